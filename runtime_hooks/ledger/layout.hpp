@@ -1,0 +1,246 @@
+// The ledger's file, byte by byte: the live state of one process, mapped MAP_SHARED and written
+// in place. Any reader, in any process, at any time, sees a consistent part of it.
+//
+//   page 0..        Header (magic, version, regions, process, counters)
+//   region r        a contiguous array of fixed-size rows, or a heap of bytes (strings, frames)
+//
+// The file is sparse: regions lie far apart and are filled from their start. Rows never move and
+// row 0 of each table is unused, so that 0 means none. A row is published by a release store to
+// its `state`; a reader that finds state 0 (or, for records, an even generation) skips the row.
+// Offsets are from the start of the file; integers are little-endian and fixed in width.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime_hooks/core/kind.hpp"
+
+namespace cuwarden::ledger {
+
+inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
+inline constexpr std::uint32_t layout_version = 1;
+
+// Text in the strings region.
+struct StringRef {
+  std::uint32_t offset = 0;  // from the start of the region; 0 is the empty string
+  std::uint32_t length = 0;  // bytes; no terminating zero
+};
+
+enum class RegionId : std::uint8_t {
+  records,
+  groups,
+  stacks,
+  frames,
+  strings,
+  modules,
+  threads,
+  series,
+  devices,
+  hooks,
+  unhooked_lookups,
+  settings,
+  environment,
+};
+inline constexpr std::size_t region_count = 13;
+
+struct Region {
+  std::uint64_t offset;          // of the region in the file
+  std::uint64_t capacity_bytes;  // reserved
+  std::uint32_t row_bytes;       // 1 for heaps of bytes, 8 for frames
+  std::uint32_t reserved;
+  std::atomic<std::uint64_t> used;        // rows (or bytes) handed out, the unused row 0 included
+  std::atomic<std::uint64_t> file_bytes;  // filled in the file; what lies beyond is in the
+                                          // process's memory only (the disk was full)
+};
+
+// Why the ledger or the recording is incomplete; bits of Header::reasons.
+enum Reason : std::uint32_t {
+  reason_ledger_in_memory = 1u << 0,  // no folder would take the file: no recovery after a kill
+  reason_ledger_partly_in_memory = 1u << 1,  // the disk filled up while the ledger grew
+  reason_ledger_full = 1u << 2,        // a table is at its capacity: later entries are missing
+  reason_recording_stopped = 1u << 3,  // an internal failure: calls pass through unrecorded
+  reason_superseded = 1u << 4,         // an address was handed out twice: a free was not seen
+};
+
+enum class EndReason : std::uint32_t {
+  running,
+  exit,
+  underscore_exit,
+  quick_exit,
+  abort,
+  signal,
+  unknown,
+};
+
+struct Process {
+  std::uint32_t pid;
+  std::uint32_t parent;
+  std::int64_t start_realtime_ns;    // since the epoch; zero of all times in the ledger
+  std::uint64_t start_monotonic_ns;  // CLOCK_MONOTONIC at the same moment
+  std::uint64_t start_ticks;         // field 22 of /proc/PID/stat: tells a reused pid
+  std::uint64_t process_start_unused;
+  std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id
+  StringRef host;
+  StringRef program;       // /proc/self/exe
+  StringRef command_line;  // arguments separated by zero bytes
+  StringRef report_path;   // where the report will go, already expanded, absolute
+};
+
+struct Header {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint64_t file_bytes;  // the sparse file's size
+  std::uint64_t checksum;    // FNV-1a of the fields that never change once published
+  Process process;
+  std::atomic<std::uint32_t> published;   // 1 when all above is written
+  std::atomic<std::uint32_t> reasons;     // Reason bits
+  std::atomic<std::uint32_t> end_reason;  // EndReason
+  std::atomic<std::uint32_t> exit_status;
+  std::atomic<std::uint32_t> exit_status_known;
+  std::atomic<std::uint32_t> runtime_version;  // as cudaRuntimeGetVersion gives it; 0 unknown
+  std::atomic<std::uint32_t> driver_version;   // as cuDriverGetVersion gives it; 0 unknown
+  std::atomic<std::uint32_t> cuda_seen;        // 1 once a driver hook has fired
+  std::atomic<std::uint64_t> recorded_calls;
+  std::atomic<std::uint64_t> shim_ns;        // time spent in the shim's own work; sampled
+  std::atomic<std::uint64_t> unknown_frees;  // frees of addresses that were never recorded
+  std::atomic<std::uint64_t> superseded;     // records replaced because a free was not seen
+  std::atomic<std::uint64_t> module_epoch;   // bumped by each dlclose that unloads something
+  Region regions[region_count];
+};
+
+// One live allocation. `state` is a generation: odd = live, even = empty or being changed. The
+// writer makes it even before it changes anything and odd (by a release store) afterwards.
+struct Record {
+  std::atomic<std::uint32_t> state;
+  std::uint32_t group;       // row of the groups table
+  std::uint64_t address;     // or handle: the key, with `space`
+  std::uint64_t bytes;       // as requested
+  std::uint64_t time_ns;     // since process start
+  std::uint64_t context;     // CUcontext it belongs to; 0 none
+  std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the pool
+  std::uint32_t thread;      // row of the threads table
+  std::uint32_t mappings;    // vmm_handle: live mappings
+  std::uint32_t references;  // vmm_handle: Create + Import + Retain - Release
+  Space space;
+  std::uint8_t flags;  // RecordFlag
+  std::uint16_t reserved;
+};
+static_assert(sizeof(Record) == 64);
+
+enum RecordFlag : std::uint8_t {
+  record_owned_by_context = 1u << 0,  // goes when its context goes
+  record_counts_no_bytes = 1u << 1,   // bookkeeping (mappings): not an allocation of its own
+};
+
+// All allocations of one kind, by one API, on one device, from one stack.
+struct Group {
+  std::atomic<std::uint32_t> state;  // 1 = published
+  std::uint32_t stack;               // row of the stacks table
+  std::uint16_t api;                 // row of the hooks table: the outermost API
+  Kind kind;
+  std::uint8_t reserved;
+  std::int32_t device;           // -1 for host memory
+  std::uint32_t next_in_series;  // groups of one series form a list; 0 ends it
+  std::uint32_t peak_version;    // Series::peak_version that `at_peak_*` belong to
+  std::atomic<std::uint64_t> live_count, live_bytes;
+  std::atomic<std::uint64_t> peak_bytes;  // highest live_bytes of this group
+  std::atomic<std::uint64_t> allocations, allocated_bytes;
+  std::atomic<std::uint64_t> frees, failures;
+  std::atomic<std::uint64_t> released_count, released_bytes;  // went with their context
+  std::atomic<std::uint64_t> first_ns, last_ns;               // first and last allocation
+  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;    // when the series was at its peak
+};
+
+// A call stack, innermost first; its frames are `count` addresses at frames[first].
+struct Stack {
+  std::atomic<std::uint32_t> state;  // 1 = published
+  std::uint32_t count;
+  std::uint64_t first;  // index into the frames region (8 bytes each)
+  std::uint64_t hash;
+  std::uint64_t module_epoch;  // which of the modules at an address is meant
+  std::uint32_t truncated;     // 1: deeper frames were cut off
+  std::uint32_t reserved;
+};
+// A frame is an address inside the call instruction (return address - 1; the interrupted
+// instruction itself for a signal frame), as mapped in this process.
+using Frame = std::uint64_t;
+
+struct Module {
+  std::atomic<std::uint32_t> state;  // 1 = published
+  std::uint32_t build_id_bytes;
+  std::uint8_t build_id[32];
+  StringRef path;
+  std::uint64_t base;          // load base: address - base = offset in the file's terms
+  std::uint64_t start, end;    // mapped range
+  std::uint64_t loaded_epoch;  // first epoch in which it is at this place
+  std::atomic<std::uint64_t> unloaded_epoch;  // first epoch in which it is not; 0 = still there
+};
+
+struct Thread {
+  std::atomic<std::uint32_t> state;
+  std::uint32_t tid;
+  char name[16];
+  std::uint64_t first_ns;
+};
+
+// The highest and the last value in a span of time.
+struct Bucket {
+  std::atomic<std::uint64_t> max_bytes, last_bytes;
+};
+inline constexpr std::size_t bucket_count = 240;
+
+// Totals of one kind on one device, and their timeline. When time runs past the last bucket,
+// neighbours are folded together and the width doubles, so that a series never grows.
+inline constexpr std::uint8_t series_host_rss = 255;  // instead of a Kind: the process's RSS
+struct Series {
+  std::atomic<std::uint32_t> state;
+  std::int32_t device;
+  std::uint8_t kind;  // Kind, or series_host_rss
+  std::uint8_t reserved[3];
+  std::atomic<std::uint32_t> first_group;
+  std::atomic<std::uint32_t> peak_version;  // odd while the peak is being copied
+  std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
+  std::atomic<std::uint64_t> allocations, frees, failures;
+  std::atomic<std::uint64_t> live_count, live_bytes;
+  std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
+  std::atomic<std::uint64_t> copied_peak_bytes;  // the peak that the groups' at_peak_* show
+  std::atomic<std::uint64_t> width_ns;
+  std::atomic<std::uint32_t> buckets_used;
+  std::uint32_t reserved2;
+  Bucket buckets[bucket_count];
+};
+
+enum class ReadingAt : std::uint32_t { none, last_call, exit };
+struct Device {
+  std::atomic<std::uint32_t> state;
+  std::int32_t ordinal;
+  std::uint8_t uuid[16];
+  char name[128];
+  std::atomic<std::uint32_t> version;  // seqlock over the reading: odd while it changes
+  std::atomic<std::uint32_t> at;       // ReadingAt
+  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
+};
+
+struct Hook {
+  std::atomic<std::uint64_t> calls;
+  StringRef name;
+};
+
+struct NamedCount {  // a lookup that was answered with an unhooked memory function
+  std::atomic<std::uint32_t> state;
+  std::uint32_t reserved;
+  StringRef name;
+  std::atomic<std::uint64_t> count;
+};
+
+struct NamedValue {  // settings and environment
+  std::atomic<std::uint32_t> state;
+  std::uint32_t source;  // settings: 0 default, 1 environment
+  StringRef name, value;
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace cuwarden::ledger

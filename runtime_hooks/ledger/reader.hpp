@@ -1,0 +1,143 @@
+// Reads a ledger: the process's own at exit, a live one, or one left behind by a dead process.
+// The bytes are untrusted: every offset, count and length is checked, a half-written row is
+// skipped, and nothing is allocated in proportion to a number that the file claims.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/layout.hpp"
+
+namespace cuwarden::ledger {
+
+// Plain copies of rows, taken at one moment each.
+struct RecordView {
+  RecordId id;
+  GroupId group;
+  DeviceAddress address;
+  ByteCount bytes;
+  std::uint64_t time_ns = 0;
+  ContextId context;
+  std::uint64_t related = 0;
+  ThreadId thread;
+  std::uint32_t mappings = 0, references = 0;
+  Space space{};
+  std::uint8_t flags = 0;
+};
+struct GroupView {
+  GroupId id;
+  StackId stack;
+  HookId api;
+  Kind kind{};
+  DeviceOrdinal device = no_device;
+  std::uint64_t live_count = 0, live_bytes = 0, peak_bytes = 0, allocations = 0,
+                allocated_bytes = 0, frees = 0, failures = 0, released_count = 0,
+                released_bytes = 0, first_ns = 0, last_ns = 0, at_peak_count = 0, at_peak_bytes = 0;
+};
+struct StackView {
+  StackId id;
+  std::span<const Frame> frames;  // points into the ledger
+  std::uint64_t module_epoch = 0;
+  bool truncated = false;
+};
+struct ModuleView {
+  ModuleId id;
+  std::string_view path;
+  std::span<const std::uint8_t> build_id;
+  std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;
+};
+struct ThreadView {
+  ThreadId id;
+  std::uint32_t tid = 0;
+  std::string_view name;
+  std::uint64_t first_ns = 0;
+};
+struct BucketView {
+  std::uint64_t time_ns = 0, width_ns = 0, max_bytes = 0, last_bytes = 0;
+};
+struct SeriesView {
+  bool host_rss = false;
+  Kind kind{};
+  DeviceOrdinal device = no_device;
+  std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
+                peak_count = 0, peak_bytes = 0, peak_ns = 0;
+  std::size_t buckets_used = 0;
+  BucketView buckets[bucket_count];
+};
+struct DeviceView {
+  DeviceOrdinal ordinal = no_device;
+  std::uint8_t uuid[16]{};
+  std::string_view name;
+  ReadingAt at = ReadingAt::none;
+  std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
+};
+struct HookView {
+  HookId id;
+  std::string_view name;
+  std::uint64_t calls = 0;
+};
+struct NamedCountView {
+  std::string_view name;
+  std::uint64_t count = 0;
+};
+struct NamedValueView {
+  std::string_view name, value;
+  bool from_environment = false;
+};
+struct ProcessView {
+  std::uint32_t pid = 0, parent = 0;
+  std::int64_t start_realtime_ns = 0;
+  std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
+  std::span<const std::uint8_t> boot_id;
+  std::string_view host, program, command_line, report_path;  // command_line: zero-separated
+  EndReason end_reason = EndReason::unknown;
+  std::optional<int> exit_status;
+  int driver_version = 0, runtime_version = 0;
+  bool cuda_seen = false;
+  std::uint32_t reasons = 0;  // Reason bits
+  std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
+  std::uint64_t ledger_bytes = 0;  // used, not reserved
+};
+
+// How reading went wrong; a text for people.
+struct ReadError {
+  const char* text = nullptr;
+  explicit operator bool() const { return text != nullptr; }
+};
+
+class Reader {
+ public:
+  // Checks the header. The bytes must outlive the reader and may change while they are read.
+  static std::optional<Reader> open(std::span<const std::byte>, ReadError&) noexcept;
+
+  ProcessView process() const noexcept;
+
+  // Row counts are upper bounds (bounded by what the bytes can hold); each row may be absent.
+  // A table is walked as: for (i = 1; i < reader.rows(RegionId::groups); ++i) if (auto g = …).
+  std::uint64_t rows(RegionId) const noexcept;
+  std::optional<RecordView> record(std::uint64_t row) const noexcept;
+  std::optional<GroupView> group(std::uint64_t row) const noexcept;
+  std::optional<StackView> stack(std::uint64_t row) const noexcept;
+  std::optional<ModuleView> module(std::uint64_t row) const noexcept;
+  std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
+  std::optional<SeriesView> series(std::uint64_t row) const noexcept;
+  std::optional<DeviceView> device(std::uint64_t row) const noexcept;
+  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
+  std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
+  std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
+  std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
+
+  // The module that was mapped at this address in that epoch.
+  std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
+
+ private:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace cuwarden::ledger

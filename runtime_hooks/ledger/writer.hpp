@@ -1,0 +1,112 @@
+// Records facts in the ledger. Every function is noexcept, takes no global lock, calls no malloc,
+// and may be called from any thread at any time between create() and the end of the process.
+// What cannot be stored is counted and said in Header::reasons; nothing ever fails loudly.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/layout.hpp"
+
+namespace cuwarden::ledger {
+
+struct GroupKey {
+  StackId stack;
+  HookId api;
+  Kind kind{};
+  DeviceOrdinal device = no_device;  // no_device for host memory
+};
+
+struct NewRecord {
+  Space space{};
+  DeviceAddress address;
+  ByteCount bytes;
+  GroupId group;
+  ContextId context;
+  std::uint64_t related = 0;
+  std::uint8_t flags = 0;  // RecordFlag
+};
+
+// A record taken out before the driver's free is called; hand it back when the driver refuses.
+struct TakenRecord {
+  RecordId id;  // 0: the address was not recorded
+  Record* row = nullptr;
+  explicit operator bool() const { return id.value != 0; }
+};
+
+struct Creation {
+  // Folders to try in order; the first on a local file system that works is used. None: memory.
+  std::span<const char* const> folders;
+  std::span<const std::string_view> hook_names;  // row i+0 of the hooks table is hook i
+  std::string_view report_path;                  // absolute, expanded
+  std::uint64_t largest_file_bytes = 0;          // 0: no bound but the process's own limits
+};
+
+class Writer {
+ public:
+  // Makes and maps the file, or goes on in anonymous memory (reason_ledger_in_memory). Returns
+  // null only when not even that can be had. The object lives in memory of its own and is never
+  // destroyed. After a fork the child must not touch it: the mapping is not inherited.
+  static Writer* create(const Creation&) noexcept;
+
+  // The file's path; empty when the ledger is in memory only or was removed.
+  std::string_view path() const noexcept;
+  // Removes the file's name (the report is whole). The mapping stays usable.
+  void remove_file() noexcept;
+  // The whole mapping, for a reader in this process. Includes what lies in memory only.
+  std::span<const std::byte> bytes() const noexcept;
+
+  std::uint64_t now_ns() const noexcept;  // since process start
+
+  // Frames are normalised addresses, innermost first. Equal stacks get equal ids.
+  StackId intern_stack(std::span<const Frame> frames, bool truncated) noexcept;
+  GroupId group(const GroupKey&) noexcept;
+  // After a dlclose: finds modules that went away, ends their rows and retires their stacks.
+  void modules_changed() noexcept;
+
+  // --- allocations
+  void add(const NewRecord&) noexcept;
+  // Before the driver's free. The totals drop at once.
+  TakenRecord take(Space, DeviceAddress) noexcept;
+  void put_back(TakenRecord) noexcept;  // the driver refused
+  void forget(TakenRecord) noexcept;    // the driver freed it
+  void count_unknown_free() noexcept;
+  void count_failure(GroupId) noexcept;
+  // Everything that goes with this context: moved to the groups' released_* counts.
+  void release_context(ContextId) noexcept;
+
+  // --- virtual memory. A handle's bytes are live until its references and mappings are both gone.
+  void handle_created(const NewRecord&) noexcept;       // references = 1
+  void handle_retained(DeviceAddress handle) noexcept;  // one more reference
+  // A handle made from an address (cuMemRetainAllocationHandle): its value may be new.
+  void handle_retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
+  bool handle_release_begin(DeviceAddress handle) noexcept;  // before the driver's release
+  void handle_release_undo(DeviceAddress handle) noexcept;   // it refused
+  void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
+  // Before the driver's unmap of [address, address + bytes); undo restores exactly those.
+  void unmap_begin(DeviceAddress, ByteCount) noexcept;
+  void unmap_undo(DeviceAddress, ByteCount) noexcept;
+
+  // --- everything else
+  ThreadId thread() noexcept;  // the calling thread's row
+  void count_call(HookId) noexcept;
+  void count_unhooked_lookup(std::string_view name) noexcept;
+  void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
+  void set_environment(std::string_view name, std::string_view value) noexcept;
+  void set_device(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
+  void read_device(DeviceOrdinal, ReadingAt, ByteCount total, ByteCount free) noexcept;
+  void sample_host_rss(ByteCount) noexcept;
+  void set_versions(int driver, int runtime) noexcept;  // 0 leaves one as it is
+  void set_end(EndReason, int exit_status, bool status_known) noexcept;
+  void add_reason(Reason) noexcept;
+  void add_shim_time(std::uint64_t ns) noexcept;
+  Header& header() noexcept;
+
+ private:
+  Writer() = default;
+};
+
+}  // namespace cuwarden::ledger
