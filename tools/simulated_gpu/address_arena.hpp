@@ -1,0 +1,42 @@
+// Address space of one device: regions reserved from the system, handed out in 2 MiB
+// pages by best fit. It never limits what fits on the device: when no gap is wide enough
+// another region is reserved, as a device's own address space is far wider than its memory.
+// Pages are committed by first touch and given back when a range returns.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "tools/simulated_gpu/driver_headers.hpp"
+
+namespace cuwarden::simulated_gpu {
+
+constexpr std::size_t kPage = std::size_t{2} << 20;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
+
+class AddressArena {
+ public:
+  explicit AddressArena(std::size_t region_size) : region_size_(round_up(region_size, kPage)) {}
+
+  // False when the process may not have that much address space.
+  bool prepare();
+  // `size` is a multiple of 2 MiB; 0 when the system refuses.
+  CUdeviceptr take(std::size_t size);
+  void give(CUdeviceptr start, std::size_t size);
+
+ private:
+  bool add_region(std::size_t size);
+  void insert_gap(CUdeviceptr start, std::size_t size);
+
+  std::size_t region_size_;
+  bool prepared_ = false;
+  std::map<CUdeviceptr, std::size_t> gaps_;
+  std::set<std::pair<std::size_t, CUdeviceptr>> by_size_;
+};
+
+}  // namespace cuwarden::simulated_gpu

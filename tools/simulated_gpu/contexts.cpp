@@ -1,0 +1,66 @@
+// The life of a context and what it takes from the device.
+#include "tools/simulated_gpu/contexts.hpp"
+
+#include "tools/simulated_gpu/device_memory.hpp"
+#include "tools/simulated_gpu/modules.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+constexpr std::size_t kFirstContext = 527 * kMiB;
+constexpr std::size_t kFurtherContext = 524 * kMiB;
+
+}  // namespace
+
+bool charge_context(Context& context, std::size_t bytes) {
+  if (!charge_device(*context.device, bytes)) return false;
+  context.overhead += bytes;
+  return true;
+}
+
+void refund_context(Context& context, std::size_t bytes) {
+  context.device->refund(bytes);
+  context.overhead -= bytes;
+}
+
+CUresult make_context(Device& device, unsigned flags, bool primary, Context*& made) {
+  Simulator& sim = simulator();
+  if (!device.arena.prepare()) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto context = std::make_unique<Context>();
+  context->device = &device;
+  context->primary = primary;
+  context->flags = flags;
+  context->id = sim.next_id++;
+  context->legacy.context = context.get();
+  context->legacy.id = sim.next_id++;
+  context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
+                     {CU_LIMIT_PRINTF_FIFO_SIZE, 6 * kMiB},
+                     {CU_LIMIT_MALLOC_HEAP_SIZE, 8 * kMiB},
+                     {CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2},
+                     {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
+                     {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
+                     {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}};
+  if (!charge_context(*context, device.had_context ? kFurtherContext : kFirstContext)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  device.had_context = true;
+  made = sim.contexts.add(std::move(context));
+  return CUDA_SUCCESS;
+}
+
+void end_context(Context& context) {
+  Simulator& sim = simulator();
+  unload_modules(context);
+  release_context_memory(context);
+  for (Stream* stream : context.streams) {
+    stream->destroyed = true;
+    sim.streams.remove(stream);
+  }
+  context.streams.clear();
+  context.device->refund(context.overhead);
+  context.overhead = 0;
+  context.destroyed = true;
+  sim.contexts.remove(&context);
+}
+
+}  // namespace cuwarden::simulated_gpu

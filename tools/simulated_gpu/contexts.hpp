@@ -1,0 +1,19 @@
+// Making, ending and choosing contexts. Callers hold the lock.
+#pragma once
+
+#include "tools/simulated_gpu/simulator.hpp"
+
+namespace cuwarden::simulated_gpu {
+
+// Null with the error: a full device or a missing address space give OUT_OF_MEMORY.
+CUresult make_context(Device& device, unsigned flags, bool primary, Context*& made);
+void end_context(Context& context);
+
+// An extra cost of the context itself (first launch, streams, heaps), paid until it ends.
+bool charge_context(Context& context, std::size_t bytes);
+void refund_context(Context& context, std::size_t bytes);
+
+// What a stream takes.
+constexpr std::size_t kStreamCost = 544 * kKiB;
+
+}  // namespace cuwarden::simulated_gpu

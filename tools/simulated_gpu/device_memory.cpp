@@ -1,0 +1,123 @@
+// Where bytes of the device go and how they come back.
+#include "tools/simulated_gpu/device_memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/simulated_gpu/pool.hpp"
+#include "tools/simulated_gpu/simulator.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+constexpr std::size_t kMultiprocessors = 132;
+constexpr std::size_t kThreadsEach = 2048;
+constexpr std::size_t kDefaultLocal = 1024;
+
+}  // namespace
+
+void trim_device(Device& device) {
+  for (MemoryPool* pool : simulator().pools.all()) {
+    if (pool->device == &device) pool->trim(0);
+  }
+  device.refund(device.graph_reserved - device.graph_used);
+  device.graph_reserved = device.graph_used;
+}
+
+bool charge_device(Device& device, std::size_t bytes) {
+  if (device.charge(bytes)) return true;
+  trim_device(device);
+  return device.charge(bytes);
+}
+
+CUdeviceptr take_linear(Context& context, std::size_t size, bool& in_slab, std::size_t& held) {
+  Device& device = *context.device;
+  in_slab = size <= kSlabLimit;
+  if (in_slab) {
+    if (const CUdeviceptr found = context.slabs.take(size)) {
+      held = 0;
+      return found;
+    }
+  } else if (size > device.capacity) {
+    return 0;
+  }
+  held = in_slab ? kPage : round_up(size, kPage);
+  if (!charge_device(device, held)) return 0;
+  const CUdeviceptr start = device.arena.take(held);
+  if (start == 0) {
+    device.refund(held);
+    return 0;
+  }
+  if (!in_slab) return start;
+  context.slabs.open(start);
+  held = 0;  // the slab holds the page, whoever opened it
+  return context.slabs.take(size);
+}
+
+void release_range(const Range& given) {
+  Simulator& sim = simulator();
+  const Range range = given;  // the table's own copy goes first
+  sim.ranges.erase(range.start);
+  void* const address = reinterpret_cast<void*>(range.start);
+  switch (range.kind) {
+    case RangeKind::device:
+      if (range.descriptor >= 0) {  // pages shared with other processes become private again
+        close(range.descriptor);
+        const CUdeviceptr page = range.start / kPage * kPage;
+        const std::size_t size = range.in_slab ? kPage : range.held;
+        if (!range.in_slab) {
+          mmap(reinterpret_cast<void*>(page), size, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        }
+      }
+      if (range.in_slab) {
+        CUdeviceptr page = 0;
+        if (range.context->slabs.give(range.start, range.requested, page)) {
+          range.device->refund(kPage);
+          range.device->arena.give(page, kPage);
+        }
+      } else {
+        range.device->refund(range.held);
+        range.device->arena.give(range.start, range.held);
+      }
+      break;
+    case RangeKind::stream_ordered:
+      range.pool->give_now(range.start);
+      break;
+    case RangeKind::pinned:
+      sim.pinned_bytes -= range.held;
+      munmap(address, range.held);
+      break;
+    case RangeKind::managed:
+    case RangeKind::imported:
+      if (range.held > 0) munmap(address, range.held);
+      break;
+    case RangeKind::registered:
+      sim.pinned_bytes -= range.held;
+      break;
+    case RangeKind::mapping:
+    case RangeKind::graph:
+      break;
+  }
+}
+
+void release_context_memory(Context& context) {
+  Simulator& sim = simulator();
+  const auto owned = sim.ranges.where([&](const Range& r) {
+    return r.context == &context && r.kind != RangeKind::stream_ordered &&
+           r.kind != RangeKind::mapping;
+  });
+  for (const CUdeviceptr start : owned) release_range(*sim.ranges.at(start));
+  for (const DeferredFree& freed : context.deferred) {
+    sim.ranges.insert(freed.range);
+    release_range(freed.range);
+  }
+  context.deferred.clear();
+}
+
+std::size_t local_memory_cost(std::size_t bytes) {
+  if (bytes <= kDefaultLocal) return 0;
+  return kMultiprocessors * kThreadsEach * (bytes - kDefaultLocal);
+}
+
+}  // namespace cuwarden::simulated_gpu

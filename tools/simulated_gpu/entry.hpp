@@ -1,0 +1,37 @@
+// What the files of entry points include: the prototypes, the state, and the two lines
+// that nearly every entry point begins with.
+#pragma once
+
+#include <mutex>
+
+#include "driver_entries.hpp"
+#include "tools/simulated_gpu/contexts.hpp"
+#include "tools/simulated_gpu/device_memory.hpp"
+#include "tools/simulated_gpu/pool.hpp"
+#include "tools/simulated_gpu/simulator.hpp"
+#include "tools/simulated_gpu/streams.hpp"
+
+// Evaluates a CUresult and returns it unless it is CUDA_SUCCESS.
+#define SIM_TRY(expression)                                                                      \
+  do {                                                                                           \
+    if (const CUresult sim_result = (expression); sim_result != CUDA_SUCCESS) return sim_result; \
+  } while (false)
+
+namespace cuwarden::simulated_gpu {
+
+struct Locked {
+  Simulator& sim = simulator();
+  std::unique_lock<std::mutex> lock{sim.mutex};
+};
+
+// Locked, with the thread's current context where `error` is CUDA_SUCCESS.
+struct InContext : Locked {
+  Context* context = nullptr;
+  CUresult error = current_context(context);
+};
+
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture is lost, where a capture forbids
+// calls that are not part of it to this thread.
+CUresult refuse_under_capture(Simulator& sim);
+
+}  // namespace cuwarden::simulated_gpu

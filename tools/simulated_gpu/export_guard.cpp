@@ -1,0 +1,23 @@
+// Refusals that hold for every function: the end of the process, a fork's child, a
+// failure on request, a missing cuInit.
+#include "tools/simulated_gpu/export_guard.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+bool works_without_init(std::string_view name) {
+  return name == "cuInit" || name == "cuDriverGetVersion" || name.starts_with("cuGetProcAddress") ||
+         name == "cuGetErrorString" || name == "cuGetErrorName" || name == "cuGetExportTable";
+}
+
+}  // namespace
+
+CUresult ExportGuard::refuse(CallSite& site) {
+  if (deinitialised()) return CUDA_ERROR_DEINITIALIZED;
+  if (const CUresult failure = requested_failure(site); failure != CUDA_SUCCESS) return failure;
+  const bool ready = simulator().initialised && !forked_child();
+  if (!ready && !works_without_init(site.name)) return CUDA_ERROR_NOT_INITIALIZED;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace cuwarden::simulated_gpu

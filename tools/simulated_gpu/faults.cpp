@@ -1,0 +1,62 @@
+// Matching of exported names with CUWARDEN_SIM_FAIL.
+#include "tools/simulated_gpu/faults.hpp"
+
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "tools/simulated_gpu/simulator.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+// cuMemAllocAsync_ptsz and cuMemAlloc_v2 are also called by the name that cuda.h's macros hide.
+std::string_view family_name(std::string_view name) {
+  for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  }
+  if (name.size() > 3 && name[name.size() - 3] == '_' && name[name.size() - 2] == 'v') {
+    name.remove_suffix(3);
+  }
+  return name;
+}
+
+struct Counters {
+  std::mutex mutex;
+  std::vector<unsigned long long> calls;
+};
+
+Counters& counters() {
+  static auto* const made = new Counters;
+  return *made;
+}
+
+bool matches(const FaultRule& rule, std::string_view name) {
+  return rule.function == name || rule.function == family_name(name);
+}
+
+}  // namespace
+
+CUresult requested_failure(CallSite& site) {
+  const std::vector<FaultRule>& rules = simulator().settings.faults;
+  if (site.inspected.load(std::memory_order_acquire) == 0) {
+    bool any = false;
+    for (const FaultRule& rule : rules) any = any || matches(rule, site.name);
+    site.inspected.store(any ? 2 : 1, std::memory_order_release);
+  }
+  if (site.inspected.load(std::memory_order_relaxed) == 1) return CUDA_SUCCESS;
+  Counters& count = counters();
+  const std::lock_guard lock(count.mutex);
+  count.calls.resize(rules.size());
+  int code = 0;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (!matches(rules[i], site.name)) continue;
+    const unsigned long long call = ++count.calls[i];
+    const FaultRule& rule = rules[i];
+    const bool fails = rule.n == 0 || (rule.every ? call % rule.n == 0 : call == rule.n);
+    if (fails && code == 0) code = rule.code;
+  }
+  return static_cast<CUresult>(code);
+}
+
+}  // namespace cuwarden::simulated_gpu

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Writes the export layer of the simulated driver from the toolkit's own headers.
+
+A function of the driver is written once, as `CUresult cuName(...)` in namespace
+`cuwarden::simulated_gpu::entry` of one of the given sources. Everything else about it
+comes from cuda.h and cudaTypedefs.h: its prototype, its `_ptsz`/`_ptds` twin, the
+exported symbol with the check that every call begins with, and its rows in the table
+of cuGetProcAddress. Functions of cuda.h that no source defines are exported too and
+answer CUDA_ERROR_NOT_SUPPORTED.
+"""
+import argparse
+import collections
+import re
+import subprocess
+import sys
+
+PROTOTYPE = re.compile(r"(?:^|\s)CUresult\s+(cu[A-Z]\w*)\s*\(([^;{}]*)\)\s*$", re.S)
+DEFINITION = re.compile(r"^CUresult (cu[A-Z]\w*)\(", re.M)
+TYPEDEF = re.compile(r"PFN_(cu[A-Za-z0-9]+)_v(\d+)(_pt[sd][sz])?\b")
+PER_THREAD = re.compile(r"_pt[sd][sz]$")
+
+
+def split_parameters(text):
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += char
+    parts.append(current)
+    parts = [" ".join(part.split()) for part in parts]
+    return [] if parts in ([""], ["void"]) else parts
+
+
+def parameter_name(parameter):
+    pointer_to_function = re.search(r"\(\s*\*\s*(\w+)\s*\)", parameter)
+    if pointer_to_function:
+        return pointer_to_function.group(1)
+    return re.search(r"(\w+)\s*(\[\w*\])?$", parameter).group(1)
+
+
+class Prototype:
+    def __init__(self, name, parameters):
+        self.name = name
+        self.parameters = [p.replace(" restrict ", " ") for p in split_parameters(parameters)]
+        self.arguments = [parameter_name(p) for p in self.parameters]
+
+    def declaration(self, name=None):
+        return f"CUresult {name or self.name}({', '.join(self.parameters)})"
+
+
+def prototypes_of(compiler, include, header_text):
+    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n" + header_text
+    command = compiler + ["-E", "-P", "-x", "c", "-I", include, "-"]
+    text = subprocess.run(command, input=source, text=True, check=True, capture_output=True).stdout
+    found = {}
+    for statement in text.split(";"):
+        match = PROTOTYPE.search(statement)
+        if match and "typedef" not in statement and match.group(1) not in found:
+            found[match.group(1)] = Prototype(match.group(1), match.group(2))
+    return found
+
+
+def lookup_rows(include, prototypes):
+    """(base name, first version, symbol, per-thread symbol or None), oldest first."""
+    text = ""
+    for header in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"):
+        with open(f"{include}/{header}", encoding="utf-8") as file:
+            text += file.read()
+    versions = collections.defaultdict(set)
+    for base, version, suffix in TYPEDEF.findall(text):
+        versions[base, "_pt" if suffix else ""].add((int(version), suffix))
+    rows = []
+    bases = sorted({base for base, _ in versions})
+    for base in bases:
+        plain = sorted(version for version, _ in versions[base, ""])
+        symbols = [base] + [f"{base}_v{k}" for k in range(2, 9)]
+        symbols = [symbol for symbol in symbols if symbol in prototypes]
+        if len(symbols) != len(plain):
+            sys.exit(f"{base}: {len(plain)} versions but the symbols {symbols}")
+        for version, symbol in zip(plain, symbols):
+            twin = next((symbol + s for s in ("_ptsz", "_ptds") if symbol + s in prototypes), None)
+            rows.append((base, version, symbol, twin))
+    covered = {row[2] for row in rows}
+    for name in sorted(prototypes):
+        if name not in covered and not PER_THREAD.search(name) and not re.search(r"_v\d$", name):
+            rows.append((name, 2000, name, None))
+    return sorted(rows)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--include", required=True)
+    parser.add_argument("--extra-prototypes", required=True)
+    parser.add_argument("--declarations", required=True)
+    parser.add_argument("--exports", required=True)
+    parser.add_argument("--versions", required=True)
+    parser.add_argument("--compiler", required=True, help="the words of the command, joined by |")
+    parser.add_argument("sources", nargs="+")
+    options = parser.parse_args()
+
+    with open(options.extra_prototypes, encoding="utf-8") as file:
+        extra = file.read()
+    prototypes = prototypes_of(options.compiler.split("|"), options.include, extra)
+    implemented = set()
+    for source in options.sources:
+        with open(source, encoding="utf-8") as file:
+            implemented.update(DEFINITION.findall(file.read()))
+    unknown = sorted(implemented - prototypes.keys())
+    if unknown:
+        print("not in these headers, left out: " + ", ".join(unknown), file=sys.stderr)
+
+    with open(options.declarations, "w", encoding="utf-8") as out:
+        out.write("// Written by generate_exports.py.\n#pragma once\n")
+        out.write('#include "tools/simulated_gpu/driver_headers.hpp"\n\n')
+        out.write('extern "C" {\n' + extra + "}\n\n")
+        out.write("namespace cuwarden::simulated_gpu::entry {\n")
+        for name in sorted(implemented & prototypes.keys()):
+            out.write(prototypes[name].declaration() + ";\n")
+        out.write("}\n")
+
+    with open(options.exports, "w", encoding="utf-8") as out:
+        out.write("// Written by generate_exports.py.\n")
+        out.write('#include "tools/simulated_gpu/export_guard.hpp"\n#include "driver_entries.hpp"\n\n')
+        out.write("using namespace cuwarden::simulated_gpu;\n")
+        out.write('extern "C" {\n')
+        for name, prototype in sorted(prototypes.items()):
+            target = PER_THREAD.sub("", name)
+            if target not in implemented:
+                body = "return CUDA_ERROR_NOT_SUPPORTED;"
+                ignore = "".join(f"(void){argument}; " for argument in prototype.arguments)
+                body = ignore + body
+            else:
+                body = f"return entry::{target}({', '.join(prototype.arguments)});"
+            per_thread = "true" if target != name else "false"
+            parameters = ", ".join(prototype.parameters)
+            out.write(f'__attribute__((visibility("default"))) CUresult {name}({parameters}) {{\n')
+            out.write(f'  static constinit CallSite site{{"{name}"}};\n')
+            out.write(f"  ExportGuard guard(site, {per_thread});\n")
+            out.write("  if (guard.refusal != CUDA_SUCCESS) return guard.refusal;\n")
+            out.write(f"  try {{ {body} }} catch (...) {{ return CUDA_ERROR_UNKNOWN; }}\n}}\n")
+        out.write("}\n\nnamespace cuwarden::simulated_gpu {\n")
+        rows = lookup_rows(options.include, prototypes)
+        out.write("const LookupRow lookup_rows[] = {\n")
+        for base, version, symbol, twin in rows:
+            cast = "reinterpret_cast<void*>(&::{})"
+            second = cast.format(twin) if twin else "nullptr"
+            out.write(f'    {{"{base}", {version}, {cast.format(symbol)}, {second}}},\n')
+        out.write("};\n")
+        out.write(f"const std::size_t lookup_row_count = {len(rows)};\n}}\n")
+
+    # For the runtime: the name and version by which each symbol is asked for.
+    with open(options.versions, "w", encoding="utf-8") as out:
+        out.write("// Written by generate_exports.py.\n#pragma once\n")
+        out.write("namespace cuwarden::simulated_runtime::asked_as {\n")
+        for base, version, symbol, _ in rows:
+            out.write(f'struct {symbol} {{ static constexpr const char* name = "{base}"; '
+                      f"static constexpr int version = {version}; }};\n")
+        out.write("}\n")
+
+
+if __name__ == "__main__":
+    main()

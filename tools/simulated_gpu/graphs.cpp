@@ -1,0 +1,71 @@
+// Nodes and the memory that graphs allocate.
+#include "tools/simulated_gpu/graphs.hpp"
+
+#include "tools/simulated_gpu/entry.hpp"
+
+namespace cuwarden::simulated_gpu {
+
+Handles<Graph>& graphs() {
+  static auto* const made = new Handles<Graph>;
+  return *made;
+}
+
+Handles<Node>& nodes() {
+  static auto* const made = new Handles<Node>;
+  return *made;
+}
+
+Handles<GraphExec>& graph_execs() {
+  static auto* const made = new Handles<GraphExec>;
+  return *made;
+}
+
+Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type) {
+  Node* node = nodes().add(std::make_unique<Node>());
+  node->graph = &graph;
+  node->kind = kind;
+  node->type = type;
+  graph.nodes.push_back(node);
+  return node;
+}
+
+Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type) {
+  Capture& capture = *stream.capture;
+  Node* node = add_node(*capture.graph, kind, type);
+  node->dependencies = capture.heads[&stream];
+  capture.heads[&stream] = {node};
+  return node;
+}
+
+CUresult reserve_graph_memory(Node& node) {
+  Device* device = simulator().device(node.allocation.poolProps.location.id);
+  if (device == nullptr || node.allocation.bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (node.allocation.bytesize > device->capacity) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!device->arena.prepare()) return CUDA_ERROR_OUT_OF_MEMORY;
+  node.allocation.dptr = device->arena.take(round_up(node.allocation.bytesize, kPage));
+  return node.allocation.dptr == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult release_graph_memory(Simulator& sim, Range& range) {
+  range.device->graph_used -= range.held;
+  sim.ranges.erase(range.start);
+  return CUDA_SUCCESS;
+}
+
+CUresult refuse_under_capture(Simulator& sim) {
+  const CUstreamCaptureMode mode = thread_state().capture_mode;
+  if (sim.captures.empty() || mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  const auto self = std::this_thread::get_id();
+  bool refused = false;
+  for (const auto& capture : sim.captures) {
+    const bool own = capture->thread == self && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool global =
+        mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!own && !global) continue;
+    capture->invalidated = true;
+    refused = true;
+  }
+  return refused ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+}  // namespace cuwarden::simulated_gpu

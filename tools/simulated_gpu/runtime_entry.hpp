@@ -1,0 +1,21 @@
+// What the runtime's files of entry points include.
+#pragma once
+
+#include "runtime_entries.hpp"
+#include "tools/simulated_gpu/runtime_driver.hpp"
+#include "tools/simulated_gpu/runtime_state.hpp"
+
+namespace cuwarden::simulated_runtime {
+
+inline CUdeviceptr device_address(const void* pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+// A driver call that needs a context.
+#define CALL(symbol, ...)                               \
+  do {                                                  \
+    RUNTIME_TRY(ensure_context());                      \
+    RUNTIME_TRY(error_of(DRIVER(symbol)(__VA_ARGS__))); \
+  } while (false)
+
+}  // namespace cuwarden::simulated_runtime

@@ -1,0 +1,178 @@
+// Parsing of CUWARDEN_SIM_*.
+#include "tools/simulated_gpu/settings.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "tools/simulated_gpu/driver_headers.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+std::optional<double> leading_number(std::string_view& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || value < 0) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+std::optional<std::size_t> parse_size(std::string_view text) {
+  const auto value = leading_number(text);
+  if (!value) return std::nullopt;
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr Unit kUnits[] = {
+      {"", 1},     {"B", 1},    {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+      {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9},   {"K", 1024},      {"M", 1048576},  {"G", 0x1p30}};
+  for (const Unit& unit : kUnits) {
+    if (text == unit.name && *value * unit.bytes < 0x1p56) {
+      return static_cast<std::size_t>(*value * unit.bytes);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+  const auto value = leading_number(text);
+  if (!value) return std::nullopt;
+  double unit = 0;
+  if (text == "ns") unit = 1;
+  if (text == "us") unit = 1e3;
+  if (text == "ms") unit = 1e6;
+  if (text == "s") unit = 1e9;
+  if (unit == 0 && (*value != 0 || !text.empty())) return std::nullopt;
+  return std::chrono::nanoseconds(static_cast<long long>(*value * unit));
+}
+
+std::optional<long long> parse_integer(std::string_view text) {
+  long long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::optional<FaultRule> parse_fault(std::string_view text) {
+  std::vector<std::string> parts = split(text, ':');
+  if (parts.size() < 2 || parts[0].empty()) return std::nullopt;
+  FaultRule rule;
+  rule.function = parts[0];
+  std::size_t next = 1;
+  if (parts[next] == "every") {
+    rule.every = true;
+    ++next;
+  }
+  if (next == parts.size()) return std::nullopt;
+  if (parts[next] != "*") {
+    const auto n = parse_integer(parts[next]);
+    if (!n || *n <= 0) return std::nullopt;
+    rule.n = static_cast<unsigned long long>(*n);
+  }
+  if (++next < parts.size()) {
+    const auto code = parse_integer(parts[next]);
+    if (!code || *code <= 0) return std::nullopt;
+    rule.code = static_cast<int>(*code);
+    ++next;
+  }
+  if (next != parts.size()) return std::nullopt;
+  return rule;
+}
+
+std::optional<std::vector<FaultRule>> parse_faults(std::string_view text) {
+  std::vector<FaultRule> rules;
+  for (const std::string& part : split(text, ',')) {
+    if (part.empty()) continue;
+    auto rule = parse_fault(part);
+    if (!rule) return std::nullopt;
+    rules.push_back(std::move(*rule));
+  }
+  return rules;
+}
+
+std::optional<std::vector<LocalMemoryRule>> parse_local_memory(std::string_view text) {
+  std::vector<LocalMemoryRule> rules;
+  for (const std::string& part : split(text, ',')) {
+    if (part.empty()) continue;
+    const std::size_t colon = part.rfind(':');
+    if (colon == std::string::npos) return std::nullopt;
+    const auto bytes = parse_size(std::string_view(part).substr(colon + 1));
+    if (!bytes) return std::nullopt;
+    rules.push_back({part.substr(0, colon), *bytes});
+  }
+  return rules;
+}
+
+template <typename Parse, typename Accept>
+void read(const char* name, const char* accepted, Parse parse, Accept accept) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return;
+  const auto value = parse(std::string_view(text));
+  if (!value || !accept(*value)) {
+    std::fprintf(stderr, "simulated GPU: %s=%s is not %s; the default is used\n", name, text,
+                 accepted);
+  }
+}
+
+}  // namespace
+
+Settings read_settings() {
+  Settings settings;
+  const auto size_into = [](std::size_t& target, std::size_t least) {
+    return [&target, least](std::size_t value) {
+      if (value < least) return false;
+      target = value;
+      return true;
+    };
+  };
+  read("CUWARDEN_SIM_MEMORY", "a size of at least 1MiB such as 16GiB", parse_size,
+       size_into(settings.memory, kMiB));
+  read("CUWARDEN_SIM_PINNED_LIMIT", "a size such as 1GiB", parse_size,
+       size_into(settings.pinned_limit, 0));
+  read("CUWARDEN_SIM_OTHER_PROCESS", "a size such as 1GiB", parse_size,
+       size_into(settings.other_process, 0));
+  read("CUWARDEN_SIM_DEVICES", "a number from 0 to 64", parse_integer, [&](long long value) {
+    if (value < 0 || value > 64) return false;
+    settings.devices = static_cast<int>(value);
+    return true;
+  });
+  read("CUWARDEN_SIM_DRIVER_VERSION", "a version such as 12020", parse_integer,
+       [&](long long value) {
+         if (value < 2000 || value > 99990) return false;
+         settings.driver_version = static_cast<int>(value);
+         return true;
+       });
+  read("CUWARDEN_SIM_KERNEL_TIME", "a duration such as 100ms", parse_duration,
+       [&](std::chrono::nanoseconds value) {
+         settings.kernel_time = value;
+         return true;
+       });
+  read("CUWARDEN_SIM_FAIL",
+       "a list of function:n[:code], function:every:n[:code] and function:*[:code]", parse_faults,
+       [&](std::vector<FaultRule> value) {
+         settings.faults = std::move(value);
+         return true;
+       });
+  read("CUWARDEN_SIM_LOCAL_MEMORY", "a list of kernel:bytes", parse_local_memory,
+       [&](std::vector<LocalMemoryRule> value) {
+         settings.local_memory = std::move(value);
+         return true;
+       });
+  return settings;
+}
+
+}  // namespace cuwarden::simulated_gpu

@@ -1,0 +1,206 @@
+// The objects behind the driver's handles. Everything here is guarded by Simulator::mutex.
+// A handle is the object's address; objects are kept after their destruction (marked) so
+// that a stale handle is answered with an error rather than by chance.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "tools/simulated_gpu/address_arena.hpp"
+#include "tools/simulated_gpu/driver_headers.hpp"
+#include "tools/simulated_gpu/slab.hpp"
+
+namespace cuwarden::simulated_gpu {
+
+using Clock = std::chrono::steady_clock;
+
+struct Capture;
+struct Context;
+struct Device;
+struct GraphExec;
+struct MemoryPool;
+struct PhysicalHandle;
+
+// A stream is the moment until which it is busy: work takes time but nobody computes.
+struct Stream {
+  Context* context = nullptr;
+  unsigned flags = 0;
+  int priority = 0;
+  unsigned long long id = 0;
+  bool destroyed = false;
+  Clock::time_point busy_until{};
+  unsigned running_callbacks = 0;
+  std::shared_ptr<Capture> capture;
+};
+
+struct Event {
+  Context* context = nullptr;
+  unsigned flags = 0;
+  bool destroyed = false;
+  bool recorded = false;
+  Stream* stream = nullptr;
+  Clock::time_point at{};
+  std::weak_ptr<Capture> captured;  // recorded in a capture: no time, a place in the graph
+  std::vector<void*> captured_nodes;
+};
+
+enum class RangeKind {
+  device,          // cuMemAlloc and relatives
+  stream_ordered,  // a block of a pool
+  managed,
+  pinned,
+  registered,
+  mapping,   // a physical handle mapped into a reservation
+  imported,  // opened from another handle: IPC, external memory, pool pointer
+  graph,     // given out by a graph's allocation node
+};
+
+// Range::flags of an imported range that cuMemFree takes.
+constexpr unsigned kImportedFreeable = 1;
+
+// One range of addresses that the driver knows.
+struct Range {
+  CUdeviceptr start = 0;
+  std::size_t requested = 0;
+  std::size_t held = 0;  // what it takes from the device; 0 inside a slab or a pool
+  RangeKind kind = RangeKind::device;
+  Context* context = nullptr;  // null where no context owns it
+  Device* device = nullptr;    // null for host memory
+  unsigned flags = 0;
+  unsigned long long buffer_id = 0;
+  bool in_slab = false;
+  bool sync_memops = false;
+  MemoryPool* pool = nullptr;
+  PhysicalHandle* physical = nullptr;
+  int access = 0;  // of a mapping: PROT_* bits, for every device alike
+  int references = 1;
+  int descriptor = -1;  // of memory shared with other processes
+  GraphExec* exec = nullptr;
+};
+
+class RangeTable {
+ public:
+  Range& insert(const Range& range);
+  // The range that begins here.
+  Range* at(CUdeviceptr start);
+  // The range that this address is in.
+  Range* around(CUdeviceptr address);
+  bool overlaps(CUdeviceptr start, std::size_t size);
+  void erase(CUdeviceptr start) { ranges_.erase(start); }
+  template <typename Condition>
+  std::vector<CUdeviceptr> where(Condition condition) {
+    std::vector<CUdeviceptr> found;
+    for (auto& [start, range] : ranges_) {
+      if (condition(range)) found.push_back(start);
+    }
+    return found;
+  }
+
+ private:
+  std::map<CUdeviceptr, Range> ranges_;
+  unsigned long long next_buffer_id_ = 1;
+};
+
+// cuMemFreeAsync of memory that no pool owns: gone for the program, held until a
+// synchronisation of its stream.
+struct DeferredFree {
+  Range range;
+  Stream* stream = nullptr;
+};
+
+struct Context {
+  Device* device = nullptr;
+  bool primary = false;
+  bool destroyed = false;
+  unsigned flags = 0;
+  unsigned api_version = 3020;
+  unsigned long long id = 0;
+  std::size_t overhead = 0;     // what the context itself takes from the device
+  bool launched = false;        // the first launch costs extra
+  std::size_t local_bytes = 0;  // per thread, largest so far
+  SlabHeap slabs;
+  Stream legacy;
+  std::map<int, std::unique_ptr<Stream>> per_thread;  // by kernel thread id
+  std::set<Stream*> streams;
+  std::set<int> peers;
+  std::vector<DeferredFree> deferred;
+  std::map<int, std::size_t> limits;
+  CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+};
+
+struct Device {
+  Device(int number, std::size_t memory, std::size_t others)
+      : ordinal(number), capacity(memory), other_process(others), arena(memory) {}
+
+  std::size_t free_bytes() const {
+    const std::size_t taken = used + other_process;
+    return taken < capacity ? capacity - taken : 0;
+  }
+  bool charge(std::size_t bytes) {
+    if (bytes > free_bytes()) return false;
+    used += bytes;
+    return true;
+  }
+  void refund(std::size_t bytes) { used -= bytes; }
+
+  int ordinal;
+  std::size_t capacity;
+  std::size_t other_process;
+  std::size_t used = 0;
+  AddressArena arena;
+  bool had_context = false;
+  Context* primary = nullptr;
+  unsigned primary_references = 0;
+  unsigned primary_flags = 0;
+  MemoryPool* default_pool = nullptr;
+  MemoryPool* current_pool = nullptr;
+  // Memory of launched graphs that stays with the device until it is trimmed.
+  std::size_t graph_used = 0;
+  std::size_t graph_reserved = 0;
+  std::size_t graph_used_high = 0;
+  std::size_t graph_reserved_high = 0;
+};
+
+// Live handles of one type. What is removed stays allocated.
+template <typename T>
+class Handles {
+ public:
+  template <typename Handle>
+  T* find(Handle handle) {
+    T* object = reinterpret_cast<T*>(handle);
+    return live_.count(object) != 0 ? object : nullptr;
+  }
+  T* add(std::unique_ptr<T> object) {
+    T* raw = object.get();
+    live_.insert(raw);
+    kept_.push_back(std::move(object));
+    return raw;
+  }
+  // Whether this was once a handle.
+  template <typename Handle>
+  bool was(Handle handle) const {
+    const T* const object = reinterpret_cast<T*>(handle);
+    for (const auto& kept : kept_) {
+      if (kept.get() == object) return true;
+    }
+    return false;
+  }
+  void remove(T* object) { live_.erase(object); }
+  const std::unordered_set<T*>& all() const { return live_; }
+
+ private:
+  std::unordered_set<T*> live_;
+  std::vector<std::unique_ptr<T>> kept_;
+};
+
+}  // namespace cuwarden::simulated_gpu

@@ -1,0 +1,34 @@
+// Time on the device. A stream is busy until a moment; work is put behind it, waiting
+// sleeps until it, and only a wait makes the driver notice that memory freed in stream
+// order can be had again.
+#pragma once
+
+#include <mutex>
+
+#include "tools/simulated_gpu/simulator.hpp"
+
+namespace cuwarden::simulated_gpu {
+
+// The stream behind a handle: null is the legacy or the thread's default stream.
+// CUDA_ERROR_INVALID_HANDLE or CUDA_ERROR_CONTEXT_IS_DESTROYED otherwise.
+CUresult find_stream(Context& context, CUstream handle, Stream*& stream);
+
+// When everything queued on the stream or in the context is done.
+Clock::time_point busy_until(const Context& context);
+
+// Queues work that takes `duration`; honours the legacy default stream's barriers.
+void enqueue(Stream& stream, Clock::duration duration);
+
+// Sleeps (without the lock) until the stream, the context or the whole device is idle,
+// and then lets go of what was freed there.
+void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
+void wait_for(std::unique_lock<std::mutex>& lock, Context& context);
+void sleep_until(std::unique_lock<std::mutex>& lock, Clock::time_point moment);
+
+bool idle(const Stream& stream);
+// The frees of this stream have been reached.
+void observe_frees(Stream& stream);
+
+std::unique_ptr<Stream> make_stream(Context& context, unsigned flags, int priority);
+
+}  // namespace cuwarden::simulated_gpu
