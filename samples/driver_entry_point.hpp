@@ -1,0 +1,40 @@
+// Driver functions without linking libcuda: through the runtime, at a fixed version, so that the
+// type named by the caller is the function's type whatever toolkit or driver is installed.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "samples/planted_leaks.hpp"
+
+namespace sample {
+
+template <typename Function>
+Function driver_entry_point(const char* name, unsigned int version) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult status{};
+#if CUDART_VERSION >= 12050
+  require(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &status),
+          name);
+#else  // that function is new in 12.5; before it, the driver's own lookup takes a version
+  using Lookup =
+      CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+  void* lookup = nullptr;
+  require(cudaGetDriverEntryPoint("cuGetProcAddress", &lookup, cudaEnableDefault, &status),
+          "cuGetProcAddress");
+  reinterpret_cast<Lookup>(lookup)(name, &found, static_cast<int>(version), 0, nullptr);
+#endif
+  if (found == nullptr) {
+    std::fprintf(stderr, "the CUDA driver has no %s\n", name);
+    std::exit(1);
+  }
+  return reinterpret_cast<Function>(found);
+}
+
+inline void require(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s failed: driver error %d\n", what, static_cast<int>(result));
+  std::exit(1);
+}
+
+}  // namespace sample

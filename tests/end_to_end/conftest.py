@@ -1,0 +1,37 @@
+"""Fixtures for programs under the shim. The build folder comes from Meson, by END_TO_END_BUILD."""
+
+import pytest
+
+import shimmed
+
+
+def pytest_report_header(config):
+    return f"build folder: {shimmed.BUILD}"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Folders of the test's own for programs, reports and ledgers."""
+    return shimmed.Place(tmp_path)
+
+
+@pytest.fixture
+def run_shimmed(place):
+    """Runs a program under the shim; returns its output, status, reports and leftovers."""
+    return place.run
+
+
+@pytest.fixture
+def run_bare(place):
+    """Runs a program without the shim, on the simulated GPU."""
+
+    def run(command, env=None, **how):
+        return place.run(command, env, shim=False, **how)
+
+    return run
+
+
+@pytest.fixture
+def run_both(place):
+    """Runs bare and shimmed, and finds that the program notices no difference."""
+    return place.run_both

@@ -1,0 +1,33 @@
+// Many threads whose first CUDA call is the process's first, at the same moment; half of them come
+// by way of dlsym.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+int main() {
+  constexpr int threads = 8;
+  constexpr std::size_t bytes = 65536;
+  std::atomic<int> waiting{threads};
+  std::atomic<int> failed{0};
+  std::vector<std::thread> racing;
+  for (int i = 0; i < threads; ++i) {
+    racing.emplace_back([&, i] {
+      using Allocate = cudaError_t (*)(void**, std::size_t);
+      --waiting;
+      while (waiting.load() > 0) {
+      }
+      Allocate allocate = [](void** p, std::size_t n) { return cudaMalloc(p, n); };
+      if (i % 2 == 1) allocate = reinterpret_cast<Allocate>(dlsym(RTLD_DEFAULT, "cudaMalloc"));
+      void* memory = nullptr;
+      if (allocate(&memory, bytes) != cudaSuccess) ++failed;
+    });
+  }
+  for (std::thread& thread : racing) thread.join();
+  std::printf("{\"failed\":%d,\"count\":%d,\"bytes\":%zu}\n", failed.load(), threads,
+              threads * bytes);
+}

@@ -1,0 +1,182 @@
+// ending HOW: allocates, says what it leaks, and ends in one of the ways that processes end.
+#include <cuda_runtime_api.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "tests/end_to_end/programs/expected_totals.hpp"
+
+namespace {
+
+constexpr std::size_t bytes = std::size_t{1} << 20;
+expected::Account account;
+
+// The last to go of what the program itself destroys: freed before the report is made.
+struct FreesAtTheEnd {
+  void* memory = nullptr;
+  ~FreesAtTheEnd() {
+    if (memory != nullptr) cudaFree(memory);
+  }
+} in_static_storage;
+
+[[gnu::noinline]] void allocate_three() {
+  int line = 0;
+  for (int i = 0; i < 3; ++i) {
+    void* memory = nullptr;
+    line = __LINE__ + 1;
+    REQUIRE(cudaMalloc(&memory, bytes));
+    account.allocated("device", bytes);
+  }
+  account.leaked({"cudaMalloc", "device", "allocate_three", line, 3, 3 * bytes});
+}
+
+void say() {
+  account.print();
+  std::fflush(stdout);
+}
+
+// The child's own account would be a second one on this output.
+void child_is_silent() {
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(9);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+void close_all_descriptors() {
+  for (int descriptor = 3; descriptor < 1024; ++descriptor) close(descriptor);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string how = argc > 1 ? argv[1] : "";
+
+  if (how == "fork_then_cuda") {  // each process makes its own first CUDA call
+    const pid_t child = fork();
+    if (child == 0) child_is_silent();
+    allocate_three();
+    if (child == 0) {
+      void* one_more = nullptr;
+      REQUIRE(cudaMalloc(&one_more, 4096));
+      std::exit(0);
+    }
+    if (wait_for(child) != 0) return 3;
+    say();
+    return 0;
+  }
+
+  allocate_three();
+
+  if (how == "static_destructor") {
+    REQUIRE(cudaMalloc(&in_static_storage.memory, 5 * bytes));
+    account.allocated("device", 5 * bytes);
+    account.freed("device", 5 * bytes);
+    say();
+    return 0;
+  }
+  if (how == "fork_idle" || how == "fork_idle_underscore_exit") {
+    const pid_t child = fork();
+    if (child == 0 && how == "fork_idle") std::exit(0);
+    if (child == 0) _exit(0);
+    if (wait_for(child) != 0) return 3;
+    say();
+    return 0;
+  }
+  if (how == "fork_cuda_too_late") {  // CUDA does not survive a fork; the child finds out
+    const pid_t child = fork();
+    if (child == 0) {
+      child_is_silent();
+      void* memory = nullptr;
+      std::exit(cudaMalloc(&memory, bytes) == cudaSuccess ? 1 : 0);
+    }
+    const int status = wait_for(child);
+    std::printf("child: %d\n", status);
+    say();
+    return 0;
+  }
+  if (how == "fork_exec") {
+    const pid_t child = fork();
+    if (child == 0) {
+      child_is_silent();
+      execl("/proc/self/exe", "ending", "return", nullptr);
+      _exit(9);
+    }
+    if (wait_for(child) != 0) return 3;
+    say();
+    return 0;
+  }
+  if (how == "vfork_failed_exec") {
+    const pid_t child = vfork();
+    if (child == 0) {
+      execl("/nonexistent/program", "program", nullptr);
+      _exit(127);
+    }
+    const int status = wait_for(child);
+    void* afterwards = nullptr;
+    REQUIRE(cudaMalloc(&afterwards, bytes));  // recording goes on
+    account.allocated("device", bytes);
+    REQUIRE(cudaFree(afterwards));
+    account.freed("device", bytes);
+    std::printf("child: %d\n", WEXITSTATUS(status));
+    say();
+    return 0;
+  }
+  if (how == "close_descriptors") {
+    close_all_descriptors();
+    // Reused at once by the program's own files, which must stay as they are.
+    FILE* own = std::tmpfile();
+    if (own == nullptr) return 3;
+    std::fputs("own", own);
+    allocate_three();
+    std::fflush(own);
+    if (std::ftell(own) != 3) return 3;
+    say();
+    return 0;
+  }
+  if (how == "close_all_then_exit") {  // the standard ones too, once all is said
+    say();
+    close(0);
+    close(1);
+    close(2);
+    close_all_descriptors();
+    return 0;
+  }
+  if (how == "change_directory") {
+    if (argc < 3 || chdir(argv[2]) != 0) return 3;
+    say();
+    return 0;
+  }
+  if (how == "drop_privileges") {
+    if (setgid(65534) != 0 || setuid(65534) != 0) return 3;
+    say();
+    return 0;
+  }
+
+  say();
+  if (how == "return") return 0;
+  if (how == "return_7") return 7;
+  if (how == "exit") std::exit(0);
+  if (how == "exit_9") std::exit(9);
+  if (how == "exit_from_thread") {
+    std::thread([] { std::exit(5); }).join();
+  }
+  if (how == "quick_exit") std::quick_exit(6);
+  if (how == "_exit") _exit(8);
+  if (how == "_Exit") _Exit(11);
+  if (how == "abort") std::abort();
+  if (how == "throw") throw std::runtime_error("nobody catches this");
+  if (how == "kill") raise(SIGKILL);
+  if (how == "segfault") raise(SIGSEGV);
+  return 2;
+}

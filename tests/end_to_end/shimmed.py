@@ -1,0 +1,153 @@
+"""Runs programs as users do: bare, or under the preloaded shim, on the simulated GPU.
+
+A run has folders of its own: what the shim writes there, reports and leftovers, is all there is.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reports import Report
+
+BUILD = Path(os.environ["END_TO_END_BUILD"])
+SOURCE = Path(os.environ["END_TO_END_SOURCE"])
+SHIM = BUILD / "libcuwarden.so"
+COMMAND = BUILD / "cuwarden"
+DRIVER = BUILD / "tools" / "simulated_gpu" / "libcuda.so.1"
+RUNTIME = BUILD / "tools" / "simulated_gpu" / "libcudart.so.13"
+PROGRAMS = BUILD / "tests" / "end_to_end" / "programs"
+SAMPLES = BUILD / "samples"
+
+TIMEOUT_S = 60
+
+
+def program(name):
+    return str(PROGRAMS / name)
+
+
+def sample(name):
+    return str(SAMPLES / name)
+
+
+@dataclass
+class Run:
+    """What one run of a program left: its output, its status, and every file that appeared."""
+
+    stdout: str
+    stderr: str
+    returncode: int
+    folder: Path  # the program's working directory
+    reports: list = field(default_factory=list)
+    ledgers: list = field(default_factory=list)
+    report_files: list = field(default_factory=list)
+
+    @property
+    def report(self):
+        assert len(self.reports) == 1, f"{len(self.reports)} reports; stderr:\n{self.stderr}"
+        return self.reports[0]
+
+    @property
+    def last_line(self):
+        """The facts that the program prints about itself."""
+        return json.loads(self.stdout.strip().splitlines()[-1])
+
+    @property
+    def said(self):
+        """What cuwarden itself said."""
+        return [line for line in self.stderr.splitlines() if line.startswith("cuwarden: ")]
+
+    @property
+    def own_stderr(self):
+        """What the program itself said."""
+        return "".join(
+            line
+            for line in self.stderr.splitlines(keepends=True)
+            if not line.startswith("cuwarden: ")
+        )
+
+    def said_about(self, *parts):
+        """The single line in which cuwarden says all of these."""
+        lines = [line for line in self.said if all(part in line for part in parts)]
+        assert len(lines) == 1, f"{len(lines)} lines with {parts}; stderr:\n{self.stderr}"
+        return lines[0]
+
+
+class Place:
+    """Where a test's programs run."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.work = folder / "work"
+        self.reports = folder / "reports"
+        self.ledger = folder / "ledger"
+        for part in (self.work, self.reports, self.ledger):
+            part.mkdir()
+
+    def environment(self, changes=None, *, shim=True, preload=(DRIVER, RUNTIME)):
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("CUWARDEN_", "END_TO_END_", "LD_", "PMI", "OMPI_", "SLURM_"))
+            and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "ASAN_OPTIONS", "MALLOC_PERTURB_")
+        }
+        preloaded = ([SHIM] if shim else []) + list(preload)
+        if preloaded:
+            env["LD_PRELOAD"] = ":".join(map(str, preloaded))
+        if shim:
+            env["CUWARDEN_REPORT"] = str(self.reports / "%e-%p.json")
+            env["CUWARDEN_LEDGER_DIR"] = str(self.ledger)
+        for name, value in (changes or {}).items():
+            if not shim and name.startswith("CUWARDEN_") and not name.startswith("CUWARDEN_SIM_"):
+                continue
+            if value is None:
+                env.pop(name, None)
+            else:
+                env[name] = str(value)
+        return env
+
+    def run(self, command, env=None, *, shim=True, preload=(DRIVER, RUNTIME), **popen):
+        """Runs `command`; an entry of `env` that is None is taken out of the environment."""
+        before = set(self.reports.rglob("*")) | set(self.work.rglob("*.json*"))
+        ledgers_before = set(self.ledger.rglob("*"))
+        popen.setdefault("cwd", self.work)
+        done = subprocess.run(
+            [str(part) for part in command],
+            env=self.environment(env, shim=shim, preload=preload),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            **popen,
+        )
+        files = sorted(
+            path
+            for path in (set(self.reports.rglob("*")) | set(self.work.rglob("*.json*"))) - before
+            if path.is_file() and re.search(r"\.json(\.\d+)?$", path.name)
+        )
+        return Run(
+            stdout=done.stdout,
+            stderr=done.stderr,
+            returncode=done.returncode,
+            folder=Path(popen["cwd"]),
+            reports=[Report.read(path) for path in files],
+            ledgers=sorted(set(self.ledger.rglob("*")) - ledgers_before),
+            report_files=files,
+        )
+
+    def run_both(self, command, env=None, **how):
+        """Runs bare and shimmed; the program must not notice the difference. Returns the latter."""
+        bare = self.run(command, env, shim=False, **how)
+        shimmed = self.run(command, env, shim=True, **how)
+        assert bare.said == []
+        assert shimmed.stdout == bare.stdout
+        assert shimmed.own_stderr == bare.own_stderr
+        assert shimmed.returncode == bare.returncode, shimmed.stderr
+        return shimmed
+
+
+def killed_by(run, expected: signal.Signals):
+    return run.returncode == -expected

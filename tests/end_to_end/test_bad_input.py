@@ -1,0 +1,218 @@
+"""Whatever is wrong around a program, it behaves as without the shim, and nothing is lost."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from shimmed import DRIVER, RUNTIME, program
+
+ALLOCATE = [program("allocate"), "4", "6000"]
+
+
+# --- where the report should go
+
+
+@pytest.mark.parametrize("path", ["file/report.json", "file/deeper/report.json"])
+def test_a_report_path_that_cannot_be_written_is_a_line_and_the_ledger_stays(place, path):
+    (place.folder / "file").write_text("not a folder")
+    target = place.folder / path
+    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": target})
+    assert len(run.said) == 1
+    assert str(target) in run.said[0] or str(place.folder / "file") in run.said[0]
+    assert run.reports == []
+    assert len(run.ledgers) == 1
+    assert (place.folder / "file").read_text() == "not a folder"
+
+
+def test_a_report_path_that_is_a_folder_is_not_written_over(place):
+    target = place.reports / "folder.json"
+    target.mkdir()
+    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": target})
+    assert run.report.path.name == "folder.json.1"
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_report_is_never_written_through_a_symbolic_link(place, dangling):
+    precious = place.folder / "precious"
+    if not dangling:
+        precious.write_text("precious")
+    link = place.reports / "link.json"
+    link.symlink_to(precious)
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": link})
+    assert run.returncode == 0
+    assert link.is_symlink()
+    assert precious.exists() is not dangling
+    if not dangling:
+        assert precious.read_text() == "precious"
+    assert sorted(p.name for p in place.reports.iterdir()) == ["link.json", "link.json.1"]
+    assert not (place.reports / "link.json.1").is_symlink()
+
+
+def test_an_existing_file_is_never_overwritten(place):
+    target = place.reports / "report.json"
+    target.write_text("mine")
+    (place.reports / "report.json.1").write_text("mine too")
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": target})
+    assert run.report.path.name == "report.json.2"
+    assert target.read_text() == "mine"
+    assert (place.reports / "report.json.1").read_text() == "mine too"
+
+
+def can_mount():
+    return (
+        os.geteuid() == 0
+        and shutil.which("unshare") is not None
+        and subprocess.run(
+            ["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", "/mnt"],
+            capture_output=True,
+        ).returncode
+        == 0
+    )
+
+
+@pytest.mark.skipif(not can_mount(), reason="a small file system needs the right to mount one")
+def test_a_full_disk_is_a_line_and_the_ledger_stays(place):
+    full = place.folder / "full"
+    full.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=64k none {full} && "
+        f"head -c 65536 /dev/zero > {full}/filler && exec {' '.join(ALLOCATE)}"
+    )
+    run = place.run_both(
+        ["unshare", "-m", "/bin/sh", "-c", script], {"CUWARDEN_REPORT": full / "report.json"}
+    )
+    assert run.returncode == 0
+    assert len(run.said) == 1 and str(full) in run.said[0]
+    assert len(run.ledgers) == 1
+
+
+@pytest.mark.skipif(not can_mount(), reason="a small file system needs the right to mount one")
+def test_a_full_disk_under_the_ledger_loses_nothing(place):
+    full = place.folder / "full"
+    full.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=64k none {full} && "
+        f"head -c 65536 /dev/zero > {full}/filler && exec {' '.join(ALLOCATE)}"
+    )
+    run = place.run_both(
+        ["unshare", "-m", "/bin/sh", "-c", script], {"CUWARDEN_LEDGER_DIR": full}
+    )
+    run.report.check_leaks(run.last_line["leaked"])
+
+
+@pytest.mark.parametrize("limit", [0, 4096, 1 << 20])
+def test_a_limit_on_file_sizes_never_kills_the_program(place, limit):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    run = place.run_both(ALLOCATE, preexec_fn=limited)
+    assert run.returncode == 0
+    assert run.reports or len(run.said) == 1
+    for report in run.reports:
+        report.check_leaks(run.last_line["leaked"])
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 256 << 20])
+def test_a_limit_on_the_address_space_is_not_used_up_by_the_shim(place, limit):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    # Bare, the simulated driver may need more than this; what counts is that both do the same.
+    run = place.run_both(ALLOCATE, {"CUWARDEN_SIM_MEMORY": "32MiB"}, preexec_fn=limited)
+    if run.returncode == 0:
+        run.report.check_leaks(run.last_line["leaked"])
+
+
+# --- what is not there
+
+
+@pytest.mark.parametrize("preload", [(), (DRIVER, RUNTIME)], ids=["no_libraries", "libraries"])
+@pytest.mark.parametrize(
+    "command",
+    [["/bin/true"], ["/bin/sh", "-c", "exit 3"], [sys.executable, "-c", "print('hello')"]],
+    ids=["true", "sh", "python"],
+)
+def test_a_process_without_cuda_calls_leaves_no_trace(place, command, preload):
+    run = place.run_both(command, {"CUWARDEN_LEDGER_DIR": None}, preload=preload)
+    assert run.said == [] and run.reports == []
+    assert list(place.reports.iterdir()) == [] and list(place.work.iterdir()) == []
+
+
+def test_without_a_driver_a_program_gets_the_same_errors(place, tmp_path):
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shutil.copy(RUNTIME, alone / "libcudart.so.13")
+    # Linked with the driver as well: a stand-in that says it is not there would change the answer.
+    run = place.run_both(
+        [sys.executable, "-c", WITHOUT_DRIVER], preload=(alone / "libcudart.so.13",)
+    )
+    assert run.returncode == 4
+    assert "cudaMalloc: 0" not in run.stdout
+
+
+WITHOUT_DRIVER = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+p, n = ctypes.c_void_p(), ctypes.c_int()
+print("cudaMalloc:", rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(4096)))
+print("cudaGetDeviceCount:", rt.cudaGetDeviceCount(ctypes.byref(n)), n.value)
+print("cudaFree:", rt.cudaFree(None))
+try:
+    ctypes.CDLL("libcuda.so.1")
+except OSError:
+    print("no driver")
+sys.exit(4)
+"""
+
+
+@pytest.mark.parametrize("version, text", [("12000", "12.0"), ("12040", "12.4"), ("14020", "14.2")])
+def test_a_driver_older_or_newer_than_the_headers_is_recorded(run_both, version, text):
+    run = run_both(ALLOCATE, {"CUWARDEN_SIM_DRIVER_VERSION": version})
+    if run.returncode == 0:
+        run.report.check_leaks(run.last_line["leaked"])
+        assert run.report["process"]["cuda_driver_version"] == text
+    assert run.said == []
+
+
+def test_without_a_device_a_program_gets_the_same_errors(run_both):
+    run = run_both(ALLOCATE, {"CUWARDEN_SIM_DEVICES": "0"})
+    assert run.returncode == 3
+    assert run.said == []
+    assert all(report["leaks"]["count"] == 0 for report in run.reports)
+
+
+# --- wrong arguments
+
+
+@pytest.mark.parametrize("what", ["frees", "sizes"])
+def test_wrong_frees_and_sizes_get_the_drivers_own_answers(run_both, what):
+    run = run_both([program("answers"), what])
+    assert run.returncode == 0
+    assert run.said == []
+    totals = run.report.totals()
+    for kind, account in run.last_line["totals"].items():
+        assert {name: totals[kind][name] for name in account} == account
+    assert run.report["leaks"]["count"] == 0, run.report.describe_leaks()
+
+
+@pytest.mark.parametrize(
+    "function, code", [("cuMemAlloc_v2", 2), ("cuMemAlloc_v2", 700), ("cuMemFree_v2", 716)]
+)
+def test_an_error_of_the_driver_reaches_the_program_and_changes_no_count(run_both, function, code):
+    run = run_both(
+        [program("answers"), "frees"], {"CUWARDEN_SIM_FAIL": f"{function}:1:{code}"}
+    )
+    for report in run.reports:
+        for kind, total in report.totals().items():
+            assert total["allocations"] - total["frees"] == total["live_count"], kind
+
+
+def test_a_free_that_the_driver_refuses_leaves_the_allocation_live(run_both):
+    run = run_both([program("ending"), "static_destructor"], {"CUWARDEN_SIM_FAIL": "cuMemFree_v2:*"})
+    assert run.report.totals()["device"]["live_count"] == 4
+    assert run.report.totals()["device"]["frees"] == 0

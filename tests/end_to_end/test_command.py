@@ -1,0 +1,130 @@
+"""The command, seen from a shell: `run` is the program with a report and a summary."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from reports import Report
+from shimmed import COMMAND, TIMEOUT_S, program, sample
+
+
+@pytest.fixture
+def cuwarden(place):
+    def run(*arguments, env=None):
+        return subprocess.run(
+            [str(COMMAND), *map(str, arguments)],
+            cwd=place.work,
+            env=place.environment(env, shim=False, preload=()),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+
+    return run
+
+
+def simulated(place, *command, report="report.json"):
+    return ("run", "--simulate", "16GiB", "--report", place.reports / report, "--", *command)
+
+
+def test_run_returns_the_programs_status_and_keeps_its_output_apart(cuwarden, place):
+    bare = place.run([program("ending"), "return_7"], shim=False)
+    done = cuwarden(*simulated(place, program("ending"), "return_7"))
+    assert done.returncode == 7
+    assert done.stdout == bare.stdout
+    assert "allocate_three" in done.stderr
+    facts = json.loads(done.stdout.splitlines()[-1])["leaked"]
+    Report.read(place.reports / "report.json").check_leaks(facts)
+
+
+@pytest.mark.parametrize("name", ["lost_on_throw", "library_leak", "handle_leak"])
+def test_runs_summary_names_the_leaking_function(cuwarden, place, name):
+    done = cuwarden(*simulated(place, sample(name)))
+    assert done.returncode == 0, done.stderr
+    for fact in json.loads(done.stdout.splitlines()[-1])["leaked"]:
+        assert fact["function"] in done.stderr
+        assert fact["api"] in done.stderr
+
+
+def test_run_says_when_a_program_was_killed_and_still_has_its_report(cuwarden, place):
+    done = cuwarden(*simulated(place, program("ending"), "kill"))
+    assert done.returncode == 128 + signal.SIGKILL
+    report = Report.read(place.reports / "report.json")
+    assert report["process"]["signal"] == signal.SIGKILL
+    assert report["process"]["end_reason"] == "signal"
+    report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
+
+
+def test_the_simulated_device_has_the_size_that_was_asked_for(cuwarden, place):
+    command = ("run", "--simulate", "2GiB", "--report", place.reports / "report.json", "--")
+    done = cuwarden(*command, program("answers"), "exhaust")
+    assert done.returncode == 0, done.stderr
+    report = Report.read(place.reports / "report.json")
+    assert [device["total_bytes"] for device in report["devices"]] == [2 << 30]
+
+
+def test_report_prints_a_reports_summary(cuwarden, place):
+    run = place.run([sample("lost_on_throw")])
+    done = cuwarden("report", run.report.path)
+    assert done.returncode == 0, done.stderr
+    assert "process_batch" in done.stdout
+    assert cuwarden("report", "--fail-on-leak", run.report.path).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("no-such-verb",),
+        ("run",),
+        ("run", "--no-such-option", "--", "/bin/true"),
+        ("run", "--", "/nonexistent/program"),
+        ("run", "--simulate", "much", "--", "/bin/true"),
+        ("report",),
+        ("report", "/nonexistent/report.json"),
+    ],
+)
+def test_wrong_usage_is_an_error_and_status_2(cuwarden, arguments):
+    done = cuwarden(*arguments)
+    assert done.returncode in (2, 127)
+    assert done.stdout == ""
+    assert done.stderr.strip()
+
+
+def test_a_file_that_is_no_report_is_one_line(cuwarden, place):
+    broken = place.reports / "broken.json"
+    broken.write_text('{"schema": "cuwarden.report/1"')
+    done = cuwarden("report", broken)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert str(broken) in done.stderr
+
+
+def test_run_passes_settings_on(cuwarden, place):
+    done = cuwarden(
+        "run", "--simulate", "1GiB", "--report", place.reports / "deep.json", "--stack-depth", "3",
+        "--", program("allocate"), "1", "100", "20",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = Report.read(place.reports / "deep.json")
+    assert [stack["truncated"] for stack in report.stacks.values()] == [True]
+
+
+def test_run_of_a_program_without_cuda_says_that_there_is_nothing_to_report(cuwarden, place):
+    done = cuwarden(*simulated(place, "/bin/echo", "hello"))
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    assert list(place.reports.iterdir()) == []
+
+
+def test_run_works_for_an_interpreter(cuwarden, place):
+    code = (
+        "import ctypes; rt = ctypes.CDLL('libcudart.so.13'); p = ctypes.c_void_p(); "
+        "print(rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(12345)))"
+    )
+    done = cuwarden(*simulated(place, sys.executable, "-c", code))
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert Report.read(place.reports / "report.json")["leaks"]["bytes"] == 12345

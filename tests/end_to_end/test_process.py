@@ -1,0 +1,215 @@
+"""However a process lives and ends, its report is there and the program is as it was."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from shimmed import killed_by, program
+
+ENDINGS = [
+    # how, status as the parent sees it, end_reason, exit_status, signal
+    ("return", 0, "exit", 0, None),
+    ("return_7", 7, "exit", 7, None),
+    ("exit", 0, "exit", 0, None),
+    ("exit_9", 9, "exit", 9, None),
+    ("exit_from_thread", 5, "exit", 5, None),
+    ("quick_exit", 6, "quick_exit", 6, None),
+    ("_exit", 8, "_exit", 8, None),
+    ("_Exit", 11, "_exit", 11, None),
+    ("abort", -signal.SIGABRT, "abort", None, signal.SIGABRT),
+    ("throw", -signal.SIGABRT, "abort", None, signal.SIGABRT),
+]
+
+
+@pytest.mark.parametrize("how, status, reason, exit_status, number", ENDINGS)
+def test_the_report_is_written_and_says_how_the_process_ended(
+    run_both, how, status, reason, exit_status, number
+):
+    run = run_both([program("ending"), how])
+    assert run.returncode == status
+    process = run.report["process"]
+    assert (process["end_reason"], process["exit_status"], process["signal"]) == (
+        reason,
+        exit_status,
+        number,
+    )
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.said == []
+    assert run.ledgers == []
+
+
+def test_the_report_says_which_process_it_is_about(run_shimmed):
+    run = run_shimmed([program("ending"), "return"])
+    process = run.report["process"]
+    assert process["program"] == os.path.realpath(program("ending"))
+    assert process["command_line"] == [program("ending"), "return"]
+    assert process["parent"] == os.getpid()
+    assert process["host"] == os.uname().nodename
+    assert process["end_ns"] > 0
+    assert run.report.path.name == f"ending-{process['pid']}.json"
+
+
+def test_what_a_static_destructor_frees_is_no_leak(run_both):
+    run = run_both([program("ending"), "static_destructor"])
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.report.totals()["device"]["frees"] == 1
+
+
+@pytest.mark.parametrize("how, number", [("kill", signal.SIGKILL), ("segfault", signal.SIGSEGV)])
+def test_after_a_fatal_signal_the_ledger_stays(run_both, how, number):
+    run = run_both([program("ending"), how])
+    assert killed_by(run, number)
+    assert run.reports == []
+    assert len(run.ledgers) == 1
+    assert run.ledgers[0].stat().st_size > 0
+
+
+def test_closing_every_descriptor_loses_nothing_and_harms_no_file_of_the_program(run_both):
+    run = run_both([program("ending"), "close_descriptors"])
+    assert run.returncode == 0
+    assert sum(group["count"] for group in run.report.groups_of("allocate_three")) == 6
+    assert run.report["leaks"]["count"] == 6
+
+
+def test_a_program_that_closes_its_standard_streams_too_gets_its_report(run_both):
+    run = run_both([program("ending"), "close_all_then_exit"])
+    assert run.returncode == 0
+    run.report.check_leaks(run.last_line["leaked"])
+
+
+@pytest.mark.parametrize("path", ["relative.json", "folder/relative.json", None])
+def test_the_reports_place_is_fixed_at_the_first_cuda_call(place, tmp_path, path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    run = place.run_both(
+        [program("ending"), "change_directory", elsewhere], {"CUWARDEN_REPORT": path}
+    )
+    assert run.returncode == 0
+    assert run.report.path.is_relative_to(place.work)
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop privileges")
+def test_a_report_that_may_no_longer_be_written_is_a_line_and_the_ledger_stays(place):
+    place.reports.chmod(0o755)  # and its parents are root's alone
+    run = place.run_both([program("ending"), "drop_privileges"])
+    assert run.returncode == 0
+    assert run.reports == []
+    assert len(run.said) == 1 and str(place.reports) in run.said[0]
+    assert len(run.ledgers) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop privileges")
+def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(place):
+    for folder in [place.folder, place.folder.parent, place.folder.parent.parent]:
+        folder.chmod(0o755)
+    for folder in (place.reports, place.ledger):
+        folder.chmod(0o777)
+    run = place.run_both([program("ending"), "drop_privileges"])
+    assert run.returncode == 0
+    assert run.said == []
+    run.report.check_leaks(run.last_line["leaked"])
+
+
+# --- children
+
+
+@pytest.mark.parametrize("how", ["fork_idle", "fork_idle_underscore_exit"])
+def test_a_forked_child_without_cuda_makes_no_report(run_both, how):
+    run = run_both([program("ending"), how])
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.ledgers == []
+
+
+def test_a_forked_child_reports_its_own_allocations_and_not_its_parents(run_both):
+    run = run_both([program("ending"), "fork_then_cuda"])
+    assert run.returncode == 0
+    assert len(run.reports) == 2
+    child, parent = sorted(run.reports, key=lambda report: report["process"]["parent"] == os.getpid())
+    parent.check_leaks(run.last_line["leaked"])
+    assert child["process"]["parent"] == parent["process"]["pid"]
+    assert child["leaks"]["count"] == 4
+    assert child["leaks"]["bytes"] == 3 * (1 << 20) + 4096
+
+
+def test_a_child_that_tries_cuda_after_its_parent_did_never_reports_the_parents_records(run_both):
+    run = run_both([program("ending"), "fork_cuda_too_late"])
+    parent = [r for r in run.reports if r["process"]["parent"] == os.getpid()]
+    assert len(parent) == 1
+    parent[0].check_leaks(run.last_line["leaked"])
+    for report in run.reports:
+        if report is not parent[0]:
+            assert report["leak_groups"] == []
+            assert all(total["allocations"] == 0 for total in report["totals"])
+
+
+def test_a_program_started_by_fork_and_exec_makes_a_report_of_its_own(run_both):
+    run = run_both([program("ending"), "fork_exec"])
+    assert len(run.reports) == 2
+    for report in run.reports:
+        report.check_leaks(run.last_line["leaked"])
+
+
+def test_a_vforked_child_whose_exec_fails_leaves_its_parents_recording_alone(run_both):
+    run = run_both([program("ending"), "vfork_failed_exec"])
+    assert run.stdout.startswith("child: 127\n")
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.report["process"]["end_reason"] == "exit"
+    assert run.report.totals()["device"]["frees"] == 1
+
+
+PYTHON = """
+import ctypes, os, subprocess
+rt = ctypes.CDLL("libcudart.so.13")
+p = ctypes.c_void_p()
+def allocate(size):
+    assert rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) == 0
+allocate(1000)
+try:
+    subprocess.run(["/nonexistent/program"])
+except FileNotFoundError:
+    print("not found")
+print(subprocess.run(["/bin/sh", "-c", "exit 3"]).returncode)
+print(subprocess.run(["/bin/echo", "child"], capture_output=True, text=True).stdout.strip())
+allocate(2000)
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+allocate(3000)
+"""
+
+
+def test_python_may_start_programs_and_fail_to(run_both):
+    run = run_both([sys.executable, "-c", PYTHON])
+    assert run.stdout.split() == ["not", "found", "3", "child"]
+    assert run.report["leaks"] == {
+        "bytes": 6000,
+        "count": 3,
+        "suppressed_bytes": 0,
+        "released_by_context_bytes": 0,
+    }
+    assert run.report["process"]["exit_status"] == 0
+
+
+def test_pythons_multiprocessing_children_report_for_themselves(run_both):
+    code = (
+        "import ctypes, multiprocessing as m\n"
+        "def work(n):\n"
+        "    rt, p = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n"
+        "    assert rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(n)) == 0\n"
+        "children = [m.get_context('fork').Process(target=work, args=(n,)) for n in (100, 200)]\n"
+        "[c.start() for c in children]\n"
+        "[c.join() for c in children]\n"
+        "print([c.exitcode for c in children])\n"
+    )
+    run = run_both([sys.executable, "-c", code])
+    assert run.stdout == "[0, 0]\n"
+    assert sorted(report["leaks"]["bytes"] for report in run.reports) == [100, 200]
+
+
+def test_a_shell_that_only_starts_a_cuda_program_makes_no_report(run_both):
+    run = run_both(["/bin/sh", "-c", f"/bin/true; {program('allocate')} 2 100; /bin/echo after"])
+    assert run.stdout.endswith("after\n")
+    assert run.report["process"]["program"].endswith("/allocate")

@@ -1,0 +1,99 @@
+"""Each leak sample's report says what the sample itself says that it leaked."""
+
+import pytest
+
+from shimmed import sample
+
+SAMPLES = {
+    "lost_on_throw": ["7", "70000"],
+    "library_leak": ["9", "300000"],
+    "context_reset": ["5", "4194304"],
+    "pinned_leak": ["12", "262144"],
+    "handle_leak": ["4", "3"],
+}
+
+
+@pytest.mark.parametrize("arguments", ["defaults", "given"])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_the_same_with_the_shim_and_its_leaks_are_reported(run_both, name, arguments):
+    run = run_both([sample(name), *(SAMPLES[name] if arguments == "given" else [])])
+    assert run.returncode == 0
+    assert run.said == []
+    assert run.ledgers == []
+    facts = run.last_line["leaked"]
+    assert facts and all(fact["count"] > 0 for fact in facts)
+    run.report.check_leaks(facts)
+    assert run.report["coverage"] == {"complete": True, "reasons": []}
+    assert run.report["tool"]["complete"] is True
+
+
+def test_lost_on_throw_counts_the_buffers_that_were_freed_too(run_shimmed):
+    run = run_shimmed([sample("lost_on_throw"), "6", "1000"])
+    assert run.report.totals() == {
+        "device": {
+            "allocations": 24,
+            "frees": 18,
+            "failures": 0,
+            "live_count": 6,
+            "live_bytes": 6000,
+            "peak_count": 6,
+            "peak_bytes": 6000,
+        }
+    }
+
+
+def test_library_leak_names_the_library_its_exported_function_and_the_line_that_called_it(
+    run_shimmed,
+):
+    run = run_shimmed([sample("library_leak")])
+    (fact,) = run.last_line["leaked"]
+    (group,) = run.report.check_leak(fact)
+    assert run.report.module_name(group["module"]) == "libvendor_filter.so"
+    (innermost, frame), (caller, calling_frame) = run.report.functions(group)[:2]
+    assert innermost == "vendor_filter_apply"
+    assert frame["file"] is None and frame["line"] is None
+    assert frame["offset"] > 0
+    assert run.report.module_name(frame["module"]) == "libvendor_filter.so"
+    assert caller == run.last_line["calling_function"]
+    assert calling_frame["line"] == run.last_line["calling_line"]
+    assert calling_frame["file"].endswith("library_leak.cpp")
+
+
+def test_context_reset_is_told_apart_from_leaks(run_shimmed):
+    run = run_shimmed([sample("context_reset"), "3", "5000000"])
+    assert run.report["leaks"] == {
+        "bytes": 0,
+        "count": 0,
+        "suppressed_bytes": 0,
+        "released_by_context_bytes": 2 * 3 * 5000000,
+    }
+    assert {group["released_by"] for group in run.report["leak_groups"]} == {"context"}
+    assert run.report.totals()["device"]["live_bytes"] == 0
+
+
+def test_pinned_leak_shows_growth_and_the_hosts_own_memory(run_shimmed):
+    run = run_shimmed([sample("pinned_leak"), "20", "1048576"])
+    pinned, registered = run.last_line["leaked"]
+    (group,) = run.report.check_leak(pinned)
+    assert group["growth"] == "growing"
+    (group,) = run.report.check_leak(registered)
+    assert group["growth"] == "one_time"
+    rss = [row for row in run.report["timeline"] if row["kind"] == "host_rss"]
+    assert rss
+    assert max(row["max_bytes"] for row in rss) >= run.last_line["host_bytes"]
+    pinned_line = [row for row in run.report["timeline"] if row["kind"] == "pinned"]
+    assert max(row["max_bytes"] for row in pinned_line) == pinned["bytes"]
+
+
+def test_handle_leak_finds_handles_whose_ranges_are_gone(run_shimmed):
+    run = run_shimmed([sample("handle_leak"), "5", "2"])
+    assert {group["kind"] for group in run.report.leaks()} == {"vmm"}
+    totals = run.report.totals()["vmm"]
+    assert (totals["live_count"], totals["allocations"], totals["frees"]) == (7, 7, 0)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_without_a_device_says_so_in_a_line(run_both, name):
+    run = run_both([sample(name)], {"CUWARDEN_SIM_DEVICES": "0"})
+    assert run.returncode == 1
+    assert len(run.own_stderr.splitlines()) == 1

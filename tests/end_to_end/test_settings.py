@@ -1,0 +1,246 @@
+"""Settings come from the environment; a wrong one is a line to act on, never a failure."""
+
+import os
+import subprocess
+
+import pytest
+
+from shimmed import program
+
+ALLOCATE = [program("allocate"), "3", "5000"]
+
+BAD = [
+    ("CUWARDEN_ENABLED", "maybe"),
+    ("CUWARDEN_ENABLED", "2"),
+    ("CUWARDEN_STACK_DEPTH", "-1"),
+    ("CUWARDEN_STACK_DEPTH", "deep"),
+    ("CUWARDEN_STACK_DEPTH", "12frames"),
+    ("CUWARDEN_STACK_DEPTH", "99999999999999999999"),
+    ("CUWARDEN_LOG", "loud"),
+    ("CUWARDEN_DEEPBIND", "maybe"),
+    ("CUWARDEN_REPORT", "report-%q.json"),
+]
+ACCEPTED = {
+    "CUWARDEN_ENABLED": ["0", "1"],
+    "CUWARDEN_STACK_DEPTH": ["0"],
+    "CUWARDEN_LOG": ["off", "error", "warn", "info", "debug"],
+    "CUWARDEN_DEEPBIND": ["drop", "keep"],
+    "CUWARDEN_REPORT": ["%p"],
+}
+
+
+@pytest.mark.parametrize("name, value", BAD)
+def test_a_bad_value_is_one_line_and_the_default(run_both, name, value):
+    run = run_both(ALLOCATE, {name: value})
+    line = run.said_about(name, value)
+    assert all(accepted in line for accepted in ACCEPTED[name]), line
+    assert len(run.said) == 1
+    run.report.check_leaks(run.last_line["leaked"])
+
+
+@pytest.mark.parametrize(
+    "name, nearest",
+    [
+        ("CUWARDEN_REPROT", "CUWARDEN_REPORT"),
+        ("CUWARDEN_STACKDEPTH", "CUWARDEN_STACK_DEPTH"),
+        ("CUWARDEN_LEDGER", "CUWARDEN_LEDGER_DIR"),
+        ("CUWARDEN_ENABLE", "CUWARDEN_ENABLED"),
+    ],
+)
+def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, nearest):
+    run = run_both(ALLOCATE, {name: "some-value"})
+    line = run.said_about(name)
+    assert nearest in line.replace(name, "", 1), line
+    assert len(run.said) == 1
+    run.report.check_leaks(run.last_line["leaked"])
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("CUWARDEN_POOL", "rescue"),
+        ("CUWARDEN_WAIT", "30s"),
+        ("CUWARDEN_SPILL", "8GiB"),
+        ("CUWARDEN_SYNC_TIMEOUT", "2s"),
+        ("CUWARDEN_MESH", "on"),
+        ("CUWARDEN_MESH_PAUSE", "500ms"),
+    ],
+)
+def test_a_setting_whose_feature_is_not_built_warns_once(run_both, name, value):
+    run = run_both(ALLOCATE, {name: value})
+    run.said_about(name)
+    assert len(run.said) == 1
+    run.report.check_leaks(run.last_line["leaked"])
+
+
+def test_several_bad_settings_are_a_line_each(run_both):
+    run = run_both(
+        ALLOCATE,
+        {"CUWARDEN_LOG": "loud", "CUWARDEN_STACK_DEPTH": "deep", "CUWARDEN_NO_SUCH_THING": "1"},
+    )
+    for name in ("CUWARDEN_LOG", "CUWARDEN_STACK_DEPTH", "CUWARDEN_NO_SUCH_THING"):
+        run.said_about(name)
+    assert len(run.said) == 3
+
+
+def test_names_of_the_simulated_gpu_and_of_the_command_are_known(run_both):
+    run = run_both(ALLOCATE, {"CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_REPORT_LIST": "1"})
+    assert not [line for line in run.said if "CUWARDEN_SIM" in line]
+
+
+def test_a_process_without_cuda_is_told_nothing_of_its_settings(run_both):
+    run = run_both(["/bin/echo", "hello"], {"CUWARDEN_LOG": "loud", "CUWARDEN_REPROT": "x"})
+    assert run.stderr == ""
+    assert run.reports == [] and run.ledgers == []
+
+
+def test_disabled_means_that_nothing_happens_at_all(run_both):
+    run = run_both(ALLOCATE, {"CUWARDEN_ENABLED": "0"})
+    assert run.said == [] and run.reports == [] and run.ledgers == []
+
+
+def test_settings_are_in_the_report_with_where_they_came_from(run_shimmed):
+    run = run_shimmed(ALLOCATE, {"CUWARDEN_STACK_DEPTH": "17"})
+    row = run.report.setting("CUWARDEN_STACK_DEPTH")
+    assert row == {"name": "CUWARDEN_STACK_DEPTH", "value": "17", "source": "environment"}
+    assert run.report.setting("CUWARDEN_ENABLED")["source"] == "default"
+
+
+# --- stack depth
+
+
+def native_depth(report, group):
+    """Frames that were walked: an inlined function shares its caller's."""
+    return len([frame for frame in report.stack_frames(group) if not frame["inlined"]])
+
+
+def test_a_cut_stack_says_so_and_keeps_its_innermost_frames(run_shimmed):
+    run = run_shimmed([program("allocate"), "1", "100", "40"], {"CUWARDEN_STACK_DEPTH": "5"})
+    (group,) = run.report.leaks()
+    stack = run.report.stacks[group["stack"]]
+    assert stack["truncated"] is True
+    assert native_depth(run.report, group) <= 5
+    assert run.report.functions(group)[0][0] == "allocate"
+    assert "main" not in [name for name, _ in run.report.functions(group)]
+
+
+def test_a_whole_stack_reaches_main(run_shimmed):
+    run = run_shimmed([program("allocate"), "1", "100", "40"])
+    (group,) = run.report.leaks()
+    names = [name for name, _ in run.report.functions(group)]
+    assert names[:41] == ["allocate"] * 41
+    assert names[41] == "main"
+    assert run.report.stacks[group["stack"]]["truncated"] is False
+
+
+def test_depth_zero_keeps_the_counts_without_stacks(run_shimmed):
+    run = run_shimmed(ALLOCATE, {"CUWARDEN_STACK_DEPTH": "0"})
+    assert run.report["leaks"]["count"] == 3
+    assert run.report["leaks"]["bytes"] == 15000
+    assert run.report["frames"] == []
+
+
+# --- the report's path
+
+
+def test_the_paths_placeholders_are_filled_in(place):
+    run = place.run(
+        ALLOCATE,
+        {
+            "CUWARDEN_REPORT": place.reports / "%e_%h_%p_%j_%r_100%%.json",
+            "SLURM_JOB_ID": "4711",
+            "SLURM_PROCID": "3",
+        },
+    )
+    pid = run.report["process"]["pid"]
+    assert run.report.path.name == f"allocate_{os.uname().nodename}_{pid}_4711_3_100%.json"
+    assert run.report["job"]["job_id"] == "4711"
+    assert run.report["job"]["rank"] == 3
+
+
+def test_an_unset_job_and_rank_are_none(place):
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%j-%r.json"})
+    assert run.report.path.name == "none-none.json"
+
+
+@pytest.mark.parametrize(
+    "variable", ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"]
+)
+def test_a_rank_is_found_whoever_started_the_processes(place, variable):
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%r.json", variable: "12"})
+    assert run.report.path.name == "12.json"
+
+
+def test_the_default_report_lies_in_the_working_directory(place):
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": None})
+    pid = run.report["process"]["pid"]
+    assert run.report.path == place.work / f"cuwarden-allocate-{os.uname().nodename}-{pid}.json"
+
+
+def test_missing_folders_are_made(place):
+    path = place.reports / "a" / "b" / "report.json"
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": path})
+    assert run.report.path == path
+
+
+def test_the_ledger_goes_where_it_is_told_and_goes_away_with_the_report(place):
+    where = place.folder / "other-ledger"
+    where.mkdir()
+    killed = place.run([program("ending"), "kill"], {"CUWARDEN_LEDGER_DIR": where})
+    assert len(list(where.iterdir())) == 1 and killed.reports == []
+    left = next(where.iterdir())
+    ended = place.run([program("ending"), "return"], {"CUWARDEN_LEDGER_DIR": where})
+    assert list(where.iterdir()) == [left] and ended.report["leaks"]["count"] == 3
+
+
+def test_without_a_ledger_folder_of_its_own_the_ledger_is_beside_the_report_until_it_is_whole(
+    place,
+):
+    run = place.run(ALLOCATE, {"CUWARDEN_LEDGER_DIR": None, "TMPDIR": place.work})
+    assert run.report["leaks"]["count"] == 3
+    left = [p for p in (*place.reports.iterdir(), *place.work.iterdir()) if p != run.report.path]
+    assert left == []
+
+
+def test_a_ledger_folder_that_is_not_there_is_a_line_and_another_place(run_both):
+    run = run_both(ALLOCATE, {"CUWARDEN_LEDGER_DIR": "/nonexistent/folder"})
+    run.said_about("CUWARDEN_LEDGER_DIR", "/nonexistent/folder")
+    run.report.check_leaks(run.last_line["leaked"])
+
+
+# --- the log
+
+
+def test_log_off_silences_warnings(run_both):
+    run = run_both(ALLOCATE, {"CUWARDEN_LOG": "off", "CUWARDEN_STACK_DEPTH": "deep"})
+    assert run.said == []
+    assert run.report["leaks"]["count"] == 3
+
+
+def test_the_log_can_go_into_a_file(place):
+    log = place.folder / "cuwarden.log"
+    run = place.run_both(ALLOCATE, {"CUWARDEN_LOG": f"debug:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
+    assert run.said == []
+    assert "CUWARDEN_STACK_DEPTH" in log.read_text()
+
+
+def test_the_environment_is_not_copied_into_the_report(run_shimmed):
+    run = run_shimmed(ALLOCATE, {"MY_SECRET_TOKEN": "hunter2hunter2", "CUDA_VISIBLE_DEVICES": "0"})
+    text = run.report.path.read_text()
+    assert "hunter2hunter2" not in text
+    assert run.report["job"]["visible_devices"] == "0"
+
+
+def test_two_processes_with_one_path_make_two_reports(place):
+    path = place.reports / "same.json"
+    env = place.environment({"CUWARDEN_REPORT": path})
+    both = [
+        subprocess.Popen([program("allocate"), str(n)], env=env, stdout=subprocess.DEVNULL)
+        for n in (1, 2)
+    ]
+    assert [process.wait(60) for process in both] == [0, 0]
+    third = place.run([program("allocate"), "3"], {"CUWARDEN_REPORT": path})
+    assert third.report.path.name == "same.json.2"
+    names = sorted(p.name for p in place.reports.iterdir())
+    assert names == ["same.json", "same.json.1", "same.json.2"]
+
