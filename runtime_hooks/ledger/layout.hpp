@@ -79,7 +79,7 @@ struct Process {
   std::int64_t start_realtime_ns;    // since the epoch; zero of all times in the ledger
   std::uint64_t start_monotonic_ns;  // CLOCK_MONOTONIC at the same moment
   std::uint64_t start_ticks;         // field 22 of /proc/PID/stat: tells a reused pid
-  std::uint64_t process_start_unused;
+  std::uint64_t reserved;
   std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id
   StringRef host;
   StringRef program;       // /proc/self/exe
@@ -92,7 +92,10 @@ struct Header {
   std::uint32_t version;
   std::uint32_t header_bytes;
   std::uint64_t file_bytes;  // the sparse file's size
-  std::uint64_t checksum;    // FNV-1a of the fields that never change once published
+  std::uint64_t checksum;    // header_checksum(): the fields that never change once published
+  // Where the writer mapped it. A reader in that process at that address also sees what could not
+  // be stored in the file (Region::file_bytes); to all others it reads as zeros.
+  std::uint64_t mapped_at;
   Process process;
   std::atomic<std::uint32_t> published;   // 1 when all above is written
   std::atomic<std::uint32_t> reasons;     // Reason bits
@@ -185,7 +188,8 @@ struct Thread {
   std::uint64_t first_ns;
 };
 
-// The highest and the last value in a span of time.
+// The highest and the last value in a span of time. The highest takes in the value from before the
+// first change, so that max_bytes == 0 with a value carried in means: nothing changed here.
 struct Bucket {
   std::atomic<std::uint64_t> max_bytes, last_bytes;
 };

@@ -3,6 +3,7 @@
 // skipped, and nothing is allocated in proportion to a number that the file claims.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -136,8 +137,22 @@ class Reader {
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  // Where a table lies within the bytes; checked once, for the header may change afterwards.
+  struct Table {
+    std::uint64_t offset = 0, rows = 0;
+  };
+  explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+  const Header& header() const noexcept;
+  template <class Row>
+  const Row* row(RegionId, std::uint64_t index) const noexcept;
+  template <class Row>
+  const Row* published(RegionId, std::uint64_t index) const noexcept;
+  std::string_view text(const StringRef&) const noexcept;
+  std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
+
   std::span<const std::byte> bytes_;
+  bool own_process_ = false;  // what lies in memory only is there to be seen
+  std::array<Table, region_count> tables_{};
 };
 
 }  // namespace cuwarden::ledger

@@ -43,6 +43,7 @@ struct Creation {
   std::span<const std::string_view> hook_names;  // row i+0 of the hooks table is hook i
   std::string_view report_path;                  // absolute, expanded
   std::uint64_t largest_file_bytes = 0;          // 0: no bound but the process's own limits
+  bool without_populate = false;                 // fill the file as on kernels before Linux 5.14
 };
 
 class Writer {
@@ -64,7 +65,8 @@ class Writer {
   // Frames are normalised addresses, innermost first. Equal stacks get equal ids.
   StackId intern_stack(std::span<const Frame> frames, bool truncated) noexcept;
   GroupId group(const GroupKey&) noexcept;
-  // After a dlclose: finds modules that went away, ends their rows and retires their stacks.
+  // After a dlclose: finds modules that went away, ends their rows and retires their stacks. A
+  // StackId or GroupId that the caller keeps for such a stack must not be used for new records.
   void modules_changed() noexcept;
 
   // --- allocations
@@ -106,7 +108,9 @@ class Writer {
   Header& header() noexcept;
 
  private:
-  Writer() = default;
+  struct State;
+  explicit Writer(State& state) noexcept : state_(state) {}
+  State& state_;
 };
 
 }  // namespace cuwarden::ledger

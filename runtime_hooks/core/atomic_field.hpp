@@ -1,0 +1,33 @@
+// Single-word atomic access to plain fields of rows that other threads or processes read meanwhile.
+// The loads acquire and the stores release: a seqlock's reader can then check its version after
+// the loads, and a writer's stores stay behind the version it changed first, without fences (which
+// ThreadSanitizer does not model). On x86-64 all of these are plain moves.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+namespace cuwarden {
+
+template <class T>
+T load_field(const T& field) noexcept {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
+  T value;
+  __atomic_load(&field, &value, __ATOMIC_ACQUIRE);
+  return value;
+}
+
+template <class T>
+void store_field(T& field, std::type_identity_t<T> value) noexcept {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
+  __atomic_store(&field, &value, __ATOMIC_RELEASE);
+}
+
+inline void raise_to(std::atomic<std::uint64_t>& highest, std::uint64_t value) noexcept {
+  std::uint64_t seen = highest.load(std::memory_order_relaxed);
+  while (seen < value && !highest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace cuwarden

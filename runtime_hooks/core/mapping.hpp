@@ -1,0 +1,82 @@
+// Owns a range of mapped memory. Anonymous mappings made here are zero, private to the process,
+// not inherited over fork and left out of core dumps. Nothing throws; a failed mapping is empty.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+
+namespace cuwarden {
+
+inline constexpr std::size_t page_bytes = 4096;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+class Mapping {
+ public:
+  Mapping() = default;
+  // Takes over a range that mmap returned.
+  Mapping(void* start, std::size_t bytes) noexcept
+      : start_(start == MAP_FAILED ? nullptr : start), bytes_(start_ == nullptr ? 0 : bytes) {}
+  ~Mapping() { reset(); }
+  Mapping(Mapping&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    if (this != &other) {
+      reset();
+      start_ = std::exchange(other.start_, nullptr);
+      bytes_ = std::exchange(other.bytes_, 0);
+    }
+    return *this;
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  // Pages appear as they are touched, and are not charged before.
+  static Mapping anonymous(std::size_t bytes) noexcept {
+    const ErrnoGuard guard;
+    bytes = round_up(bytes, page_bytes);
+    Mapping made(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+                 bytes);
+    made.keep_to_this_process();
+    return made;
+  }
+
+  void keep_to_this_process() const noexcept {
+    if (start_ == nullptr) return;
+    const ErrnoGuard guard;
+    madvise(start_, bytes_, MADV_DONTFORK);
+    madvise(start_, bytes_, MADV_DONTDUMP);
+  }
+
+  explicit operator bool() const noexcept { return start_ != nullptr; }
+  void* data() const noexcept { return start_; }
+  std::size_t size() const noexcept { return bytes_; }
+  std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
+
+  // Leaves the memory mapped for ever.
+  void* release() noexcept {
+    bytes_ = 0;
+    return std::exchange(start_, nullptr);
+  }
+
+  void reset() noexcept {
+    if (start_ == nullptr) return;
+    const ErrnoGuard guard;
+    munmap(start_, bytes_);
+    release();
+  }
+
+ private:
+  void* start_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,216 @@
+// Sizes are found by halving: what a resource limit, an overcommit rule or a file system refuses at
+// 8 GiB it may grant at 1 GiB. The file is sparse, so the size is only an upper bound.
+#include "runtime_hooks/ledger/backing_file.hpp"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr long btrfs_type = 0x9123683E;
+
+// File systems whose shared mappings are known to behave: pages once written stay writable, and
+// the file is sparse. All others (network, FUSE, FAT, …) are passed over for the next folder.
+bool is_suitable(long type) {
+  switch (type) {
+    case 0xEF53:      // ext2, ext3, ext4
+    case 0x58465342:  // xfs
+    case 0x01021994:  // tmpfs
+    case 0x858458f6:  // ramfs
+    case 0xF2F52010:  // f2fs
+    case 0x2fc12fc1:  // zfs
+    case 0x794c7630:  // overlayfs: its upper layer is one of the others
+    case btrfs_type:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::size_t read_small_file(const char* path, char* into, std::size_t capacity) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t got = read(fd, into, capacity - 1);
+  close(fd);
+  const std::size_t length = got > 0 ? static_cast<std::size_t>(got) : 0;
+  into[length] = '\0';
+  return length;
+}
+
+// What may be mapped: an eighth of the address space that RLIMIT_AS leaves; the rest is the host's.
+std::uint64_t address_space_share() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  char text[128];
+  std::uint64_t used = 0;
+  if (read_small_file("/proc/self/statm", text, sizeof text) > 0) {
+    used = std::strtoull(text, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  }
+  return limit.rlim_cur > used ? (limit.rlim_cur - used) / 8 : 0;
+}
+
+std::uint64_t file_size_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
+}
+
+// With strict accounting every private page counts at once, touched or not.
+bool overcommit_is_strict() {
+  char text[16];
+  return read_small_file("/proc/sys/vm/overcommit_memory", text, sizeof text) > 0 && text[0] == '2';
+}
+
+}  // namespace
+
+bool BackingFile::create(const BackingRequest& request) noexcept {
+  const ErrnoGuard guard;
+  populate_unknown_ = request.without_populate;
+  std::uint64_t limit = std::min(default_total_bytes, address_space_share());
+  if (request.largest_bytes != 0) limit = std::min(limit, request.largest_bytes);
+  const std::uint64_t file_limit = std::min(limit, file_size_limit());
+  // A small ledger that was asked for is made as asked; one that a limit cut down is not useful.
+  const bool small_on_purpose = request.largest_bytes != 0 && file_limit == request.largest_bytes;
+  if (small_on_purpose || file_limit >= smallest_useful_file_bytes) {
+    for (const char* const folder : request.folders) {
+      if (folder != nullptr && create_in(folder, request, file_limit)) return true;
+    }
+  }
+  path_[0] = '\0';
+  return create_in_memory(request, limit);
+}
+
+bool BackingFile::create_in(const char* folder, const BackingRequest& request,
+                            std::uint64_t limit) noexcept {
+  struct statfs fs {};
+  if (statfs(folder, &fs) != 0 || !is_suitable(static_cast<long>(fs.f_type))) return false;
+
+  // The path is kept absolute: the host may change its directory.
+  char full[PATH_MAX];
+  if (realpath(folder, full) == nullptr) return false;
+  int fd = -1;
+  for (int attempt = 0; fd < 0 && attempt < 100; ++attempt) {
+    const int length =
+        attempt == 0 ? std::snprintf(path_, sizeof path_, "%s/%s", full, request.name)
+                     : std::snprintf(path_, sizeof path_, "%s/%s.%d", full, request.name, attempt);
+    if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_) return false;
+    fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno != EEXIST) return false;
+  }
+  if (fd < 0) return false;
+
+  bool usable = true;
+  if (fs.f_type == btrfs_type) {
+    // Copy-on-write needs new space for a page that was already written: a full disk would then
+    // be a SIGBUS after all.
+    int flags = 0;
+    usable = ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0;
+    flags |= FS_NOCOW_FL;
+    usable = usable && ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
+  }
+  usable = usable && map_file(fd, limit, request);
+  close(fd);
+  if (usable && fill(0, round_up(sizeof(Header), page_bytes))) return true;
+  mapping_.reset();
+  unlink(path_);
+  path_[0] = '\0';
+  return false;
+}
+
+bool BackingFile::map_file(int fd, std::uint64_t limit, const BackingRequest& request) noexcept {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return false;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  for (Geometry plan = largest_geometry(limit, request.hooks); plan.total_bytes != 0;
+       plan = largest_geometry(plan.total_bytes - 1, request.hooks)) {
+    if (ftruncate(fd, static_cast<off_t>(plan.total_bytes)) != 0) continue;
+    Mapping made(
+        mmap(nullptr, plan.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0),
+        plan.total_bytes);
+    if (!made) continue;
+    made.keep_to_this_process();
+    mapping_ = std::move(made);
+    geometry_ = plan;
+    return true;
+  }
+  return false;
+}
+
+bool BackingFile::create_in_memory(const BackingRequest& request, std::uint64_t limit) noexcept {
+  if (overcommit_is_strict()) limit = std::min(limit, smallest_useful_file_bytes);
+  for (Geometry plan = largest_geometry(limit, request.hooks); plan.total_bytes != 0;
+       plan = largest_geometry(plan.total_bytes - 1, request.hooks)) {
+    mapping_ = Mapping::anonymous(plan.total_bytes);
+    if (!mapping_) continue;
+    geometry_ = plan;
+    return true;
+  }
+  // The host is at its limit; the smallest ledger is still better than none.
+  geometry_ = plan_geometry(0, request.hooks);
+  mapping_ = Mapping::anonymous(geometry_.total_bytes);
+  return static_cast<bool>(mapping_);
+}
+
+bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const ErrnoGuard guard;
+  while (!populate_unknown_) {
+    if (madvise(base() + offset, bytes, MADV_POPULATE_WRITE) == 0) return true;
+    if (errno == EINTR || errno == EAGAIN) continue;
+    if (errno != EINVAL) return false;
+    populate_unknown_ = true;
+  }
+  return fill_by_path(offset, bytes);
+}
+
+bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  struct stat status {};
+  const bool same = fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+  const bool filled =
+      same && fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+  close(fd);
+  return filled;
+}
+
+bool BackingFile::replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const ErrnoGuard guard;
+  // A failure may leave a hole, where somebody else's mapping may come to lie: never touch it.
+  void* const start = mmap(base() + offset, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (start == MAP_FAILED) return false;
+  madvise(start, bytes, MADV_DONTFORK);
+  madvise(start, bytes, MADV_DONTDUMP);
+  return true;
+}
+
+void BackingFile::remove() noexcept {
+  const ErrnoGuard guard;
+  if (!in_file()) return;
+  struct stat status {};
+  if (lstat(path_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
+    unlink(path_);
+  }
+  path_[0] = '\0';
+}
+
+}  // namespace cuwarden::ledger

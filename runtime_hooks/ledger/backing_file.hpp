@@ -1,0 +1,57 @@
+// The sparse file behind a ledger, or the memory that stands in for it. Made once, within the
+// process's limits, mapped, and its descriptor closed: nothing that the host does with descriptors
+// reaches it. Everything here preserves errno and never raises SIGXFSZ or SIGBUS.
+#pragma once
+
+#include <sys/types.h>
+
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/ledger/geometry.hpp"
+
+namespace cuwarden::ledger {
+
+struct BackingRequest {
+  std::span<const char* const> folders;
+  const char* name;  // of the file, without a folder
+  std::uint64_t largest_bytes;
+  std::size_t hooks;
+  bool without_populate;
+};
+
+class BackingFile {
+ public:
+  // False only when not even memory can be had.
+  bool create(const BackingRequest&) noexcept;
+
+  bool in_file() const noexcept { return path_[0] != '\0'; }
+  const char* path() const noexcept { return path_; }
+  std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
+  const Geometry& geometry() const noexcept { return geometry_; }
+
+  // Makes [offset, offset + bytes) of the file writable without a fault that could fail.
+  bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  // Puts memory in the place of [offset, offset + bytes), which nobody has touched yet.
+  bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  void remove() noexcept;
+
+ private:
+  bool create_in(const char* folder, const BackingRequest&, std::uint64_t limit) noexcept;
+  bool map_file(int fd, std::uint64_t limit, const BackingRequest&) noexcept;
+  bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
+  bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+  Mapping mapping_;
+  Geometry geometry_;
+  bool populate_unknown_ = false;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  char path_[PATH_MAX] = {};
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,108 @@
+// From a hash to row numbers, for tables that are only ever added to: lookups take no lock, an
+// insertion holds the table's lock. Open addressing over 8-byte slots (half a hash, a row).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+
+namespace cuwarden::ledger {
+
+class IdTable {
+ public:
+  bool create() noexcept {
+    Mapping memory = Mapping::anonymous(page_bytes * 2);
+    if (!memory) return false;
+    auto* const slots = static_cast<Slots*>(memory.data());
+    slots->mask = (memory.size() / 2 / sizeof(slots->slot[0])) - 1;
+    memory.release();
+    slots_.store(slots, std::memory_order_release);
+    return true;
+  }
+
+  // The first row with this hash for which `matches` holds; 0: none. A lookup that runs beside an
+  // insertion may miss it: ask again under the lock before inserting.
+  template <class Matches>
+  std::uint32_t find(std::uint64_t hash, const Matches& matches) const noexcept {
+    const Slots* const slots = slots_.load(std::memory_order_acquire);
+    const std::uint64_t mask = slots->mask;
+    const std::uint64_t tag = tag_of(hash);
+    for (std::uint64_t i = tag & mask;; i = (i + 1) & mask) {
+      const std::uint64_t slot = slots->slot[i].load(std::memory_order_acquire);
+      if (slot == 0) return 0;
+      const auto row = static_cast<std::uint32_t>(slot);
+      if (slot >> 32 == tag && row != retired && matches(row)) return row;
+    }
+  }
+
+  FutexLock& lock() noexcept { return lock_; }
+
+  // Under the lock. Where no memory is left for a larger table the row is simply not found again.
+  void insert(std::uint64_t hash, std::uint32_t row) noexcept {
+    Slots* slots = slots_.load(std::memory_order_relaxed);
+    if ((count_ + 1) * 2 > slots->mask + 1) {
+      if (Slots* const larger = grown(*slots)) slots = larger;
+    }
+    if (count_ == slots->mask) return;  // one slot stays empty: searches end there
+    put(*slots, tag_of(hash) << 32 | row);
+    ++count_;
+  }
+
+  // Under the lock: this row is never found again.
+  void retire(std::uint64_t hash, std::uint32_t row) noexcept {
+    Slots* const slots = slots_.load(std::memory_order_relaxed);
+    const std::uint64_t wanted = tag_of(hash) << 32 | row;
+    for (std::uint64_t i = tag_of(hash) & slots->mask;; i = (i + 1) & slots->mask) {
+      const std::uint64_t slot = slots->slot[i].load(std::memory_order_relaxed);
+      if (slot == 0) return;
+      if (slot == wanted) {
+        slots->slot[i].store(tag_of(hash) << 32 | retired, std::memory_order_release);
+        return;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t retired = UINT32_MAX;
+
+  struct Slots {
+    std::uint64_t mask;
+    std::atomic<std::uint64_t> slot[1];  // mask + 1 of them
+  };
+
+  static std::uint64_t tag_of(std::uint64_t hash) noexcept { return hash >> 32; }
+
+  static void put(Slots& slots, std::uint64_t value) noexcept {
+    std::uint64_t i = (value >> 32) & slots.mask;
+    while (slots.slot[i].load(std::memory_order_relaxed) != 0) i = (i + 1) & slots.mask;
+    slots.slot[i].store(value, std::memory_order_release);
+  }
+
+  Slots* grown(Slots& old) noexcept {
+    const std::uint64_t capacity = (old.mask + 1) * 2;
+    const std::size_t bytes = sizeof(Slots) + capacity * sizeof(old.slot[0]);
+    Mapping memory = Mapping::anonymous(bytes);
+    if (!memory) return nullptr;
+    auto* const larger = static_cast<Slots*>(memory.data());
+    larger->mask = capacity - 1;
+    count_ = 0;
+    for (std::uint64_t i = 0; i <= old.mask; ++i) {
+      const std::uint64_t slot = old.slot[i].load(std::memory_order_relaxed);
+      if (slot == 0 || static_cast<std::uint32_t>(slot) == retired) continue;
+      put(*larger, slot);
+      ++count_;
+    }
+    memory.release();
+    // The old table stays mapped, for lookups that are still inside it.
+    slots_.store(larger, std::memory_order_release);
+    return larger;
+  }
+
+  std::atomic<Slots*> slots_{nullptr};
+  std::uint64_t count_ = 0;  // slots that are not empty
+  FutexLock lock_;
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,120 @@
+// Times are counted from the process's start, which the kernel gives in ticks since boot: exact to
+// 10 ms. Where /proc has no answer (a sandbox), the ledger's own start takes its place.
+#include "runtime_hooks/ledger/process_facts.hpp"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "runtime_hooks/core/mapping.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr std::uint64_t ns_per_second = 1'000'000'000;
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * ns_per_second +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::size_t read_file(const char* path, char* into, std::size_t capacity) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  std::size_t length = 0;
+  while (length < capacity) {
+    const ssize_t got = read(fd, into + length, capacity - length);
+    if (got <= 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  close(fd);
+  return length;
+}
+
+// Field 22 of /proc/self/stat; the second one, the program's name, may hold anything.
+std::uint64_t start_ticks() {
+  char text[1024];
+  const std::size_t length = read_file("/proc/self/stat", text, sizeof text - 1);
+  text[length] = '\0';
+  const char* at = std::strrchr(text, ')');
+  for (int field = 2; at != nullptr && field < 22; ++field) {
+    at = std::strchr(at, ' ');
+    if (at != nullptr) ++at;
+  }
+  return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
+}
+
+// How long ago the process started; 0 where that is not known.
+std::uint64_t age_ns(std::uint64_t ticks) {
+  const long per_second = sysconf(_SC_CLK_TCK);
+  if (ticks == 0 || per_second <= 0) return 0;
+  const std::uint64_t started = ticks * (ns_per_second / static_cast<std::uint64_t>(per_second));
+  const std::uint64_t now = clock_ns(CLOCK_BOOTTIME);
+  return now > started && now - started < clock_ns(CLOCK_MONOTONIC) ? now - started : 0;
+}
+
+// "1b4e28ba-2fa1-…" to 16 bytes.
+void parse_uuid(const char* text, std::size_t length, std::uint8_t (&into)[16]) {
+  std::size_t digits = 0;
+  for (std::size_t i = 0; i < length && digits < 32; ++i) {
+    const char c = text[i];
+    int value = -1;
+    if (c >= '0' && c <= '9') value = c - '0';
+    if (c >= 'a' && c <= 'f') value = c - 'a' + 10;
+    if (value < 0) continue;
+    into[digits / 2] = static_cast<std::uint8_t>(into[digits / 2] << 4 | value);
+    ++digits;
+  }
+}
+
+}  // namespace
+
+void record_process(Storage& storage) noexcept {
+  const ErrnoGuard guard;
+  Process& process = storage.header().process;
+  process.pid = static_cast<std::uint32_t>(getpid());
+  process.parent = static_cast<std::uint32_t>(getppid());
+  process.start_ticks = start_ticks();
+  const std::uint64_t age = age_ns(process.start_ticks);
+  process.start_realtime_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - age);
+  process.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC) - age;
+
+  char boot[64];
+  parse_uuid(boot, read_file("/proc/sys/kernel/random/boot_id", boot, sizeof boot),
+             process.boot_id);
+  utsname system{};
+  if (uname(&system) == 0) process.host = storage.store(system.nodename);
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  if (length > 0) process.program = storage.store({program, static_cast<std::size_t>(length)});
+  const Mapping arguments = Mapping::anonymous(32 << 10);
+  if (arguments) {
+    auto* const text = static_cast<char*>(arguments.data());
+    process.command_line =
+        storage.store({text, read_file("/proc/self/cmdline", text, arguments.size())});
+  }
+}
+
+LedgerName ledger_name() noexcept {
+  const ErrnoGuard guard;
+  utsname system{};
+  if (uname(&system) != 0 || system.nodename[0] == '\0') std::strcpy(system.nodename, "localhost");
+  for (char* c = system.nodename; *c != '\0'; ++c) {
+    if (*c == '/' || static_cast<unsigned char>(*c) <= ' ') *c = '_';
+  }
+  LedgerName name{};
+  std::snprintf(name.text, sizeof name.text, "cuwarden-ledger-%s-%llu-%d", system.nodename,
+                static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME) - age_ns(start_ticks())),
+                static_cast<int>(getpid()));
+  return name;
+}
+
+}  // namespace cuwarden::ledger

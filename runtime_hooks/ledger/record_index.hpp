@@ -1,0 +1,95 @@
+// Finds the record of (space, address), and owns the rows of the records table. 64 shards by hash,
+// each with a lock of its own, an open-addressing table in private memory (8 bytes a slot: half a
+// hash and the row), a list of free rows and a range of fresh ones.
+//
+// All changes of one key are made under its shard's lock; a row's `state` tells readers without
+// locks. A removed row keeps its contents until it is recycled, so that it can be put back.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/storage.hpp"
+
+namespace cuwarden::ledger {
+
+// What a record holds besides its key and its state.
+struct RecordFields {
+  GroupId group;
+  ByteCount bytes;
+  std::uint64_t time_ns = 0;
+  ContextId context;
+  std::uint64_t related = 0;
+  ThreadId thread;
+  std::uint32_t references = 0;
+  std::uint8_t flags = 0;
+};
+
+class RecordIndex {
+ public:
+  explicit RecordIndex(Storage& storage) noexcept : storage_(storage) {}
+
+  Record& row(RecordId id) const noexcept {
+    return storage_.rows<Record>(RegionId::records)[id.value];
+  }
+
+  struct Inserted {
+    RecordId id;        // 0: no room
+    RecordId replaced;  // was found under this key; removed, to be recycled by the caller
+  };
+  // A new live record under this key.
+  Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
+  // Takes the record out of the index and out of the live table. 0: there is none.
+  RecordId remove(Space, DeviceAddress) noexcept;
+  // The same, but only if the key still leads to this row.
+  bool remove(RecordId) noexcept;
+  // Brings a removed row back; `replaced` as for insert. False: no room in the index.
+  Inserted restore(RecordId) noexcept;
+  // Gives a removed row away for good.
+  void recycle(RecordId) noexcept;
+
+  RecordId find(Space, DeviceAddress) noexcept;
+  // Takes the key out of the index while the record stays live, and puts it in again, maybe
+  // under another address.
+  RecordId hide(Space, DeviceAddress) noexcept;
+  bool show(RecordId, DeviceAddress) noexcept;
+  // Ends a live record that is not in the index; starts it again.
+  void end_hidden(RecordId) noexcept;
+  void revive_hidden(RecordId) noexcept;
+
+  static bool is_live(const Record& record) noexcept {
+    return (record.state.load(std::memory_order_acquire) & 1) != 0;
+  }
+
+ private:
+  static constexpr std::size_t shard_count = 64;
+  static constexpr std::uint32_t no_slot = UINT32_MAX;
+
+  struct alignas(64) Shard {
+    FutexLock lock;
+    std::uint32_t mask = 0;  // slots - 1
+    std::uint32_t count = 0;
+    std::uint32_t free_row = 0;  // list through Record::thread of rows that are not live
+    std::uint32_t fresh = 0, fresh_end = 0;
+    std::uint64_t* slots = nullptr;  // tag << 32 | row; 0 is empty
+    Mapping memory;
+  };
+
+  static std::uint64_t hash_of(Space space, DeviceAddress address) noexcept;
+  Shard& shard_of(std::uint64_t hash) noexcept { return shards_[hash >> 58]; }
+  std::uint32_t slot_of(const Shard&, std::uint64_t hash, Space, DeviceAddress) const noexcept;
+  bool make_room(Shard&) noexcept;
+  static void put(Shard&, std::uint64_t hash, RecordId) noexcept;
+  static RecordId cut(Shard&, std::uint32_t slot) noexcept;
+  RecordId new_row(Shard&) noexcept;
+  void give_back(Shard&, RecordId) noexcept;
+  static void end(Record&) noexcept;
+  static void publish(Record&) noexcept;
+
+  Storage& storage_;
+  Shard shards_[shard_count];
+};
+
+}  // namespace cuwarden::ledger

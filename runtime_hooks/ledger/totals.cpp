@@ -1,0 +1,234 @@
+// The order of updates is chosen for those who look without a lock: live values rise before a
+// record is published and fall after it is gone, so that they never pass below zero.
+#include "runtime_hooks/ledger/totals.hpp"
+
+#include <algorithm>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr std::uint64_t first_width_ns = 1'000'000;
+
+// The right neighbour is the later one. An untouched bucket (max 0) has nothing to say.
+void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
+  const std::uint64_t left_max = left.max_bytes.load(relaxed);
+  const std::uint64_t right_max = right.max_bytes.load(relaxed);
+  const std::uint64_t last =
+      right_max != 0 ? right.last_bytes.load(relaxed) : left.last_bytes.load(relaxed);
+  into.max_bytes.store(std::max(left_max, right_max), relaxed);
+  into.last_bytes.store(last, relaxed);
+}
+
+void fold(Series& series) {
+  series.fold_version.fetch_add(1, std::memory_order_acq_rel);
+  for (std::size_t i = 0; i < bucket_count / 2; ++i) {
+    fold_into(series.buckets[i], series.buckets[2 * i], series.buckets[2 * i + 1]);
+  }
+  for (std::size_t i = bucket_count / 2; i < bucket_count; ++i) {
+    series.buckets[i].max_bytes.store(0, relaxed);
+    series.buckets[i].last_bytes.store(0, relaxed);
+  }
+  series.buckets_used.store((series.buckets_used.load(relaxed) + 1) / 2, relaxed);
+  series.width_ns.store(series.width_ns.load(relaxed) * 2, relaxed);
+  series.fold_version.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+bool Totals::create() noexcept {
+  const RegionExtent& extent = storage_.file().geometry().regions[index_of(RegionId::series)];
+  sides_ = Mapping::anonymous(extent.capacity_bytes / extent.row_bytes * sizeof(Side));
+  return static_cast<bool>(sides_);
+}
+
+Series* Totals::series_of(std::uint8_t kind, std::int32_t device) noexcept {
+  Series* const rows = storage_.rows<Series>(RegionId::series);
+  if (kind < kind_count && device >= -1 && device + 1 < std::int32_t{direct_devices}) {
+    const std::uint32_t row =
+        direct_[kind][static_cast<std::size_t>(device + 1)].load(std::memory_order_acquire);
+    return row == 0 ? nullptr : rows + row;
+  }
+  const std::uint64_t used = storage_.used(RegionId::series);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].kind == kind &&
+        rows[i].device == device) {
+      return rows + i;
+    }
+  }
+  return nullptr;
+}
+
+Series* Totals::make_series(std::uint8_t kind, std::int32_t device) noexcept {
+  const Locked locked(make_lock_);
+  if (Series* const there = series_of(kind, device)) return there;
+  const std::uint64_t row = storage_.allocate(RegionId::series, 1);
+  if (row == 0) {
+    storage_.add_reason(reason_ledger_full);
+    return nullptr;
+  }
+  Series& series = storage_.rows<Series>(RegionId::series)[row];
+  series.kind = kind;
+  series.device = device;
+  series.width_ns.store(first_width_ns, relaxed);
+  series.state.store(1, std::memory_order_release);
+  if (kind < kind_count && device >= -1 && device + 1 < std::int32_t{direct_devices}) {
+    direct_[kind][static_cast<std::size_t>(device + 1)].store(static_cast<std::uint32_t>(row),
+                                                              std::memory_order_release);
+  }
+  return &series;
+}
+
+void Totals::adopt(GroupId id) noexcept {
+  Group& group = storage_.rows<Group>(RegionId::groups)[id.value];
+  Series* const series = make_series(static_cast<std::uint8_t>(group.kind), group.device);
+  if (series == nullptr) return;
+  store_field(group.next_in_series, series->first_group.load(relaxed));
+  series->first_group.store(id.value, std::memory_order_release);
+}
+
+void Totals::allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Series* const series = series_of(group);
+  group.allocations.fetch_add(1, relaxed);
+  group.allocated_bytes.fetch_add(bytes, relaxed);
+  std::uint64_t none = 0;
+  if (group.first_ns.load(relaxed) == 0) {
+    group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
+  }
+  group.last_ns.store(now_ns, relaxed);
+  if (series != nullptr) series->allocations.fetch_add(1, relaxed);
+  raise(group, series, bytes, now_ns);
+}
+
+void Totals::undo_allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Series* const series = series_of(group);
+  lower(group, series, bytes, now_ns);
+  group.allocations.fetch_sub(1, relaxed);
+  group.allocated_bytes.fetch_sub(bytes, relaxed);
+  if (series != nullptr) series->allocations.fetch_sub(1, relaxed);
+}
+
+void Totals::freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Series* const series = series_of(group);
+  lower(group, series, bytes, now_ns);
+  group.frees.fetch_add(1, relaxed);
+  if (series != nullptr) series->frees.fetch_add(1, relaxed);
+}
+
+void Totals::undo_freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Series* const series = series_of(group);
+  group.frees.fetch_sub(1, relaxed);
+  if (series != nullptr) series->frees.fetch_sub(1, relaxed);
+  raise(group, series, bytes, now_ns);
+}
+
+void Totals::released(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Series* const series = series_of(group);
+  lower(group, series, bytes, now_ns);
+  group.released_count.fetch_add(1, relaxed);
+  group.released_bytes.fetch_add(bytes, relaxed);
+}
+
+void Totals::failed(Group& group) noexcept {
+  group.failures.fetch_add(1, relaxed);
+  if (Series* const series = series_of(group)) series->failures.fetch_add(1, relaxed);
+}
+
+void Totals::raise(Group& group, Series* series, std::uint64_t bytes,
+                   std::uint64_t now_ns) noexcept {
+  group.live_count.fetch_add(1, relaxed);
+  raise_to(group.peak_bytes, group.live_bytes.fetch_add(bytes, relaxed) + bytes);
+  if (series == nullptr) return;
+  const std::uint64_t count = series->live_count.fetch_add(1, relaxed) + 1;
+  const std::uint64_t before = series->live_bytes.fetch_add(bytes, relaxed);
+  const std::uint64_t after = before + bytes;
+  std::uint64_t peak = series->peak_bytes.load(relaxed);
+  while (peak < after && !series->peak_bytes.compare_exchange_weak(peak, after, relaxed)) {
+  }
+  if (peak < after) {
+    series->peak_count.store(count, relaxed);
+    series->peak_ns.store(now_ns, relaxed);
+    const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
+    if (after - copied > copied / 100) copy_peak(*series);
+  }
+  mark(*series, now_ns, before, after);
+}
+
+void Totals::lower(Group& group, Series* series, std::uint64_t bytes,
+                   std::uint64_t now_ns) noexcept {
+  group.live_count.fetch_sub(1, relaxed);
+  group.live_bytes.fetch_sub(bytes, relaxed);
+  if (series == nullptr) return;
+  series->live_count.fetch_sub(1, relaxed);
+  const std::uint64_t before = series->live_bytes.fetch_sub(bytes, relaxed);
+  mark(*series, now_ns, before, before - bytes);
+}
+
+void Totals::copy_peak(Series& series) noexcept {
+  FutexLock& lock = side_of(series).peak_lock;
+  if (!lock.try_lock()) return;  // another thread copies the same moment
+  const std::uint32_t version = series.peak_version.fetch_add(1, std::memory_order_acq_rel) + 2;
+  Group* const groups = storage_.rows<Group>(RegionId::groups);
+  std::uint64_t total = 0;
+  for (std::uint32_t i = series.first_group.load(std::memory_order_acquire); i != 0;
+       i = groups[i].next_in_series) {
+    const std::uint64_t bytes = groups[i].live_bytes.load(relaxed);
+    groups[i].at_peak_bytes.store(bytes, relaxed);
+    groups[i].at_peak_count.store(groups[i].live_count.load(relaxed), relaxed);
+    store_field(groups[i].peak_version, version);
+    total += bytes;
+  }
+  series.copied_peak_bytes.store(total, relaxed);
+  series.peak_version.store(version, std::memory_order_release);
+  lock.unlock();
+}
+
+void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
+                  std::uint64_t after) noexcept {
+  Side& side = side_of(series);
+  std::uint64_t highest = std::max(before, after);
+  if (!side.timeline_lock.try_lock()) {
+    raise_to(side.missed_max, highest);
+    return;
+  }
+  if (side.missed_max.load(relaxed) != 0) {
+    highest = std::max(highest, side.missed_max.exchange(0, relaxed));
+  }
+  std::uint64_t at = now_ns / series.width_ns.load(relaxed);
+  while (at >= bucket_count) {
+    fold(series);
+    at = now_ns / series.width_ns.load(relaxed);
+  }
+  // A thread that read the clock earlier must not write into the past.
+  const std::uint32_t used = series.buckets_used.load(relaxed);
+  if (at + 1 < used) at = used - 1;
+  Bucket& bucket = series.buckets[at];
+  raise_to(bucket.max_bytes, highest);
+  bucket.last_bytes.store(series.live_bytes.load(relaxed), relaxed);
+  if (at >= used) {
+    series.buckets_used.store(static_cast<std::uint32_t>(at + 1), std::memory_order_release);
+  }
+  side.timeline_lock.unlock();
+}
+
+void Totals::sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Series* const rows = storage_.rows<Series>(RegionId::series);
+  std::uint32_t row = rss_series_.load(std::memory_order_acquire);
+  if (row == 0) {
+    Series* const made = make_series(series_host_rss, no_device.value);
+    if (made == nullptr) return;
+    row = static_cast<std::uint32_t>(made - rows);
+    rss_series_.store(row, std::memory_order_release);
+  }
+  Series& series = rows[row];
+  const std::uint64_t before = series.live_bytes.exchange(bytes, relaxed);
+  std::uint64_t peak = series.peak_bytes.load(relaxed);
+  while (peak < bytes && !series.peak_bytes.compare_exchange_weak(peak, bytes, relaxed)) {
+  }
+  if (peak < bytes) series.peak_ns.store(now_ns, relaxed);
+  mark(series, now_ns, before, bytes);
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,360 @@
+// Puts the parts together; each function does one thing and keeps errno as it was.
+#include "runtime_hooks/ledger/writer.hpp"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <ctime>
+#include <new>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/process_facts.hpp"
+#include "runtime_hooks/ledger/writer_state.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// The calling thread's row, for the writer whose serial number stands beside it.
+struct CachedThread {
+  std::uint32_t writer, row;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local CachedThread cached_thread{0, 0};
+constinit std::atomic<std::uint32_t> next_serial{1};
+
+}  // namespace
+
+Writer* Writer::create(const Creation& creation) noexcept {
+  const ErrnoGuard guard;
+  Mapping memory = Mapping::anonymous(sizeof(State));
+  if (!memory) return nullptr;
+  auto* const state = new (memory.data()) State;
+  Storage& storage = state->storage;
+  const LedgerName name = ledger_name();
+  if (!storage.create({creation.folders, name.text, creation.largest_file_bytes,
+                       creation.hook_names.size(), creation.without_populate})) {
+    return nullptr;
+  }
+  record_process(storage);
+  Header& header = storage.header();
+  header.process.report_path = storage.store(creation.report_path);
+  const bool made = state->totals.create() && state->modules.create(header.process.program) &&
+                    state->stacks.create() && state->groups.create() &&
+                    storage.allocate_hooks(creation.hook_names.size());
+  if (!made) {
+    storage.file().remove();
+    return nullptr;
+  }
+  Hook* const hooks = storage.rows<Hook>(RegionId::hooks);
+  for (std::size_t i = 0; i < creation.hook_names.size(); ++i) {
+    hooks[i].name = storage.store(creation.hook_names[i]);
+  }
+  state->serial = next_serial.fetch_add(1, relaxed);
+  state->start_monotonic_ns = header.process.start_monotonic_ns;
+  header.checksum = header_checksum(header);
+  header.published.store(1, std::memory_order_release);
+  memory.release();
+  return &state->self;
+}
+
+std::string_view Writer::path() const noexcept { return state_.storage.file().path(); }
+void Writer::remove_file() noexcept { state_.storage.file().remove(); }
+
+std::span<const std::byte> Writer::bytes() const noexcept {
+  const BackingFile& file = state_.storage.file();
+  return {file.base(), file.geometry().total_bytes};
+}
+
+Header& Writer::header() noexcept { return state_.storage.header(); }
+
+std::uint64_t Writer::now_ns() const noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec) - state_.start_monotonic_ns;
+}
+
+StackId Writer::intern_stack(std::span<const Frame> frames, bool truncated) noexcept {
+  return state_.stacks.intern(frames, truncated);
+}
+
+GroupId Writer::group(const GroupKey& key) noexcept { return state_.groups.get(key); }
+
+void Writer::modules_changed() noexcept {
+  state_.modules.remove_gone([this](ModuleTable::Gone range) { state_.stacks.retire(range); });
+}
+
+// --- allocations
+
+void Writer::add(const NewRecord& given) noexcept {
+  if (given.group.value == 0) return;  // the groups are full, and the header says so
+  const std::uint64_t now = now_ns();
+  RecordFields fields;
+  fields.group = given.group;
+  fields.bytes = given.bytes;
+  fields.time_ns = now;
+  fields.context = given.context;
+  fields.related = given.related;
+  fields.thread = thread();
+  fields.flags = given.flags;
+  Group* const groups = state_.storage.rows<Group>(RegionId::groups);
+  Group& group = groups[given.group.value];
+  const bool counts = (given.flags & record_counts_no_bytes) == 0;
+  if (counts) state_.totals.allocated(group, given.bytes.value, now);
+  const RecordIndex::Inserted made = state_.records.insert(given.space, given.address, fields);
+  if (made.id.value == 0) {
+    if (counts) state_.totals.undo_allocated(group, given.bytes.value, now);
+    add_reason(reason_ledger_full);
+  }
+  if (made.replaced.value != 0) {
+    header().superseded.fetch_add(1, relaxed);
+    add_reason(reason_superseded);
+    const Record& old = state_.records.row(made.replaced);
+    if ((old.flags & record_counts_no_bytes) == 0) {
+      state_.totals.freed(groups[old.group], old.bytes, now);
+    }
+    state_.records.recycle(made.replaced);
+  }
+}
+
+TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
+  const RecordId id = state_.records.remove(space, address);
+  if (id.value == 0) return {};
+  Record& record = state_.records.row(id);
+  if ((record.flags & record_counts_no_bytes) == 0) {
+    Group& group = state_.storage.rows<Group>(RegionId::groups)[record.group];
+    state_.totals.freed(group, record.bytes, now_ns());
+  }
+  return {id, &record};
+}
+
+void Writer::put_back(TakenRecord taken) noexcept {
+  if (!taken) return;
+  const Record& record = *taken.row;
+  const bool counts = (record.flags & record_counts_no_bytes) == 0;
+  Group& group = state_.storage.rows<Group>(RegionId::groups)[record.group];
+  const std::uint64_t now = now_ns();
+  if (counts) state_.totals.undo_freed(group, record.bytes, now);
+  if (state_.records.restore(taken.id).id.value != 0) return;
+  // The address has been handed out again meanwhile, so this allocation is gone after all.
+  if (counts) state_.totals.freed(group, record.bytes, now);
+  header().superseded.fetch_add(1, relaxed);
+  add_reason(reason_superseded);
+  state_.records.recycle(taken.id);
+}
+
+void Writer::forget(TakenRecord taken) noexcept {
+  if (taken) state_.records.recycle(taken.id);
+}
+
+void Writer::count_unknown_free() noexcept { header().unknown_frees.fetch_add(1, relaxed); }
+
+void Writer::count_failure(GroupId id) noexcept {
+  if (id.value != 0) state_.totals.failed(state_.storage.rows<Group>(RegionId::groups)[id.value]);
+}
+
+void Writer::release_context(ContextId context) noexcept {
+  const std::uint64_t used = state_.storage.used(RegionId::records);
+  const std::uint64_t now = now_ns();
+  for (std::uint32_t i = 1; i < used; ++i) {
+    const RecordId id{i};
+    const Record& record = state_.records.row(id);
+    if (!RecordIndex::is_live(record) || load_field(record.context) != context.value ||
+        (load_field(record.flags) & record_owned_by_context) == 0) {
+      continue;
+    }
+    // The row may have changed hands since: only what was removed is certain.
+    if (!state_.records.remove(id)) continue;
+    if (record.context != context.value || (record.flags & record_owned_by_context) == 0) {
+      state_.records.restore(id);
+      continue;
+    }
+    if ((record.flags & record_counts_no_bytes) == 0) {
+      Group& group = state_.storage.rows<Group>(RegionId::groups)[record.group];
+      state_.totals.released(group, record.bytes, now);
+    }
+    state_.records.recycle(id);
+  }
+}
+
+// --- virtual memory
+
+void Writer::handle_created(const NewRecord& given) noexcept {
+  if (given.group.value == 0) return;
+  RecordFields fields;
+  fields.group = given.group;
+  fields.bytes = given.bytes;
+  fields.time_ns = now_ns();
+  fields.context = given.context;
+  fields.related = given.related;
+  fields.thread = thread();
+  fields.references = 1;
+  if (state_.virtual_memory.created(given.address, fields)) {
+    header().superseded.fetch_add(1, relaxed);
+    add_reason(reason_superseded);
+  }
+}
+
+void Writer::handle_retained(DeviceAddress handle) noexcept {
+  state_.virtual_memory.retained(handle);
+}
+
+void Writer::handle_retained_from_mapping(DeviceAddress address, DeviceAddress handle) noexcept {
+  RecordFields fields;
+  fields.time_ns = now_ns();
+  fields.thread = thread();
+  state_.virtual_memory.retained_from_mapping(address, handle, fields);
+}
+
+bool Writer::handle_release_begin(DeviceAddress handle) noexcept {
+  return state_.virtual_memory.release_begin(handle, now_ns());
+}
+
+void Writer::handle_release_undo(DeviceAddress handle) noexcept {
+  state_.virtual_memory.release_undo(handle, now_ns());
+}
+
+void Writer::mapped(DeviceAddress address, ByteCount bytes, DeviceAddress handle,
+                    GroupId group) noexcept {
+  RecordFields fields;
+  fields.group = group;
+  fields.bytes = bytes;
+  fields.time_ns = now_ns();
+  fields.thread = thread();
+  state_.virtual_memory.mapped(address, handle, fields);
+}
+
+void Writer::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept {
+  state_.virtual_memory.unmap_begin(address, bytes, now_ns());
+}
+
+void Writer::unmap_undo(DeviceAddress address, ByteCount bytes) noexcept {
+  state_.virtual_memory.unmap_undo(address, bytes, now_ns());
+}
+
+// --- everything else
+
+ThreadId Writer::thread() noexcept {
+  if (cached_thread.writer == state_.serial) return ThreadId{cached_thread.row};
+  const ErrnoGuard guard;
+  const std::uint64_t row = state_.storage.allocate(RegionId::threads, 1);
+  cached_thread = {state_.serial, static_cast<std::uint32_t>(row)};
+  if (row == 0) {
+    add_reason(reason_ledger_full);
+    return {};
+  }
+  Thread& thread = state_.storage.rows<Thread>(RegionId::threads)[row];
+  thread.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  prctl(PR_GET_NAME, thread.name);
+  thread.first_ns = now_ns();
+  thread.state.store(1, std::memory_order_release);
+  return ThreadId{cached_thread.row};
+}
+
+void Writer::count_call(HookId hook) noexcept {
+  if (hook.value < state_.storage.used(RegionId::hooks)) {
+    state_.storage.rows<Hook>(RegionId::hooks)[hook.value].calls.fetch_add(1, relaxed);
+  }
+}
+
+void Writer::count_unhooked_lookup(std::string_view name) noexcept {
+  const Storage& storage = state_.storage;
+  NamedCount* const rows = storage.rows<NamedCount>(RegionId::unhooked_lookups);
+  const char* const strings = storage.rows<char>(RegionId::strings);
+  const Locked locked(state_.names_lock);
+  const std::uint64_t used = storage.used(RegionId::unhooked_lookups);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (name == std::string_view(strings + rows[i].name.offset, rows[i].name.length)) {
+      rows[i].count.fetch_add(1, relaxed);
+      return;
+    }
+  }
+  const std::uint64_t row = state_.storage.allocate(RegionId::unhooked_lookups, 1);
+  if (row == 0) return add_reason(reason_ledger_full);
+  rows[row].name = state_.storage.store(name);
+  rows[row].count.store(1, relaxed);
+  rows[row].state.store(1, std::memory_order_release);
+}
+
+void Writer::State::set_named_value(RegionId region, std::string_view name, std::string_view value,
+                                    std::uint32_t source) noexcept {
+  const Locked locked(names_lock);
+  const std::uint64_t row = storage.allocate(region, 1);
+  if (row == 0) return storage.add_reason(reason_ledger_full);
+  NamedValue& stored = storage.rows<NamedValue>(region)[row];
+  stored.source = source;
+  stored.name = storage.store(name);
+  stored.value = storage.store(value);
+  stored.state.store(1, std::memory_order_release);
+}
+
+void Writer::set_setting(std::string_view name, std::string_view value,
+                         bool from_environment) noexcept {
+  state_.set_named_value(RegionId::settings, name, value, from_environment ? 1 : 0);
+}
+
+void Writer::set_environment(std::string_view name, std::string_view value) noexcept {
+  state_.set_named_value(RegionId::environment, name, value, 1);
+}
+
+Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
+  Device* const rows = storage.rows<Device>(RegionId::devices);
+  const std::uint64_t used = storage.used(RegionId::devices);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].ordinal == ordinal.value) return rows + i;
+  }
+  const std::uint64_t row = storage.allocate(RegionId::devices, 1);
+  if (row == 0) {
+    storage.add_reason(reason_ledger_full);
+    return nullptr;
+  }
+  rows[row].ordinal = ordinal.value;
+  return rows + row;
+}
+
+void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
+                        const std::uint8_t (&uuid)[16]) noexcept {
+  const Locked locked(state_.devices_lock);
+  Device* const device = state_.device(ordinal);
+  if (device == nullptr || device->state.load(relaxed) != 0) return;
+  std::memcpy(device->uuid, uuid, sizeof uuid);
+  std::memcpy(device->name, name.data(), std::min(name.size(), sizeof device->name - 1));
+  device->state.store(1, std::memory_order_release);
+}
+
+void Writer::read_device(DeviceOrdinal ordinal, ReadingAt at, ByteCount total,
+                         ByteCount free) noexcept {
+  const Locked locked(state_.devices_lock);
+  Device* const device = state_.device(ordinal);
+  if (device == nullptr) return;
+  device->version.fetch_add(1, std::memory_order_acq_rel);
+  device->at.store(static_cast<std::uint32_t>(at), std::memory_order_release);
+  device->time_ns.store(now_ns(), std::memory_order_release);
+  device->total_bytes.store(total.value, std::memory_order_release);
+  device->free_bytes.store(free.value, std::memory_order_release);
+  device->version.fetch_add(1, std::memory_order_release);
+}
+
+void Writer::sample_host_rss(ByteCount bytes) noexcept {
+  state_.totals.sample_host_rss(bytes.value, now_ns());
+}
+
+void Writer::set_versions(int driver, int runtime) noexcept {
+  if (driver > 0) header().driver_version.store(static_cast<std::uint32_t>(driver), relaxed);
+  if (runtime > 0) header().runtime_version.store(static_cast<std::uint32_t>(runtime), relaxed);
+}
+
+void Writer::set_end(EndReason reason, int exit_status, bool status_known) noexcept {
+  header().exit_status.store(static_cast<std::uint32_t>(exit_status), relaxed);
+  header().exit_status_known.store(status_known ? 1 : 0, relaxed);
+  header().end_reason.store(static_cast<std::uint32_t>(reason), std::memory_order_release);
+}
+
+void Writer::add_reason(Reason reason) noexcept { state_.storage.add_reason(reason); }
+
+void Writer::add_shim_time(std::uint64_t ns) noexcept { header().shim_ns.fetch_add(ns, relaxed); }
+
+}  // namespace cuwarden::ledger

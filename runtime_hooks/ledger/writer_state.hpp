@@ -1,0 +1,42 @@
+// The parts that a writer is made of.
+//
+// Lock order, outer to inner: the loader's own lock > virtual memory > stacks, groups > series >
+// a shard of the records, modules > a region's fill. The timeline and the peak of a series are
+// only ever tried. No lock is held while foreign code is called.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/ledger/group_table.hpp"
+#include "runtime_hooks/ledger/module_table.hpp"
+#include "runtime_hooks/ledger/record_index.hpp"
+#include "runtime_hooks/ledger/stack_table.hpp"
+#include "runtime_hooks/ledger/storage.hpp"
+#include "runtime_hooks/ledger/totals.hpp"
+#include "runtime_hooks/ledger/virtual_memory.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::ledger {
+
+struct Writer::State {
+  Storage storage;
+  RecordIndex records{storage};
+  Totals totals{storage};
+  ModuleTable modules{storage};
+  StackTable stacks{storage, modules};
+  GroupTable groups{storage, totals};
+  VirtualMemory virtual_memory{storage, records, totals};
+  FutexLock names_lock;      // unhooked lookups, settings, environment
+  FutexLock devices_lock;    // device rows
+  std::uint32_t serial = 0;  // tells the writers of one process apart
+  std::uint64_t start_monotonic_ns = 0;
+  Writer self{*this};
+
+  // The device's row, made if need be. Under devices_lock.
+  Device* device(DeviceOrdinal) noexcept;
+  void set_named_value(RegionId, std::string_view name, std::string_view value,
+                       std::uint32_t source) noexcept;
+};
+
+}  // namespace cuwarden::ledger

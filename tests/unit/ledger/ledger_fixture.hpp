@@ -1,0 +1,137 @@
+// A ledger in a folder of its own, and the sums that a reader finds in it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::ledger {
+
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& parent = std::filesystem::temp_directory_path()) {
+    std::string pattern = parent + "/ledger-test-XXXXXX";
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::string path_;
+};
+
+inline constexpr std::array<std::string_view, 3> test_hooks = {"cudaMalloc", "cuMemAlloc_v2",
+                                                               "cuMemCreate"};
+
+inline Writer* make_writer(const char* folder, std::uint64_t largest_file_bytes = 0) {
+  const std::array<const char*, 1> folders = {folder};
+  Creation creation;
+  creation.folders = folders;
+  creation.hook_names = test_hooks;
+  creation.report_path = "/reports/report.json";
+  creation.largest_file_bytes = largest_file_bytes;
+  return Writer::create(creation);
+}
+
+inline Reader read(const Writer& writer) {
+  ReadError error;
+  std::optional<Reader> reader = Reader::open(writer.bytes(), error);
+  EXPECT_FALSE(error) << error.text;
+  return reader.value();
+}
+
+struct Sum {
+  std::uint64_t count = 0, bytes = 0;
+  friend bool operator==(const Sum&, const Sum&) = default;
+};
+inline std::ostream& operator<<(std::ostream& out, const Sum& sum) {
+  return out << sum.count << " allocations, " << sum.bytes << " bytes";
+}
+
+inline std::vector<RecordView> records(const Reader& reader) {
+  std::vector<RecordView> found;
+  for (std::uint64_t i = 1; i < reader.rows(RegionId::records); ++i) {
+    if (const auto record = reader.record(i)) found.push_back(*record);
+  }
+  return found;
+}
+
+// What the live table holds, what the groups say, and what the series say: they must agree.
+inline Sum live_in_records(const Reader& reader) {
+  Sum sum;
+  for (const RecordView& record : records(reader)) {
+    if ((record.flags & record_counts_no_bytes) != 0) continue;
+    ++sum.count;
+    sum.bytes += record.bytes.value;
+  }
+  return sum;
+}
+inline Sum live_in_groups(const Reader& reader) {
+  Sum sum;
+  for (std::uint64_t i = 1; i < reader.rows(RegionId::groups); ++i) {
+    if (const auto group = reader.group(i)) {
+      sum.count += group->live_count;
+      sum.bytes += group->live_bytes;
+    }
+  }
+  return sum;
+}
+inline Sum live_in_series(const Reader& reader) {
+  Sum sum;
+  for (std::uint64_t i = 1; i < reader.rows(RegionId::series); ++i) {
+    const auto series = reader.series(i);
+    if (series && !series->host_rss) {
+      sum.count += series->live_count;
+      sum.bytes += series->live_bytes;
+    }
+  }
+  return sum;
+}
+inline void expect_live(const Reader& reader, const Sum& expected) {
+  EXPECT_EQ(live_in_records(reader), expected);
+  EXPECT_EQ(live_in_groups(reader), expected);
+  EXPECT_EQ(live_in_series(reader), expected);
+}
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(writer, nullptr); }
+
+  GroupId device_group(std::uint16_t api = 0, Kind kind = Kind::device,
+                       DeviceOrdinal device = {0}) {
+    const std::array<Frame, 2> frames = {Frame{0x1000} + api, 0x2000};
+    return writer->group({writer->intern_stack(frames, false), HookId{api}, kind, device});
+  }
+  void add(std::uint64_t address, std::uint64_t bytes, GroupId group) {
+    NewRecord record;
+    record.space = Space::pointer;
+    record.address = DeviceAddress{address};
+    record.bytes = ByteCount{bytes};
+    record.group = group;
+    writer->add(record);
+  }
+  TakenRecord take(std::uint64_t address) {
+    return writer->take(Space::pointer, DeviceAddress{address});
+  }
+  Reader reader() const { return read(*writer); }
+  GroupView group(GroupId id) const { return reader().group(id.value).value(); }
+
+  TemporaryFolder folder;
+  Writer* writer = make_writer(folder.path());
+};
+
+}  // namespace cuwarden::ledger

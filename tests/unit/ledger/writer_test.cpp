@@ -1,0 +1,305 @@
+// What a reader finds after each thing that a writer is told.
+#include "runtime_hooks/ledger/writer.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "tests/unit/ledger/ledger_fixture.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+TEST_F(LedgerTest, the_file_is_private_and_named_for_the_process) {
+  const std::string path(writer->path());
+  ASSERT_TRUE(path.starts_with(std::string(folder.path()) + "/cuwarden-ledger-")) << path;
+  EXPECT_TRUE(path.ends_with("-" + std::to_string(getpid()))) << path;
+  struct stat status {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0600u);
+  EXPECT_LT(status.st_blocks * 512, 4 << 20) << "the file must be sparse";
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    EXPECT_NE(std::filesystem::read_symlink(entry, gone).string(), path) << "left open";
+  }
+  writer->remove_file();
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(writer->path().empty());
+}
+
+TEST_F(LedgerTest, a_file_that_took_the_ledgers_name_is_not_removed) {
+  const std::string path(writer->path());
+  std::filesystem::rename(path, path + ".moved");
+  std::ofstream(path) << "somebody else's";
+  writer->remove_file();
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(LedgerTest, the_process_is_described) {
+  const ProcessView process = reader().process();
+  EXPECT_EQ(process.pid, static_cast<std::uint32_t>(getpid()));
+  EXPECT_EQ(process.parent, static_cast<std::uint32_t>(getppid()));
+  EXPECT_EQ(process.program, std::filesystem::read_symlink("/proc/self/exe").string());
+  EXPECT_NE(process.command_line.find('\0'), std::string_view::npos);
+  EXPECT_EQ(process.report_path, "/reports/report.json");
+  EXPECT_EQ(process.reasons, 0u);
+  EXPECT_EQ(process.end_reason, EndReason::running);
+  EXPECT_FALSE(process.exit_status.has_value());
+  EXPECT_GT(process.start_ticks, 0u);
+  EXPECT_TRUE(std::any_of(process.boot_id.begin(), process.boot_id.end(),
+                          [](std::uint8_t byte) { return byte != 0; }));
+  // The process started before this test did, and not long ago.
+  EXPECT_LT(writer->now_ns(), 600'000'000'000u);
+}
+
+TEST_F(LedgerTest, an_allocation_is_live_until_it_is_freed) {
+  const GroupId id = device_group();
+  add(0x7000, 100, id);
+  add(0x8000, 50, id);
+  expect_live(reader(), {2, 150});
+  const auto found = records(reader());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].group, id);
+  EXPECT_EQ(found[0].thread, writer->thread());
+
+  const TakenRecord taken = take(0x7000);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken.row->bytes, 100u);
+  expect_live(reader(), {1, 50});
+  writer->forget(taken);
+  EXPECT_FALSE(take(0x7000));
+
+  const GroupView totals = group(id);
+  EXPECT_EQ(totals.allocations, 2u);
+  EXPECT_EQ(totals.allocated_bytes, 150u);
+  EXPECT_EQ(totals.frees, 1u);
+  EXPECT_EQ(totals.peak_bytes, 150u);
+  EXPECT_GT(totals.first_ns, 0u);
+  EXPECT_GE(totals.last_ns, totals.first_ns);
+}
+
+TEST_F(LedgerTest, a_refused_free_changes_nothing) {
+  const GroupId id = device_group();
+  add(0x7000, 100, id);
+  const RecordView before = records(reader()).at(0);
+  writer->put_back(take(0x7000));
+  const RecordView after = records(reader()).at(0);
+  EXPECT_EQ(after.id, before.id);
+  EXPECT_EQ(after.time_ns, before.time_ns);
+  expect_live(reader(), {1, 100});
+  EXPECT_EQ(group(id).frees, 0u);
+  EXPECT_EQ(group(id).allocations, 1u);
+  EXPECT_TRUE(take(0x7000));
+}
+
+TEST_F(LedgerTest, equal_numbers_in_different_spaces_are_different_allocations) {
+  const GroupId id = device_group();
+  add(0x7000, 100, id);
+  NewRecord array;
+  array.space = Space::array;
+  array.address = DeviceAddress{0x7000};
+  array.bytes = ByteCount{7};
+  array.group = device_group(1, Kind::array);
+  writer->add(array);
+  expect_live(reader(), {2, 107});
+  writer->forget(writer->take(Space::array, DeviceAddress{0x7000}));
+  expect_live(reader(), {1, 100});
+}
+
+TEST_F(LedgerTest, an_address_handed_out_twice_supersedes_the_first) {
+  const GroupId id = device_group();
+  add(0x7000, 100, id);
+  add(0x7000, 30, id);
+  expect_live(reader(), {1, 30});
+  EXPECT_EQ(group(id).frees, 1u);
+  EXPECT_EQ(reader().process().superseded, 1u);
+  EXPECT_TRUE(reader().process().reasons & reason_superseded);
+}
+
+TEST_F(LedgerTest, a_record_put_back_after_its_address_was_reused_is_counted_as_freed) {
+  const GroupId id = device_group();
+  add(0x7000, 100, id);
+  const TakenRecord taken = take(0x7000);
+  add(0x7000, 30, id);
+  writer->put_back(taken);
+  expect_live(reader(), {1, 30});
+  EXPECT_EQ(group(id).frees, 1u);
+  EXPECT_EQ(group(id).allocations, 2u);
+}
+
+TEST_F(LedgerTest, a_contexts_end_releases_what_it_owns) {
+  const GroupId id = device_group();
+  NewRecord record;
+  record.group = id;
+  record.context = ContextId{5};
+  record.flags = record_owned_by_context;
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    record.address = DeviceAddress{i * 0x1000};
+    record.bytes = ByteCount{i};
+    writer->add(record);
+  }
+  record.address = DeviceAddress{0xa0000};  // of another context
+  record.context = ContextId{6};
+  writer->add(record);
+  record.address = DeviceAddress{0xb0000};  // not owned
+  record.context = ContextId{5};
+  record.flags = 0;
+  writer->add(record);
+
+  writer->release_context(ContextId{5});
+  expect_live(reader(), {2, 20});
+  EXPECT_EQ(group(id).released_count, 10u);
+  EXPECT_EQ(group(id).released_bytes, 55u);
+  EXPECT_EQ(group(id).frees, 0u);
+  EXPECT_FALSE(take(0x1000));
+}
+
+TEST_F(LedgerTest, equal_stacks_get_equal_ids) {
+  const std::array<Frame, 3> frames = {0x10, 0x20, 0x30};
+  const std::array<Frame, 3> others = {0x10, 0x20, 0x31};
+  const StackId id = writer->intern_stack(frames, false);
+  EXPECT_NE(id.value, 0u);
+  EXPECT_EQ(writer->intern_stack(frames, false), id);
+  EXPECT_NE(writer->intern_stack(others, false), id);
+  EXPECT_NE(writer->intern_stack(frames, true), id) << "a cut stack is another one";
+  EXPECT_NE(writer->intern_stack(std::span(frames).first(2), false), id);
+  const StackId none = writer->intern_stack({}, false);
+  EXPECT_NE(none.value, 0u);
+  EXPECT_EQ(writer->intern_stack({}, false), none);
+
+  const auto stack = reader().stack(id.value);
+  ASSERT_TRUE(stack);
+  EXPECT_TRUE(std::equal(stack->frames.begin(), stack->frames.end(), frames.begin(), frames.end()));
+  EXPECT_FALSE(stack->truncated);
+  EXPECT_TRUE(reader().stack(none.value)->frames.empty());
+}
+
+TEST_F(LedgerTest, many_stacks_and_groups_stay_distinct) {
+  std::set<std::uint32_t> stacks, groups;
+  for (Frame i = 0; i < 20'000; ++i) {
+    const std::array<Frame, 4> frames = {i, 0x20, i * 7, 0x30};
+    const StackId stack = writer->intern_stack(frames, false);
+    stacks.insert(stack.value);
+    groups.insert(writer->group({stack, HookId{0}, Kind::device, DeviceOrdinal{0}}).value);
+  }
+  EXPECT_EQ(stacks.size(), 20'000u);
+  EXPECT_EQ(groups.size(), 20'000u);
+  for (Frame i = 0; i < 20'000; i += 777) {
+    const std::array<Frame, 4> frames = {i, 0x20, i * 7, 0x30};
+    EXPECT_TRUE(stacks.contains(writer->intern_stack(frames, false).value));
+  }
+  EXPECT_EQ(stacks.size(), 20'000u);
+}
+
+TEST_F(LedgerTest, many_live_allocations_cost_at_most_96_bytes_each) {
+  const GroupId id = device_group();
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t total = 0, pages = 0;
+    statm >> total >> pages;
+    return pages * 4096;
+  };
+  constexpr std::uint64_t count = 1'000'000;
+  const std::uint64_t before = resident();
+  for (std::uint64_t i = 1; i <= count; ++i) add(i * 512, 512, id);
+  const std::uint64_t used = resident() - before;
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+  EXPECT_LE(used, count * 96);
+#else
+  (void)used;
+#endif
+  EXPECT_EQ(live_in_groups(reader()), (Sum{count, count * 512}));
+  for (std::uint64_t i = 1; i <= count; ++i) writer->forget(take(i * 512));
+  expect_live(reader(), {0, 0});
+  const std::uint64_t rows = reader().rows(RegionId::records);
+  for (std::uint64_t i = 1; i <= 10'000; ++i) add(i * 512, 512, id);
+  EXPECT_EQ(reader().rows(RegionId::records), rows) << "freed rows are used again";
+}
+
+TEST_F(LedgerTest, counters_and_names_are_kept) {
+  writer->count_call(HookId{1});
+  writer->count_call(HookId{1});
+  writer->count_call(HookId{9});  // not a hook
+  writer->count_unhooked_lookup("cuMemFuture");
+  writer->count_unhooked_lookup("cuMemFuture");
+  writer->count_unhooked_lookup("cuMemOther");
+  writer->count_unknown_free();
+  writer->count_failure(device_group());
+  writer->set_setting("stack_depth", "64", true);
+  writer->set_environment("CUDA_VISIBLE_DEVICES", "0");
+  writer->set_versions(13000, 0);
+  writer->set_versions(0, 12090);
+  writer->add_shim_time(17);
+  writer->set_end(EndReason::exit, -3, true);
+
+  const Reader read = reader();
+  EXPECT_EQ(read.hook(1)->calls, 2u);
+  EXPECT_EQ(read.hook(1)->name, "cuMemAlloc_v2");
+  EXPECT_EQ(read.hook(0)->calls, 0u);
+  EXPECT_FALSE(read.hook(3));
+  EXPECT_EQ(read.unhooked_lookup(1)->name, "cuMemFuture");
+  EXPECT_EQ(read.unhooked_lookup(1)->count, 2u);
+  EXPECT_EQ(read.unhooked_lookup(2)->name, "cuMemOther");
+  EXPECT_EQ(read.setting(1)->value, "64");
+  EXPECT_TRUE(read.setting(1)->from_environment);
+  EXPECT_EQ(read.environment(1)->name, "CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(group(device_group()).failures, 1u);
+  const ProcessView process = read.process();
+  EXPECT_EQ(process.recorded_calls, 2u);
+  EXPECT_EQ(process.unknown_frees, 1u);
+  EXPECT_EQ(process.driver_version, 13000);
+  EXPECT_EQ(process.runtime_version, 12090);
+  EXPECT_EQ(process.shim_ns, 17u);
+  EXPECT_EQ(process.end_reason, EndReason::exit);
+  EXPECT_EQ(process.exit_status, -3);
+}
+
+TEST_F(LedgerTest, devices_keep_their_last_reading) {
+  const std::uint8_t uuid[16] = {1, 2, 3};
+  writer->read_device(DeviceOrdinal{2}, ReadingAt::last_call, ByteCount{10}, ByteCount{5});
+  writer->set_device(DeviceOrdinal{2}, "Simulated H200", uuid);
+  writer->read_device(DeviceOrdinal{2}, ReadingAt::exit, ByteCount{100}, ByteCount{40});
+  const auto device = reader().device(1);
+  ASSERT_TRUE(device);
+  EXPECT_EQ(device->ordinal.value, 2);
+  EXPECT_EQ(device->name, "Simulated H200");
+  EXPECT_EQ(device->uuid[2], 3);
+  EXPECT_EQ(device->at, ReadingAt::exit);
+  EXPECT_EQ(device->free_bytes, 40u);
+  EXPECT_FALSE(reader().device(2));
+}
+
+TEST_F(LedgerTest, each_thread_has_a_row) {
+  const ThreadId mine = writer->thread();
+  EXPECT_EQ(writer->thread(), mine);
+  ThreadId other;
+  std::thread([&] {
+    pthread_setname_np(pthread_self(), "worker");
+    other = writer->thread();
+  }).join();
+  EXPECT_NE(other, mine);
+  EXPECT_EQ(reader().thread(other.value)->name, "worker");
+  EXPECT_EQ(reader().thread(mine.value)->tid, static_cast<std::uint32_t>(gettid()));
+}
+
+TEST_F(LedgerTest, errno_is_preserved) {
+  errno = 4711;
+  const GroupId id = device_group();
+  for (std::uint64_t i = 1; i < 5000; ++i) add(i, 1, id);
+  writer->release_context(ContextId{1});
+  writer->modules_changed();
+  writer->sample_host_rss(ByteCount{1});
+  writer->remove_file();
+  Writer* const other = make_writer("/nonexistent");
+  EXPECT_EQ(errno, 4711);
+  EXPECT_NE(other, nullptr);
+}
+
+}  // namespace
+}  // namespace cuwarden::ledger
