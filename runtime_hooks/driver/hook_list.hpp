@@ -1,0 +1,35 @@
+// The rows of hooks.def as numbers and names.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/cuda_api.hpp"
+
+namespace cuwarden::driver {
+
+// Row numbers; the ledger's hooks table has the same order.
+enum class Row : std::uint16_t {
+#define HOOK(result, name, parameters, arguments) name,
+#define COUNT HOOK
+#define SHIM HOOK
+#define RUNTIME HOOK
+#include "runtime_hooks/driver/hooks.def"
+  count
+};
+inline constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);
+
+inline constexpr std::array<std::string_view, row_count> row_names = {
+#define HOOK(result, name, parameters, arguments) #name,
+#define COUNT HOOK
+#define SHIM HOOK
+#define RUNTIME HOOK
+#include "runtime_hooks/driver/hooks.def"
+};
+
+constexpr HookId hook_id(Row row) { return HookId{static_cast<std::uint16_t>(row)}; }
+
+}  // namespace cuwarden::driver
