@@ -1,0 +1,176 @@
+// Graphs with memory nodes, and stream capture, which turns calls into nodes.
+#include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/graph_memory.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+CUresult capture_began(HookedCall& call, CUresult result) {
+  if (call.recording() && result == CUDA_SUCCESS) call.recorder().capture_began();
+  return result;
+}
+
+// A capture that was invalidated ends with an error, but it ends.
+CUresult capture_ended(HookedCall& call, CUresult result) {
+  const bool goes_on =
+      result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_INVALID_VALUE ||
+      result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
+      result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  if (call.recording() && !goes_on) call.recorder().capture_ended();
+  return result;
+}
+
+CUresult instantiated(HookedCall& call, CUresult result, const CUgraphExec* exec, CUgraph graph) {
+  if (result == CUDA_SUCCESS) graph_instantiated(call, *exec, graph);
+  return result;
+}
+
+CUresult launched(HookedCall& call, CUresult result, CUgraphExec exec) {
+  if (result == CUDA_SUCCESS) graph_launched(call, exec);
+  return result;
+}
+
+#if CUDA_VERSION >= 12020
+CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* parameters) {
+  if (result == CUDA_SUCCESS && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+    const CUDA_MEM_ALLOC_NODE_PARAMS_v2& node = parameters->alloc;
+    graph_node_created(call, result, node.dptr, node.bytesize,
+                       DeviceOrdinal{node.poolProps.location.id});
+  }
+  return result;
+}
+#endif
+
+}  // namespace
+
+CUresult cuStreamBeginCapture(HookedCall& call, CUstream hStream) {
+  return capture_began(call, call.real().cuStreamBeginCapture(hStream));
+}
+
+CUresult cuStreamBeginCapture_ptsz(HookedCall& call, CUstream hStream) {
+  return capture_began(call, call.real().cuStreamBeginCapture_ptsz(hStream));
+}
+
+CUresult cuStreamBeginCapture_v2(HookedCall& call, CUstream hStream, CUstreamCaptureMode mode) {
+  return capture_began(call, call.real().cuStreamBeginCapture_v2(hStream, mode));
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(HookedCall& call, CUstream hStream,
+                                      CUstreamCaptureMode mode) {
+  return capture_began(call, call.real().cuStreamBeginCapture_v2_ptsz(hStream, mode));
+}
+
+#if CUDA_VERSION >= 12030
+CUresult cuStreamBeginCaptureToGraph(HookedCall& call, CUstream hStream, CUgraph hGraph,
+                                     const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                                     CUstreamCaptureMode mode) {
+  return capture_began(
+      call, call.real().cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
+                                                    numDependencies, mode));
+}
+#endif
+
+#if CUDA_VERSION >= 12030
+CUresult cuStreamBeginCaptureToGraph_ptsz(HookedCall& call, CUstream hStream, CUgraph hGraph,
+                                          const CUgraphNode* dependencies,
+                                          const CUgraphEdgeData* dependencyData,
+                                          size_t numDependencies, CUstreamCaptureMode mode) {
+  return capture_began(
+      call, call.real().cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies,
+                                                         dependencyData, numDependencies, mode));
+}
+#endif
+
+CUresult cuStreamEndCapture(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
+  return capture_ended(call, call.real().cuStreamEndCapture(hStream, phGraph));
+}
+
+CUresult cuStreamEndCapture_ptsz(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
+  return capture_ended(call, call.real().cuStreamEndCapture_ptsz(hStream, phGraph));
+}
+
+CUresult cuGraphAddMemAllocNode(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                                const CUgraphNode* dependencies, size_t numDependencies,
+                                CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) {
+  const CUresult result = call.real().cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies,
+                                                             numDependencies, nodeParams);
+  if (result == CUDA_SUCCESS)
+    graph_node_created(call, result, nodeParams->dptr, nodeParams->bytesize,
+                       DeviceOrdinal{nodeParams->poolProps.location.id});
+  return result;
+}
+
+#if CUDA_VERSION >= 12020
+CUresult cuGraphAddNode(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                        const CUgraphNode* dependencies, size_t numDependencies,
+                        CUgraphNodeParams* nodeParams) {
+  return node_added(
+      call,
+      call.real().cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams),
+      nodeParams);
+}
+#endif
+
+#if CUDA_VERSION >= 12030
+CUresult cuGraphAddNode_v2(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
+                           const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData,
+                           size_t numDependencies, CUgraphNodeParams* nodeParams) {
+  return node_added(call,
+                    call.real().cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData,
+                                                  numDependencies, nodeParams),
+                    nodeParams);
+}
+#endif
+
+CUresult cuGraphInstantiate(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
+                            CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
+  return instantiated(
+      call, call.real().cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
+      phGraphExec, hGraph);
+}
+
+CUresult cuGraphInstantiate_v2(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
+                               CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
+  return instantiated(
+      call,
+      call.real().cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
+      phGraphExec, hGraph);
+}
+
+CUresult cuGraphInstantiateWithFlags(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
+                                     unsigned long long flags) {
+  return instantiated(call, call.real().cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags),
+                      phGraphExec, hGraph);
+}
+
+CUresult cuGraphInstantiateWithParams(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+  return instantiated(
+      call, call.real().cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams),
+      phGraphExec, hGraph);
+}
+
+CUresult cuGraphInstantiateWithParams_ptsz(HookedCall& call, CUgraphExec* phGraphExec,
+                                           CUgraph hGraph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+  return instantiated(
+      call, call.real().cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams),
+      phGraphExec, hGraph);
+}
+
+CUresult cuGraphLaunch(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
+  return launched(call, call.real().cuGraphLaunch(hGraph, hStream), hGraph);
+}
+
+CUresult cuGraphLaunch_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
+  return launched(call, call.real().cuGraphLaunch_ptsz(hGraphExec, hStream), hGraphExec);
+}
+
+CUresult cuGraphExecDestroy(HookedCall& call, CUgraphExec hGraphExec) {
+  const CUresult result = call.real().cuGraphExecDestroy(hGraphExec);
+  if (result == CUDA_SUCCESS) graph_exec_destroyed(hGraphExec);
+  return result;
+}
+
+}  // namespace cuwarden::families

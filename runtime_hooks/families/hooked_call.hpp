@@ -1,0 +1,90 @@
+// One call of the program into CUDA, as seen by the family that understands it.
+//
+// A call counts once, under its outermost API: while a thread is inside a hooked driver function
+// (or inside the shim's own work), further driver calls of that thread go straight through; a
+// hooked runtime function lends its name to the driver calls below it.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/recorder.hpp"
+
+namespace cuwarden::families {
+
+// Per thread. Initial-exec TLS is taken out of every thread's stack: keep it tiny.
+struct CallState {
+  std::uint16_t driver_depth = 0;
+  std::uint16_t runtime_row = 0;  // driver::Row + 1 of the outermost runtime call; 0 none
+};
+extern constinit thread_local CallState call_state
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+class HookedCall {
+ public:
+  // `recorder` is null where nothing is recorded; the call then only goes through.
+  HookedCall(const driver::RealDriver& real, Recorder* recorder, driver::Row row)
+      : real_(real), recorder_(call_state.driver_depth == 0 ? recorder : nullptr), row_(row) {
+    ++call_state.driver_depth;
+    if (recorder_ != nullptr) recorder_->ledger().count_call(driver::hook_id(row));
+  }
+  ~HookedCall() { --call_state.driver_depth; }
+  HookedCall(const HookedCall&) = delete;
+  HookedCall& operator=(const HookedCall&) = delete;
+
+  const driver::RealDriver& real() const { return real_; }
+
+  // True where this call is to be recorded.
+  bool recording() const { return recorder_ != nullptr; }
+  Recorder& recorder() { return *recorder_; }
+
+  // The name that the report gives this call.
+  HookId api() const {
+    return call_state.runtime_row != 0
+               ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
+               : driver::hook_id(row_);
+  }
+
+  // After the real allocating call: records a success, counts a refusal for lack of memory.
+  // The record's group and time are filled in.
+  void allocated(CUresult result, const Allocation& allocation) {
+    if (recording()) recorder_->allocated(api(), result, allocation);
+  }
+
+  // Frees `address` by calling `real_free`, so that no moment shows a record of freed memory nor
+  // loses one that the driver refused to free.
+  template <class RealFree>
+  CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
+    if (!recording() || address == 0) return real_free();
+    ledger::TakenRecord taken = recorder_->take(space, address);
+    const CUresult result = real_free();
+    recorder_->settle(taken, result);
+    return result;
+  }
+
+ private:
+  const driver::RealDriver& real_;
+  Recorder* recorder_;
+  driver::Row row_;
+};
+
+// Around a hooked runtime function: its driver calls bear its name.
+class RuntimeCall {
+ public:
+  explicit RuntimeCall(driver::Row row) : outermost_(call_state.runtime_row == 0) {
+    if (outermost_) call_state.runtime_row = static_cast<std::uint16_t>(row) + 1;
+  }
+  ~RuntimeCall() {
+    if (outermost_) call_state.runtime_row = 0;
+  }
+  RuntimeCall(const RuntimeCall&) = delete;
+  RuntimeCall& operator=(const RuntimeCall&) = delete;
+
+  bool outermost() const { return outermost_; }
+
+ private:
+  bool outermost_;
+};
+
+}  // namespace cuwarden::families

@@ -1,0 +1,53 @@
+// Linear device memory: cuMemAlloc, cuMemAllocPitch, cuMemFree. cuMemFree also takes managed,
+// stream-ordered, imported and graph pointers; all live in one address space.
+#include "runtime_hooks/families/bodies.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+Allocation linear(std::uint64_t address, std::uint64_t bytes) {
+  return {.kind = Kind::device, .address = address, .bytes = bytes, .owned_by_context = true};
+}
+
+}  // namespace
+
+CUresult cuMemAlloc(HookedCall& call, CUdeviceptr_v1* dptr, unsigned int bytesize) {
+  const CUresult result = call.real().cuMemAlloc(dptr, bytesize);
+  call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, bytesize));
+  return result;
+}
+
+CUresult cuMemAlloc_v2(HookedCall& call, CUdeviceptr* dptr, size_t bytesize) {
+  const CUresult result = call.real().cuMemAlloc_v2(dptr, bytesize);
+  call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, bytesize));
+  return result;
+}
+
+CUresult cuMemAllocPitch(HookedCall& call, CUdeviceptr_v1* dptr, unsigned int* pPitch,
+                         unsigned int WidthInBytes, unsigned int Height,
+                         unsigned int ElementSizeBytes) {
+  const CUresult result =
+      call.real().cuMemAllocPitch(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  const std::uint64_t pitch = result == CUDA_SUCCESS ? *pPitch : WidthInBytes;
+  call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, pitch * Height));
+  return result;
+}
+
+CUresult cuMemAllocPitch_v2(HookedCall& call, CUdeviceptr* dptr, size_t* pPitch,
+                            size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+  const CUresult result =
+      call.real().cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  const std::uint64_t pitch = result == CUDA_SUCCESS ? *pPitch : WidthInBytes;
+  call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, pitch * Height));
+  return result;
+}
+
+CUresult cuMemFree(HookedCall& call, CUdeviceptr_v1 dptr) {
+  return call.freed(Space::pointer, dptr, [&] { return call.real().cuMemFree(dptr); });
+}
+
+CUresult cuMemFree_v2(HookedCall& call, CUdeviceptr dptr) {
+  return call.freed(Space::pointer, dptr, [&] { return call.real().cuMemFree_v2(dptr); });
+}
+
+}  // namespace cuwarden::families

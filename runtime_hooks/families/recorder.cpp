@@ -1,0 +1,172 @@
+// Adds stack, context and device to what families saw.
+#include "runtime_hooks/families/recorder.hpp"
+
+#include <alloca.h>
+
+#include <cstring>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/families/host_memory_use.hpp"
+#include "runtime_hooks/stacks/capture.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+// cuMemGetInfo takes 3 us: at this interval 0.003 % of the run.
+constexpr std::uint64_t reading_interval_ns = 100'000'000;
+// Reading /proc/self/statm takes about 10 us.
+constexpr std::uint64_t rss_interval_ns = 250'000'000;
+
+bool due(std::atomic<std::uint64_t>& next, std::uint64_t now, std::uint64_t interval) {
+  std::uint64_t planned = next.load(std::memory_order_relaxed);
+  return now >= planned &&
+         next.compare_exchange_strong(planned, now + interval, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Place Recorder::place() const noexcept {
+  Place place;
+  CUcontext context = nullptr;
+  if (real_.cuCtxGetCurrent != nullptr && real_.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
+    place.context.value = reinterpret_cast<std::uint64_t>(context);
+  CUdevice device = -1;
+  if (context != nullptr && real_.cuCtxGetDevice != nullptr &&
+      real_.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+    place.device.value = device;
+  return place;
+}
+
+DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
+  int ordinal = -1;
+  if (real_.cuPointerGetAttribute != nullptr &&
+      real_.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) ==
+          CUDA_SUCCESS)
+    return DeviceOrdinal{ordinal};
+  return no_device;
+}
+
+GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexcept {
+  const ErrnoGuard keep;
+  StackId stack{0};
+  if (stack_depth_ > 0) {
+    auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
+    const stacks::Captured captured = stacks::capture({frames, stack_depth_});
+    stack = ledger_.intern_stack({frames, captured.count}, captured.truncated);
+  }
+  return ledger_.group({.stack = stack, .api = api, .kind = kind, .device = device});
+}
+
+void Recorder::allocated(HookId api, CUresult result, const Allocation& allocation) noexcept {
+  const ErrnoGuard keep;
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) return;
+  const Place here = place();
+  DeviceOrdinal device = no_device;
+  if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
+  meet(here.device, here.context);
+  const GroupId group = group_here(api, allocation.kind, device);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    ledger_.count_failure(group);
+    return;
+  }
+  if (allocation.address == 0) return;  // success without memory: a size of 0
+  std::uint8_t flags = 0;
+  if (allocation.owned_by_context) flags |= ledger::record_owned_by_context;
+  if (allocation.counts_no_bytes) flags |= ledger::record_counts_no_bytes;
+  const ledger::NewRecord record{.space = allocation.space,
+                                 .address = DeviceAddress{allocation.address},
+                                 .bytes = ByteCount{allocation.bytes},
+                                 .group = group,
+                                 .context = here.context,
+                                 .related = allocation.related,
+                                 .flags = flags};
+  if (allocation.space == Space::vmm_handle)
+    ledger_.handle_created(record);
+  else
+    ledger_.add(record);
+  read_device_now_and_then();
+}
+
+ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
+  const ErrnoGuard keep;
+  return ledger_.take(space, DeviceAddress{address});
+}
+
+void Recorder::settle(ledger::TakenRecord taken, CUresult result) noexcept {
+  const ErrnoGuard keep;
+  const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
+  if (!taken) {
+    if (result == CUDA_SUCCESS) ledger_.count_unknown_free();
+    return;
+  }
+  if (gone)
+    ledger_.forget(taken);
+  else
+    ledger_.put_back(taken);
+  if (result == CUDA_SUCCESS) read_device_now_and_then();
+}
+
+void Recorder::context_ended(ContextId context) noexcept {
+  const ErrnoGuard keep;
+  if (ending_.load(std::memory_order_relaxed)) return;
+  ledger_.release_context(context);
+  for (auto& seen : context_on_) {
+    std::uint64_t value = context.value;
+    seen.compare_exchange_strong(value, 0, std::memory_order_relaxed);
+  }
+}
+
+void Recorder::meet(DeviceOrdinal device, ContextId context) noexcept {
+  if (device.value < 0 || device.value >= device_limit) return;
+  const auto index = static_cast<std::size_t>(device.value);
+  if (context_on_[index].load(std::memory_order_relaxed) != context.value)
+    context_on_[index].store(context.value, std::memory_order_relaxed);
+  if (met_[index].load(std::memory_order_relaxed) || met_[index].exchange(true)) return;
+  char name[128] = "";
+  CUuuid uuid{};
+  CUdevice handle = 0;
+  if (real_.cuDeviceGet != nullptr && real_.cuDeviceGet(&handle, device.value) == CUDA_SUCCESS) {
+    if (real_.cuDeviceGetName != nullptr) real_.cuDeviceGetName(name, sizeof name, handle);
+    if (real_.cuDeviceGetUuid_v2 != nullptr) real_.cuDeviceGetUuid_v2(&uuid, handle);
+  }
+  std::uint8_t bytes[16];
+  static_assert(sizeof bytes == sizeof uuid.bytes);
+  std::memcpy(bytes, uuid.bytes, sizeof bytes);
+  name[sizeof name - 1] = '\0';
+  ledger_.set_device(device, name, bytes);
+}
+
+void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
+  std::size_t free = 0, total = 0;
+  if (real_.cuMemGetInfo_v2 != nullptr && real_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS)
+    ledger_.read_device(device, at, ByteCount{total}, ByteCount{free});
+}
+
+void Recorder::read_device_now_and_then() noexcept {
+  const std::uint64_t now = ledger_.now_ns();
+  if (due(next_rss_ns_, now, rss_interval_ns)) {
+    const std::uint64_t rss = host_memory_in_use();
+    if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
+  }
+  if (capturing() || !due(next_reading_ns_, now, reading_interval_ns)) return;
+  const Place here = place();
+  if (here.device != no_device) read_device(here.device, ledger::ReadingAt::last_call);
+}
+
+void Recorder::read_devices_at_exit() noexcept {
+  const ErrnoGuard keep;
+  if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr) return;
+  for (std::int32_t ordinal = 0; ordinal < device_limit; ++ordinal) {
+    const std::uint64_t context =
+        context_on_[static_cast<std::size_t>(ordinal)].load(std::memory_order_relaxed);
+    if (context == 0) continue;
+    if (real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context)) != CUDA_SUCCESS) continue;
+    read_device(DeviceOrdinal{ordinal}, ledger::ReadingAt::exit);
+    CUcontext popped = nullptr;
+    real_.cuCtxPopCurrent_v2(&popped);
+  }
+  const std::uint64_t rss = host_memory_in_use();
+  if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
+}
+
+}  // namespace cuwarden::families

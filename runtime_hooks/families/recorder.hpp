@@ -1,0 +1,87 @@
+// Turns what families saw into facts in the ledger: adds the stack, the context, the device.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::families {
+
+// What a family knows about an allocation; the recorder finds out the rest.
+struct Allocation {
+  Kind kind{};
+  Space space = Space::pointer;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t related = 0;
+  bool owned_by_context = false;
+  bool host = false;                 // host memory: belongs to no device
+  bool counts_no_bytes = false;      // a second name for memory that is recorded elsewhere
+  DeviceOrdinal device = no_device;  // where the family knows it; else the current one is asked
+};
+
+// Where the calling thread is: its current context and that context's device.
+struct Place {
+  ContextId context;
+  DeviceOrdinal device = no_device;
+};
+
+class Recorder {
+ public:
+  Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth) noexcept
+      : ledger_(ledger), real_(real), stack_depth_(stack_depth) {}
+
+  ledger::Writer& ledger() noexcept { return ledger_; }
+
+  // All keep errno as it was.
+  void allocated(HookId api, CUresult, const Allocation&) noexcept;
+  ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
+  // After the real free. A driver that refuses only because the process is ending has freed the
+  // memory as far as the program is concerned.
+  void settle(ledger::TakenRecord, CUresult) noexcept;
+
+  GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
+  Place place() const noexcept;
+  // The device that a device pointer lives on, whatever context is current.
+  DeviceOrdinal device_of(CUdeviceptr) const noexcept;
+
+  // A context came to its end. Ignored once the process is ending: cudart releases its contexts
+  // then, and that is not the program's doing.
+  void context_ended(ContextId) noexcept;
+  void process_is_ending() noexcept { ending_.store(true, std::memory_order_relaxed); }
+
+  // Stream captures under way in the process. While there are any, the driver is not asked for
+  // readings, and a stream-ordered request may be a graph node instead of memory.
+  void capture_began() noexcept { captures_.fetch_add(1, std::memory_order_relaxed); }
+  void capture_ended() noexcept { captures_.fetch_sub(1, std::memory_order_relaxed); }
+  bool capturing() const noexcept { return captures_.load(std::memory_order_relaxed) > 0; }
+
+  // Asks the driver how full the current device is, at most every `reading_interval`.
+  void read_device_now_and_then() noexcept;
+  // The last readings, while the driver still answers: every device that was seen.
+  void read_devices_at_exit() noexcept;
+
+ private:
+  void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
+  void meet(DeviceOrdinal, ContextId) noexcept;
+
+  static constexpr std::int32_t device_limit = 64;
+
+  ledger::Writer& ledger_;
+  const driver::RealDriver& real_;
+  std::size_t stack_depth_;
+  std::atomic<bool> ending_{false};
+  std::atomic<int> captures_{0};
+  std::atomic<std::uint64_t> next_reading_ns_{0};
+  std::atomic<std::uint64_t> next_rss_ns_{0};
+  // A context by which each device can be asked at exit; 0: device not seen.
+  std::atomic<std::uint64_t> context_on_[device_limit]{};
+  std::atomic<bool> met_[device_limit]{};
+};
+
+}  // namespace cuwarden::families

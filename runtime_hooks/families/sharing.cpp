@@ -1,0 +1,80 @@
+// Memory that another process or another API owns, opened here: the record is of the opening.
+#include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/queries.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+// A view into imported memory: freed on its own, but its bytes belong to the import.
+Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
+  return {.kind = Kind::imported,
+          .space = space,
+          .address = address,
+          .bytes = bytes,
+          .owned_by_context = true,
+          .counts_no_bytes = true};
+}
+
+CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
+  if (!call.recording() || result != CUDA_SUCCESS) return result;
+  call.allocated(result, {.kind = Kind::imported,
+                          .address = *pointer,
+                          .bytes = extent_of(call, *pointer),
+                          .owned_by_context = true});
+  return result;
+}
+
+}  // namespace
+
+CUresult cuIpcOpenMemHandle(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHandle handle,
+                            unsigned int Flags) {
+  return opened(call, call.real().cuIpcOpenMemHandle(pdptr, handle, Flags), pdptr);
+}
+
+CUresult cuIpcOpenMemHandle_v2(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHandle handle,
+                               unsigned int Flags) {
+  return opened(call, call.real().cuIpcOpenMemHandle_v2(pdptr, handle, Flags), pdptr);
+}
+
+CUresult cuIpcCloseMemHandle(HookedCall& call, CUdeviceptr dptr) {
+  return call.freed(Space::pointer, dptr, [&] { return call.real().cuIpcCloseMemHandle(dptr); });
+}
+
+CUresult cuImportExternalMemory(HookedCall& call, CUexternalMemory* extMem_out,
+                                const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* memHandleDesc) {
+  const CUresult result = call.real().cuImportExternalMemory(extMem_out, memHandleDesc);
+  call.allocated(
+      result, {.kind = Kind::imported,
+               .space = Space::external_memory,
+               .address = result == CUDA_SUCCESS ? reinterpret_cast<std::uint64_t>(*extMem_out) : 0,
+               .bytes = memHandleDesc != nullptr ? memHandleDesc->size : 0,
+               .owned_by_context = true});
+  return result;
+}
+
+CUresult cuDestroyExternalMemory(HookedCall& call, CUexternalMemory extMem) {
+  return call.freed(Space::external_memory, reinterpret_cast<std::uint64_t>(extMem),
+                    [&] { return call.real().cuDestroyExternalMemory(extMem); });
+}
+
+CUresult cuExternalMemoryGetMappedBuffer(HookedCall& call, CUdeviceptr* devPtr,
+                                         CUexternalMemory extMem,
+                                         const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* bufferDesc) {
+  const CUresult result = call.real().cuExternalMemoryGetMappedBuffer(devPtr, extMem, bufferDesc);
+  if (result == CUDA_SUCCESS)
+    call.allocated(result, view(Space::pointer, *devPtr, bufferDesc->size));
+  return result;
+}
+
+CUresult cuExternalMemoryGetMappedMipmappedArray(
+    HookedCall& call, CUmipmappedArray* mipmap, CUexternalMemory extMem,
+    const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* mipmapDesc) {
+  const CUresult result =
+      call.real().cuExternalMemoryGetMappedMipmappedArray(mipmap, extMem, mipmapDesc);
+  if (result == CUDA_SUCCESS)
+    call.allocated(result,
+                   view(Space::mipmapped_array, reinterpret_cast<std::uint64_t>(*mipmap), 0));
+  return result;
+}
+
+}  // namespace cuwarden::families

@@ -1,0 +1,82 @@
+// Memory from the driver's pools, in stream order. On a stream under capture these calls make
+// graph nodes instead of memory: those belong to graphs.cpp.
+#include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/graph_memory.hpp"
+#include "runtime_hooks/families/queries.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+void allocated(HookedCall& call, CUresult result, CUdeviceptr* dptr, size_t bytes, bool node) {
+  if (!call.recording()) return;
+  const CUdeviceptr address = result == CUDA_SUCCESS ? *dptr : 0;
+  // A null pointer has no device of its own: a refused request counts for the current one.
+  const DeviceOrdinal device = address != 0 ? call.recorder().device_of(address) : no_device;
+  if (node)
+    graph_node_created(call, result, address, bytes, device);
+  else
+    call.allocated(
+        result,
+        {.kind = Kind::stream_ordered, .address = address, .bytes = bytes, .device = device});
+}
+
+CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, auto real_free) {
+  if (node) return real_free();  // the memory goes when the graph runs
+  return call.freed(Space::pointer, dptr, real_free);
+}
+
+}  // namespace
+
+CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
+  const CUresult result = call.real().cuMemAllocAsync(dptr, bytesize, hStream);
+  allocated(call, result, dptr, bytesize, node);
+  return result;
+}
+
+CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
+                              CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
+  const CUresult result = call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream);
+  allocated(call, result, dptr, bytesize, node);
+  return result;
+}
+
+CUresult cuMemAllocFromPoolAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
+                                 CUmemoryPool pool, CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
+  const CUresult result = call.real().cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+  allocated(call, result, dptr, bytesize, node);
+  return result;
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
+                                      CUmemoryPool pool, CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
+  const CUresult result = call.real().cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream);
+  allocated(call, result, dptr, bytesize, node);
+  return result;
+}
+
+CUresult cuMemFreeAsync(HookedCall& call, CUdeviceptr dptr, CUstream hStream) {
+  return freed(call, dptr, is_capturing(call, hStream, call.real().cuStreamIsCapturing),
+               [&] { return call.real().cuMemFreeAsync(dptr, hStream); });
+}
+
+CUresult cuMemFreeAsync_ptsz(HookedCall& call, CUdeviceptr dptr, CUstream hStream) {
+  return freed(call, dptr, is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz),
+               [&] { return call.real().cuMemFreeAsync_ptsz(dptr, hStream); });
+}
+
+CUresult cuMemPoolImportPointer(HookedCall& call, CUdeviceptr* ptr_out, CUmemoryPool pool,
+                                CUmemPoolPtrExportData* shareData) {
+  const CUresult result = call.real().cuMemPoolImportPointer(ptr_out, pool, shareData);
+  if (!call.recording() || result != CUDA_SUCCESS) return result;
+  call.allocated(result, {.kind = Kind::imported,
+                          .address = *ptr_out,
+                          .bytes = extent_of(call, *ptr_out),
+                          .device = call.recorder().device_of(*ptr_out)});
+  return result;
+}
+
+}  // namespace cuwarden::families

@@ -1,0 +1,73 @@
+// Virtual memory: physical handles and where they are mapped. The bytes belong to the handle, and
+// live until it is neither referenced nor mapped. A reservation is address space, not memory.
+#include "runtime_hooks/families/bodies.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+bool refused(CUresult result) {
+  return result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED;
+}
+
+}  // namespace
+
+CUresult cuMemCreate(HookedCall& call, CUmemGenericAllocationHandle* handle, size_t size,
+                     const CUmemAllocationProp* prop, unsigned long long flags) {
+  const CUresult result = call.real().cuMemCreate(handle, size, prop, flags);
+  if (!call.recording() || prop == nullptr) return result;
+  const bool on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  call.allocated(result, {.kind = Kind::vmm,
+                          .space = Space::vmm_handle,
+                          .address = result == CUDA_SUCCESS ? *handle : 0,
+                          .bytes = size,
+                          .host = !on_device,
+                          .device = DeviceOrdinal{on_device ? prop->location.id : -1}});
+  return result;
+}
+
+CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
+                                        void* osHandle, CUmemAllocationHandleType shHandleType) {
+  const CUresult result =
+      call.real().cuMemImportFromShareableHandle(handle, osHandle, shHandleType);
+  // The driver tells the size of imported memory only once it is mapped.
+  call.allocated(result, {.kind = Kind::imported,
+                          .space = Space::vmm_handle,
+                          .address = result == CUDA_SUCCESS ? *handle : 0});
+  return result;
+}
+
+CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
+                                     void* addr) {
+  const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.recorder().ledger().handle_retained_from_mapping(
+        DeviceAddress{reinterpret_cast<std::uint64_t>(addr)}, DeviceAddress{*handle});
+  return result;
+}
+
+CUresult cuMemRelease(HookedCall& call, CUmemGenericAllocationHandle handle) {
+  if (!call.recording()) return call.real().cuMemRelease(handle);
+  const bool known = call.recorder().ledger().handle_release_begin(DeviceAddress{handle});
+  const CUresult result = call.real().cuMemRelease(handle);
+  if (known && refused(result)) call.recorder().ledger().handle_release_undo(DeviceAddress{handle});
+  return result;
+}
+
+CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  const CUresult result = call.real().cuMemMap(ptr, size, offset, handle, flags);
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.recorder().ledger().mapped(DeviceAddress{ptr}, ByteCount{size}, DeviceAddress{handle},
+                                    GroupId{0});
+  return result;
+}
+
+CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
+  if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
+  call.recorder().ledger().unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  const CUresult result = call.real().cuMemUnmap(ptr, size);
+  if (refused(result)) call.recorder().ledger().unmap_undo(DeviceAddress{ptr}, ByteCount{size});
+  return result;
+}
+
+}  // namespace cuwarden::families
