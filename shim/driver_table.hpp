@@ -1,0 +1,38 @@
+// The real libcuda of this process, and the way from its entry points to our hooks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/driver/real_functions.hpp"
+
+namespace cuwarden::shim {
+
+// The driver's functions, found when libcuda is first seen. All slots are null until then.
+const driver::RealDriver& real_driver();
+
+// True once libcuda has been seen.
+bool driver_is_loaded();
+
+// Whether an address lies inside libcuda.
+bool is_in_driver(std::uintptr_t address);
+
+// The hook for a real entry point of libcuda, by address: one name may stand for several ABIs.
+// Null for an address that has no hook.
+void* hook_for(const void* real_function);
+
+// The exported hook of this exact name; null where the name is not ours.
+void* hook_named(std::string_view name);
+
+// Whether the name is one of a hooked function in some version: then a pointer without a hook is
+// a gap in what we see.
+bool is_version_of_a_hook(std::string_view name);
+
+// One entry a row of hooks.def, in order; filled by exports.cpp.
+extern void* const hook_functions[driver::row_count];
+// Index of the first runtime row; those before it are the driver's.
+bool is_driver_row(std::size_t row);
+
+}  // namespace cuwarden::shim

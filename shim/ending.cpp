@@ -1,0 +1,67 @@
+// The ways a process ends, each with its report. The constructor does one thing: register the
+// handlers that libc runs last, after the static destructors of the program and its libraries.
+// (A preloaded object is initialised before the program registers anything.)
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shim/process.hpp"
+#include "shim/real_libc.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+void at_exit(int status, void*) {
+  Process::get().finish(ledger::EndReason::exit, status & 0xff, true);
+}
+
+constinit int quick_exit_status = 0;
+constinit bool quick_exit_status_known = false;
+void at_quick_exit_end() {
+  Process::get().finish(ledger::EndReason::quick_exit, quick_exit_status, quick_exit_status_known);
+}
+
+[[gnu::constructor]] void register_ends() {
+  // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
+  real_libc();
+  on_exit(at_exit, nullptr);
+  at_quick_exit(at_quick_exit_end);
+}
+
+}  // namespace
+}  // namespace cuwarden::shim
+
+// The signatures are libc's. None returns.
+extern "C" {
+
+[[noreturn, gnu::visibility("default")]] void _exit(int status) {
+  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
+                                        true);
+  cuwarden::shim::real_libc()._exit(status);
+}
+
+[[noreturn, gnu::visibility("default")]] void _Exit(int status) noexcept {
+  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
+                                        true);
+  cuwarden::shim::real_libc()._Exit(status);
+}
+
+[[noreturn, gnu::visibility("default")]] void quick_exit(int status) noexcept {
+  cuwarden::shim::quick_exit_status = status & 0xff;
+  cuwarden::shim::quick_exit_status_known = true;
+  cuwarden::shim::real_libc().quick_exit(status);
+}
+
+[[noreturn, gnu::visibility("default")]] void abort() noexcept {
+  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
+  cuwarden::shim::real_libc().abort();
+}
+
+// glibc's assert ends in an abort of its own that no export can catch.
+[[noreturn, gnu::visibility("default")]] void __assert_fail(const char* assertion, const char* file,
+                                                            unsigned line,
+                                                            const char* function) noexcept {
+  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
+  cuwarden::shim::real_libc().assert_fail(assertion, file, line, function);
+}
+
+}  // extern "C"

@@ -1,0 +1,97 @@
+// hooks.def as the functions that the program sees: one line each. What a call means is said in
+// runtime_hooks/families.
+#include "runtime_hooks/families/bodies.hpp"
+#include "shim/driver_table.hpp"
+#include "shim/process.hpp"
+#include "shim/runtime_tables.hpp"
+
+namespace cuwarden::shim {
+
+// The SHIM rows' bodies: look-ups in lookup.cpp, cuInit here.
+#define CUWARDEN_WITH_CALL(...) (families::HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
+#define SHIM(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
+#include "runtime_hooks/driver/hooks.def"
+#undef CUWARDEN_WITH_CALL
+
+CUresult cuInit(families::HookedCall& call, unsigned int Flags) {
+  const CUresult result = call.real().cuInit(Flags);
+  if (call.recording() && result == CUDA_SUCCESS) Process::get().driver_initialised();
+  return result;
+}
+
+namespace {
+
+using families::HookedCall;
+using families::RuntimeCall;
+
+// The program calls a function that its driver does not have: reachable only where it was linked
+// against a newer one and bound lazily.
+constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
+constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
+
+// The runtime's frees fail without reaching the driver once the process is ending. The program
+// did free; what it freed is no leak.
+template <driver::Row row, class First, class... Rest>
+void note_free_at_end(First first, Rest...) {
+  if constexpr (std::is_pointer_v<First>) {
+    const auto address = reinterpret_cast<std::uint64_t>(first);
+    using enum driver::Row;
+    if constexpr (row == cudaFree || row == cudaFreeHost || row == cudaFreeAsync ||
+                  row == cudaFreeAsync_ptsz)
+      Process::get().freed_at_end(Space::pointer, address);
+    else if constexpr (row == cudaHostUnregister)
+      Process::get().freed_at_end(Space::registered, address);
+    else if constexpr (row == cudaFreeArray)
+      Process::get().freed_at_end(Space::array, address);
+    else if constexpr (row == cudaFreeMipmappedArray)
+      Process::get().freed_at_end(Space::mipmapped_array, address);
+  }
+}
+template <driver::Row row>
+void note_free_at_end() {}
+
+}  // namespace
+}  // namespace cuwarden::shim
+
+#define CUWARDEN_EXPORT extern "C" [[gnu::visibility("default")]]
+#define CUWARDEN_CALL(...) (call __VA_OPT__(, ) __VA_ARGS__)
+
+#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)                  \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                       \
+    using namespace cuwarden;                                                            \
+    const driver::RealDriver& real = shim::real_driver();                                \
+    if (real.name == nullptr) return shim::missing_in_driver;                            \
+    families::HookedCall call(real, shim::Process::get().recorder(), driver::Row::name); \
+    return body;                                                                         \
+  }
+
+#define HOOK(result, name, parameters, arguments) \
+  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, families::name CUWARDEN_CALL arguments)
+#define SHIM(result, name, parameters, arguments) \
+  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, shim::name CUWARDEN_CALL arguments)
+#define COUNT(result, name, parameters, arguments) \
+  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, call.real().name arguments)
+
+#define RUNTIME(result, name, parameters, arguments)                                             \
+  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                             \
+    using namespace cuwarden;                                                                    \
+    const driver::RealRuntime* real = shim::real_runtime_for(__builtin_return_address(0));       \
+    if (real == nullptr || real->name == nullptr) return shim::missing_in_runtime;               \
+    const families::RuntimeCall call(driver::Row::name);                                         \
+    const result answer = real->name arguments;                                                  \
+    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<driver::Row::name> arguments; \
+    return answer;                                                                               \
+  }
+#include "runtime_hooks/driver/hooks.def"
+
+namespace cuwarden::shim {
+
+void* const hook_functions[driver::row_count] = {
+#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
+#define COUNT HOOK
+#define SHIM HOOK
+#define RUNTIME HOOK
+#include "runtime_hooks/driver/hooks.def"
+};
+
+}  // namespace cuwarden::shim

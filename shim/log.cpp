@@ -1,0 +1,91 @@
+#include "shim/log.hpp"
+
+#include <fcntl.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <memory>
+#include <new>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// Writes each message with one write(2), so that lines of several processes do not mix, and holds
+// no descriptor in between: the program may close or reuse any.
+class WholeLineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit WholeLineSink(const char* file) : file_(file) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    int fd = STDERR_FILENO;
+    if (*file_ != '\0') fd = open(file_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0) fd = STDERR_FILENO;
+    [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
+    if (fd != STDERR_FILENO) close(fd);
+  }
+  void flush_() override {}
+
+  const char* file_;
+};
+
+spdlog::level::level_enum level_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::off:
+      return spdlog::level::off;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::warn:
+      return spdlog::level::warn;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+  }
+  return spdlog::level::warn;
+}
+
+// Storage that outlives everything: the logger is used after static destructors have run.
+alignas(spdlog::logger) constinit unsigned char storage[sizeof(spdlog::logger)] = {};
+constinit spdlog::logger* logger = nullptr;
+
+void log(spdlog::level::level_enum level, std::string_view line) noexcept {
+  const ErrnoGuard keep;
+  if (logger == nullptr) return;
+  try {
+    logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+  } catch (...) {
+    // No memory to format a message with: there is nobody left to tell.
+    return;
+  }
+}
+
+}  // namespace
+
+void set_up_log(const Settings& settings) noexcept {
+  const ErrnoGuard keep;
+  try {
+    auto sink = std::make_shared<WholeLineSink>(settings.log_file);
+    sink->set_formatter(std::make_unique<spdlog::pattern_formatter>("cuwarden: %v"));
+    auto* made = new (storage) spdlog::logger("cuwarden", std::move(sink));
+    made->set_level(level_of(settings.log_level));
+    made->set_error_handler([](const std::string&) {});
+    logger = made;
+  } catch (...) {
+    logger = nullptr;
+  }
+}
+
+void log_error(std::string_view line) noexcept { log(spdlog::level::err, line); }
+void log_warn(std::string_view line) noexcept { log(spdlog::level::warn, line); }
+void log_info(std::string_view line) noexcept { log(spdlog::level::info, line); }
+void log_debug(std::string_view line) noexcept { log(spdlog::level::debug, line); }
+
+}  // namespace cuwarden::shim

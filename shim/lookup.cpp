@@ -1,0 +1,150 @@
+#include "shim/lookup.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/families/hooked_call.hpp"
+#include "shim/driver_table.hpp"
+#include "shim/loaded_objects.hpp"
+#include "shim/process.hpp"
+#include "shim/real_libc.hpp"
+#include "shim/runtime_tables.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// What lookup_entry.S does next: jump to `target`, or return `value` where target is null.
+struct Next {
+  void* target;
+  void* value;
+};
+static_assert(sizeof(Next) == 16);  // returned in rax and rdx
+
+constinit std::atomic<bool> dlmopen_called{false};
+
+template <class Function>
+void* code(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+bool may_be_cuda(const char* name) { return name != nullptr && name[0] == 'c' && name[1] == 'u'; }
+
+bool is_pseudo_handle(const void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
+
+// Whether any object but the shim defines this function. Without one, a look-up that finds our
+// export would make a CUDA appear where the program has none.
+bool is_defined_elsewhere(std::string_view name, const void* ours) {
+  return any_loaded_object([&](const LoadedObject& object) {
+    const void* found = object.find(name);
+    return found != nullptr && found != ours;
+  });
+}
+
+// RTLD_NEXT and RTLD_DEFAULT search from the caller's place, which no call from here can do. They
+// are jumped to, except for our own names.
+Next pseudo_lookup(void* real, void* handle, const char* name) {
+  void* const ours = hook_named(name);
+  if (ours == nullptr) return {real, nullptr};
+  if (!is_defined_elsewhere(name, ours))
+    // Fails as it would without the shim, dlerror() included: nothing beyond us has the name.
+    return {nullptr, real_libc().dlsym(RTLD_NEXT, name)};
+  const bool runtime = std::string_view(name).starts_with("cuda");
+  // A wrapper that asks for the next cudaMalloc means the cudart behind it.
+  if (runtime && handle == RTLD_NEXT) return {real, nullptr};
+  return {nullptr, ours};
+}
+
+void* replaced(void* found, const char* name) {
+  if (found == nullptr) return nullptr;
+  if (void* const hook = hook_for(found)) return hook;
+  // A handle of the main program reaches our exports too.
+  void* const ours = hook_named(name);
+  if (found == ours && !is_defined_elsewhere(name, ours)) return real_libc().dlsym(RTLD_NEXT, name);
+  return found;
+}
+
+}  // namespace
+
+bool dlmopen_was_called() { return dlmopen_called.load(std::memory_order_relaxed); }
+
+extern "C" {
+
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlsym(void* handle, const char* name,
+                                                         std::uintptr_t caller) {
+  const ErrnoGuard keep;
+  void* const real = code(real_libc().dlsym);
+  if (!may_be_cuda(name) || is_in_driver(caller) || !Process::get().enabled())
+    return {real, nullptr};
+  if (is_pseudo_handle(handle)) return pseudo_lookup(real, handle, name);
+  return {nullptr, replaced(real_libc().dlsym(handle, name), name)};
+}
+
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlvsym(void* handle, const char* name,
+                                                          const char* version,
+                                                          std::uintptr_t caller) {
+  const ErrnoGuard keep;
+  void* const real = code(real_libc().dlvsym);
+  // Our exports have no version, and a version asked for with RTLD_NEXT or RTLD_DEFAULT is found
+  // from the caller's place only.
+  if (!may_be_cuda(name) || is_pseudo_handle(handle) || is_in_driver(caller) ||
+      !Process::get().enabled())
+    return {real, nullptr};
+  return {nullptr, replaced(real_libc().dlvsym(handle, name, version), name)};
+}
+
+// RTLD_DEEPBIND would put a library's own libc before our dlsym.
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlopen(const char*, int mode) {
+  const ErrnoGuard keep;
+  if ((mode & RTLD_DEEPBIND) != 0 && Process::get().drops_deepbind()) mode &= ~RTLD_DEEPBIND;
+  return {code(real_libc().dlopen), reinterpret_cast<void*>(static_cast<std::intptr_t>(mode))};
+}
+
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlmopen() {
+  dlmopen_called.store(true, std::memory_order_relaxed);
+  return {code(real_libc().dlmopen), nullptr};
+}
+
+[[gnu::visibility("default")]] int dlclose(void* handle) {
+  const int result = real_libc().dlclose(handle);
+  const ErrnoGuard keep;
+  forget_callers_of_runtime();
+  Process::get().modules_changed();
+  return result;
+}
+
+}  // extern "C"
+
+namespace {
+
+// After the driver's own look-up, whatever its version and flags: what counts is the pointer.
+CUresult looked_up(CUresult result, const char* name, void** function) {
+  if (result != CUDA_SUCCESS || function == nullptr || *function == nullptr || name == nullptr)
+    return result;
+  if (!Process::get().enabled()) return result;
+  if (void* const hook = hook_for(*function)) {
+    *function = hook;
+  } else if (is_version_of_a_hook(name)) {
+    if (families::Recorder* const recorder = Process::get().recorder())
+      recorder->ledger().count_unhooked_lookup(name);
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult cuGetProcAddress(families::HookedCall& call, const char* symbol, void** pfn,
+                          int cudaVersion, cuuint64_t flags) {
+  return looked_up(call.real().cuGetProcAddress(symbol, pfn, cudaVersion, flags), symbol, pfn);
+}
+
+CUresult cuGetProcAddress_v2(families::HookedCall& call, const char* symbol, void** pfn,
+                             int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* symbolStatus) {
+  return looked_up(call.real().cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus),
+                   symbol, pfn);
+}
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,141 @@
+// The shim's own heap, behind malloc and so behind operator new of the static C++ runtime. None of
+// it is visible outside this object (the version script hides the names).
+//
+// The host's heap must not be used: a report may be written by _exit in a signal handler that
+// interrupted malloc, after a heap corruption, or below the host's own interposer of malloc. The
+// hooked path allocates nothing; this serves the start, messages and the report.
+//
+// Blocks of up to 32 KiB come from lists by size class, larger ones from mmap. Memory is not given
+// back to the system except for large blocks: a report needs a few megabytes, once.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// Before each block. Keeps blocks 16-byte aligned.
+struct BlockHead {
+  std::uint64_t bytes;      // usable bytes behind it
+  std::uint64_t size_class; // index into free_lists, or `mapped`
+};
+static_assert(sizeof(BlockHead) == 16);
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+constexpr std::uint64_t mapped = ~std::uint64_t{0};
+constexpr unsigned smallest_shift = 5, largest_shift = 15;
+constexpr std::size_t class_count = largest_shift - smallest_shift + 1;
+constexpr std::size_t refill_bytes = std::size_t{1} << 18;
+
+// Guards all below. A leaf lock. Not taken by the hooked path, so a signal handler's _exit meets
+// it held only where the thread was starting or reporting, and then does not report.
+constinit FutexLock lock;
+constinit FreeBlock* free_lists[class_count]{};
+constinit std::byte* fresh = nullptr;
+constinit std::size_t fresh_bytes = 0;
+
+void* map(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+BlockHead* head_of(void* block) { return static_cast<BlockHead*>(block) - 1; }
+
+void* allocate_mapped(std::size_t bytes) {
+  if (bytes > SIZE_MAX - sizeof(BlockHead)) return nullptr;
+  auto* head = static_cast<BlockHead*>(map(bytes + sizeof(BlockHead)));
+  if (head == nullptr) return nullptr;
+  *head = {bytes, mapped};
+  return head + 1;
+}
+
+void* allocate(std::size_t bytes) {
+  bytes = std::max<std::size_t>(bytes, std::size_t{1} << smallest_shift);
+  if (bytes > std::size_t{1} << largest_shift) return allocate_mapped(bytes);
+  const auto size_class = static_cast<std::size_t>(std::bit_width(bytes - 1)) - smallest_shift;
+  const std::size_t block_bytes = std::size_t{1} << (size_class + smallest_shift);
+  const Locked locked(lock);
+  if (FreeBlock* block = free_lists[size_class]; block != nullptr) {
+    free_lists[size_class] = block->next;
+    return block;
+  }
+  if (fresh_bytes < block_bytes + sizeof(BlockHead)) {
+    void* more = map(refill_bytes);
+    if (more == nullptr) return nullptr;
+    fresh = static_cast<std::byte*>(more);
+    fresh_bytes = refill_bytes;
+  }
+  auto* head = reinterpret_cast<BlockHead*>(fresh);
+  fresh += block_bytes + sizeof(BlockHead);
+  fresh_bytes -= block_bytes + sizeof(BlockHead);
+  *head = {block_bytes, size_class};
+  return head + 1;
+}
+
+void release(void* block) {
+  if (block == nullptr) return;
+  BlockHead* head = head_of(block);
+  if (head->size_class == mapped) {
+    const int saved = errno;
+    munmap(head, head->bytes + sizeof(BlockHead));
+    errno = saved;
+    return;
+  }
+  const Locked locked(lock);
+  auto* freed = static_cast<FreeBlock*>(block);
+  freed->next = free_lists[head->size_class];
+  free_lists[head->size_class] = freed;
+}
+
+void* out_of_memory() {
+  errno = ENOMEM;
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace cuwarden::shim
+
+extern "C" {
+
+void* malloc(std::size_t bytes) {
+  void* block = cuwarden::shim::allocate(bytes);
+  return block != nullptr ? block : cuwarden::shim::out_of_memory();
+}
+
+void free(void* block) { cuwarden::shim::release(block); }
+
+void* calloc(std::size_t count, std::size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) return cuwarden::shim::out_of_memory();
+  void* block = malloc(bytes);
+  if (block != nullptr) std::memset(block, 0, bytes);
+  return block;
+}
+
+void* realloc(void* block, std::size_t bytes) {
+  if (block == nullptr) return malloc(bytes);
+  const std::size_t held = cuwarden::shim::head_of(block)->bytes;
+  if (bytes <= held) return block;
+  void* larger = malloc(bytes);
+  if (larger == nullptr) return nullptr;
+  std::memcpy(larger, block, held);
+  free(block);
+  return larger;
+}
+
+// Alignments above 16 do not occur here; asking for one fails instead of misaligning.
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return alignment <= 16 ? malloc(bytes) : cuwarden::shim::out_of_memory();
+}
+
+}  // extern "C"

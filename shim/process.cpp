@@ -1,0 +1,306 @@
+#include "shim/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "reporters/report_file.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/job.hpp"
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+#include "shim/driver_table.hpp"
+#include "shim/loaded_objects.hpp"
+#include "shim/log.hpp"
+#include "shim/lookup.hpp"
+#include "shim/report_path.hpp"
+#include "shim/report_stack.hpp"
+#include "shim/runtime_tables.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+constinit Process process;
+// Read once at the first CUDA call.
+constinit Settings settings{};
+// The recorder and the report file are made anew in a forked child, in place.
+alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(families::Recorder)]{};
+alignas(ReportFile) constinit unsigned char report_file_storage[sizeof(ReportFile)]{};
+constinit ReportFile* report_file = nullptr;
+
+int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
+
+// Lines about settings, kept until the log they belong to is set up.
+constinit std::string* complaints = nullptr;
+void keep_complaint(std::string_view line) {
+  complaints->append(line);
+  complaints->push_back('\n');
+}
+
+void read_settings_and_set_up_log() {
+  std::string kept;
+  complaints = &kept;
+  settings = Settings{};
+  read_settings(settings, keep_complaint);
+  complaints = nullptr;
+  set_up_log(settings);
+  for (std::size_t at = 0; at < kept.size();) {
+    const std::size_t end = kept.find('\n', at);
+    log_warn(std::string_view(kept).substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+std::atomic<std::uint32_t>* make_fork_word() {
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (madvise(page, 4096, MADV_WIPEONFORK) != 0) {  // Linux < 4.14
+    munmap(page, 4096);
+    return nullptr;
+  }
+  return new (page) std::atomic<std::uint32_t>(1);
+}
+
+// The folder of a path; the root's for "/x".
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+ledger::Writer* make_ledger(const std::string& report_path) {
+  // The report's folder may not exist yet, and may be on a network: the ledger skips those.
+  const std::string beside = folder_of(report_path);
+  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
+  const char* folders[5];
+  std::size_t count = 0;
+  if (settings.ledger_folder[0] != '\0') folders[count++] = settings.ledger_folder;
+  folders[count++] = beside.c_str();
+  if (temporary != nullptr && *temporary != '\0') folders[count++] = temporary;
+  folders[count++] = "/dev/shm";
+  folders[count++] = "/tmp";
+  return ledger::Writer::create(
+      {.folders = {folders, count}, .hook_names = driver::row_names, .report_path = report_path});
+}
+
+void tell(const char* file, const std::string& line) {
+  const int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
+  close(fd);
+}
+
+}  // namespace
+
+Process& Process::get() noexcept { return process; }
+
+bool Process::enabled() noexcept {
+  int known = enabled_.load(std::memory_order_relaxed);
+  if (known < 0) {
+    known = enabled_by_environment() ? 1 : 0;
+    enabled_.store(known, std::memory_order_relaxed);
+  }
+  return known == 1;
+}
+
+bool Process::drops_deepbind() noexcept { return enabled() && drops_deepbind_by_environment(); }
+
+families::Recorder* Process::start() noexcept {
+  // Inside a hooked call already, or in our own work: nothing to begin with.
+  if (families::call_state.driver_depth > 0) return nullptr;
+  if (!enabled()) return nullptr;
+  for (;;) {
+    State state = state_.load(std::memory_order_acquire);
+    if (state == State::off) return nullptr;
+    if (state == State::recording) {
+      if (is_same_process()) return recorder_;
+      // A forked child's first CUDA call: the parent's records stay the parent's. Only one thread
+      // exists in a fresh child that could be here before the state changes.
+      if (state_.compare_exchange_strong(state, State::fresh)) finishing_thread_.store(0);
+      continue;
+    }
+    if (state == State::starting) {
+      sched_yield();
+      continue;
+    }
+    if (!state_.compare_exchange_strong(state, State::starting)) continue;
+    const ErrnoGuard keep;
+    ++families::call_state.driver_depth;
+    families::Recorder* made = start_recording();
+    --families::call_state.driver_depth;
+    state_.store(made != nullptr ? State::recording : State::off, std::memory_order_release);
+    return made;
+  }
+}
+
+families::Recorder* Process::start_recording() noexcept {
+  try {
+    pid_ = getpid();
+    read_settings_and_set_up_log();
+    fork_word_ = make_fork_word();
+    if (fork_word_ == nullptr) {
+      log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
+      return nullptr;
+    }
+    const std::string report_path = expand_report_path(settings.report);
+    ledger_ = make_ledger(report_path);
+    if (ledger_ == nullptr) {
+      log_warn("no memory for the ledger; nothing is recorded");
+      return nullptr;
+    }
+    report_file = new (report_file_storage) ReportFile(report_path);
+    recorder_ =
+        new (recorder_storage) families::Recorder(*ledger_, real_driver(), settings.stack_depth);
+    note_facts();
+    log_debug(fmt::format("recording; ledger {}, report {}", ledger_->path(), report_path));
+    return recorder_;
+  } catch (...) {
+    log_warn("out of memory while starting; nothing is recorded");
+    return nullptr;
+  }
+}
+
+void Process::note_facts() noexcept {
+  const auto note = [&](std::string_view name, std::string_view value) {
+    ledger_->set_setting(name, value, std::getenv(std::string(name).c_str()) != nullptr);
+  };
+  constexpr std::string_view levels[] = {"off", "error", "warn", "info", "debug"};
+  note("CUWARDEN_ENABLED", "1");
+  note("CUWARDEN_REPORT", settings.report);
+  note("CUWARDEN_STACK_DEPTH", fmt::to_string(settings.stack_depth));
+  note("CUWARDEN_LEDGER_DIR", settings.ledger_folder);
+  note("CUWARDEN_LOG", levels[static_cast<int>(settings.log_level)]);
+  note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = text.substr(0, equals);
+    if (name.starts_with("CUWARDEN_") || name.starts_with("CUDA_") || name.starts_with("NVIDIA_") ||
+        is_job_variable(name))
+      ledger_->set_environment(name, text.substr(equals + 1));
+  }
+  int version = 0;
+  const auto& real = real_driver();
+  if (real.cuDriverGetVersion != nullptr && real.cuDriverGetVersion(&version) == CUDA_SUCCESS)
+    ledger_->set_versions(version, 0);
+}
+
+void Process::modules_changed() noexcept {
+  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  const ErrnoGuard keep;
+  ledger_->modules_changed();
+}
+
+void Process::driver_initialised() noexcept {
+  if (exit_handler_set_.load(std::memory_order_relaxed) || exit_handler_set_.exchange(true)) return;
+  const ErrnoGuard keep;
+  std::atexit([] { Process::get().driver_about_to_end(); });
+}
+
+void Process::driver_about_to_end() noexcept {
+  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process() ||
+      getpid() != pid_)
+    return;
+  const ErrnoGuard keep;
+  recorder_->process_is_ending();
+  ++families::call_state.driver_depth;
+  recorder_->read_devices_at_exit();
+  --families::call_state.driver_depth;
+}
+
+void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
+  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  recorder_->settle(recorder_->take(space, address), CUDA_ERROR_DEINITIALIZED);
+}
+
+void Process::finish(ledger::EndReason reason, int status, bool status_known) noexcept {
+  const ErrnoGuard keep;
+  if (state_.load(std::memory_order_acquire) == State::fresh && dlmopen_was_called() && enabled())
+    note_unseen_driver();
+  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  // A vforked child shares this memory but not the pid: its end is not ours.
+  if (getpid() != pid_) return;
+  const int self = thread_id();
+  int other = 0;
+  if (!finishing_thread_.compare_exchange_strong(other, self)) {
+    if (other == self) return;
+    // Another thread is writing; leaving now would end the process under its hands.
+    for (int i = 0; i < 500 && finishing_thread_.load() != 0; ++i) usleep(10'000);
+    return;
+  }
+  ++families::call_state.driver_depth;
+  if (dlmopen_was_called()) note_unseen_driver();
+  ledger_->set_versions(0, runtime_version());
+  ledger_->set_end(reason, status, status_known);
+  call_on_own_stack([](void*) { Process::get().write_report(); }, nullptr);
+  --families::call_state.driver_depth;
+  finishing_thread_.store(0);
+}
+
+void Process::write_report() noexcept {
+  try {
+    ledger::ReadError error;
+    const auto reader = ledger::Reader::open(ledger_->bytes(), error);
+    if (!reader) {
+      log_error(fmt::format("no report: the ledger cannot be read: {}", error.text));
+      return;
+    }
+    // First without symbols, so that there is a report whatever happens while they are read.
+    ReportOptions options;
+    options.symbolise = false;
+    if (!report_file->write(*reader, options)) {
+      log_error(report_file->error());
+      return;
+    }
+    options.symbolise = true;
+    if (!report_file->write(*reader, options)) log_error(report_file->error());
+    ledger_->remove_file();
+    log_info(fmt::format("report written to {}", report_file->path()));
+    if (settings.report_list[0] != '\0') tell(settings.report_list, report_file->path() + "\n");
+  } catch (...) {
+    log_error("no report: out of memory while writing it");
+  }
+}
+
+// A libcuda in another namespace (dlmopen) is mapped but not among the objects we can see.
+void Process::note_unseen_driver() noexcept {
+  std::size_t mapped = 0;
+  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  try {
+    std::string line;
+    char text[4096];
+    for (ssize_t length; (length = read(fd, text, sizeof text)) > 0;)
+      for (ssize_t i = 0; i < length; ++i) {
+        if (text[i] != '\n') {
+          line.push_back(text[i]);
+          continue;
+        }
+        // The first mapping of a file starts at offset 0.
+        if (line.find("/libcuda.so") != std::string::npos &&
+            line.find(" 00000000 ") != std::string::npos)
+          ++mapped;
+        line.clear();
+      }
+  } catch (...) {
+    mapped = 0;
+  }
+  close(fd);
+  std::size_t visible = 0;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (is_library(object.soname(), "libcuda.so")) ++visible;
+    return false;
+  });
+  if (mapped <= visible) return;
+  if (recorder() != nullptr) ledger_->add_reason(ledger::reason_driver_out_of_sight);
+}
+
+}  // namespace cuwarden::shim

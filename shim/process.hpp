@@ -1,0 +1,68 @@
+// The life of the process that the shim lives in: started by the first CUDA call, restarted in a
+// forked child by its own first CUDA call, finished by whatever ends the process. The one object
+// that is never destroyed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/families/recorder.hpp"
+#include "runtime_hooks/ledger/layout.hpp"
+#include "shim/settings.hpp"
+
+namespace cuwarden::shim {
+
+class Process {
+ public:
+  static Process& get() noexcept;
+
+  // For a hooked call: what to record with, or null where calls only go through. Starts recording
+  // at the first call.
+  families::Recorder* recorder() noexcept {
+    if (state_.load(std::memory_order_acquire) == State::recording && is_same_process())
+      return recorder_;
+    return start();
+  }
+
+  // CUWARDEN_ENABLED, readable before the first CUDA call.
+  bool enabled() noexcept;
+  bool drops_deepbind() noexcept;
+
+  // After a dlclose.
+  void modules_changed() noexcept;
+  // After the first cuInit that succeeded: from then on the driver has exit handlers, and ours
+  // runs before them.
+  void driver_initialised() noexcept;
+  // In that handler: the last moment at which the driver answers.
+  void driver_about_to_end() noexcept;
+  // The program freed something that cudart no longer passes to the driver.
+  void freed_at_end(Space, std::uint64_t address) noexcept;
+
+  // Writes the report. Returns when it is on disk, or at once where there is nothing to report:
+  // no CUDA call, a forked or vforked child, an end that is already being written by this thread.
+  void finish(ledger::EndReason, int status, bool status_known) noexcept;
+
+ private:
+  enum class State : std::uint32_t { fresh, starting, recording, off };
+
+  families::Recorder* start() noexcept;
+  families::Recorder* start_recording() noexcept;
+  bool is_same_process() const noexcept {
+    // A word in a page that a forked child finds wiped; getpid would cost a system call.
+    return fork_word_ != nullptr && fork_word_->load(std::memory_order_relaxed) != 0;
+  }
+  void note_facts() noexcept;
+  void write_report() noexcept;
+  void note_unseen_driver() noexcept;
+
+  std::atomic<State> state_{State::fresh};
+  families::Recorder* recorder_ = nullptr;
+  ledger::Writer* ledger_ = nullptr;
+  std::atomic<std::uint32_t>* fork_word_ = nullptr;
+  int pid_ = 0;
+  std::atomic<int> enabled_{-1};
+  std::atomic<bool> exit_handler_set_{false};
+  std::atomic<int> finishing_thread_{0};
+};
+
+}  // namespace cuwarden::shim

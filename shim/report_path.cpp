@@ -1,0 +1,77 @@
+#include "shim/report_path.hpp"
+
+#include <fmt/format.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "runtime_hooks/core/job.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+std::optional<std::string_view> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+std::string program_name() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0) return "unknown";
+  const std::string_view whole(path, static_cast<std::size_t>(length));
+  const std::size_t slash = whole.rfind('/');
+  return std::string(slash == std::string_view::npos ? whole : whole.substr(slash + 1));
+}
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "unknown";
+  return name;
+}
+
+// A field must stay one part of the path.
+std::string as_file_name(std::string text) {
+  for (char& c : text)
+    if (c == '/') c = '_';
+  return text;
+}
+
+std::string field(char letter, const Job& job) {
+  switch (letter) {
+    case 'e':
+      return as_file_name(program_name());
+    case 'h':
+      return as_file_name(host_name());
+    case 'p':
+      return fmt::to_string(getpid());
+    case 'j':
+      return as_file_name(std::string(job.id.value_or("none")));
+    case 'r':
+      return job.rank ? fmt::to_string(*job.rank) : "none";
+    default:
+      return std::string(1, letter);
+  }
+}
+
+}  // namespace
+
+std::string expand_report_path(std::string_view pattern) {
+  const Job job = job_from(variable);
+  std::string path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '%' && i + 1 < pattern.size())
+      path += field(pattern[++i], job);
+    else
+      path += pattern[i];
+  }
+  if (path.starts_with('/')) return path;
+  char folder[PATH_MAX];
+  if (getcwd(folder, sizeof folder) == nullptr) return path;
+  return std::string(folder) + "/" + path;
+}
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,12 @@
+// Where the report will go: CUWARDEN_REPORT with its % fields filled in, absolute, fixed at the
+// first CUDA call, so that a later chdir moves nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cuwarden::shim {
+
+std::string expand_report_path(std::string_view pattern);
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,46 @@
+#include "shim/report_stack.hpp"
+
+#include <sys/mman.h>
+
+#include <cstddef>
+
+// Switches to `top`, calls work(argument), switches back. The frame is described to unwinders by
+// rbp, so that an exception thrown and caught inside `work` finds its handler.
+extern "C" void cuwarden_call_on(void* argument, void (*work)(void*), void* top);
+__asm__(
+    ".text\n"
+    ".hidden cuwarden_call_on\n"
+    ".globl cuwarden_call_on\n"
+    ".type cuwarden_call_on, @function\n"
+    "cuwarden_call_on:\n"
+    ".cfi_startproc\n"
+    "endbr64\n"
+    "pushq %rbp\n"
+    ".cfi_def_cfa_offset 16\n"
+    ".cfi_offset rbp, -16\n"
+    "movq %rsp, %rbp\n"
+    ".cfi_def_cfa_register rbp\n"
+    "movq %rdx, %rsp\n"
+    "call *%rsi\n"
+    "movq %rbp, %rsp\n"
+    "popq %rbp\n"
+    ".cfi_def_cfa rsp, 8\n"
+    "ret\n"
+    ".cfi_endproc\n"
+    ".size cuwarden_call_on, .-cuwarden_call_on\n");
+
+namespace cuwarden::shim {
+
+void call_on_own_stack(void (*work)(void*), void* argument) noexcept {
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  void* stack = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) {
+    work(argument);
+    return;
+  }
+  cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
+  munmap(stack, bytes);
+}
+
+}  // namespace cuwarden::shim

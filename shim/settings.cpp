@@ -1,0 +1,184 @@
+// Parses CUWARDEN_*. No stdio and no exceptions: this runs inside the first CUDA call.
+#include "shim/settings.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "runtime_hooks/stacks/capture.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+constexpr std::string_view prefix = "CUWARDEN_";
+
+// Features that are planned but not built: setting one does nothing yet, and that is said.
+constexpr std::string_view not_built[] = {
+    "CUWARDEN_POOL", "CUWARDEN_WAIT",       "CUWARDEN_SPILL",
+    "CUWARDEN_MESH", "CUWARDEN_MESH_PAUSE", "CUWARDEN_SYNC_TIMEOUT",
+};
+
+std::optional<bool> parse_switch(std::string_view text) {
+  if (text == "1") return true;
+  if (text == "0") return false;
+  return std::nullopt;
+}
+
+std::optional<bool> parse_deepbind(std::string_view text) {
+  if (text == "drop") return true;
+  if (text == "keep") return false;
+  return std::nullopt;
+}
+
+std::optional<LogLevel> parse_level(std::string_view text) {
+  constexpr std::string_view names[] = {"off", "error", "warn", "info", "debug"};
+  for (std::size_t i = 0; i < std::size(names); ++i)
+    if (names[i] == text) return static_cast<LogLevel>(i);
+  return std::nullopt;
+}
+
+bool copy(char (&to)[path_limit], std::string_view from) {
+  if (from.empty() || from.size() >= path_limit) return false;
+  std::memcpy(to, from.data(), from.size());
+  to[from.size()] = '\0';
+  return true;
+}
+
+bool read_enabled(Settings& settings, std::string_view text) {
+  const auto value = parse_switch(text);
+  if (value) settings.enabled = *value;
+  return value.has_value();
+}
+
+bool read_report(Settings& settings, std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') continue;
+    ++i;
+    if (i == text.size() || std::string_view("ehpjr%").find(text[i]) == std::string_view::npos)
+      return false;
+  }
+  return copy(settings.report, text);
+}
+
+bool read_stack_depth(Settings& settings, std::string_view text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value > stacks::depth_limit)
+    return false;
+  settings.stack_depth = value;
+  return true;
+}
+
+bool read_ledger_folder(Settings& settings, std::string_view text) {
+  return copy(settings.ledger_folder, text);
+}
+
+bool read_log(Settings& settings, std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const auto level = parse_level(text.substr(0, colon));
+  if (!level) return false;
+  if (colon != std::string_view::npos && !copy(settings.log_file, text.substr(colon + 1)))
+    return false;
+  settings.log_level = *level;
+  return true;
+}
+
+bool read_deepbind(Settings& settings, std::string_view text) {
+  const auto value = parse_deepbind(text);
+  if (value) settings.drop_deepbind = *value;
+  return value.has_value();
+}
+
+// Written by `cuwarden run` for the shim; not for users.
+bool read_report_list(Settings& settings, std::string_view text) {
+  return copy(settings.report_list, text);
+}
+
+struct Known {
+  std::string_view name;
+  bool (*read)(Settings&, std::string_view);
+  std::string_view accepted;
+  std::string_view fallback;
+};
+constexpr Known known[] = {
+    {"CUWARDEN_ENABLED", read_enabled, "0 or 1", "1"},
+    {"CUWARDEN_REPORT", read_report, "a path; %e %h %p %j %r %% are replaced",
+     "cuwarden-%e-%h-%p.json"},
+    {"CUWARDEN_STACK_DEPTH", read_stack_depth, "a number of frames from 0 to 1024", "256"},
+    {"CUWARDEN_LEDGER_DIR", read_ledger_folder, "a folder", "the report's folder"},
+    {"CUWARDEN_LOG", read_log, "off, error, warn, info or debug, with :FILE into a file", "warn"},
+    {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
+    {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
+};
+
+// Edits (insert, delete, replace) from one name to another.
+std::size_t distance(std::string_view a, std::string_view b) {
+  constexpr std::size_t limit = 64;
+  if (a.size() >= limit || b.size() >= limit) return limit;
+  std::size_t row[limit];
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string_view nearest(std::string_view name) {
+  std::string_view best = known[0].name;
+  for (const Known& candidate : known)
+    if (distance(name, candidate.name) < distance(name, best)) best = candidate.name;
+  return best;
+}
+
+void read_one(Settings& settings, std::string_view name, std::string_view value,
+              Complain complain) {
+  if (name.starts_with("CUWARDEN_SIM_")) return;  // the simulated GPU's own
+  if (std::find(std::begin(not_built), std::end(not_built), name) != std::end(not_built)) {
+    complain(fmt::format("{}={}: not built in this version; ignored", name, value));
+    return;
+  }
+  for (const Known& setting : known) {
+    if (setting.name != name) continue;
+    if (!setting.read(settings, value))
+      complain(fmt::format("{}={}: not accepted; use {}. Going on with {}.", name, value,
+                           setting.accepted, setting.fallback));
+    return;
+  }
+  complain(
+      fmt::format("{}={}: no such setting; did you mean {}? Ignored.", name, value, nearest(name)));
+}
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as the program's own
+  return value == nullptr ? std::string_view() : value;
+}
+
+}  // namespace
+
+void read_settings(Settings& settings, Complain complain) {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
+    read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
+  }
+}
+
+bool enabled_by_environment() { return parse_switch(variable("CUWARDEN_ENABLED")).value_or(true); }
+
+bool drops_deepbind_by_environment() {
+  return parse_deepbind(variable("CUWARDEN_DEEPBIND")).value_or(true);
+}
+
+}  // namespace cuwarden::shim

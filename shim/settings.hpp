@@ -1,0 +1,34 @@
+// The environment, read once at the first CUDA call into one immutable struct.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace cuwarden::shim {
+
+enum class LogLevel { off, error, warn, info, debug };
+
+inline constexpr std::size_t path_limit = 4096;
+
+struct Settings {
+  bool enabled = true;
+  bool drop_deepbind = true;
+  unsigned stack_depth = 256;  // frames
+  LogLevel log_level = LogLevel::warn;
+  char log_file[path_limit] = "";  // empty: stderr
+  char report[path_limit] = "cuwarden-%e-%h-%p.json";
+  char ledger_folder[path_limit] = "";  // empty: chosen
+  char report_list[path_limit] = "";    // where `cuwarden run` hears of finished reports
+};
+
+// Takes one line about a bad or unknown setting: what, where, what is accepted.
+using Complain = void (*)(std::string_view line);
+
+// Fills `settings`, which holds the defaults, from the environment. A bad value leaves the default.
+void read_settings(Settings& settings, Complain complain);
+
+// For code that runs before the first CUDA call, where the rest need not be read yet.
+bool enabled_by_environment();
+bool drops_deepbind_by_environment();
+
+}  // namespace cuwarden::shim
