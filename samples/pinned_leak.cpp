@@ -8,10 +8,12 @@
 //     pinned_leak [steps] [bytes a step]
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "samples/planted_leaks.hpp"
 
@@ -48,6 +50,7 @@ int main(int argc, char** argv) {
     void* history = std::malloc(bytes);  // host memory that CUDA knows nothing of
     if (history == nullptr) return 1;
     std::memset(history, static_cast<int>(step) + 1, bytes);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the step's own work
   }
   std::printf("%zu steps\n", steps);
   sample::print_leaks(

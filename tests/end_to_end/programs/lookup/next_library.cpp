@@ -21,6 +21,6 @@ EXPORTED next_versioned_definition() {
   return call(dlvsym(RTLD_NEXT, "contested_name", "CONTESTED_1"));
 }
 EXPORTED default_definition() {
-  // Opened RTLD_LOCAL: neither definition is in the global scope.
+  // Opened RTLD_LOCAL: only a lookup on behalf of this library sees a definition at all.
   return dlsym(RTLD_DEFAULT, "contested_name") == nullptr ? 0 : 1;
 }

@@ -60,7 +60,12 @@ void* find(void* driver, const std::string& way, bool& stream_ordered) {
     return dlsym(driver, name);
   if (way == "default") return dlsym(RTLD_DEFAULT, name);
   if (way == "next") return dlsym(RTLD_NEXT, name);
-  if (way == "dlvsym") return dlvsym(driver, name, "libcuda.so.1");
+  if (way == "runtime_dlsym" || way == "runtime_dlvsym") {
+    void* runtime = dlopen("libcudart.so.13", RTLD_NOW);
+    if (runtime == nullptr) fail("no runtime");
+    return way == "runtime_dlsym" ? dlsym(runtime, "cudaMalloc")
+                                  : dlvsym(runtime, "cudaMalloc", "libcudart.so.13");
+  }
   if (way == "proc_address_4" || way == "proc_address_4_from_4") {
     auto lookup = checked<Lookup4>(dlsym(driver, "cuGetProcAddress"), "cuGetProcAddress");
     if (way == "proc_address_4_from_4") {
@@ -139,6 +144,8 @@ int main(int argc, char** argv) {
   std::printf(
       "{\"leaked\":[{\"api\":\"%s\",\"kind\":\"%s\",\"count\":%zu,\"bytes\":%zu,"
       "\"function\":\"main\",\"line\":%d}]}\n",
-      stream_ordered ? "cuMemAllocAsync_ptsz" : "cuMemAlloc_v2",
+      way.starts_with("runtime") ? "cudaMalloc"
+      : stream_ordered           ? "cuMemAllocAsync_ptsz"
+                                 : "cuMemAlloc_v2",
       stream_ordered ? "stream_ordered" : "device", buffers, buffers * bytes, line);
 }

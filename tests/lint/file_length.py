@@ -1,0 +1,40 @@
+"""A source file of more than 400 lines has a reason, or is two files.
+
+usage: file_length.py SOURCE_ROOT
+"""
+
+import sys
+from pathlib import Path
+
+LIMIT = 400
+FOLDERS = ("shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
+SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".py", ".def")
+
+# file -> why it is one file.
+REASONS = {}
+
+
+def main():
+    root = Path(sys.argv[1])
+    lengths = {
+        path.relative_to(root).as_posix(): path.read_text().count("\n")
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.suffix in SUFFIXES
+    }
+    assert lengths, f"no sources below {root}"
+    complaints = [
+        f"{name}: {lines} lines and no reason"
+        for name, lines in lengths.items()
+        if lines > LIMIT and name not in REASONS
+    ] + [
+        f"{name}: a reason, and {lengths.get(name, 0)} lines"
+        for name in REASONS
+        if lengths.get(name, 0) <= LIMIT
+    ]
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Data flows one way, and so do includes: each folder may include only the folders below it.
+
+usage: include_direction.py SOURCE_ROOT
+"""
+
+import re
+import sys
+from pathlib import Path
+
+# folder -> the folders (or single headers) that it may include, itself aside.
+ALLOWED = {
+    "runtime_hooks/core": [],
+    "runtime_hooks/driver": ["runtime_hooks/core"],
+    "runtime_hooks/ledger": ["runtime_hooks/core"],
+    "runtime_hooks/stacks": ["runtime_hooks/core"],
+    "runtime_hooks/pool": ["runtime_hooks/driver", "runtime_hooks/core"],
+    "runtime_hooks/rescue": [
+        "runtime_hooks/pool",
+        "runtime_hooks/driver",
+        "runtime_hooks/ledger",
+        "runtime_hooks/stacks",
+        "runtime_hooks/core",
+    ],
+    "runtime_hooks/families": [
+        "runtime_hooks/rescue",
+        "runtime_hooks/pool",
+        "runtime_hooks/driver",
+        "runtime_hooks/ledger",
+        "runtime_hooks/stacks",
+        "runtime_hooks/core",
+    ],
+    # The ledger is a format to them: its reader and its layout, never its writer.
+    "reporters": [
+        "runtime_hooks/core",
+        "runtime_hooks/ledger/reader.hpp",
+        "runtime_hooks/ledger/layout.hpp",
+    ],
+    "tools/cuwarden": [
+        "reporters",
+        "runtime_hooks/core",
+        "runtime_hooks/ledger/reader.hpp",
+        "runtime_hooks/ledger/layout.hpp",
+    ],
+    # Stands in for NVIDIA's libraries: knows nothing of ours.
+    "tools/simulated_gpu": [],
+    "samples": [],
+    "shim": ["runtime_hooks", "reporters"],
+}
+
+# What comes from outside, where it matters who knows it.
+OUTSIDE = {
+    r"cuda.*\.h|driver_types\.h|vector_types\.h": [
+        "runtime_hooks/driver",
+        "runtime_hooks/pool",
+        "runtime_hooks/rescue",
+        "runtime_hooks/families",
+        "shim",
+        "tools/simulated_gpu",
+        "samples",
+    ],
+    r"nlohmann/.*": ["reporters", "tools/cuwarden"],
+    r"CLI/.*": ["tools/cuwarden"],
+    r"spdlog/.*|fmt/.*": ["shim"],
+    r"backtrace\.h": ["reporters"],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"(?P<own>[^"]+)"|<(?P<outside>[^>]+)>)', re.MULTILINE)
+
+
+def lies_in(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def folder_of(path):
+    return next((folder for folder in ALLOWED if lies_in(path, folder)), None)
+
+
+def complaints_about(root, path):
+    name = path.relative_to(root).as_posix()
+    folder = folder_of(name)
+    if folder is None:
+        yield f"{name}: lies in no folder of the design"
+        return
+    for match in INCLUDE.finditer(path.read_text()):
+        line = path.read_text().count("\n", 0, match.start()) + 1
+        own, outside = match["own"], match["outside"]
+        if own is not None:
+            # A header that the build generates lies in the folder that includes it.
+            target = own if "/" in own else f"{folder}/{own}"
+            if not lies_in(target, folder) and not any(
+                lies_in(target, allowed) for allowed in ALLOWED[folder]
+            ):
+                yield f"{name}:{line}: {folder} may not include {own}"
+        else:
+            for pattern, folders in OUTSIDE.items():
+                if re.fullmatch(pattern, outside) and folder not in folders:
+                    yield f"{name}:{line}: {folder} may not know <{outside}>"
+
+
+def main():
+    root = Path(sys.argv[1])
+    sources = [
+        path
+        for top in ("shim", "runtime_hooks", "reporters", "tools", "samples")
+        for path in sorted((root / top).rglob("*"))
+        if path.suffix in (".cpp", ".hpp", ".c", ".h", ".def", ".S")
+    ]
+    assert sources, f"no sources below {root}"
+    complaints = [line for path in sources for line in complaints_about(root, path)]
+    print(f"{len(sources)} files")
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""What libcuwarden.so needs and shows: it is copied as one file into containers and environments
+that nobody has prepared, and preloaded into programs that must not find anything of it but hooks.
+
+usage: shared_object.py needs LIBRARY
+       shared_object.py glibc_floor LIBRARY
+       shared_object.py exports LIBRARY HOOKS_DEF COMPILER [ARGUMENT...]
+"""
+
+import re
+import subprocess
+import sys
+
+# glibc's own, before and since 2.34, when most of them became one.
+GLIBC = {
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "ld-linux-x86-64.so.2",
+}
+GLIBC_FLOOR = (2, 28)
+
+# What is exported beside the rows of hooks.def: the look-ups, and the ends of a process.
+OTHER_EXPORTS = {
+    "dlsym",
+    "dlvsym",
+    "dlopen",
+    "dlmopen",
+    "dlclose",
+    "_exit",
+    "_Exit",
+    "quick_exit",
+    "abort",
+    "__assert_fail",
+}
+
+
+def output_of(*command, text=None):
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def needs(library):
+    dynamic = output_of("readelf", "-dW", library)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic))
+    for name in sorted(needed - GLIBC):
+        yield f"needs {name}"
+    if not needed:
+        yield "needs nothing at all: is this the library?"
+    # Meson's own, for the build tree, begin with $ORIGIN and go at installation.
+    for path in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.+)\]", dynamic):
+        if not all(part.startswith("$ORIGIN") for part in path.split(":")):
+            yield f"looks for libraries in {path}"
+    if "TEXTREL" in dynamic:
+        yield "has text relocations"
+
+
+def glibc_floor(library):
+    symbols = output_of("readelf", "-W", "--dyn-syms", library)
+    versions = re.findall(r"UND (\S+?)@+GLIBC_(\d+)\.(\d+)", symbols)
+    if not versions:
+        yield "no versioned symbol of glibc: is this the library?"
+    for name, major, minor in sorted(set(versions)):
+        if (int(major), int(minor)) > GLIBC_FLOOR:
+            yield f"{name} is of glibc {major}.{minor}, newer than {GLIBC_FLOOR}"
+    for name in sorted(set(re.findall(r"UND (\S+@+(?:GLIBCXX|CXXABI|GCC)_\S+)", symbols))):
+        yield f"{name} is not glibc's"
+
+
+def hook_names(hooks_def, compiler):
+    """The rows for this toolkit's headers: read by the preprocessor, as the shim reads them."""
+    marks = "\n".join(
+        f"#define {macro}(result, name, parameters, arguments) EXPORTED_ROW name;"
+        for macro in ("HOOK", "COUNT", "SHIM", "RUNTIME")
+    )
+    text = f'#include <cuda.h>\n{marks}\n#include "{hooks_def}"\n'
+    # Every version has its own name there; without this, cuda.h renames them by macros.
+    expanded = output_of(
+        *compiler, "-D__CUDA_API_VERSION_INTERNAL", "-x", "c++", "-std=c++20", "-E", "-P", "-",
+        text=text,
+    )  # fmt: skip
+    return re.findall(r"EXPORTED_ROW (\w+)\s*;", expanded)
+
+
+def exports(library, hooks_def, *compiler):
+    rows = hook_names(hooks_def, compiler)
+    if not rows:
+        yield "hooks.def has no rows"
+    for name in sorted({name for name in rows if rows.count(name) > 1}):
+        yield f"{name} has two rows"
+    defined = output_of("nm", "-D", "--defined-only", library)
+    shown = {line.split()[-1].split("@")[0] for line in defined.splitlines()}
+    expected = set(rows) | OTHER_EXPORTS
+    for name in sorted(expected - shown):
+        yield f"{name} is not exported"
+    for name in sorted(shown - expected):
+        yield f"{name} is exported, and is no hook"
+
+
+def main():
+    check, *arguments = sys.argv[1:]
+    complaints = list({"needs": needs, "glibc_floor": glibc_floor, "exports": exports}[check](*arguments))
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Counts the results of test runs: `N passed, N failed, N skipped`. Status 1 where one failed.
+
+A program that runs many tests counts each of them: Meson's log has those of GoogleTest, and pytest
+writes a file of its own for each run into BUILD/test-results.
+
+usage: count_results.py BUILD...
+"""
+
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+MESON_RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
+
+
+def outcome_of(case):
+    if case.find("failure") is not None or case.find("error") is not None:
+        return "failed"
+    if case.find("skipped") is not None or case.get("status") == "notrun":
+        return "skipped"
+    return "passed"
+
+
+def cases_in(file):
+    if not file.exists():
+        return []
+    return list(ElementTree.parse(file).getroot().iter("testcase"))
+
+
+def gtest_cases(build):
+    """Test program -> its cases. Meson's log names their suites PROJECT.PROGRAM.SUITE."""
+    found = {}
+    log = build / "meson-logs" / "testlog.junit.xml"
+    if not log.exists():
+        return found
+    for suite in ElementTree.parse(log).getroot().iter("testsuite"):
+        parts = suite.get("name", "").split(".")
+        if len(parts) > 2:
+            found.setdefault(parts[1], []).extend(suite.iter("testcase"))
+    return found
+
+
+def count(build):
+    log = build / "meson-logs" / "testlog.json"
+    if not log.exists():
+        print(f"{build}: no test has run", file=sys.stderr)
+        return Counter(failed=1)
+    total = Counter()
+    inside = gtest_cases(build)
+    for line in log.read_text().splitlines():
+        test = json.loads(line)
+        suites, _, name = test["name"].rpartition(" / ")
+        result = MESON_RESULTS.get(test["result"], "failed")
+        suite = suites.rpartition(":")[2]
+        cases = cases_in(build / "test-results" / f"{suite}-{name}.xml") or inside.get(name, [])
+        counts = Counter(map(outcome_of, cases)) or Counter({result: 1})
+        # A program that died before it could say which of its tests failed.
+        if result == "failed" and counts["failed"] == 0:
+            counts["failed"] = 1
+        total += counts
+    return total
+
+
+def main():
+    total = sum((count(Path(build)) for build in sys.argv[1:]), Counter())
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

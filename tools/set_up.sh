@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# The set-up that tools/quickstart and tools/test share: Debian packages, then a build folder. To be
+# sourced, in the repository's root; stops the script with one clear line where it cannot go on.
+
+# shellcheck disable=SC2034 # for those who source this
+build_packages=(g++ meson ninja-build pkg-config nlohmann-json3-dev libspdlog-dev libfmt-dev
+  libcli11-dev libgtest-dev libbenchmark-dev python3 python3-pytest python3-jsonschema)
+
+say() { printf '\n== %s\n' "$*"; }
+
+stop() {
+  printf '%s: %s\n' "$(basename "$0")" "$1" >&2
+  exit "${2:-1}"
+}
+
+# Installs what is missing, or says what is and stops (status 2) where we may not install.
+need_packages() {
+  local package missing=()
+  if ! command -v dpkg-query >/dev/null; then
+    say "Not a Debian system: taking for granted what these packages hold: $*"
+    return
+  fi
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  if [ "$(id -u)" -ne 0 ]; then
+    stop "these packages are missing; as root: apt-get install ${missing[*]}" 2
+  fi
+  say "Installing ${missing[*]}"
+  apt-get update || stop 'apt-get update failed'
+  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" ||
+    stop 'apt-get install failed'
+}
+
+# set_up_folder FOLDER [MESON-ARGUMENT...]: configures it unless it is there already.
+set_up_folder() {
+  local folder=$1
+  shift
+  if [ ! -f "$folder/build.ninja" ]; then
+    say "Configuring $folder"
+    meson setup "$folder" "$@" || stop "meson could not configure $folder (see above)"
+  fi
+}
+
+build_folder() {
+  say "Building $1"
+  ninja -C "$1" || stop "the build of $1 failed (see above)"
+}
