@@ -15,7 +15,6 @@ namespace {
 struct Walk {
   std::span<std::uint64_t> frames;
   std::size_t count = 0;
-  bool outside = false;  // a frame beyond our own has been seen
   bool truncated = false;
 };
 
@@ -30,10 +29,8 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
   const _Unwind_Ptr ip = _Unwind_GetIPInfo(context, &before_instruction);
   if (ip == 0) return _URC_END_OF_STACK;
   const std::uint64_t address = before_instruction ? ip : ip - 1;
-  // Only the innermost frames are left out: a callback that comes back through one of our
-  // exports (a program's own malloc hook, say) keeps its place in the stack.
-  if (!walk.outside && is_own(address)) return _URC_NO_REASON;
-  walk.outside = true;
+  // The innermost frames, and our cudaMalloc between the program and its cudart.
+  if (is_own(address)) return _URC_NO_REASON;
   if (walk.count == walk.frames.size()) {
     walk.truncated = true;
     return _URC_END_OF_STACK;
