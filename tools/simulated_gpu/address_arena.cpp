@@ -18,8 +18,14 @@ bool AddressArena::add_region(std::size_t size) {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return false;
   const CUdeviceptr start = round_up(reinterpret_cast<CUdeviceptr>(base), kPage);
+  regions_.emplace_back(start, size);
   insert_gap(start, size);
   return true;
+}
+
+bool AddressArena::contains(CUdeviceptr address) const {
+  return std::any_of(regions_.begin(), regions_.end(),
+                     [&](const auto& r) { return address - r.first < r.second; });
 }
 
 CUdeviceptr AddressArena::take(std::size_t size) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "tools/simulated_gpu/driver_headers.hpp"
 
@@ -28,6 +29,7 @@ class AddressArena {
   // `size` is a multiple of 2 MiB; 0 when the system refuses.
   CUdeviceptr take(std::size_t size);
   void give(CUdeviceptr start, std::size_t size);
+  bool contains(CUdeviceptr address) const;
 
  private:
   bool add_region(std::size_t size);
@@ -35,6 +37,7 @@ class AddressArena {
 
   std::size_t region_size_;
   bool prepared_ = false;
+  std::vector<std::pair<CUdeviceptr, std::size_t>> regions_;
   std::map<CUdeviceptr, std::size_t> gaps_;
   std::set<std::pair<std::size_t, CUdeviceptr>> by_size_;
 };

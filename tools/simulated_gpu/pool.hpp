@@ -29,6 +29,7 @@ struct MemoryPool {
   Device* device;
   bool is_default = false;
   bool imported = false;
+  bool destroyed = false;
   std::size_t release_threshold = 0;
   std::size_t max_size = 0;
   std::size_t reserved = 0, reserved_high = 0;

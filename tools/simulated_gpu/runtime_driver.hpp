@@ -60,10 +60,14 @@ struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
 // A runtime type as the driver's type of the same shape.
 template <typename To, typename From>
 To as(From value) {
-  static_assert(sizeof(To) == sizeof(From));
-  To result;
-  std::memcpy(&result, &value, sizeof result);
-  return result;
+  if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
+    return static_cast<To>(value);
+  } else {
+    static_assert(sizeof(To) == sizeof(From));
+    To result;
+    std::memcpy(&result, &value, sizeof result);
+    return result;
+  }
 }
 
 }  // namespace cuwarden::simulated_runtime

@@ -1,1 +1,3 @@
-/* Functions of libcudart that nvcc's generated code calls; crt/host_runtime.h cannot be included on its own. */
+/* Functions of libcudart that cuda_runtime_api.h does not declare. */
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);

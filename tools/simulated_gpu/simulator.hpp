@@ -31,6 +31,12 @@ struct Simulator {
   unsigned long long next_id = 1;
   std::vector<std::shared_ptr<Capture>> captures;
 
+  std::map<CUdeviceptr, std::size_t> reservations;  // of cuMemAddressReserve
+
+  bool reserved(CUdeviceptr address) const {
+    auto next = reservations.upper_bound(address);
+    return next != reservations.begin() && address - (--next)->first < next->second;
+  }
   Device* device(CUdevice ordinal) {
     const auto index = static_cast<std::size_t>(ordinal);
     return ordinal >= 0 && index < devices.size() ? devices[index].get() : nullptr;

@@ -39,6 +39,8 @@ struct Stream {
   bool destroyed = false;
   Clock::time_point busy_until{};
   unsigned running_callbacks = 0;
+  unsigned long long callbacks_queued = 0;
+  unsigned long long callbacks_finished = 0;
   std::shared_ptr<Capture> capture;
 };
 
@@ -66,6 +68,8 @@ enum class RangeKind {
 
 // Range::flags of an imported range that cuMemFree takes.
 constexpr unsigned kImportedFreeable = 1;
+// Range::flags of a device range that belongs to an array: cuMemFree does not know it.
+constexpr unsigned kArrayMemory = 2;
 
 // One range of addresses that the driver knows.
 struct Range {
@@ -81,7 +85,8 @@ struct Range {
   bool sync_memops = false;
   MemoryPool* pool = nullptr;
   PhysicalHandle* physical = nullptr;
-  int access = 0;  // of a mapping: PROT_* bits, for every device alike
+  std::uint64_t readable = 0;  // of a mapping: by device ordinal, bit 63 for the host
+  std::uint64_t writable = 0;
   int references = 1;
   int descriptor = -1;  // of memory shared with other processes
   GraphExec* exec = nullptr;
@@ -196,6 +201,7 @@ class Handles {
     return false;
   }
   void remove(T* object) { live_.erase(object); }
+  void revive(T* object) { live_.insert(object); }
   const std::unordered_set<T*>& all() const { return live_; }
 
  private:

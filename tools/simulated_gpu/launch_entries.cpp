@@ -1,0 +1,85 @@
+// Launches: nothing runs, but memory is taken as a real launch would and time passes.
+#include "tools/simulated_gpu/entry.hpp"
+#include "tools/simulated_gpu/modules.hpp"
+#include "tools/simulated_gpu/work.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+constexpr std::size_t kFirstLaunch = 140 * kMiB;
+
+struct Grid {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+};
+
+// What a launch needs beyond time: an allocation failure without an allocation call.
+CUresult prepare(Context& context, const Kernel& kernel) {
+  if (!context.launched) {
+    if (!charge_context(context, kFirstLaunch)) return CUDA_ERROR_OUT_OF_MEMORY;
+    context.launched = true;
+  }
+  if (kernel.local_bytes > context.local_bytes) {
+    const std::size_t more =
+        local_memory_cost(kernel.local_bytes) - local_memory_cost(context.local_bytes);
+    if (!charge_context(context, more)) return CUDA_ERROR_OUT_OF_MEMORY;
+    context.local_bytes = kernel.local_bytes;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  Kernel* kernel = kernels().find(handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Stream* stream = nullptr;
+  SIM_TRY(find_stream(*at.context, stream_handle, stream));
+  const auto within = [](unsigned value, unsigned limit) { return value >= 1 && value <= limit; };
+  if (!within(g.grid_x, 2147483647) || !within(g.grid_y, 65535) || !within(g.grid_z, 65535) ||
+      !within(g.block_x, 1024) || !within(g.block_y, 1024) || !within(g.block_z, 64) ||
+      std::size_t{g.block_x} * g.block_y * g.block_z > 1024) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (g.shared > static_cast<unsigned>(kernel->dynamic_shared_limit))
+    return CUDA_ERROR_INVALID_VALUE;
+  const Clock::duration time = at.sim.settings.kernel_time;
+  if (stream->capture) {
+    if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    Node* node = capture_node(*stream, NodeKind::kernel, CU_GRAPH_NODE_TYPE_KERNEL);
+    node->kernel.func = handle;
+    node->work = [time](Stream& s) { enqueue(s, time); };
+    return CUDA_SUCCESS;
+  }
+  SIM_TRY(prepare(*stream->context, *kernel));
+  enqueue(*stream, time);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace entry {
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                        unsigned int block_z, unsigned int shared, CUstream stream, void**,
+                        void**) {
+  return launch(function, {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared}, stream);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void**, void**) {
+  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return launch(function,
+                {config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                 config->blockDimY, config->blockDimZ, config->sharedMemBytes},
+                config->hStream);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared, CUstream stream,
+                                   void**) {
+  return launch(function, {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared}, stream);
+}
+
+}  // namespace entry
+}  // namespace cuwarden::simulated_gpu

@@ -1,0 +1,28 @@
+// Work for a stream: done at once where the stream works, recorded where it is captured.
+// Data moves when the call is made; only the time that work takes is put on the stream.
+#pragma once
+
+#include <utility>
+
+#include "tools/simulated_gpu/graphs.hpp"
+#include "tools/simulated_gpu/streams.hpp"
+
+namespace cuwarden::simulated_gpu {
+
+template <typename Work>
+CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) {
+  if (stream.capture) {
+    if (stream.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    capture_node(stream, kind, type)->work = [work](Stream&) { (void)work(); };
+    return CUDA_SUCCESS;
+  }
+  enqueue(stream, Clock::duration::zero());
+  return work();
+}
+
+// Who may touch a range: `size` bytes from `address` lie in memory the driver gave out
+// (or, where `host_allowed`, anywhere outside the device's address space).
+bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
+                bool host_allowed);
+
+}  // namespace cuwarden::simulated_gpu
