@@ -6,8 +6,10 @@
 //     lost_on_throw [bad batches] [bytes a buffer]
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstdio>
 #include <stdexcept>
+#include <thread>
 
 #include "samples/planted_leaks.hpp"
 
@@ -16,6 +18,7 @@ namespace {
 int allocating_line = 0;
 
 void parse(bool malformed) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the batch's own work
   if (malformed) throw std::runtime_error("malformed batch");
 }
 

@@ -29,17 +29,18 @@ def cases_in(file):
     return list(ElementTree.parse(file).getroot().iter("testcase"))
 
 
-def gtest_cases(build):
-    """Test program -> its cases. Meson's log names their suites PROJECT.PROGRAM.SUITE."""
-    found = {}
+def gtest_cases(build, test):
+    """The cases inside a test program: Meson's log names their suites PROJECT.TEST.SUITE."""
     log = build / "meson-logs" / "testlog.junit.xml"
     if not log.exists():
-        return found
-    for suite in ElementTree.parse(log).getroot().iter("testsuite"):
-        parts = suite.get("name", "").split(".")
-        if len(parts) > 2:
-            found.setdefault(parts[1], []).extend(suite.iter("testcase"))
-    return found
+        return []
+    project = test.partition(":")[0]
+    return [
+        case
+        for suite in ElementTree.parse(log).getroot().iter("testsuite")
+        if suite.get("name", "").startswith(f"{project}.{test}.")
+        for case in suite.iter("testcase")
+    ]
 
 
 def count(build):
@@ -48,13 +49,13 @@ def count(build):
         print(f"{build}: no test has run", file=sys.stderr)
         return Counter(failed=1)
     total = Counter()
-    inside = gtest_cases(build)
     for line in log.read_text().splitlines():
         test = json.loads(line)
         suites, _, name = test["name"].rpartition(" / ")
         result = MESON_RESULTS.get(test["result"], "failed")
         suite = suites.rpartition(":")[2]
-        cases = cases_in(build / "test-results" / f"{suite}-{name}.xml") or inside.get(name, [])
+        cases = cases_in(build / "test-results" / f"{suite}-{name}.xml")
+        cases = cases or gtest_cases(build, test["name"])
         counts = Counter(map(outcome_of, cases)) or Counter({result: 1})
         # A program that died before it could say which of its tests failed.
         if result == "failed" and counts["failed"] == 0:

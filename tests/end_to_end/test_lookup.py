@@ -138,7 +138,7 @@ def test_a_librarys_runpath_still_counts_when_it_calls_dlopen(run_both, tmp_path
     run = run_both(
         [program("names"), "runpath", tmp_path / "librunpath_library.so"], preload=NO_CUDA
     )
-    assert run.stdout == "through the library's RUNPATH: 42\nfrom here: not found\n"
+    assert run.stdout == "from here: not found\nthrough the library's RUNPATH: 42\n"
 
 
 def test_dlvsym_still_tells_versions_apart(run_both):

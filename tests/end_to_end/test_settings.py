@@ -78,8 +78,12 @@ def test_several_bad_settings_are_a_line_each(run_both):
         ALLOCATE,
         {"CUWARDEN_LOG": "loud", "CUWARDEN_STACK_DEPTH": "deep", "CUWARDEN_NO_SUCH_THING": "1"},
     )
-    for name in ("CUWARDEN_LOG", "CUWARDEN_STACK_DEPTH", "CUWARDEN_NO_SUCH_THING"):
-        run.said_about(name)
+    for parts in (
+        ("CUWARDEN_LOG", "loud"),
+        ("CUWARDEN_STACK_DEPTH", "deep"),
+        ("CUWARDEN_NO_SUCH_THING",),
+    ):
+        run.said_about(*parts)
     assert len(run.said) == 3
 
 
@@ -202,9 +206,11 @@ def test_without_a_ledger_folder_of_its_own_the_ledger_is_beside_the_report_unti
     assert left == []
 
 
-def test_a_ledger_folder_that_is_not_there_is_a_line_and_another_place(run_both):
-    run = run_both(ALLOCATE, {"CUWARDEN_LEDGER_DIR": "/nonexistent/folder"})
-    run.said_about("CUWARDEN_LEDGER_DIR", "/nonexistent/folder")
+def test_a_ledger_folder_that_cannot_be_one_is_a_line_and_another_place(place):
+    (place.folder / "file").write_text("not a folder")
+    where = place.folder / "file" / "ledger"
+    run = place.run_both(ALLOCATE, {"CUWARDEN_LEDGER_DIR": where})
+    run.said_about("CUWARDEN_LEDGER_DIR", str(where))
     run.report.check_leaks(run.last_line["leaked"])
 
 

@@ -67,9 +67,9 @@ int main(int argc, char** argv) {
   if (what == "runpath") {  // PATH: a library that opens another, found by its own RUNPATH only
     void* owner_library = dlopen(path, RTLD_NOW);
     if (owner_library == nullptr) return 3;
-    print_number("through the library's RUNPATH", dlsym(owner_library, "open_private"));
     std::printf("from here: %s\n",
                 dlopen("libprivate_part.so", RTLD_NOW) == nullptr ? "not found" : "found");
+    print_number("through the library's RUNPATH", dlsym(owner_library, "open_private"));
     return 0;
   }
   if (what == "versions") {
