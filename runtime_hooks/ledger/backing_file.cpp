@@ -148,6 +148,9 @@ bool BackingFile::map_file(int fd, std::uint64_t limit, const BackingRequest& re
         plan.total_bytes);
     if (!made) continue;
     made.keep_to_this_process();
+    // No readahead into the hole: on ext4 with a readahead of 8 MiB it made each step of filling
+    // take 2.4 ms instead of 0.01, for megabytes of zeros in the page cache.
+    madvise(made.data(), made.size(), MADV_RANDOM);
     mapping_ = std::move(made);
     geometry_ = plan;
     return true;

@@ -151,7 +151,7 @@ RecordId RecordIndex::remove(Space space, DeviceAddress address) noexcept {
   return id;
 }
 
-bool RecordIndex::remove(RecordId id) noexcept {
+bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
   Record& record = row(id);
   const Space space = load_field(record.space);
   const DeviceAddress address{load_field(record.address)};
@@ -160,6 +160,10 @@ bool RecordIndex::remove(RecordId id) noexcept {
   const Locked locked(shard.lock);
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot || slot_row(shard.slots[slot]) != id.value) return false;
+  if (owner != nullptr &&
+      (record.context != owner->value || (record.flags & record_owned_by_context) == 0)) {
+    return false;
+  }
   cut(shard, slot);
   end(record);
   return true;

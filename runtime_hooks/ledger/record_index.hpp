@@ -43,8 +43,9 @@ class RecordIndex {
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
   // Takes the record out of the index and out of the live table. 0: there is none.
   RecordId remove(Space, DeviceAddress) noexcept;
-  // The same, but only if the key still leads to this row.
-  bool remove(RecordId) noexcept;
+  // The same for a row that was met without a lock: only if it is still a live record's, and, where
+  // an owner is given, one that goes with this context.
+  bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
   // Brings a removed row back; `replaced` as for insert. False: no room in the index.
   Inserted restore(RecordId) noexcept;
   // Gives a removed row away for good.

@@ -166,12 +166,8 @@ void Writer::release_context(ContextId context) noexcept {
         (load_field(record.flags) & record_owned_by_context) == 0) {
       continue;
     }
-    // The row may have changed hands since: only what was removed is certain.
-    if (!state_.records.remove(id)) continue;
-    if (record.context != context.value || (record.flags & record_owned_by_context) == 0) {
-      state_.records.restore(id);
-      continue;
-    }
+    // The row may have changed hands since it was looked at.
+    if (!state_.records.remove(id, &context)) continue;
     if ((record.flags & record_counts_no_bytes) == 0) {
       Group& group = state_.storage.rows<Group>(RegionId::groups)[record.group];
       state_.totals.released(group, record.bytes, now);

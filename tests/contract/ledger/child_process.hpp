@@ -1,0 +1,48 @@
+// Runs a piece of a test in a child process, whose limits and mounts it may change.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+namespace cuwarden::ledger {
+
+inline constexpr int skipped_status = 77;
+
+// In a child, this makes the failure known to the parent: the child exits with 1.
+#define CHILD_EXPECT(condition)                                                          \
+  do {                                                                                   \
+    if (!(condition)) {                                                                  \
+      std::fprintf(stderr, "%s:%d: in the child: %s\n", __FILE__, __LINE__, #condition); \
+      _exit(1);                                                                          \
+    }                                                                                    \
+  } while (false)
+
+template <class Body>
+void expect_child_succeeds(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_FALSE(WIFSIGNALED(status)) << "the child was killed by signal " << WTERMSIG(status);
+  if (WEXITSTATUS(status) == skipped_status) GTEST_SKIP() << "not permitted to mount here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// In a child: a tmpfs of this size over the folder, seen by this process alone.
+inline void mount_tmpfs(const char* folder, const char* options, unsigned long flags = 0) {
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("ledger-test", folder, "tmpfs", flags, options) != 0) {
+    _exit(skipped_status);
+  }
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,194 @@
+// Threads allocate, free and pass addresses on as fast as they can, as a driver lets them; the
+// ledger agrees with an independent count, and a reader beside them never sees a torn record.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "runtime_hooks/core/hash.hpp"
+#include "tests/unit/ledger/ledger_fixture.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+// A size that belongs to (address, time of allocation): a torn record would break the relation.
+std::uint64_t bytes_of(std::uint64_t address, std::uint64_t turn) {
+  return turn << 20 | (hash_pair(address, turn) & 0xfffff);
+}
+
+// Hands out addresses, the last one freed first, so that threads reuse each other's at once.
+class Driver {
+ public:
+  explicit Driver(std::uint64_t addresses) {
+    for (std::uint64_t i = 1; i <= addresses; ++i) free_.push_back(i * 512);
+  }
+  std::uint64_t allocate() {
+    const std::lock_guard locked(mutex_);
+    if (free_.empty()) return 0;
+    const std::uint64_t address = free_.back();
+    free_.pop_back();
+    return address;
+  }
+  void free(std::uint64_t address) {
+    const std::lock_guard locked(mutex_);
+    free_.push_back(address);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::uint64_t> free_;
+};
+
+// What the program holds; any thread may free what another one allocated.
+class Program {
+ public:
+  void hold(std::uint64_t address, std::uint64_t bytes) {
+    const std::lock_guard locked(mutex_);
+    held_.emplace_back(address, bytes);
+  }
+  std::pair<std::uint64_t, std::uint64_t> pick(std::uint64_t random) {
+    const std::lock_guard locked(mutex_);
+    if (held_.empty()) return {};
+    std::swap(held_[random % held_.size()], held_.back());
+    const auto picked = held_.back();
+    held_.pop_back();
+    return picked;
+  }
+  std::map<std::uint64_t, std::uint64_t> all() { return {held_.begin(), held_.end()}; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> held_;
+};
+
+TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
+  constexpr int threads = 8, turns = 40'000;
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  Driver driver(500);
+  Program program;
+  std::atomic<std::uint64_t> allocations{0}, frees{0}, allocated_bytes{0}, refused{0};
+  std::atomic<bool> done{false};
+
+  std::vector<std::thread> workers;
+  for (int t = 0; t < threads; ++t) {
+    workers.emplace_back([&, t] {
+      std::mt19937_64 random(static_cast<std::uint64_t>(t));
+      for (std::uint64_t turn = 1; turn <= turns; ++turn) {
+        if (random() % 2 == 0) {
+          const std::uint64_t address = driver.allocate();
+          if (address == 0) continue;
+          const std::array<Frame, 2> frames = {random() % 50, 0x20};
+          NewRecord record;
+          record.group = writer->group({writer->intern_stack(frames, false), HookId{0},
+                                        static_cast<Kind>(random() % 2), DeviceOrdinal{0}});
+          record.address = DeviceAddress{address};
+          record.bytes = ByteCount{bytes_of(address, turn)};
+          writer->add(record);
+          ++allocations;
+          allocated_bytes += record.bytes.value;
+          program.hold(address, record.bytes.value);
+        } else {
+          const auto [address, bytes] = program.pick(random());
+          if (address == 0) continue;
+          const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{address});
+          ASSERT_TRUE(taken);
+          ASSERT_EQ(taken.row->bytes, bytes);
+          if (random() % 10 == 0) {
+            writer->put_back(taken);
+            ++refused;
+            program.hold(address, bytes);
+          } else {
+            driver.free(address);
+            writer->forget(taken);
+            ++frees;
+          }
+        }
+      }
+    });
+  }
+  std::uint64_t looks = 0;
+  std::thread observer([&] {
+    const Reader reader = read(*writer);
+    while (!done) {
+      for (const RecordView& record : records(reader)) {
+        const std::uint64_t turn = record.bytes.value >> 20;
+        ASSERT_EQ(record.bytes.value, bytes_of(record.address.value, turn)) << "torn";
+        ++looks;
+      }
+      for (std::uint64_t i = 1; i < reader.rows(RegionId::series); ++i) {
+        if (const auto series = reader.series(i)) {
+          ASSERT_LE(series->live_count, 500u + threads) << "below zero";
+        }
+      }
+    }
+  });
+  for (std::thread& worker : workers) worker.join();
+  done = true;
+  observer.join();
+  EXPECT_GT(looks, 0u);
+  EXPECT_GT(refused.load(), 0u);
+
+  const auto held = program.all();
+  Sum expected;
+  for (const auto& [address, bytes] : held) {
+    ++expected.count;
+    expected.bytes += bytes;
+  }
+  const Reader reader = read(*writer);
+  expect_live(reader, expected);
+  for (const RecordView& record : records(reader)) {
+    const auto found = held.find(record.address.value);
+    ASSERT_NE(found, held.end());
+    EXPECT_EQ(found->second, record.bytes.value);
+  }
+  std::uint64_t counted_allocations = 0, counted_frees = 0, counted_bytes = 0;
+  for (std::uint64_t i = 1; i < reader.rows(RegionId::groups); ++i) {
+    const auto group = reader.group(i);
+    counted_allocations += group->allocations;
+    counted_frees += group->frees;
+    counted_bytes += group->allocated_bytes;
+  }
+  EXPECT_EQ(counted_allocations, allocations.load());
+  EXPECT_EQ(counted_frees, frees.load());
+  EXPECT_EQ(counted_bytes, allocated_bytes.load());
+  EXPECT_EQ(reader.rows(RegionId::stacks), 51u) << "each stack once";
+  EXPECT_EQ(reader.rows(RegionId::groups), 101u);
+  EXPECT_EQ(reader.process().reasons, 0u);
+  EXPECT_EQ(reader.rows(RegionId::threads), threads + 1u);
+}
+
+TEST(LedgerThreads, a_contexts_end_beside_frees_counts_each_allocation_once) {
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  constexpr std::uint64_t count = 20'000;
+  NewRecord record;
+  record.group = writer->group({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
+  record.bytes = ByteCount{3};
+  record.context = ContextId{9};
+  record.flags = record_owned_by_context;
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    record.address = DeviceAddress{i * 512};
+    writer->add(record);
+  }
+  std::uint64_t freed = 0;
+  std::thread other([&] {
+    for (std::uint64_t i = count; i >= 1; --i) {
+      const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{i * 512});
+      freed += taken ? 1 : 0;
+      writer->forget(taken);
+    }
+  });
+  writer->release_context(ContextId{9});
+  other.join();
+  const Reader reader = read(*writer);
+  expect_live(reader, {0, 0});
+  EXPECT_EQ(reader.group(1)->frees, freed);
+  EXPECT_EQ(reader.group(1)->released_count, count - freed);
+}
+
+}  // namespace
+}  // namespace cuwarden::ledger
