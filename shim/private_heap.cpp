@@ -23,8 +23,8 @@ namespace {
 
 // Before each block. Keeps blocks 16-byte aligned.
 struct BlockHead {
-  std::uint64_t bytes;      // usable bytes behind it
-  std::uint64_t size_class; // index into free_lists, or `mapped`
+  std::uint64_t bytes;       // usable bytes behind it
+  std::uint64_t size_class;  // index into free_lists, or `mapped`
 };
 static_assert(sizeof(BlockHead) == 16);
 

@@ -78,20 +78,33 @@ std::string folder_of(const std::string& path) {
 ledger::Writer* make_ledger(const std::string& report_path) {
   // The report's folder may not exist yet, and may be on a network: the ledger skips those.
   const std::string beside = folder_of(report_path);
+  const std::string wanted =
+      settings.ledger_folder[0] == '\0' ? "" : absolute_path(settings.ledger_folder);
   const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
   const char* folders[5];
   std::size_t count = 0;
-  if (settings.ledger_folder[0] != '\0') folders[count++] = settings.ledger_folder;
+  if (!wanted.empty()) folders[count++] = wanted.c_str();
   folders[count++] = beside.c_str();
-  if (temporary != nullptr && *temporary != '\0') folders[count++] = temporary;
+  if (temporary != nullptr && *temporary == '/') folders[count++] = temporary;
   folders[count++] = "/dev/shm";
   folders[count++] = "/tmp";
-  return ledger::Writer::create(
+  ledger::Writer* made = ledger::Writer::create(
       {.folders = {folders, count}, .hook_names = driver::row_names, .report_path = report_path});
+  if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
+    log_warn(
+        fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "
+                    "unwritable folder, or a network file system). Going on {}.",
+                    settings.ledger_folder,
+                    made->path().empty() ? "in memory, lost if the process is killed"
+                                         : fmt::format("with {}", made->path())));
+  return made;
 }
 
-void tell(const char* file, const std::string& line) {
-  const int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+// Tells `cuwarden run` of a ledger or a report.
+void tell(std::string_view path) {
+  if (settings.report_list[0] == '\0' || path.empty()) return;
+  const std::string line = std::string(path) + "\n";
+  const int fd = open(settings.report_list, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return;
   [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
   close(fd);
@@ -159,6 +172,7 @@ families::Recorder* Process::start_recording() noexcept {
     recorder_ =
         new (recorder_storage) families::Recorder(*ledger_, real_driver(), settings.stack_depth);
     note_facts();
+    tell(ledger_->path());
     log_debug(fmt::format("recording; ledger {}, report {}", ledger_->path(), report_path));
     return recorder_;
   } catch (...) {
@@ -206,9 +220,10 @@ void Process::driver_initialised() noexcept {
 }
 
 void Process::driver_about_to_end() noexcept {
-  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process() ||
-      getpid() != pid_)
-    return;
+  // A forked child inherits this handler. It has made no CUDA call, and what cudart does in its own
+  // exit handlers is none of the program's.
+  if (!is_same_process()) state_.store(State::off, std::memory_order_release);
+  if (state_.load(std::memory_order_acquire) != State::recording || getpid() != pid_) return;
   const ErrnoGuard keep;
   recorder_->process_is_ending();
   ++families::call_state.driver_depth;
@@ -264,7 +279,7 @@ void Process::write_report() noexcept {
     if (!report_file->write(*reader, options)) log_error(report_file->error());
     ledger_->remove_file();
     log_info(fmt::format("report written to {}", report_file->path()));
-    if (settings.report_list[0] != '\0') tell(settings.report_list, report_file->path() + "\n");
+    tell(report_file->path());
   } catch (...) {
     log_error("no report: out of memory while writing it");
   }

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "runtime_hooks/core/job.hpp"
 
@@ -68,9 +69,12 @@ std::string expand_report_path(std::string_view pattern) {
     else
       path += pattern[i];
   }
-  if (path.starts_with('/')) return path;
+  return absolute_path(std::move(path));
+}
+
+std::string absolute_path(std::string path) {
   char folder[PATH_MAX];
-  if (getcwd(folder, sizeof folder) == nullptr) return path;
+  if (path.starts_with('/') || getcwd(folder, sizeof folder) == nullptr) return path;
   return std::string(folder) + "/" + path;
 }
 

@@ -9,4 +9,7 @@ namespace cuwarden::shim {
 
 std::string expand_report_path(std::string_view pattern);
 
+// `path` as seen from the working directory of now.
+std::string absolute_path(std::string path);
+
 }  // namespace cuwarden::shim
