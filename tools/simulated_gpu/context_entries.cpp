@@ -1,5 +1,6 @@
 // Contexts: primary and own, the thread's stack, limits, peers.
 #include "tools/simulated_gpu/entry.hpp"
+#include "tools/simulated_gpu/graphs.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {
@@ -72,9 +73,17 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   device->primary_references = 0;
   // The device's own pools lose what the program left in them.
   const auto left = at.sim.ranges.where([&](const Range& r) {
-    return r.kind == RangeKind::stream_ordered && r.device == device && r.pool->is_default;
+    const bool pooled = r.kind == RangeKind::stream_ordered && r.pool->is_default;
+    return r.device == device && (pooled || r.kind == RangeKind::graph);
   });
-  for (const CUdeviceptr start : left) release_range(*at.sim.ranges.at(start));
+  for (const CUdeviceptr start : left) {
+    Range& range = *at.sim.ranges.at(start);
+    if (range.kind == RangeKind::graph) {
+      release_graph_memory(at.sim, range);
+    } else {
+      release_range(range);
+    }
+  }
   device->default_pool->observe(nullptr);
   device->default_pool->trim(0);
   return CUDA_SUCCESS;

@@ -2,9 +2,9 @@
 #include "tools/simulated_gpu/device_memory.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tools/simulated_gpu/pool.hpp"
+#include "tools/simulated_gpu/sharing.hpp"
 #include "tools/simulated_gpu/simulator.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -61,22 +61,15 @@ void release_range(const Range& given) {
   void* const address = reinterpret_cast<void*>(range.start);
   switch (range.kind) {
     case RangeKind::device:
-      if (range.descriptor >= 0) {  // pages shared with other processes become private again
-        close(range.descriptor);
-        const CUdeviceptr page = range.start / kPage * kPage;
-        const std::size_t size = range.in_slab ? kPage : range.held;
-        if (!range.in_slab) {
-          mmap(reinterpret_cast<void*>(page), size, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        }
-      }
       if (range.in_slab) {
         CUdeviceptr page = 0;
         if (range.context->slabs.give(range.start, range.requested, page)) {
+          unshare_pages(page, kPage);
           range.device->refund(kPage);
           range.device->arena.give(page, kPage);
         }
       } else {
+        unshare_pages(range.start, range.held);
         range.device->refund(range.held);
         range.device->arena.give(range.start, range.held);
       }
@@ -90,7 +83,7 @@ void release_range(const Range& given) {
       break;
     case RangeKind::managed:
     case RangeKind::imported:
-      if (range.held > 0) munmap(address, range.held);
+      if (range.held > 0) munmap(static_cast<char*>(address) - range.lead, range.held);
       break;
     case RangeKind::registered:
       sim.pinned_bytes -= range.held;

@@ -88,7 +88,8 @@ struct Range {
   std::uint64_t readable = 0;  // of a mapping: by device ordinal, bit 63 for the host
   std::uint64_t writable = 0;
   int references = 1;
-  int descriptor = -1;  // of memory shared with other processes
+  std::size_t lead = 0;           // of an import: bytes of its mapping before the start
+  unsigned long long source = 0;  // of an import: which memory of which process
   GraphExec* exec = nullptr;
 };
 

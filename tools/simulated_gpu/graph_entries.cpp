@@ -1,0 +1,372 @@
+// Graphs: building, instantiating, launching, and the memory they keep.
+#include <algorithm>
+
+#include "tools/simulated_gpu/entry.hpp"
+#include "tools/simulated_gpu/modules.hpp"
+#include "tools/simulated_gpu/work.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+CUresult add(Graph*& graph, Node*& node, CUgraphNode* out, CUgraph handle,
+             const CUgraphNode* dependencies, size_t count, NodeKind kind, CUgraphNodeType type) {
+  graph = graphs().find(handle);
+  if (out == nullptr || graph == nullptr || (dependencies == nullptr && count > 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::vector<Node*> known;
+  for (size_t i = 0; i < count; ++i) {
+    Node* dependency = nodes().find(dependencies[i]);
+    if (dependency == nullptr || dependency->graph != graph) return CUDA_ERROR_INVALID_VALUE;
+    known.push_back(dependency);
+  }
+  node = add_node(*graph, kind, type);
+  node->dependencies = std::move(known);
+  *out = reinterpret_cast<CUgraphNode>(node);
+  return CUDA_SUCCESS;
+}
+
+void drop_node(Node& node) {
+  std::erase(node.graph->nodes, &node);
+  nodes().remove(&node);
+}
+
+CUresult allocate_now(const Node& node) {
+  Simulator& sim = simulator();
+  Device& device = *sim.device(node.allocation.poolProps.location.id);
+  const std::size_t held = round_up(node.allocation.bytesize, kPage);
+  const std::size_t spare = device.graph_reserved - device.graph_used;
+  if (held > spare) {
+    // Trimming takes the spare part away as well, so what is missing is counted afterwards.
+    if (!device.charge(held - spare)) {
+      trim_device(device);
+      if (!device.charge(held - (device.graph_reserved - device.graph_used)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    device.graph_reserved = device.graph_used + held;
+  }
+  device.graph_used += held;
+  device.graph_used_high = std::max(device.graph_used_high, device.graph_used);
+  device.graph_reserved_high = std::max(device.graph_reserved_high, device.graph_reserved);
+  Range range;
+  range.start = node.allocation.dptr;
+  range.requested = node.allocation.bytesize;
+  range.held = held;
+  range.kind = RangeKind::graph;
+  range.device = &device;
+  sim.ranges.insert(range);
+  return CUDA_SUCCESS;
+}
+
+CUresult free_now(CUdeviceptr address, Stream& stream) {
+  Simulator& sim = simulator();
+  Range* range = sim.ranges.at(address);
+  if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (range->kind == RangeKind::graph) return release_graph_memory(sim, *range);
+  if (range->kind != RangeKind::stream_ordered) return CUDA_ERROR_INVALID_VALUE;
+  MemoryPool* pool = range->pool;
+  sim.ranges.erase(address);
+  pool->give_pending(address, &stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult run(const std::vector<Node>& list, Stream& stream) {
+  for (const Node& node : list) {
+    if (!node.enabled) continue;
+    if (node.kind == NodeKind::allocate) SIM_TRY(allocate_now(node));
+    if (node.kind == NodeKind::release) SIM_TRY(free_now(node.freed, stream));
+    if (node.work) node.work(stream);
+  }
+  return CUDA_SUCCESS;
+}
+
+void flatten(const Graph& graph, std::vector<Node>& list) {
+  for (const Node* node : graph.nodes) {
+    if (node->kind == NodeKind::child && node->child != nullptr) {
+      flatten(*node->child, list);
+    } else {
+      list.push_back(*node);
+    }
+  }
+}
+
+CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
+  InContext at;
+  SIM_TRY(at.error);
+  Graph* graph = graphs().find(handle);
+  if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto exec = std::make_unique<GraphExec>();
+  exec->context = at.context;
+  exec->flags = flags;
+  flatten(*graph, exec->nodes);
+  *out = reinterpret_cast<CUgraphExec>(graph_execs().add(std::move(exec)));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace entry {
+
+CUresult cuGraphCreate(CUgraph* out, unsigned int flags) {
+  Locked at;
+  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  *out = reinterpret_cast<CUgraph>(graphs().add(std::make_unique<Graph>()));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph handle) {
+  Locked at;
+  Graph* graph = graphs().find(handle);
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (Node* node : graph->nodes) nodes().remove(node);
+  graphs().remove(graph);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                             size_t count) {
+  Locked at;
+  Graph* graph = nullptr;
+  Node* node = nullptr;
+  return add(graph, node, out, handle, dependencies, count, NodeKind::empty,
+             CU_GRAPH_NODE_TYPE_EMPTY);
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                                  size_t count, CUgraph child) {
+  Locked at;
+  Graph* graph = nullptr;
+  Node* node = nullptr;
+  Graph* inner = graphs().find(child);
+  if (inner == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::child,
+              CU_GRAPH_NODE_TYPE_GRAPH));
+  node->child = inner;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                                 size_t count, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  Locked at;
+  Graph* graph = nullptr;
+  Node* node = nullptr;
+  if (parameters == nullptr || kernels().find(parameters->func) == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::kernel,
+              CU_GRAPH_NODE_TYPE_KERNEL));
+  node->kernel = *parameters;
+  const Clock::duration time = at.sim.settings.kernel_time;
+  node->work = [time](Stream& stream) { enqueue(stream, time); };
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+  Locked at;
+  Graph* graph = nullptr;
+  Node* node = nullptr;
+  if (parameters == nullptr || parameters->bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::allocate,
+              CU_GRAPH_NODE_TYPE_MEM_ALLOC));
+  node->allocation = *parameters;
+  if (const CUresult result = reserve_graph_memory(*node); result != CUDA_SUCCESS) {
+    drop_node(*node);
+    return result;
+  }
+  parameters->dptr = node->allocation.dptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+  Locked at;
+  const Node* node = nodes().find(handle);
+  if (node == nullptr || node->kind != NodeKind::allocate || parameters == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  *parameters = node->allocation;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                               size_t count, CUdeviceptr address) {
+  Locked at;
+  Graph* graph = nullptr;
+  Node* node = nullptr;
+  if (address == 0) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::release,
+              CU_GRAPH_NODE_TYPE_MEM_FREE));
+  node->freed = address;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* address) {
+  Locked at;
+  const Node* node = nodes().find(handle);
+  if (node == nullptr || node->kind != NodeKind::release || address == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  *address = node->freed;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroyNode(CUgraphNode handle) {
+  Locked at;
+  Node* node = nodes().find(handle);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  drop_node(*node);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+  Locked at;
+  const Node* node = nodes().find(handle);
+  if (node == nullptr || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *type = node->type;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
+  Locked at;
+  const Graph* graph = graphs().find(handle);
+  if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (out != nullptr) {
+    for (size_t i = 0; i < *count; ++i)
+      out[i] = i < graph->nodes.size() ? reinterpret_cast<CUgraphNode>(graph->nodes[i]) : nullptr;
+    *count = std::min(*count, graph->nodes.size());
+  } else {
+    *count = graph->nodes.size();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
+  Locked at;
+  const Graph* graph = graphs().find(handle);
+  if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  size_t found = 0;
+  for (Node* node : graph->nodes) {
+    if (!node->dependencies.empty()) continue;
+    if (out != nullptr && found < *count) out[found] = reinterpret_cast<CUgraphNode>(node);
+    ++found;
+  }
+  *count = out != nullptr ? std::min(*count, found) : found;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
+  return instantiate(out, graph, flags);
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = instantiate(out, graph, parameters->flags);
+  parameters->result_out =
+      result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  parameters->hErrNode_out = nullptr;
+  return result;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char*,
+                            size_t) {
+  if (error_node != nullptr) *error_node = nullptr;
+  return instantiate(out, graph, 0);
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char*,
+                               size_t) {
+  if (error_node != nullptr) *error_node = nullptr;
+  return instantiate(out, graph, 0);
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
+  Locked at;
+  const GraphExec* exec = graph_execs().find(handle);
+  if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = exec->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec handle) {
+  Locked at;
+  GraphExec* exec = graph_execs().find(handle);
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  graph_execs().remove(exec);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  Stream* stream = nullptr;
+  SIM_TRY(find_stream(*at.context, stream_handle, stream));
+  return graph_execs().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  GraphExec* exec = graph_execs().find(handle);
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  SIM_TRY(find_stream(*at.context, stream_handle, stream));
+  if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const bool auto_free = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  for (const Node& node : exec->nodes) {
+    if (node.kind != NodeKind::allocate) continue;
+    Range* live = at.sim.ranges.at(node.allocation.dptr);
+    if (live == nullptr) continue;
+    if (!auto_free) return CUDA_ERROR_INVALID_VALUE;  // memory of the last launch was not freed
+    SIM_TRY(release_graph_memory(at.sim, *live));
+  }
+  return run(exec->nodes, *stream);
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
+  Locked at;
+  Device* device = at.sim.device(ordinal);
+  if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  device->refund(device->graph_reserved - device->graph_used);
+  device->graph_reserved = device->graph_used;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute,
+                                      void* value) {
+  Locked at;
+  Device* device = at.sim.device(ordinal);
+  if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  cuuint64_t& out = *static_cast<cuuint64_t*>(value);
+  switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+      out = device->graph_used;
+      return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+      out = device->graph_used_high;
+      return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+      out = device->graph_reserved;
+      return CUDA_SUCCESS;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+      out = device->graph_reserved_high;
+      return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute,
+                                      void* value) {
+  Locked at;
+  Device* device = at.sim.device(ordinal);
+  if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
+    device->graph_used_high = 0;
+  } else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) {
+    device->graph_reserved_high = 0;
+  } else {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace entry
+}  // namespace cuwarden::simulated_gpu
