@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -24,6 +25,12 @@
 
 namespace cuwarden::ledger {
 namespace {
+
+// The C library's own stat functions are newer than the oldest glibc to be supported (2.33).
+bool status_of(int fd, struct stat& status) { return syscall(SYS_fstat, fd, &status) == 0; }
+bool status_of(const char* path, struct stat& status) {
+  return syscall(SYS_lstat, path, &status) == 0;
+}
 
 constexpr long btrfs_type = 0x9123683E;
 
@@ -137,7 +144,7 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
 
 bool BackingFile::map_file(int fd, std::uint64_t limit, const BackingRequest& request) noexcept {
   struct stat status {};
-  if (fstat(fd, &status) != 0) return false;
+  if (!status_of(fd, status)) return false;
   device_ = status.st_dev;
   inode_ = status.st_ino;
   for (Geometry plan = largest_geometry(limit, request.hooks); plan.total_bytes != 0;
@@ -188,7 +195,7 @@ bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexce
   const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   struct stat status {};
-  const bool same = fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+  const bool same = status_of(fd, status) && status.st_dev == device_ && status.st_ino == inode_;
   const bool filled =
       same && fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
   close(fd);
@@ -210,7 +217,7 @@ void BackingFile::remove() noexcept {
   const ErrnoGuard guard;
   if (!in_file()) return;
   struct stat status {};
-  if (lstat(path_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
+  if (status_of(path_, status) && status.st_dev == device_ && status.st_ino == inode_) {
     unlink(path_);
   }
   path_[0] = '\0';

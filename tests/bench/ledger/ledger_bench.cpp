@@ -1,0 +1,110 @@
+// What recording costs, the unwinding aside: one allocation and its free, and a known stack.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <vector>
+
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace {
+
+using namespace cuwarden;
+using namespace cuwarden::ledger;
+
+Writer& writer() {
+  static Writer* const made = [] {
+    const std::array<const char*, 2> folders = {"/dev/shm", "/tmp"};
+    const std::array<std::string_view, 1> hooks = {"cudaMalloc"};
+    Creation creation;
+    creation.folders = folders;
+    creation.hook_names = hooks;
+    Writer* const ledger = Writer::create(creation);
+    // The mapping stays; the name need not outlive the benchmark.
+    ledger->remove_file();
+    return ledger;
+  }();
+  return *made;
+}
+
+GroupId group_of(std::uint64_t stack) {
+  const std::array<Frame, 2> frames = {stack, 0x10};
+  return writer().group(
+      {writer().intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+}
+
+NewRecord record_of(int thread) {
+  NewRecord record;
+  record.bytes = ByteCount{4096};
+  record.group = group_of(static_cast<std::uint64_t>(thread));
+  return record;
+}
+
+DeviceAddress address_of(int thread, std::uint64_t i) {
+  return {(static_cast<std::uint64_t>(thread) + 1) << 40 | i << 9};
+}
+
+void add_and_take(benchmark::State& state) {
+  Writer& ledger = writer();
+  NewRecord record = record_of(state.thread_index());
+  std::uint64_t i = 0;
+  for (auto _ : state) {
+    record.address = address_of(state.thread_index(), i++ % 4096);
+    ledger.add(record);
+    ledger.forget(ledger.take(Space::pointer, record.address));
+  }
+}
+BENCHMARK(add_and_take)->ThreadRange(1, 2)->UseRealTime();
+
+// With other allocations live, the tables no longer fit in the caches.
+void add_and_take_among_live(benchmark::State& state) {
+  Writer& ledger = writer();
+  NewRecord record = record_of(state.thread_index());
+  const auto live = static_cast<std::uint64_t>(state.range(0));
+  for (std::uint64_t i = 0; i < live; ++i) {
+    record.address = address_of(state.thread_index(), i);
+    ledger.add(record);
+  }
+  std::uint64_t i = 1;
+  for (auto _ : state) {
+    i = (i * 2862933555777941757 + 3037000493) % live;
+    record.address = address_of(state.thread_index(), i);
+    ledger.forget(ledger.take(Space::pointer, record.address));
+    ledger.add(record);
+  }
+  for (std::uint64_t n = 0; n < live; ++n) {
+    ledger.forget(ledger.take(Space::pointer, address_of(state.thread_index(), n)));
+  }
+}
+BENCHMARK(add_and_take_among_live)->Arg(1'000'000)->UseRealTime();
+
+void intern_known_stack(benchmark::State& state) {
+  Writer& ledger = writer();
+  std::vector<Frame> frames(static_cast<std::size_t>(state.range(0)));
+  for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = 0x400000 + i * 0x123;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(ledger.intern_stack(frames, false));
+  }
+}
+BENCHMARK(intern_known_stack)->Arg(10)->Arg(30)->Arg(60)->ThreadRange(1, 2)->UseRealTime();
+
+// All of it, as a hook does it: clock, call count, stack, group, record and its end.
+void record_one_call(benchmark::State& state) {
+  Writer& ledger = writer();
+  std::array<Frame, 30> frames{};
+  for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = 0x500000 + i * 0x321;
+  NewRecord record;
+  record.bytes = ByteCount{4096};
+  std::uint64_t i = 0;
+  for (auto _ : state) {
+    ledger.count_call(HookId{0});
+    record.group = ledger.group(
+        {ledger.intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+    record.address = address_of(state.thread_index(), i++ % 4096);
+    ledger.add(record);
+    ledger.count_call(HookId{0});
+    ledger.forget(ledger.take(Space::pointer, record.address));
+  }
+}
+BENCHMARK(record_one_call)->ThreadRange(1, 2)->UseRealTime();
+
+}  // namespace
