@@ -1,0 +1,71 @@
+"""Runs a framework's program and compares the report with what the framework says of itself."""
+
+import importlib.util
+import sys
+
+import pytest
+
+from preloaded import FRAMEWORKS, PLANTED_LEAK, check_covered
+
+TIMEOUT_S = 150
+
+
+def command(script, *arguments):
+    return [sys.executable, FRAMEWORKS / script, *arguments]
+
+
+def needs(*modules):
+    """A mark that skips a module's tests where one of these cannot be imported."""
+    absent = [name for name in modules if importlib.util.find_spec(name) is None]
+    if not PLANTED_LEAK.exists():
+        absent.append(str(PLANTED_LEAK))
+    return pytest.mark.skipif(bool(absent), reason=f"no {', '.join(absent)}")
+
+
+def check_planted(run):
+    facts = run.fact_lines
+    assert facts, run.stdout
+    for fact in facts:
+        if fact["function"] is not None:
+            run.report.check_leak(fact)
+            continue
+        # Straight from ctypes: known by its size alone, and still with a stack.
+        found = [
+            group
+            for group in run.report.groups([fact["kind"]])
+            if group["bytes"] == fact["bytes"] and group["api"] == fact["api"]
+        ]
+        assert len(found) == 1, run.report.describe()
+        assert run.report.passes_through(found[0], r"libffi|_ctypes|python"), run.report.describe()
+
+
+def run_to_figures(place, script, *arguments, env=None):
+    """Bare and shimmed to the same output; the process ends where it printed its figures."""
+    run = place.run_both(
+        command(script, *arguments, "--end", "_exit"), env, timeout_s=TIMEOUT_S
+    )
+    check_planted(run)
+    check_covered(run.report)
+    print(run.figures)
+    print(run.report.describe())
+    return run
+
+
+def run_to_natural_end(place, script, *arguments, env=None):
+    """The interpreter and the framework tidy up as always, and the report is whole."""
+    run = place.run(command(script, *arguments), env, timeout_s=TIMEOUT_S)
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert run.said == []
+    check_planted(run)
+    check_covered(run.report)
+    assert run.report["process"]["end_reason"] == "exit"
+    return run
+
+
+def made_in(report, pattern, *, anywhere=False):
+    """Groups whose innermost module outside CUDA's own libraries matches; or any of the stack."""
+    import re
+
+    if anywhere:
+        return lambda group: report.passes_through(group, pattern)
+    return lambda group: re.search(pattern, report.first_module(group)) is not None

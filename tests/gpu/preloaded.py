@@ -1,0 +1,213 @@
+"""Runs programs on the GPU, bare and under the preloaded shim, and keeps what they left.
+
+All is found through the environment: CUWARDEN_BUILD is the build folder (or any folder that has
+libcuwarden.so, cuwarden and tests/gpu/ as the build folder does); CUWARDEN_GPU_KEEP is where logs
+and reports are kept. With CUWARDEN_GPU_SIMULATED=1 the programs run on the simulated GPU of the
+build folder, to try the tests themselves: kernels do nothing there, so no result is right.
+"""
+
+import glob
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from report_tables import Report
+
+SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("CUWARDEN_BUILD", SOURCE / "build")).resolve()
+SIMULATED = os.environ.get("CUWARDEN_GPU_SIMULATED") == "1"
+SHIM = BUILD / "libcuwarden.so"
+PROGRAMS = BUILD / "tests" / "gpu"
+FRAMEWORKS = Path(__file__).resolve().parent / "frameworks"
+PLANTED_LEAK = PROGRAMS / "libplanted_leak.so"
+
+FIGURES = "memory: "  # begins a line that may differ between two runs
+
+
+def program(name):
+    path = PROGRAMS / name
+    if not path.exists():
+        import pytest
+
+        pytest.skip(f"{path} was not built")
+    return str(path)
+
+
+def library_folders():
+    """Where the libraries are that the programs link, for those the loader does not find."""
+    candidates = [
+        os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64"),
+        "/usr/local/cuda/lib64",
+        *glob.glob(os.path.join(sys.prefix, "lib/python3*/site-packages/nvidia/*/lib")),
+    ]
+    wanted = ("libcudart.so.*", "libcublas.so.*", "libcufft.so.*", "libnccl.so.*")
+    return [
+        folder
+        for folder in dict.fromkeys(candidates)
+        if any(glob.glob(os.path.join(folder, name)) for name in wanted)
+    ]
+
+
+class Run:
+    """What one run left: its output, its status, and the reports that appeared."""
+
+    def __init__(self, pid, stdout, stderr, returncode, reports):
+        self.pid = pid
+        self.stdout = stdout
+        self.stderr = stderr
+        self.returncode = returncode
+        self.reports = reports
+
+    @property
+    def report(self):
+        """The report of the process itself: a framework may start others (compilers)."""
+        own = [report for report in self.reports if report["process"]["pid"] == self.pid]
+        assert len(own) == 1, (
+            f"{len(own)} reports of process {self.pid}, {len(self.reports)} in all; stderr:\n"
+            + self.stderr[-3000:]
+        )
+        return own[0]
+
+    @property
+    def output(self):
+        """All that the program says apart from figures of memory."""
+        return [line for line in self.stdout.splitlines() if not line.startswith(FIGURES)]
+
+    @property
+    def last_line(self):
+        return json.loads(self.output[-1])
+
+    @property
+    def figures(self):
+        """The last figures of memory that the program printed."""
+        lines = [line for line in self.stdout.splitlines() if line.startswith(FIGURES)]
+        return json.loads(lines[-1].removeprefix(FIGURES))
+
+    @property
+    def said(self):
+        return [line for line in self.stderr.splitlines() if line.startswith("cuwarden")]
+
+    @property
+    def fact_lines(self):
+        """The JSON objects after "planted: " lines."""
+        prefix = "planted: "
+        return [
+            json.loads(line.removeprefix(prefix))
+            for line in self.stdout.splitlines()
+            if line.startswith(prefix)
+        ]
+
+
+class Place:
+    """Folders of a test's own."""
+
+    def __init__(self, folder: Path, keep: Path | None = None):
+        self.folder = keep if keep is not None else folder
+        self.work = folder / "work"
+        self.reports = self.folder / "reports"
+        self.ledger = folder / "ledger"
+        for part in (self.work, self.reports, self.ledger):
+            part.mkdir(parents=True, exist_ok=True)
+        self.runs = 0
+
+    def environment(self, changes=None, *, shim=True):
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("CUWARDEN_", "LD_PRELOAD", "PYTORCH_", "XLA_", "SLURM_", "PMI"))
+            and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+        }
+        env["LD_LIBRARY_PATH"] = os.pathsep.join(
+            [part for part in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if part]
+            + library_folders()
+        )
+        env["NCCL_NVLS_ENABLE"] = "0"
+        env["PLANTED_LEAK"] = str(PLANTED_LEAK)
+        preload = [SHIM] if shim else []
+        if SIMULATED:
+            simulated = BUILD / "tools" / "simulated_gpu"
+            preload += [simulated / "libcuda.so.1", simulated / "libcudart.so.13"]
+        if preload:
+            env["LD_PRELOAD"] = ":".join(map(str, preload))
+        if shim:
+            env["CUWARDEN_REPORT"] = str(self.reports / "%e-%p.json")
+            env["CUWARDEN_LEDGER_DIR"] = str(self.ledger)
+        for name, value in (changes or {}).items():
+            if value is None:
+                env.pop(name, None)
+            else:
+                env[name] = str(value)
+        return env
+
+    def start(self, command, env=None, *, shim=True):
+        return subprocess.Popen(
+            [str(part) for part in command],
+            env=self.environment(env, shim=shim),
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def finish(self, process, label, timeout_s=180, started=None):
+        try:
+            stdout, stderr = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            stdout, stderr = process.communicate()
+            self._keep(process, label, stdout, stderr, started)
+            raise AssertionError(
+                f"{label} ran past {timeout_s} s: {shlex.join(map(str, process.args))}\n"
+                + stderr[-2000:]
+            ) from None
+        self._keep(process, label, stdout, stderr, started)
+        reports = [
+            Report.read(path)
+            for path in sorted(self.reports.glob(f"*-{process.pid}.json*"))
+        ]
+        return Run(process.pid, stdout, stderr, process.returncode, reports)
+
+    def _keep(self, process, label, stdout, stderr, started):
+        self.runs += 1
+        took = "" if started is None else f"{time.monotonic() - started:.2f} s, "
+        (self.folder / f"{self.runs:02}-{label}.log").write_text(
+            f"$ {shlex.join(map(str, process.args))}\n{took}status {process.returncode}, "
+            f"pid {process.pid}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
+        )
+
+    def run(self, command, env=None, *, shim=True, timeout_s=180):
+        started = time.monotonic()
+        process = self.start(command, env, shim=shim)
+        return self.finish(process, "shim" if shim else "bare", timeout_s, started)
+
+    def run_both(self, command, env=None, **how):
+        """Bare and shimmed: the program must not notice the difference. Returns the latter."""
+        bare = self.run(command, env, shim=False, **how)
+        assert bare.returncode == 0, f"bare: status {bare.returncode}\n{bare.stderr[-3000:]}"
+        shimmed = self.run(command, env, shim=True, **how)
+        check_unnoticed(bare, shimmed)
+        return shimmed
+
+
+def check_unnoticed(bare, shimmed):
+    assert shimmed.returncode == bare.returncode, shimmed.stderr[-3000:]
+    assert shimmed.output == bare.output
+    assert shimmed.said == []
+
+
+def check_results(run):
+    """The program compared its results with the host's."""
+    if not SIMULATED:
+        assert not [line for line in run.output if line.endswith(": no")], run.stdout
+
+
+def check_covered(report):
+    """Nothing in the process went round the shim."""
+    assert report["unhooked_lookups"] == [], report["unhooked_lookups"]
+    assert report["coverage"]["complete"] is True, report["coverage"]
+    assert report["tool"]["complete"] is True, report["tool"]

@@ -1,0 +1,148 @@
+// Memory of CUDA graphs: nodes that allocate, nodes that free, and stream-ordered calls that a
+// capture turns into nodes. What a graph does not free is live after its launch.
+#include "tests/gpu/programs/device_work.cuh"
+
+namespace memory {
+
+using expected::Account;
+
+constexpr std::size_t bytes = std::size_t{4} << 20;
+constexpr std::size_t words = bytes / sizeof(unsigned);
+
+cudaMemAllocNodeParams on_device() {
+  cudaMemAllocNodeParams params{};
+  params.poolProps.allocType = cudaMemAllocationTypePinned;
+  params.poolProps.location.type = cudaMemLocationTypeDevice;
+  params.bytesize = bytes;
+  return params;
+}
+
+void never_launched() {
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t node = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaMemAllocNodeParams params = on_device();
+  REQUIRE(cudaGraphCreate(&graph, 0));
+  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
+  REQUIRE(cudaGraphExecDestroy(exec));
+  REQUIRE(cudaGraphDestroy(graph));
+}
+
+void launched_and_left(Account& account) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t node = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaMemAllocNodeParams params = on_device();
+  REQUIRE(cudaGraphCreate(&graph, 0));
+  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
+  REQUIRE(cudaGraphLaunch(exec, nullptr));
+  account.allocated("graph", bytes);
+  REQUIRE(cudaDeviceSynchronize());
+  work::fill_and_check("a node's memory", params.dptr, words, 1);
+}
+
+void freed_by_the_graph(Account& account) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t allocate = nullptr;
+  cudaGraphNode_t free_node = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaMemAllocNodeParams params = on_device();
+  REQUIRE(cudaGraphCreate(&graph, 0));
+  REQUIRE(cudaGraphAddMemAllocNode(&allocate, graph, nullptr, 0, &params));
+  REQUIRE(cudaGraphAddMemFreeNode(&free_node, graph, &allocate, 1, params.dptr));
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(cudaGraphLaunch(exec, nullptr));
+    account.allocated("graph", bytes);
+    account.freed("graph", bytes);
+  }
+  REQUIRE(cudaDeviceSynchronize());
+  REQUIRE(cudaGraphExecDestroy(exec));
+  REQUIRE(cudaGraphDestroy(graph));
+}
+
+void captured(Account& account) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  void* memory = nullptr;
+  REQUIRE(cudaStreamCreate(&stream));
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  REQUIRE(cudaMallocAsync(&memory, bytes, stream));
+  work::fill<<<64, 256, 0, stream>>>(static_cast<unsigned*>(memory), words, 2);
+  REQUIRE(cudaStreamEndCapture(stream, &graph));
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
+  REQUIRE(cudaGraphLaunch(exec, stream));
+  account.allocated("graph", bytes);
+  std::vector<unsigned> got(words);
+  REQUIRE(cudaMemcpyAsync(got.data(), memory, bytes, cudaMemcpyDefault, stream));
+  REQUIRE(cudaStreamSynchronize(stream));
+  work::print_checksum("captured", got, 2);
+  REQUIRE(cudaFree(memory));
+  account.freed("graph", bytes);
+}
+
+void captured_and_freed_in_the_capture(Account& account) {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  void* memory = nullptr;
+  REQUIRE(cudaStreamCreate(&stream));
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  REQUIRE(cudaMallocAsync(&memory, bytes, stream));
+  REQUIRE(cudaFreeAsync(memory, stream));
+  REQUIRE(cudaStreamEndCapture(stream, &graph));
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(cudaGraphLaunch(exec, stream));
+    account.allocated("graph", bytes);
+    account.freed("graph", bytes);
+  }
+  REQUIRE(cudaStreamSynchronize(stream));
+}
+
+// Launched again and again although the last launch's memory is still there: the launch frees it.
+void freed_by_the_next_launch(Account& account) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t node = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaMemAllocNodeParams params = on_device();
+  REQUIRE(cudaGraphCreate(&graph, 0));
+  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
+  REQUIRE(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) account.freed("graph", bytes);
+    REQUIRE(cudaGraphLaunch(exec, nullptr));
+    account.allocated("graph", bytes);
+  }
+  REQUIRE(cudaDeviceSynchronize());
+}
+
+int planted_line = 0;
+
+void planted(Account& account) {
+  void* memory = nullptr;
+  planted_line = __LINE__ + 1;
+  REQUIRE(cudaMalloc(&memory, 123456));
+  account.allocated("device", 123456);
+  account.leaked({"cudaMalloc", "device", "planted", planted_line, 1, 123456});
+}
+
+}  // namespace memory
+
+int main() {
+  const long long before = work::warm_up();
+  expected::Account account;
+  memory::never_launched();
+  memory::launched_and_left(account);
+  memory::freed_by_the_graph(account);
+  memory::captured(account);
+  memory::captured_and_freed_in_the_capture(account);
+  memory::freed_by_the_next_launch(account);
+  memory::planted(account);
+  const long long after = work::used_bytes();
+  std::printf("memory: {\"taken_bytes\":%lld,\"used_bytes\":%lld}\n", after - before, after);
+  account.print();
+}

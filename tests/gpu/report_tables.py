@@ -1,0 +1,189 @@
+"""Questions to a report, by its tables and their ids only. Needs the standard library alone, so that
+it works beside any framework; the schema is checked where jsonschema is installed."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+SCHEMA = Path(__file__).resolve().parents[2] / "reporters" / "report.schema.json"
+ON_DEVICE = ("device", "managed", "stream_ordered", "vmm", "array", "graph")
+
+# A context's own libraries: what a stack shows between the program and the driver.
+CUDA_LIBRARY = re.compile(r"lib(cuda|cudart|cuwarden)(-[0-9a-f]+)?\.so|libnvidia-")
+# Symbols of a runtime that is linked statically are the program's own, and C functions.
+RUNTIME_SYMBOL = re.compile(r"^(cuda[A-Z]\w*|libcudart_static_\w+|__cudart\w+)$")
+
+
+def bare_name(function):
+    """`memory::linear(expected::Account&)` is `linear`: what the source calls it."""
+    if function is None:
+        return None
+    name = re.sub(r"\[clone [^]]*\]", "", function.replace("(anonymous namespace)", "anonymous"))
+    return name.split("(")[0].split("<")[0].strip().split("::")[-1].split(" ")[-1].split(".")[0]
+
+
+def plain_api(name):
+    """Without what a variant adds: the version, the default stream per thread."""
+    return re.sub(r"(_v\d+)?(_pts[zd]|_ptds)?$", "", name)
+
+
+class Report:
+    def __init__(self, data, path=None):
+        self.data = data
+        self.path = path
+        if jsonschema is not None and SCHEMA.exists():
+            schema = json.loads(SCHEMA.read_text())
+            jsonschema.validators.validator_for(schema)(schema).validate(data)
+        assert data["schema"] == "cuwarden.report/1"
+        self.stacks = {row["id"]: row for row in data["stacks"]}
+        self.frames = {row["id"]: row for row in data["frames"]}
+        self.modules = {row["id"]: row for row in data["modules"]}
+        for stack in self.stacks.values():
+            assert all(frame in self.frames for frame in stack["frames"]), stack
+        for group in data["leak_groups"]:
+            assert group["stack"] is None or group["stack"] in self.stacks, group
+        self._check_sums()
+
+    @classmethod
+    def read(cls, path):
+        assert os.stat(path).st_mode & 0o777 == 0o600, oct(os.stat(path).st_mode)
+        return cls(json.loads(Path(path).read_text()), path)
+
+    def __getitem__(self, table):
+        return self.data[table]
+
+    def _check_sums(self):
+        """Each live allocation is in a total and in a group."""
+        live = {}
+        for row in self.data["totals"]:
+            key = (row["kind"], row["device"])
+            live[key] = (row["live_count"], row["live_bytes"])
+            assert row["allocations"] >= row["frees"] + row["live_count"], row
+            assert row["peak_bytes"] >= row["live_bytes"], row
+        groups = {}
+        for group in self.data["leak_groups"]:
+            if group["released_by"] is None:
+                key = (group["kind"], group["device"])
+                count, size = groups.get(key, (0, 0))
+                groups[key] = (count + group["count"], size + group["bytes"])
+        for key in live.keys() | groups.keys():
+            assert live.get(key, (0, 0)) == groups.get(key, (0, 0)), key
+
+    # --- stacks
+
+    def stack_frames(self, group):
+        if group["stack"] is None:
+            return []
+        return [self.frames[frame] for frame in self.stacks[group["stack"]]["frames"]]
+
+    def module_of(self, frame):
+        return "" if frame["module"] is None else self.modules[frame["module"]]["path"]
+
+    def names(self, group):
+        return [bare_name(frame["function"]) for frame in self.stack_frames(group)]
+
+    def first_module(self, group):
+        """The file of the innermost frame outside CUDA's own libraries."""
+        for frame in self.stack_frames(group):
+            name = Path(self.module_of(frame)).name
+            if name and not CUDA_LIBRARY.match(name):
+                return self.module_of(frame)
+        return ""
+
+    def passes_through(self, group, pattern):
+        return any(re.search(pattern, self.module_of(f)) for f in self.stack_frames(group))
+
+    # --- leaks
+
+    def groups(self, kinds=None, where=None):
+        """What is live in the end."""
+        return [
+            group
+            for group in self.data["leak_groups"]
+            if group["released_by"] is None
+            and (kinds is None or group["kind"] in kinds)
+            and (where is None or where(group))
+        ]
+
+    def live(self, kinds=None, where=None):
+        """(count, bytes) of what is live in the end."""
+        groups = self.groups(kinds, where)
+        return sum(g["count"] for g in groups), sum(g["bytes"] for g in groups)
+
+    def groups_of(self, function, line=None, released_by=None):
+        """Those whose stack has this function, at this line of its source."""
+        return [
+            group
+            for group in self.data["leak_groups"]
+            if group["released_by"] == released_by
+            and any(
+                bare_name(frame["function"]) == function and line in (None, frame["line"])
+                for frame in self.stack_frames(group)
+            )
+        ]
+
+    def innermost_of_program(self, group):
+        for frame in self.stack_frames(group):
+            name = Path(self.module_of(frame)).name
+            function = frame["function"] or ""
+            if name and not CUDA_LIBRARY.match(name) and not RUNTIME_SYMBOL.match(function):
+                return bare_name(function)
+        return None
+
+    def check_leak(self, fact, released_by=None):
+        """The report has this leak, of this size, with the function and line that made it."""
+        found = [
+            group
+            for group in self.groups_of(fact["function"], fact["line"] or None, released_by)
+            if group["kind"] == fact["kind"] and plain_api(group["api"]) == plain_api(fact["api"])
+        ]
+        counted = sum(g["count"] for g in found), sum(g["bytes"] for g in found)
+        wanted = fact["count"], fact["bytes"]
+        assert counted == wanted, f"{fact}: {counted}; there are:\n{self.describe()}"
+        for group in found:
+            assert self.innermost_of_program(group) == fact["function"], self.names(group)
+        return found
+
+    def describe(self):
+        rows = []
+        for group in sorted(self.data["leak_groups"], key=lambda g: -g["bytes"])[:40]:
+            frames = [
+                f"{frame['function'] or hex(frame['offset'] or 0)}"
+                f"@{Path(self.module_of(frame)).name}:{frame['line']}"
+                for frame in self.stack_frames(group)[:6]
+            ]
+            rows.append(
+                f"  {group['count']} x {group['api']} ({group['kind']}, device {group['device']}), "
+                f"{group['bytes']} bytes, released by {group['released_by']}: "
+                + " < ".join(frames)
+            )
+        return "\n".join(rows)
+
+    # --- totals
+
+    def totals(self):
+        """By kind, over all devices; peaks left out, for they need not coincide."""
+        sums = {}
+        for row in self.data["totals"]:
+            kind = sums.setdefault(row["kind"], {})
+            for name in ("allocations", "frees", "failures", "live_count", "live_bytes"):
+                kind[name] = kind.get(name, 0) + row[name]
+        return sums
+
+    def check_totals(self, account):
+        """Counts and bytes of each kind are the program's own, and there is no other kind."""
+        totals = self.totals()
+        for kind, known in account.items():
+            assert kind in totals, f"nothing of kind {kind}; there is {sorted(totals)}"
+            wanted = {n: known[n] for n in ("allocations", "frees", "live_count", "live_bytes")}
+            got = {name: totals[kind][name] for name in wanted}
+            assert got == wanted, f"{kind}: {got}, the program says {wanted}\n{self.describe()}"
+            assert totals[kind]["failures"] == 0, kind
+        for kind in totals.keys() - account.keys():
+            assert totals[kind]["allocations"] == 0, f"{kind}: {totals[kind]}\n{self.describe()}"

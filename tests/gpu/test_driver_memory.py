@@ -1,0 +1,25 @@
+"""A program of the driver API alone: by dlsym, by cuGetProcAddress, for streams per thread."""
+
+import pytest
+
+from preloaded import check_covered, check_results, program
+from report_tables import ON_DEVICE
+
+WAYS = ["dlsym", "lookup", "lookup_per_thread"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_counts_and_bytes_of_each_kind_are_the_programs_own(place, way):
+    run = place.run_both([program("driver_memory"), way])
+    check_results(run)
+    run.report.check_totals(run.last_line["totals"])
+    for fact in run.last_line["leaked"]:
+        run.report.check_leak(fact)
+    check_covered(run.report)
+
+
+@pytest.mark.alone
+def test_live_bytes_are_what_the_device_lost(place):
+    run = place.run([program("driver_memory"), "lookup"])
+    live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
+    assert live <= run.figures["taken_bytes"] <= live + (64 << 20), (live, run.figures)

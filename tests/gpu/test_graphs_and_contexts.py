@@ -1,0 +1,42 @@
+"""Memory of graphs, and memory that is live when its context ends."""
+
+import pytest
+
+from preloaded import check_covered, check_results, program
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("build", ["graph_memory", "graph_memory_shared"])
+def test_graph_memory_is_live_from_its_launch_to_its_free(place, build):
+    run = place.run_both([program(build)])
+    check_results(run)
+    run.report.check_totals(run.last_line["totals"])
+    for fact in run.last_line["leaked"]:
+        run.report.check_leak(fact)
+    check_covered(run.report)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("kind", ["device", "async", "pool", "vmm", "managed", "pinned", "array"])
+@pytest.mark.parametrize("end", ["reset", "destroy"])
+def test_the_report_says_of_a_contexts_memory_what_the_device_says(place, end, kind):
+    """Released, freed afterwards or live: whatever cuMemGetInfo shows after the context's end."""
+    run = place.run_both([program("context_end"), end, kind])
+    check_results(run)
+    fact = run.last_line
+    size = fact["bytes"]
+    print(f"{end} {kind}: {run.figures}, freed afterwards: {fact['freed_afterwards']}")
+    released = run.report["leaks"]["released_by_context_bytes"]
+    live = run.report.live()[1]
+    if fact["freed_afterwards"] == "cudaSuccess":  # the driver still knew it
+        assert (released, live) == (0, 0), run.report.describe()
+    elif kind in ("managed", "pinned"):  # not counted by cuMemGetInfo: the refused free decides
+        assert (released, live) == (size, 0), run.report.describe()
+    elif run.figures["left_bytes"] > size // 2:
+        run.report.check_leak(fact)
+        assert (released, live) == (0, size), run.report.describe()
+    else:
+        run.report.check_leak(fact, released_by="context")
+        assert (released, live) == (size, 0), run.report.describe()
+    check_covered(run.report)

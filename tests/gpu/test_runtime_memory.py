@@ -1,0 +1,32 @@
+"""Programs of the runtime API, built by nvcc with the static and with the shared libcudart."""
+
+import pytest
+
+from preloaded import check_covered, check_results, program
+from report_tables import ON_DEVICE
+
+MIB = 1 << 20
+BUILDS = ["runtime_memory_static", "runtime_memory_shared", "runtime_memory_per_thread"]
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_counts_and_bytes_of_each_kind_are_the_programs_own(place, build):
+    run = place.run_both([program(build)])
+    check_results(run)
+    run.report.check_totals(run.last_line["totals"])
+    for fact in run.last_line["leaked"]:
+        run.report.check_leak(fact)
+    check_covered(run.report)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("build", BUILDS[:2])
+def test_live_bytes_are_what_the_device_lost(place, build):
+    run = place.run([program(build)])
+    live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
+    taken = run.figures["taken_bytes"]
+    # Pools reserve 32 MiB at a time, small requests a slab of 2 MiB.
+    assert live <= taken <= live + 96 * MIB, (live, taken)
+    (device,) = run.report["devices"]
+    # A reading at the end of the process: what the program read last, and nothing freed since.
+    assert abs(device["used_bytes"] - run.figures["used_bytes"]) <= 16 * MIB

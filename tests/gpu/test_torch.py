@@ -1,0 +1,110 @@
+"""PyTorch with each of its allocators: the report's live bytes are PyTorch's own figures."""
+
+import socket
+
+import pytest
+
+from framework_checks import (
+    check_planted,
+    command,
+    made_in,
+    needs,
+    run_to_figures,
+    run_to_natural_end,
+)
+from preloaded import check_covered
+
+pytestmark = needs("torch")
+
+ALLOCATOR = r"libc10_cuda\.so"
+DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+
+
+def configured(value):
+    return {**DETERMINISTIC, **({"PYTORCH_CUDA_ALLOC_CONF": value} if value else {})}
+
+
+def test_the_default_allocators_segments_are_the_reports_live_allocations(place):
+    run = run_to_figures(place, "torch_training.py", env=configured(None))
+    live = run.report.live(["device"], made_in(run.report, ALLOCATOR))
+    assert live == (run.figures["segments"], run.figures["reserved_bytes"])
+    host = run.figures["host"]
+    if "allocated_bytes.current" in host:
+        pinned = run.report.live(["pinned"], made_in(run.report, r"lib(torch|c10)"))
+        assert pinned[1] == host["allocated_bytes.current"], host
+
+
+def test_expandable_segments_are_virtual_memory(place):
+    run = run_to_figures(
+        place, "torch_training.py", env=configured("expandable_segments:True")
+    )
+    count, size = run.report.live(["vmm"], made_in(run.report, ALLOCATOR))
+    assert count > 0
+    assert size == run.figures["reserved_bytes"]
+    assert run.report.live(["device"], made_in(run.report, ALLOCATOR)) == (0, 0)
+
+
+def test_the_async_backends_allocations_are_stream_ordered(place):
+    run = run_to_figures(
+        place, "torch_training.py", env=configured("backend:cudaMallocAsync")
+    )
+    assert run.figures["backend"] == "cudaMallocAsync"
+    count, size = run.report.live(["stream_ordered"], made_in(run.report, ALLOCATOR))
+    assert count > 0
+    assert size == run.figures["allocated_bytes"]
+
+
+@pytest.mark.parametrize(
+    "configuration", [None, "expandable_segments:True", "backend:cudaMallocAsync"]
+)
+def test_a_training_that_ends_by_itself_has_a_whole_report(place, configuration):
+    run_to_natural_end(place, "torch_training.py", env=configured(configuration))
+
+
+@needs("cupy")
+def test_pytorch_and_cupy_in_one_process_are_told_apart(place):
+    run = run_to_figures(place, "torch_and_cupy.py")
+    torch_live = run.report.live(["device"], made_in(run.report, ALLOCATOR))
+    assert torch_live == (run.figures["segments"], run.figures["reserved_bytes"])
+    cupy_live = run.report.live(["device"], made_in(run.report, r"cupy/cuda/memory", anywhere=True))
+    assert cupy_live[1] == run.figures["total_bytes"]
+
+
+@pytest.mark.gpus(2)
+def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    outputs = {}
+    for shim in (False, True):
+        ranks = [
+            place.start(
+                command("torch_all_reduce.py", "--end", "_exit"),
+                {
+                    "RANK": rank,
+                    "LOCAL_RANK": rank,
+                    "WORLD_SIZE": 2,
+                    "MASTER_ADDR": "127.0.0.1",
+                    "MASTER_PORT": port + int(shim),
+                },
+                shim=shim,
+            )
+            for rank in range(2)
+        ]
+        runs = [
+            place.finish(process, f"rank{rank}-{'shim' if shim else 'bare'}")
+            for rank, process in enumerate(ranks)
+        ]
+        assert [run.returncode for run in runs] == [0, 0], runs[0].stderr[-3000:]
+        outputs[shim] = [run.output for run in runs]
+    assert outputs[True] == outputs[False]
+    check_planted(runs[0])
+    for rank, run in enumerate(runs):
+        assert run.said == []
+        assert run.report["job"]["rank"] == rank
+        groups = made_in(run.report, ALLOCATOR)
+        live = run.report.live(["device"], lambda g: g["device"] == rank and groups(g))
+        assert live == (run.figures["segments"], run.figures["reserved_bytes"])
+        by_nccl = run.report.groups(where=made_in(run.report, r"libnccl"))
+        assert sum(group["bytes"] for group in by_nccl) > 0, run.report.describe()
+        check_covered(run.report)
