@@ -1,0 +1,32 @@
+// What our copy of libbacktrace calls in place of libc (its symbols are renamed at build time).
+//
+// libbacktrace wants to symbolise the process it runs in: besides the file it is given it would
+// read every library that is loaded here, and give that file this process's own load base.
+// A report is about files, perhaps of another process. So the loop over loaded objects shows it
+// one object: the file it was given, at address 0. All addresses are then the file's own, for
+// position-independent and fixed programs alike, and nothing else is read.
+#include <link.h>
+
+#include <cerrno>
+
+#include "reporters/file_status.hpp"
+
+extern "C" {
+
+// NOLINTBEGIN(readability-identifier-naming): the names are those the build gives the archive
+int cuwarden_backtrace_iterate(int (*visit)(struct dl_phdr_info*, size_t, void*), void* data) {
+  dl_phdr_info info{};
+  info.dlpi_name = "";  // how the dynamic linker names the program itself
+  return visit(&info, sizeof info, data);
+}
+
+int cuwarden_backtrace_fstat(int descriptor, struct stat* result) {
+  return cuwarden::status_of(descriptor, *result);
+}
+
+int cuwarden_backtrace_lstat(const char* path, struct stat* result) {
+  return cuwarden::status_at(AT_FDCWD, path, *result, AT_SYMLINK_NOFOLLOW);
+}
+// NOLINTEND(readability-identifier-naming)
+
+}  // extern "C"

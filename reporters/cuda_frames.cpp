@@ -1,0 +1,90 @@
+#include "reporters/cuda_frames.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace cuwarden {
+namespace {
+
+constexpr std::array allocating_entries = {
+    std::string_view{"cudaMalloc"},
+    std::string_view{"cudaMallocHost"},
+    std::string_view{"cudaMallocManaged"},
+    std::string_view{"cudaMallocPitch"},
+    std::string_view{"cudaMalloc3D"},
+    std::string_view{"cudaMallocArray"},
+    std::string_view{"cudaMalloc3DArray"},
+    std::string_view{"cudaMallocMipmappedArray"},
+    std::string_view{"cudaMallocAsync"},
+    std::string_view{"cudaMallocFromPoolAsync"},
+    std::string_view{"cudaHostAlloc"},
+    std::string_view{"cudaHostRegister"},
+    std::string_view{"cudaIpcOpenMemHandle"},
+    std::string_view{"cudaMemPoolImportPointer"},
+    std::string_view{"cudaImportExternalMemory"},
+    std::string_view{"cudaExternalMemoryGetMappedBuffer"},
+    std::string_view{"cudaExternalMemoryGetMappedMipmappedArray"},
+    std::string_view{"cudaGraphicsMapResources"},
+    std::string_view{"cudaGraphInstantiate"},
+    std::string_view{"cudaGraphInstantiateWithFlags"},
+    std::string_view{"cudaGraphInstantiateWithParams"},
+    std::string_view{"cudaGraphLaunch"},
+    std::string_view{"cudaGraphUpload"},
+};
+
+std::string_view file_name(std::string_view path) noexcept {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// "libcudart.so", "libcudart.so.13", "libcudart-d0da41ae.so.11.0" (as wheels rename it).
+bool is_library(std::string_view path, std::string_view name) noexcept {
+  const std::string_view file = file_name(path);
+  if (!file.starts_with(name)) return false;
+  const std::string_view rest = file.substr(name.size());
+  return rest.starts_with(".so") || (rest.starts_with("-") && rest.find(".so") != rest.npos);
+}
+
+bool is_digits(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](char letter) { return letter >= '0' && letter <= '9'; });
+}
+
+std::string_view without_suffixes(std::string_view name) noexcept {
+  for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  }
+  const auto version = name.rfind("_v");
+  if (version != name.npos && is_digits(name.substr(version + 2))) name = name.substr(0, version);
+  return name;
+}
+
+}  // namespace
+
+bool is_shared_runtime(std::string_view module_path) noexcept {
+  return is_library(module_path, "libcudart");
+}
+
+bool is_cuda_library(std::string_view module_path) noexcept {
+  return is_shared_runtime(module_path) || is_library(module_path, "libcuda") ||
+         is_library(module_path, "libcuwarden") || file_name(module_path).starts_with("libnvidia-");
+}
+
+std::string_view runtime_entry(std::string_view function) noexcept {
+  const std::string_view name = without_suffixes(function);
+  return std::find(allocating_entries.begin(), allocating_entries.end(), name) ==
+                 allocating_entries.end()
+             ? std::string_view{}
+             : name;
+}
+
+bool is_runtime_internal(std::string_view function) noexcept {
+  return function.starts_with("cudart::") || function.starts_with("__cudart") ||
+         !runtime_entry(function).empty();
+}
+
+bool is_driver_api(std::string_view name) noexcept {
+  return name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+}  // namespace cuwarden

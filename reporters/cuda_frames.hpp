@@ -1,0 +1,22 @@
+// Which frames of a stack belong to CUDA's own libraries, and which runtime call they came from.
+#pragma once
+
+#include <string_view>
+
+namespace cuwarden {
+
+// By file name: libcuda, libcudart, libnvidia-*, the simulated ones, and the shim itself.
+bool is_cuda_library(std::string_view module_path) noexcept;
+bool is_shared_runtime(std::string_view module_path) noexcept;  // libcudart.so*
+
+// A function of the runtime API that allocates, without the suffix that its variants carry
+// (cudaMalloc_v3020, cudaMallocAsync_ptsz, …); empty when it is none. Plain C names only:
+// templates of the same name are the program's.
+std::string_view runtime_entry(std::string_view function) noexcept;
+
+// A runtime linked statically lives in the program's own file and is known by its names.
+bool is_runtime_internal(std::string_view function) noexcept;
+
+bool is_driver_api(std::string_view name) noexcept;  // cuMemAlloc_v2, …
+
+}  // namespace cuwarden

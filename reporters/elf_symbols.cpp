@@ -1,0 +1,182 @@
+#include "reporters/elf_symbols.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "reporters/file_status.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::size_t longest_name = 16 * 1024;
+
+}  // namespace
+
+std::optional<ElfFile> ElfFile::open(const char* path) noexcept try {
+  ElfFile file;
+  // Never waits: a module's path may meanwhile be a pipe or a device.
+  file.descriptor_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file.descriptor_ < 0) return std::nullopt;
+  struct stat status {};
+  if (status_of(file.descriptor_, status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+
+  Elf64_Ehdr& header = file.header_;
+  if (file.read(0, &header, sizeof header) != sizeof header) return std::nullopt;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB) {
+    return std::nullopt;
+  }
+  if (header.e_phentsize == sizeof(Elf64_Phdr)) {
+    file.segments_.resize(header.e_phnum);
+    const std::size_t bytes = file.segments_.size() * sizeof(Elf64_Phdr);
+    file.segments_.resize(file.read(header.e_phoff, file.segments_.data(), bytes) /
+                          sizeof(Elf64_Phdr));
+  }
+  if (header.e_shentsize == sizeof(Elf64_Shdr)) {
+    file.sections_.resize(header.e_shnum);
+    const std::size_t bytes = file.sections_.size() * sizeof(Elf64_Shdr);
+    file.sections_.resize(file.read(header.e_shoff, file.sections_.data(), bytes) /
+                          sizeof(Elf64_Shdr));
+  }
+  return file;
+} catch (...) {
+  return std::nullopt;
+}
+
+ElfFile::ElfFile(ElfFile&& other) noexcept
+    : descriptor_(other.descriptor_),
+      header_(other.header_),
+      segments_(std::move(other.segments_)),
+      sections_(std::move(other.sections_)) {
+  other.descriptor_ = -1;
+}
+
+ElfFile::~ElfFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+std::size_t ElfFile::read(std::uint64_t offset, void* into, std::size_t bytes) const {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t count = pread(descriptor_, static_cast<char*>(into) + done, bytes - done,
+                                static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
+
+std::string ElfFile::text(std::uint64_t offset) const {
+  std::string result;
+  char piece[256];
+  while (result.size() < longest_name) {
+    const std::size_t count = read(offset + result.size(), piece, sizeof piece);
+    const std::size_t length = strnlen(piece, count);
+    result.append(piece, length);
+    if (length < count || count == 0) break;
+  }
+  return result;
+}
+
+std::vector<std::uint8_t> ElfFile::build_id() const {
+  for (const Elf64_Phdr& segment : segments_) {
+    if (segment.p_type != PT_NOTE || segment.p_filesz > 64 * 1024) continue;
+    std::vector<char> notes(segment.p_filesz);
+    notes.resize(read(segment.p_offset, notes.data(), notes.size()));
+    std::size_t at = 0;
+    while (at + sizeof(Elf64_Nhdr) <= notes.size()) {
+      Elf64_Nhdr note;
+      std::memcpy(&note, notes.data() + at, sizeof note);
+      const std::size_t name = at + sizeof note;
+      const std::size_t content = name + ((std::size_t{note.n_namesz} + 3) & ~std::size_t{3});
+      const std::size_t end = content + note.n_descsz;
+      if (end > notes.size()) break;
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+          std::memcmp(notes.data() + name, "GNU", 4) == 0) {
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(notes.data());
+        return {bytes + content, bytes + end};
+      }
+      at = (end + 3) & ~std::size_t{3};
+    }
+  }
+  return {};
+}
+
+// Calls visit(symbol, offset of its name in the file) until it returns true. .symtab when there
+// is one, because it holds what .dynsym holds and more.
+template <class Visit>
+bool ElfFile::each_symbol(const Visit& visit) const {
+  const Elf64_Shdr* table = nullptr;
+  for (const Elf64_Shdr& section : sections_) {
+    if (section.sh_type == SHT_SYMTAB) table = &section;
+    if (section.sh_type == SHT_DYNSYM && table == nullptr) table = &section;
+  }
+  if (table == nullptr || table->sh_link >= sections_.size()) return false;
+  const Elf64_Shdr& names = sections_[table->sh_link];
+
+  std::vector<Elf64_Sym> symbols(4096);
+  std::uint64_t at = 0;
+  while (at + sizeof(Elf64_Sym) <= table->sh_size) {
+    const std::uint64_t left = (table->sh_size - at) / sizeof(Elf64_Sym);
+    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, 4096));
+    const std::size_t count =
+        read(table->sh_offset + at, symbols.data(), wanted * sizeof(Elf64_Sym)) / sizeof(Elf64_Sym);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (symbols[i].st_name >= names.sh_size) continue;
+      if (visit(symbols[i], names.sh_offset + symbols[i].st_name)) return true;
+    }
+    if (count < wanted) break;
+    at += count * sizeof(Elf64_Sym);
+  }
+  return false;
+}
+
+std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> sorted) const {
+  struct Nearest {
+    std::uint64_t value = 0, size = 0, name = 0;
+    bool global = false, found = false;
+  };
+  // Each symbol is kept only at the first address it precedes; a sweep then carries the nearest
+  // one on. So the whole table is read once and nothing of it is stored.
+  std::vector<Nearest> nearest(sorted.size());
+  each_symbol([&](const Elf64_Sym& symbol, std::uint64_t name) {
+    const auto type = ELF64_ST_TYPE(symbol.st_info);
+    if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) return false;
+    const auto slot = static_cast<std::size_t>(
+        std::lower_bound(sorted.begin(), sorted.end(), symbol.st_value) - sorted.begin());
+    if (slot == sorted.size()) return false;
+    const bool global = ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL;
+    Nearest& best = nearest[slot];
+    // Of several names for one place, the one with an extent and then the global one.
+    const bool better =
+        !best.found || symbol.st_value > best.value ||
+        (symbol.st_value == best.value &&
+         (symbol.st_size > best.size || (symbol.st_size == best.size && global && !best.global)));
+    if (better) best = {symbol.st_value, symbol.st_size, name, global, true};
+    return false;
+  });
+
+  std::vector<std::string> functions(sorted.size());
+  Nearest carried;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (nearest[i].found) carried = nearest[i];
+    if (!carried.found) continue;
+    if (carried.size == 0 || sorted[i] < carried.value + carried.size) {
+      functions[i] = text(carried.name);
+    }
+  }
+  return functions;
+}
+
+bool ElfFile::any_symbol(bool (*visit)(const char* name)) const {
+  return each_symbol(
+      [&](const Elf64_Sym&, std::uint64_t name) { return visit(text(name).c_str()); });
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,51 @@
+// A small reader of ELF files: the build id, and the nearest function from .symtab or .dynsym for
+// files without debug information. Files are read in pieces, never mapped, so that one that is
+// truncated meanwhile cannot kill the process; every offset and count is checked.
+#pragma once
+
+#include <elf.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cuwarden {
+
+class ElfFile {
+ public:
+  // Null when it cannot be read or is no 64-bit little-endian ELF file.
+  static std::optional<ElfFile> open(const char* path) noexcept;
+  ElfFile(ElfFile&& other) noexcept;
+  ElfFile& operator=(ElfFile&&) = delete;
+  ~ElfFile();
+
+  const Elf64_Ehdr& header() const { return header_; }
+  const std::vector<Elf64_Phdr>& segments() const { return segments_; }
+  std::vector<std::uint8_t> build_id() const;
+
+  // For each address, in the file's own terms and sorted: the mangled name of the function whose
+  // extent covers it, or of the nearest one before it when that one has no extent; else empty.
+  std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted) const;
+
+  // Calls `visit` with the name of every symbol; stops when it returns true. Whether it did.
+  bool any_symbol(bool (*visit)(const char* name)) const;
+
+  // Up to `bytes` bytes at `offset` of the file; fewer at its end.
+  std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const;
+  // The zero-terminated text at `offset`, at most 16 KiB of it.
+  std::string text(std::uint64_t offset) const;
+
+ private:
+  ElfFile() = default;
+  template <class Visit>
+  bool each_symbol(const Visit& visit) const;
+
+  int descriptor_ = -1;
+  Elf64_Ehdr header_{};
+  std::vector<Elf64_Phdr> segments_;
+  std::vector<Elf64_Shdr> sections_;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,9 @@
+// Names for the errors that a user can act on. strerror() is left alone: it allocates inside libc
+// for translated texts, and a report is written while the process is already ending.
+#pragma once
+
+namespace cuwarden {
+
+const char* error_text(int error) noexcept;
+
+}  // namespace cuwarden

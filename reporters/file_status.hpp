@@ -1,0 +1,20 @@
+// stat() by its system call: glibc's own wrappers became versioned symbols in 2.33, and what is
+// preloaded must not need a glibc newer than 2.28. On x86-64 the kernel fills glibc's struct stat.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cuwarden {
+
+// 0, or -1 with errno. `flags` as fstatat's: AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH.
+inline int status_at(int folder, const char* path, struct stat& result, int flags) noexcept {
+  return static_cast<int>(syscall(SYS_newfstatat, folder, path, &result, flags));
+}
+inline int status_of(int descriptor, struct stat& result) noexcept {
+  return status_at(descriptor, "", result, AT_EMPTY_PATH);
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,112 @@
+#include "reporters/leak_groups.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "reporters/cuda_frames.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+struct Live {
+  std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
+  DeviceAddress oldest;
+  Growth growth;
+};
+
+template <class Visit>
+void each_live_record(const ledger::Reader& reader, const Visit& visit) {
+  const std::uint64_t rows = reader.rows(RegionId::records);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const auto record = reader.record(row);
+    if (record && (record->flags & ledger::record_counts_no_bytes) == 0) visit(*record);
+  }
+}
+
+std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& reader,
+                                                      std::uint64_t end_ns) {
+  std::unordered_map<std::uint32_t, Live> groups;
+  each_live_record(reader, [&](const ledger::RecordView& record) {
+    Live& live = groups[record.group.value];
+    if (live.count == 0 || record.time_ns < live.first_ns) {
+      live.first_ns = record.time_ns;
+      live.oldest = record.address;
+    }
+    live.last_ns = std::max(live.last_ns, record.time_ns);
+    ++live.count;
+    live.bytes += record.bytes.value;
+    if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0) {
+      ++live.unmapped;
+    }
+  });
+  for (auto& [group, live] : groups) {
+    live.growth.first_ns = live.first_ns;
+    live.growth.end_ns = end_ns;
+  }
+  each_live_record(reader, [&](const ledger::RecordView& record) {
+    const auto known = groups.find(record.group.value);  // a live ledger may have got new ones
+    if (known != groups.end()) known->second.growth.add(record.time_ns);
+  });
+  return groups;
+}
+
+}  // namespace
+
+std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t end_ns) {
+  const auto live_groups = live_by_group(reader, end_ns);
+  std::vector<LeakGroup> result;
+  const std::uint64_t rows = reader.rows(RegionId::groups);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const auto group = reader.group(row);
+    if (!group) continue;
+    if (const auto live = live_groups.find(group->id.value); live != live_groups.end()) {
+      LeakGroup leak;
+      leak.group = *group;
+      leak.count = live->second.count;
+      leak.bytes = live->second.bytes;
+      leak.first_ns = live->second.first_ns;
+      leak.last_ns = live->second.last_ns;
+      leak.example = live->second.oldest;
+      if (group->kind == Kind::vmm) leak.unmapped_count = live->second.unmapped;
+      leak.growth = live->second.growth;
+      result.push_back(leak);
+    }
+    if (group->released_count > 0) {
+      LeakGroup released;
+      released.group = *group;
+      released.released_by_context = true;
+      released.count = group->released_count;
+      released.bytes = group->released_bytes;
+      result.push_back(released);
+    }
+  }
+  std::ranges::sort(result, [](const LeakGroup& left, const LeakGroup& right) {
+    if (left.bytes != right.bytes) return left.bytes > right.bytes;
+    if (left.count != right.count) return left.count > right.count;
+    return left.group.id < right.group.id;
+  });
+  return result;
+}
+
+GroupLabel label_group(std::string_view recorded_api, const CallFrames& frames,
+                       const std::vector<std::uint32_t>& frame_ids) {
+  GroupLabel label;
+  label.api = recorded_api;
+  for (const std::uint32_t id : frame_ids) {
+    const FrameRow& frame = frames.frame(id);
+    if (frame.module == 0) continue;
+    const std::string_view path = frames.modules().at(frame.module).path;
+    const std::string_view function = frame.function == nullptr ? "" : *frame.function;
+    if (!is_cuda_library(path) && !is_runtime_internal(function)) {
+      label.module = frame.module;
+      break;
+    }
+    const std::string_view entry = runtime_entry(function);
+    if (!entry.empty() && is_driver_api(recorded_api)) label.api = entry;
+  }
+  return label;
+}
+
+}  // namespace cuwarden

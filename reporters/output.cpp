@@ -1,0 +1,48 @@
+#include "reporters/output.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace cuwarden {
+
+void Output::write(std::string_view text) noexcept {
+  while (!text.empty() && error_ == 0) {
+    const std::size_t part = std::min(text.size(), sizeof(buffer_) - used_);
+    std::memcpy(buffer_ + used_, text.data(), part);
+    used_ += part;
+    text.remove_prefix(part);
+    if (used_ == sizeof(buffer_)) flush();
+  }
+}
+
+int Output::finish() noexcept {
+  if (error_ == 0) flush();
+  return error_;
+}
+
+void Output::flush() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      written_ + used_ > limit.rlim_cur) {
+    error_ = EFBIG;
+    return;
+  }
+  std::size_t done = 0;
+  while (done < used_) {
+    const ssize_t count = ::write(descriptor_, buffer_ + done, used_ - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      error_ = count == 0 ? EIO : errno;
+      return;
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  written_ += used_;
+  used_ = 0;
+}
+
+}  // namespace cuwarden

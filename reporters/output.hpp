@@ -1,0 +1,33 @@
+// A buffer in front of a file descriptor. It never raises SIGXFSZ: the limit on file sizes is
+// compared before each write, and a write that would pass it fails with EFBIG instead. The first
+// error stays; later writes do nothing. The descriptor remains the caller's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace cuwarden {
+
+class Output {
+ public:
+  explicit Output(int descriptor) noexcept : descriptor_(descriptor) {}
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void write(std::string_view text) noexcept;
+  // Writes what is buffered. 0, or the errno of the first failure.
+  int finish() noexcept;
+  int error() const noexcept { return error_; }
+
+ private:
+  void flush() noexcept;
+
+  int descriptor_;
+  int error_ = 0;
+  std::uint64_t written_ = 0;
+  std::size_t used_ = 0;
+  char buffer_[64 * 1024];
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,184 @@
+#include "reporters/process_facts.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include "runtime_hooks/core/job.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::EndReason;
+using ledger::RegionId;
+
+Row end_reason_name(EndReason reason) {
+  switch (reason) {
+    case EndReason::running:
+      return "running";
+    case EndReason::exit:
+      return "exit";
+    case EndReason::underscore_exit:
+      return "_exit";
+    case EndReason::quick_exit:
+      return "quick_exit";
+    case EndReason::abort:
+      return "abort";
+    case EndReason::signal:
+      return "signal";
+    case EndReason::unknown:
+      break;
+  }
+  return nullptr;
+}
+
+Row words(std::string_view zero_separated) {
+  Row list = Row::array();
+  while (!zero_separated.empty()) {
+    const auto end = zero_separated.find('\0');
+    list.push_back(std::string(zero_separated.substr(0, end)));
+    if (end == zero_separated.npos) break;
+    zero_separated.remove_prefix(end + 1);
+  }
+  return list;
+}
+
+// The kernel module's version, which is that of the driver package; empty without one.
+std::string driver_package_version() {
+  const int descriptor = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  char text[64];
+  const ssize_t count = read(descriptor, text, sizeof text);
+  close(descriptor);
+  std::string_view version(text, count > 0 ? static_cast<std::size_t>(count) : 0);
+  return std::string(version.substr(0, version.find_first_of(" \n")));
+}
+
+}  // namespace
+
+std::uint64_t end_of(const ledger::ProcessView& process, const ReportOptions& options) noexcept {
+  if (options.end_ns) return *options.end_ns;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::uint64_t now_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+                               static_cast<std::uint64_t>(now.tv_nsec);
+  return now_ns > process.start_monotonic_ns ? now_ns - process.start_monotonic_ns : 0;
+}
+
+std::string iso_8601(std::int64_t realtime_ns) {
+  // By the calendar, not by libc: its conversions read the time zone's file.
+  using namespace std::chrono;
+  const sys_time<nanoseconds> time{nanoseconds(realtime_ns)};
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  char text[64];
+  std::snprintf(
+      text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ", static_cast<int>(date.year()),
+      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+      static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+      static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+  return text;
+}
+
+std::string version_text(int version) {
+  if (version <= 0) return {};
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+Row process_row(const ledger::ProcessView& process, const ReportOptions& options,
+                std::uint64_t end_ns) {
+  const EndReason reason = options.end_reason.value_or(process.end_reason);
+  std::optional<int> signal = options.signal;
+  if (reason == EndReason::abort) signal = SIGABRT;
+  Row row;
+  row["pid"] = process.pid;
+  row["parent"] = process.parent;
+  row["program"] = text_or_null(process.program);
+  row["command_line"] = words(process.command_line);
+  row["host"] = text_or_null(process.host);
+  row["start"] = iso_8601(process.start_realtime_ns);
+  row["end_ns"] = number(end_ns);
+  row["end_reason"] = end_reason_name(reason);
+  const bool exited = reason != EndReason::signal && reason != EndReason::abort;
+  row["exit_status"] = exited && process.exit_status ? Row(*process.exit_status) : Row(nullptr);
+  row["signal"] = signal ? Row(*signal) : Row(nullptr);
+  row["cuda_driver_version"] = text_or_null(version_text(process.driver_version));
+  row["driver_package_version"] = text_or_null(driver_package_version());
+  row["cuda_runtime_version"] = text_or_null(version_text(process.runtime_version));
+  return row;
+}
+
+Row job_row(const ledger::Reader& reader) {
+  const Job job = job_from([&](std::string_view name) -> std::optional<std::string_view> {
+    for (std::uint64_t row = 1; row < reader.rows(RegionId::environment); ++row) {
+      const auto variable = reader.environment(row);
+      if (variable && variable->name == name) return variable->value;
+    }
+    return std::nullopt;
+  });
+  const auto text = [](std::optional<std::string_view> value) {
+    return value ? Row(std::string(*value)) : Row(nullptr);
+  };
+  Row row;
+  row["scheduler"] = text(job.scheduler);
+  row["job_id"] = text(job.id);
+  row["rank"] = job.rank ? Row(*job.rank) : Row(nullptr);
+  row["visible_devices"] = text(job.visible_devices);
+  return row;
+}
+
+std::vector<std::string> tool_reasons(const ledger::ProcessView& process) {
+  std::vector<std::string> reasons;
+  const auto add = [&](std::uint32_t reason, const char* sentence) {
+    if ((process.reasons & reason) != 0) reasons.emplace_back(sentence);
+  };
+  add(ledger::reason_ledger_in_memory,
+      "no folder would take the ledger's file: nothing could have been recovered after a kill "
+      "(set CUWARDEN_LEDGER_DIR to a local folder)");
+  add(ledger::reason_ledger_partly_in_memory,
+      "the disk filled up while the ledger grew: after a kill only a part could have been "
+      "recovered");
+  add(ledger::reason_ledger_full,
+      "a table of the ledger was full: later allocations or stacks are missing");
+  add(ledger::reason_recording_stopped,
+      "recording stopped after an internal failure: later calls passed through unrecorded");
+  return reasons;
+}
+
+std::vector<std::string> coverage_reasons(const ledger::Reader& reader) {
+  std::vector<std::string> reasons;
+  std::uint64_t names = 0;
+  std::string first;
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::unhooked_lookups); ++row) {
+    const auto lookup = reader.unhooked_lookup(row);
+    if (!lookup || lookup->count == 0) continue;
+    if (names++ == 0) first = lookup->name;
+  }
+  if (names > 0) {
+    reasons.push_back("the program looked up " + std::to_string(names) +
+                      (names == 1 ? " memory function that is" : " memory functions that are") +
+                      " not hooked (" + first + (names == 1 ? "" : ", …") +
+                      "): allocations made through them are missing");
+  }
+  const ledger::ProcessView process = reader.process();
+  if (process.unknown_frees > 0) {
+    reasons.push_back(std::to_string(process.unknown_frees) +
+                      (process.unknown_frees == 1 ? " free was" : " frees were") +
+                      " of addresses that were never recorded: some allocations were made where "
+                      "no hook saw them");
+  }
+  if (process.superseded > 0) {
+    reasons.push_back(std::to_string(process.superseded) +
+                      (process.superseded == 1 ? " address was" : " addresses were") +
+                      " handed out again before the recorded free: some frees were made where no "
+                      "hook saw them");
+  }
+  return reasons;
+}
+
+}  // namespace cuwarden

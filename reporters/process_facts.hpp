@@ -1,0 +1,24 @@
+// The objects of a report that are about the process as a whole.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reporters/json_stream.hpp"
+#include "reporters/report_json.hpp"
+
+namespace cuwarden {
+
+std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
+
+Row process_row(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
+Row job_row(const ledger::Reader&);
+
+// Sentences: what the tool itself could not do, and which memory its hooks cannot have seen.
+std::vector<std::string> tool_reasons(const ledger::ProcessView&);
+std::vector<std::string> coverage_reasons(const ledger::Reader&);
+
+std::string iso_8601(std::int64_t realtime_ns);
+std::string version_text(int version);  // 13000 → "13.0"; 0 → ""
+
+}  // namespace cuwarden

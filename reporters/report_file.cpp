@@ -1,0 +1,174 @@
+#include "reporters/report_file.hpp"
+
+#include <fcntl.h>
+#include <stdio.h>  // renameat2
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "reporters/error_text.hpp"
+#include "reporters/file_status.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr int most_names = 100'000;  // `.1`, `.2`, … before it is given up
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+// Makes every missing folder above `path`. 0 or an errno.
+int make_folders(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != path.npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    if (mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST) continue;
+    struct stat status {};
+    // Above an automounter or in a container, mkdir may refuse what is there already.
+    const int error = errno;
+    if (status_at(AT_FDCWD, folder.c_str(), status, 0) != 0 || !S_ISDIR(status.st_mode)) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+// Gives `from` the name `to` unless that is taken. 0 or an errno; EEXIST: taken.
+int rename_without_replacing(int folder, const char* from, const char* to) {
+  if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // File systems that cannot do that (NFS among them) can link, which never replaces either.
+  if (linkat(folder, from, folder, to, 0) == 0) {
+    unlinkat(folder, from, 0);
+    return 0;
+  }
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS) return errno;
+  // Without links: take the name with an empty file of our own, then replace that one.
+  const Descriptor taken(
+      openat(folder, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (taken.get() < 0) return errno;
+  if (renameat(folder, from, folder, to) == 0) return 0;
+  const int error = errno;
+  unlinkat(folder, to, 0);
+  return error;
+}
+
+}  // namespace
+
+bool ReportFile::fail(int error, const char* what) {
+  error_ = std::string("cannot ") + what + " the report " + wanted_ + ": " + error_text(error) +
+           "; set CUWARDEN_REPORT to a path that can be written";
+  return false;
+}
+
+bool ReportFile::write(const ledger::Reader& reader, const ReportOptions& options) noexcept {
+  error_.clear();
+  try {
+    write_or_throw(reader, options);
+  } catch (...) {
+    error_ = "report not written: not enough memory";  // fits where no memory can be had
+  }
+  return error_.empty();
+}
+
+void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOptions& options) {
+  const std::string& target = path_.empty() ? wanted_ : path_;
+  if (const int error = make_folders(target)) {
+    fail(error, "make the folder of");
+    return;
+  }
+  const std::size_t slash = target.rfind('/');
+  const std::string folder_path = slash == target.npos ? "." : target.substr(0, slash + 1);
+  const std::string name = slash == target.npos ? target : target.substr(slash + 1);
+  if (name.empty() || name == "." || name == "..") {
+    fail(EISDIR, "write");
+    return;
+  }
+  const Descriptor folder(open(folder_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) {
+    fail(errno, "open the folder of");
+    return;
+  }
+
+  // The pid alone does not tell processes of several hosts or containers apart: O_EXCL does.
+  std::string beside;
+  int opened = -1;
+  for (int attempt = 0; attempt < 1000 && opened < 0; ++attempt) {
+    beside = ".cuwarden-" + std::to_string(getpid()) + "-" + std::to_string(attempt) + ".tmp";
+    opened = openat(folder.get(), beside.c_str(),
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (opened < 0 && errno != EEXIST) break;
+  }
+  if (opened < 0) {
+    fail(errno, "create");
+    return;
+  }
+  const Descriptor file(opened);
+  const auto give_up = [&](int error, const char* what) {
+    unlinkat(folder.get(), beside.c_str(), 0);
+    fail(error, what);
+  };
+
+  int error = fchmod(file.get(), 0600) == 0 ? 0 : errno;  // the umask may have taken bits away
+  if (error == 0) {
+    try {
+      const auto output = std::make_unique<Output>(file.get());
+      write_report_json(reader, options, *output);
+      error = output->finish();
+    } catch (...) {
+      unlinkat(folder.get(), beside.c_str(), 0);
+      throw;
+    }
+  }
+  struct stat status {};
+  if (error == 0 && status_of(file.get(), status) != 0) error = errno;
+  if (error != 0) {
+    give_up(error, "write");
+    return;
+  }
+
+  // Our own earlier report is replaced, unless somebody has put another file in its place.
+  struct stat present {};
+  if (!path_.empty() && status_at(folder.get(), name.c_str(), present, AT_SYMLINK_NOFOLLOW) == 0 &&
+      present.st_dev == device_ && present.st_ino == inode_) {
+    if (renameat(folder.get(), beside.c_str(), folder.get(), name.c_str()) != 0) {
+      give_up(errno, "replace");
+      return;
+    }
+    inode_ = status.st_ino;
+    return;
+  }
+
+  const std::size_t wanted_slash = wanted_.rfind('/');
+  const std::string base =
+      wanted_slash == wanted_.npos ? wanted_ : wanted_.substr(wanted_slash + 1);
+  error = EEXIST;
+  std::string chosen;
+  for (int number = 0; number < most_names && error == EEXIST; ++number) {
+    chosen = number == 0 ? base : base + "." + std::to_string(number);
+    error = rename_without_replacing(folder.get(), beside.c_str(), chosen.c_str());
+  }
+  if (error != 0) {
+    give_up(error, "rename");
+    return;
+  }
+  path_ = wanted_slash == wanted_.npos ? chosen : wanted_.substr(0, wanted_slash + 1) + chosen;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+}  // namespace cuwarden

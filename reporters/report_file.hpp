@@ -1,0 +1,36 @@
+// Where a report goes. It is written beside its final name and renamed, with mode 0600, never
+// through a symbolic link and never over a file that another wrote: `.1`, `.2`, … is added to the
+// name instead. The same object may write again and then replaces its own file.
+// Nothing is thrown; no descriptor is kept between two writes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "reporters/report_json.hpp"
+
+namespace cuwarden {
+
+class ReportFile {
+ public:
+  // `path`: absolute; missing folders are made when the report is written.
+  explicit ReportFile(std::string path) : wanted_(std::move(path)) {}
+
+  // True when the whole report lies at path(). Otherwise error() is one line: what, where, what
+  // to do; nothing is left behind, and an earlier report of this object stays as it was.
+  bool write(const ledger::Reader&, const ReportOptions&) noexcept;
+
+  const std::string& path() const noexcept { return path_; }  // empty before the first success
+  const std::string& error() const noexcept { return error_; }
+
+ private:
+  void write_or_throw(const ledger::Reader&, const ReportOptions&);
+  bool fail(int error, const char* what);
+
+  std::string wanted_, path_, error_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,359 @@
+#include "reporters/report_json.hpp"
+
+#include <cstdio>
+
+#include "reporters/call_frames.hpp"
+#include "reporters/json_stream.hpp"
+#include "reporters/leak_groups.hpp"
+#include "reporters/process_facts.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+Row device_or_null(DeviceOrdinal device) {
+  return device == no_device ? Row(nullptr) : Row(device.value);
+}
+
+Row address_text(std::uint64_t address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  return text;
+}
+
+// Calls visit(row) for each row of a table that is there.
+template <class Get, class Visit>
+void each_row(const ledger::Reader& reader, RegionId region, Get get, const Visit& visit) {
+  const std::uint64_t rows = reader.rows(region);
+  for (std::uint64_t row = region == RegionId::hooks ? 0 : 1; row < rows; ++row) {
+    if (const auto view = (reader.*get)(row)) visit(*view);
+  }
+}
+
+Row uuid_text(const std::uint8_t (&uuid)[16]) {
+  std::string text = "GPU-";
+  bool known = false;
+  for (std::size_t i = 0; i < 16; ++i) {
+    char byte[4];
+    std::snprintf(byte, sizeof byte, "%02x", uuid[i]);
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += byte;
+    known = known || uuid[i] != 0;
+  }
+  return known ? Row(text) : Row(nullptr);
+}
+
+void write_devices(const ledger::Reader& reader, JsonStream& json) {
+  json.begin_table("devices");
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    const bool read = device.at != ledger::ReadingAt::none;
+    const auto reading = [&](std::uint64_t value) { return read ? number(value) : Row(nullptr); };
+    Row row;
+    row["device"] = device.ordinal.value;
+    row["uuid"] = uuid_text(device.uuid);
+    row["name"] = text_or_null(device.name);
+    row["at"] = !read                                       ? Row(nullptr)
+                : device.at == ledger::ReadingAt::last_call ? Row("last_call")
+                                                            : Row("exit");
+    row["time_ns"] = reading(device.time_ns);
+    row["total_bytes"] = reading(device.total_bytes);
+    row["used_bytes"] = reading(device.total_bytes - device.free_bytes);
+    row["free_bytes"] = reading(device.free_bytes);
+    json.row(row);
+  });
+  json.end_table();
+}
+
+// Page-locked and registered memory is the host's. Managed memory takes device memory only where
+// it was touched there, which nobody says: it stays in `unexplained`. So do context and modules.
+bool is_in_device_account(Kind kind) {
+  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
+}
+
+void write_accounts(const ledger::Reader& reader, JsonStream& json) {
+  json.begin_table("accounts");
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    if (device.at == ledger::ReadingAt::none) return;
+    const auto add = [&](std::string item, const Row& bytes) {
+      Row row;
+      row["device"] = device.ordinal.value;
+      row["incident"] = nullptr;
+      row["item"] = std::move(item);
+      row["bytes"] = bytes;
+      json.row(row);
+    };
+    // Signed: what is live is counted a moment later than the device was read.
+    auto unexplained = static_cast<std::int64_t>(device.total_bytes - device.free_bytes);
+    each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
+      if (series.host_rss || series.device != device.ordinal || series.live_bytes == 0 ||
+          !is_in_device_account(series.kind)) {
+        return;
+      }
+      add("live_" + std::string(kind_name(series.kind)), number(series.live_bytes));
+      unexplained -= static_cast<std::int64_t>(series.live_bytes);
+    });
+    add("unexplained", unexplained);
+  });
+  json.end_table();
+}
+
+void write_totals(const ledger::Reader& reader, JsonStream& json) {
+  json.begin_table("totals");
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
+    if (series.host_rss) return;
+    Row row;
+    row["kind"] = kind_name(series.kind);
+    row["device"] = device_or_null(series.device);
+    row["allocations"] = number(series.allocations);
+    row["frees"] = number(series.frees);
+    row["failures"] = number(series.failures);
+    row["live_count"] = number(series.live_count);
+    row["live_bytes"] = number(series.live_bytes);
+    row["peak_count"] = number(series.peak_count);
+    row["peak_bytes"] = number(series.peak_bytes);
+    row["peak_time_ns"] = series.peak_bytes == 0 ? Row(nullptr) : number(series.peak_ns);
+    json.row(row);
+  });
+  json.end_table();
+}
+
+void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
+                 const CallFrames& frames, JsonStream& json) {
+  std::uint64_t bytes = 0, count = 0, released = 0;
+  for (const LeakGroup& leak : groups) {
+    if (leak.released_by_context) {
+      released += leak.bytes;
+    } else {
+      bytes += leak.bytes;
+      count += leak.count;
+    }
+  }
+  Row leaks;
+  leaks["bytes"] = number(bytes);
+  leaks["count"] = number(count);
+  leaks["suppressed_bytes"] = 0;
+  leaks["released_by_context_bytes"] = number(released);
+  json.value("leaks", leaks);
+
+  const auto optional_number = [](std::optional<std::uint64_t> value) {
+    return value ? number(*value) : Row(nullptr);
+  };
+  json.begin_table("leak_groups");
+  for (const LeakGroup& leak : groups) {
+    const auto stack = reader.stack(leak.group.stack.value);
+    const bool known_stack = stack && frames.stacks().contains(leak.group.stack.value);
+    const auto hook = reader.hook(leak.group.api.value);
+    const GroupLabel label =
+        label_group(hook ? hook->name : "", frames,
+                    known_stack ? frames.frame_ids(*stack) : std::vector<std::uint32_t>{});
+    Row row;
+    row["stack"] = known_stack ? Row(leak.group.stack.value) : Row(nullptr);
+    row["kind"] = kind_name(leak.group.kind);
+    row["api"] = text_or_null(label.api);
+    row["device"] = device_or_null(leak.group.device);
+    row["count"] = number(leak.count);
+    row["bytes"] = number(leak.bytes);
+    row["first_ns"] = optional_number(leak.first_ns);
+    row["last_ns"] = optional_number(leak.last_ns);
+    row["module"] = label.module == 0 ? Row(nullptr) : Row(label.module);
+    row["allocations"] = number(leak.group.allocations);
+    row["growth"] = leak.released_by_context ? Row(nullptr) : Row(leak.growth.name());
+    row["lost_count"] = nullptr;
+    row["lost_bytes"] = nullptr;
+    row["reachable_count"] = nullptr;
+    row["reachable_bytes"] = nullptr;
+    row["released_by"] = leak.released_by_context ? Row("context") : Row(nullptr);
+    row["suppressed"] = false;
+    row["example_address"] = leak.example ? address_text(leak.example->value) : Row(nullptr);
+    row["unmapped_count"] = optional_number(leak.unmapped_count);
+    json.row(row);
+  }
+  json.end_table();
+}
+
+void write_timeline(const ledger::Reader& reader, JsonStream& json) {
+  json.begin_table("timeline");
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
+    for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
+      const ledger::BucketView& bucket = series.buckets[i];
+      Row row;
+      row["time_ns"] = number(bucket.time_ns);
+      row["width_ns"] = number(bucket.width_ns);
+      row["device"] = series.host_rss ? Row(nullptr) : device_or_null(series.device);
+      row["kind"] = series.host_rss ? "host_rss" : kind_name(series.kind);
+      row["max_bytes"] = number(bucket.max_bytes);
+      row["last_bytes"] = number(bucket.last_bytes);
+      json.row(row);
+    }
+  });
+  json.end_table();
+}
+
+void write_stacks(const ledger::Reader& reader, const CallFrames& frames, JsonStream& json) {
+  json.begin_table("stacks");
+  for (const std::uint32_t id : frames.stacks()) {
+    const auto stack = reader.stack(id);
+    if (!stack) continue;
+    Row row;
+    row["id"] = id;
+    row["frames"] = frames.frame_ids(*stack);
+    row["truncated"] = stack->truncated;
+    json.row(row);
+  }
+  json.end_table();
+
+  json.begin_table("frames");
+  std::uint32_t id = 0;
+  for (const FrameRow& frame : frames.frames()) {
+    const bool in_module = frame.module != 0;
+    Row row;
+    row["id"] = ++id;
+    row["function"] = frame.function == nullptr ? Row(nullptr) : Row(*frame.function);
+    row["file"] = frame.file == nullptr ? Row(nullptr) : Row(*frame.file);
+    row["line"] = frame.line == 0 ? Row(nullptr) : Row(frame.line);
+    row["inlined"] = frame.inlined;
+    row["module"] = in_module ? Row(frame.module) : Row(nullptr);
+    row["offset"] = in_module ? number(frame.offset) : Row(nullptr);
+    row["language"] = "native";
+    // Code that no file holds (compiled at run time) is told apart by its address.
+    row["address"] = in_module ? Row(nullptr) : address_text(frame.offset);
+    json.row(row);
+  }
+  json.end_table();
+
+  json.begin_table("modules");
+  for (const auto& [module, file] : frames.modules()) {
+    Row row;
+    row["id"] = module;
+    row["path"] = file.path;
+    row["build_id"] = text_or_null(file.build_id);
+    json.row(row);
+  }
+  json.end_table();
+}
+
+void write_pool(JsonStream& json) {
+  // There is no pool yet: it served nothing.
+  Row pool;
+  pool["mode"] = "off";
+  for (const char* counter :
+       {"served_count", "served_bytes", "held_bytes", "returned_bytes", "rescued_count",
+        "rescued_bytes", "spilled_bytes", "spilled_peak_bytes", "meshed_pages",
+        "mesh_recovered_bytes", "mesh_pause_ns"}) {
+    pool[counter] = 0;
+  }
+  json.value("pool", pool);
+}
+
+Row completeness(const std::vector<std::string>& reasons) {
+  Row row;
+  row["complete"] = reasons.empty();
+  row["reasons"] = reasons;
+  return row;
+}
+
+}  // namespace
+
+void write_report_json(const ledger::Reader& reader, const ReportOptions& options, Output& output) {
+  const ledger::ProcessView process = reader.process();
+  const std::uint64_t end_ns = end_of(process, options);
+
+  const std::vector<LeakGroup> groups = leak_groups(reader, end_ns);
+  CallFrames frames(reader);
+  for (const LeakGroup& leak : groups) frames.add_stack(leak.group.stack);
+  each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (group.at_peak_count > 0) frames.add_stack(group.stack);
+  });
+  std::vector<std::string> reasons = tool_reasons(process);
+  frames.name_all(options.symbolise, reasons);
+
+  JsonStream json(output);
+  json.value("schema", "cuwarden.report/1");
+  Row tool;
+  tool["name"] = "cuwarden";
+  tool["version"] = CUWARDEN_VERSION;
+  tool.update(completeness(reasons));
+  json.value("tool", tool);
+  json.value("process", process_row(process, options, end_ns));
+  json.value("job", job_row(reader));
+
+  json.begin_table("settings");
+  each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
+    Row row;
+    row["name"] = std::string(setting.name);
+    row["value"] = std::string(setting.value);
+    row["source"] = setting.from_environment ? "environment" : "default";
+    json.row(row);
+  });
+  json.end_table();
+  json.begin_table("environment");
+  each_row(reader, RegionId::environment, &ledger::Reader::environment, [&](const auto& variable) {
+    Row row;
+    row["name"] = std::string(variable.name);
+    row["value"] = std::string(variable.value);
+    json.row(row);
+  });
+  json.end_table();
+
+  json.value("coverage", completeness(coverage_reasons(reader)));
+  json.begin_table("hooks");
+  each_row(reader, RegionId::hooks, &ledger::Reader::hook, [&](const auto& hook) {
+    if (hook.calls == 0) return;
+    Row row;
+    row["name"] = std::string(hook.name);
+    row["calls"] = number(hook.calls);
+    json.row(row);
+  });
+  json.end_table();
+  json.begin_table("unhooked_lookups");
+  each_row(reader, RegionId::unhooked_lookups, &ledger::Reader::unhooked_lookup,
+           [&](const auto& lookup) {
+             Row row;
+             row["name"] = std::string(lookup.name);
+             row["count"] = number(lookup.count);
+             json.row(row);
+           });
+  json.end_table();
+
+  write_devices(reader, json);
+  write_accounts(reader, json);
+  json.empty_table("device_processes");
+  write_totals(reader, json);
+  write_leaks(reader, groups, frames, json);
+  json.empty_table("fragmentation");
+  json.empty_table("slab_classes");
+  json.empty_table("slab_map");
+  json.empty_table("incidents");
+  json.empty_table("rungs");
+  json.empty_table("incident_holders");
+  write_pool(json);
+  write_timeline(reader, json);
+
+  json.begin_table("peak_holders");
+  each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (group.at_peak_count == 0) return;
+    Row row;
+    row["device"] = device_or_null(group.device);
+    row["kind"] = kind_name(group.kind);
+    row["stack"] =
+        frames.stacks().contains(group.stack.value) ? Row(group.stack.value) : Row(nullptr);
+    row["count"] = number(group.at_peak_count);
+    row["bytes"] = number(group.at_peak_bytes);
+    json.row(row);
+  });
+  json.end_table();
+
+  write_stacks(reader, frames, json);
+
+  Row overhead;
+  overhead["recorded_calls"] = number(process.recorded_calls);
+  // Sampled: no sample yet is not the same as no time.
+  overhead["shim_ns"] =
+      process.shim_ns == 0 && process.recorded_calls > 0 ? Row(nullptr) : number(process.shim_ns);
+  overhead["ledger_bytes"] = number(process.ledger_bytes);
+  json.value("overhead", overhead);
+  json.finish();
+}
+
+}  // namespace cuwarden

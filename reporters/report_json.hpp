@@ -1,0 +1,24 @@
+// Writes what a ledger shows as one `cuwarden.report/1` object (report.schema.json).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "reporters/output.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden {
+
+struct ReportOptions {
+  bool symbolise = true;
+  // End of the process (or the moment of a snapshot), since its start; now, when not given.
+  std::optional<std::uint64_t> end_ns;
+  // For a process that could not say it itself: `signal`, and which.
+  std::optional<ledger::EndReason> end_reason;
+  std::optional<int> signal;
+};
+
+// May throw std::bad_alloc. Errors of writing are the output's.
+void write_report_json(const ledger::Reader&, const ReportOptions&, Output&);
+
+}  // namespace cuwarden

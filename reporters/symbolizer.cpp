@@ -1,0 +1,86 @@
+#include "reporters/symbolizer.hpp"
+
+#include <backtrace.h>
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "reporters/elf_symbols.hpp"
+
+namespace cuwarden {
+namespace {
+
+std::string demangled(const char* name) {
+  if (name == nullptr) return {};
+  if (name[0] != '_') return name;
+  int status = 0;
+  // The buffer comes from malloc as seen by the C++ runtime, which is the one that is seen here.
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  if (text == nullptr) return name;
+  std::string result(text);
+  std::free(text);
+  return result;
+}
+
+// Files without debug information are the common case, not an error to speak of.
+void ignore_error(void*, const char*, int) {}
+
+// Called by C code: nothing may be thrown through it.
+int add_frame(void* data, std::uintptr_t, const char* file, int line, const char* function) {
+  auto& frames = *static_cast<std::vector<SymbolisedFrame>*>(data);
+  try {
+    if (file != nullptr || function != nullptr) {
+      frames.push_back({demangled(function), file == nullptr ? "" : file, line, false});
+    }
+  } catch (...) {
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+FileState check_file(const char* path, std::span<const std::uint8_t> build_id) noexcept try {
+  const auto file = ElfFile::open(path);
+  if (!file) return FileState::missing;
+  if (build_id.empty()) return FileState::readable;
+  return std::ranges::equal(file->build_id(), build_id) ? FileState::readable : FileState::changed;
+} catch (...) {
+  return FileState::missing;
+}
+
+std::vector<std::vector<SymbolisedFrame>> symbolise(const char* path,
+                                                    std::span<const std::uint64_t> sorted) {
+  std::vector<std::vector<SymbolisedFrame>> result(sorted.size());
+  // libbacktrace keeps the pointer, not the text.
+  char* kept_path = strdup(path);
+  backtrace_state* state =
+      kept_path == nullptr ? nullptr : backtrace_create_state(kept_path, 0, ignore_error, nullptr);
+  std::vector<std::uint64_t> nameless;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    auto& frames = result[i];
+    if (state != nullptr) {
+      backtrace_pcinfo(state, static_cast<std::uintptr_t>(sorted[i]), add_frame, ignore_error,
+                       &frames);
+    }
+    if (frames.empty()) frames.emplace_back();
+    for (std::size_t f = 0; f + 1 < frames.size(); ++f) frames[f].inlined = true;
+    if (frames.back().function.empty()) nameless.push_back(sorted[i]);
+  }
+  if (nameless.empty()) return result;
+
+  const auto file = ElfFile::open(path);
+  if (!file) return result;
+  const auto names = file->functions_at(nameless);
+  for (std::size_t i = 0, n = 0; i < sorted.size(); ++i) {
+    if (!result[i].back().function.empty()) continue;
+    result[i].back().function = demangled(names[n].empty() ? nullptr : names[n].c_str());
+    ++n;
+  }
+  return result;
+}
+
+}  // namespace cuwarden

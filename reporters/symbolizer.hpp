@@ -1,0 +1,29 @@
+// Turns addresses of one file into functions, files and lines: libbacktrace first (inlined
+// functions included, separate debug files found by build id), then the ELF symbols.
+// libbacktrace keeps what it has read until the process ends; each file is to be given once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cuwarden {
+
+struct SymbolisedFrame {
+  std::string function;  // demangled; empty: unknown
+  std::string file;      // empty: unknown
+  int line = 0;          // 0: unknown
+  bool inlined = false;  // into the next frame
+};
+
+enum class FileState : std::uint8_t { readable, missing, changed };
+
+// Compares the file's build id with the one that was recorded; an empty one matches every file.
+FileState check_file(const char* path, std::span<const std::uint8_t> build_id) noexcept;
+
+// For each address, sorted and in the file's own terms: at least one frame, innermost first.
+std::vector<std::vector<SymbolisedFrame>> symbolise(const char* path,
+                                                    std::span<const std::uint64_t> sorted);
+
+}  // namespace cuwarden
