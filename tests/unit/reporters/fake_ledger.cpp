@@ -1,0 +1,144 @@
+#include "tests/unit/reporters/fake_ledger.hpp"
+
+namespace cuwarden::test {
+
+StackId FakeLedger::add_stack(std::vector<ledger::Frame> frames, bool truncated) {
+  stacks.push_back({std::move(frames), truncated});
+  return {static_cast<std::uint32_t>(stacks.size())};
+}
+
+GroupId FakeLedger::add_group(StackId stack, HookId api, Kind kind, DeviceOrdinal device) {
+  ledger::GroupView group;
+  group.id = {static_cast<std::uint32_t>(groups.size() + 1)};
+  group.stack = stack;
+  group.api = api;
+  group.kind = kind;
+  group.device = device;
+  groups.push_back(group);
+  return group.id;
+}
+
+void FakeLedger::add_record(GroupId group, std::uint64_t address, std::uint64_t bytes,
+                            std::uint64_t time_ns) {
+  ledger::RecordView record;
+  record.id = {static_cast<std::uint32_t>(records.size() + 1)};
+  record.group = group;
+  record.address = {address};
+  record.bytes = {bytes};
+  record.time_ns = time_ns;
+  records.push_back(record);
+  ledger::GroupView& row = groups[group.value - 1];
+  ++row.allocations;
+  ++row.live_count;
+  row.live_bytes += bytes;
+}
+
+ledger::ModuleView& FakeLedger::add_module(std::string_view path, std::uint64_t base,
+                                           std::uint64_t bytes) {
+  ledger::ModuleView module;
+  module.id = {static_cast<std::uint32_t>(modules.size() + 1)};
+  module.path = path;
+  module.base = base;
+  module.start = base;
+  module.end = base + bytes;
+  modules.push_back(module);
+  return modules.back();
+}
+
+ledger::Reader FakeLedger::reader() const {
+  ledger::ReadError error;
+  return *ledger::Reader::open({reinterpret_cast<const std::byte*>(this), sizeof *this}, error);
+}
+
+}  // namespace cuwarden::test
+
+namespace cuwarden::ledger {
+namespace {
+
+const test::FakeLedger& fake(std::span<const std::byte> bytes) {
+  return *reinterpret_cast<const test::FakeLedger*>(bytes.data());
+}
+
+template <class Row>
+std::optional<Row> at(const std::vector<Row>& rows, std::uint64_t index) {
+  return index < rows.size() ? std::optional<Row>(rows[index]) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Reader> Reader::open(std::span<const std::byte> bytes, ReadError&) noexcept {
+  return Reader(bytes);
+}
+ProcessView Reader::process() const noexcept { return fake(bytes_).process; }
+std::uint64_t Reader::rows(RegionId region) const noexcept {
+  const test::FakeLedger& ledger = fake(bytes_);
+  switch (region) {
+    case RegionId::records:
+      return ledger.records.size() + 1;
+    case RegionId::groups:
+      return ledger.groups.size() + 1;
+    case RegionId::stacks:
+      return ledger.stacks.size() + 1;
+    case RegionId::modules:
+      return ledger.modules.size() + 1;
+    case RegionId::series:
+      return ledger.series.size() + 1;
+    case RegionId::devices:
+      return ledger.devices.size() + 1;
+    case RegionId::hooks:
+      return ledger.hooks.size();
+    case RegionId::unhooked_lookups:
+      return ledger.unhooked_lookups.size() + 1;
+    case RegionId::settings:
+      return ledger.settings.size() + 1;
+    case RegionId::environment:
+      return ledger.environment.size() + 1;
+    default:
+      return 0;
+  }
+}
+std::optional<RecordView> Reader::record(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).records, row - 1);
+}
+std::optional<GroupView> Reader::group(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).groups, row - 1);
+}
+std::optional<StackView> Reader::stack(std::uint64_t row) const noexcept {
+  const auto& stacks = fake(bytes_).stacks;
+  if (row - 1 >= stacks.size()) return std::nullopt;
+  StackView view;
+  view.id = {static_cast<std::uint32_t>(row)};
+  view.frames = stacks[row - 1].frames;
+  view.truncated = stacks[row - 1].truncated;
+  return view;
+}
+std::optional<ModuleView> Reader::module(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).modules, row - 1);
+}
+std::optional<ThreadView> Reader::thread(std::uint64_t) const noexcept { return std::nullopt; }
+std::optional<SeriesView> Reader::series(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).series, row - 1);
+}
+std::optional<DeviceView> Reader::device(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).devices, row - 1);
+}
+std::optional<HookView> Reader::hook(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).hooks, row);
+}
+std::optional<NamedCountView> Reader::unhooked_lookup(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).unhooked_lookups, row - 1);
+}
+std::optional<NamedValueView> Reader::setting(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).settings, row - 1);
+}
+std::optional<NamedValueView> Reader::environment(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).environment, row - 1);
+}
+std::optional<ModuleView> Reader::module_at(Frame frame, std::uint64_t) const noexcept {
+  for (const ModuleView& module : fake(bytes_).modules) {
+    if (frame >= module.start && frame < module.end) return module;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,38 @@
+// Rows that a test states itself, behind the reader's interface. The test's program is linked with
+// this in place of the real reader, so that times, addresses and modules can be what a case needs.
+#pragma once
+
+#include <vector>
+
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden::test {
+
+struct FakeLedger {
+  struct Stack {
+    std::vector<ledger::Frame> frames;
+    bool truncated = false;
+  };
+
+  ledger::ProcessView process;
+  std::vector<ledger::RecordView> records;
+  std::vector<ledger::GroupView> groups;  // group i has id i + 1, and so on
+  std::vector<Stack> stacks;
+  std::vector<ledger::ModuleView> modules;
+  std::vector<ledger::SeriesView> series;
+  std::vector<ledger::DeviceView> devices;
+  std::vector<ledger::HookView> hooks;
+  std::vector<ledger::NamedCountView> unhooked_lookups;
+  std::vector<ledger::NamedValueView> settings, environment;
+
+  // Ids count up from 1.
+  StackId add_stack(std::vector<ledger::Frame> frames, bool truncated = false);
+  GroupId add_group(StackId, HookId, Kind, DeviceOrdinal);
+  void add_record(GroupId, std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);
+  ledger::ModuleView& add_module(std::string_view path, std::uint64_t base, std::uint64_t bytes);
+
+  // The ledger must outlive the reader.
+  ledger::Reader reader() const;
+};
+
+}  // namespace cuwarden::test
