@@ -80,7 +80,7 @@ std::string_view runtime_entry(std::string_view function) noexcept {
 
 bool is_runtime_internal(std::string_view function) noexcept {
   return function.starts_with("cudart::") || function.starts_with("__cudart") ||
-         !runtime_entry(function).empty();
+         function.starts_with("libcudart_static_") || !runtime_entry(function).empty();
 }
 
 bool is_driver_api(std::string_view name) noexcept {

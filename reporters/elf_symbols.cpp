@@ -174,9 +174,31 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
   return functions;
 }
 
-bool ElfFile::any_symbol(bool (*visit)(const char* name)) const {
-  return each_symbol(
-      [&](const Elf64_Sym&, std::uint64_t name) { return visit(text(name).c_str()); });
+bool ElfFile::constants_contain(std::string_view text) const {
+  std::vector<char> piece(1u << 20);
+  const auto search = [&](std::uint64_t offset, std::uint64_t bytes) {
+    while (bytes >= text.size()) {
+      const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece.size()));
+      const std::size_t count = read(offset, piece.data(), wanted);
+      if (count < text.size()) return false;
+      if (std::string_view(piece.data(), count).find(text) != std::string_view::npos) return true;
+      const std::size_t step = count - text.size() + 1;  // the text may lie across two pieces
+      offset += step;
+      bytes -= step;
+    }
+    return false;
+  };
+  if (sections_.empty()) return search(0, UINT64_MAX / 2);
+  const std::uint64_t names =
+      header_.e_shstrndx < sections_.size() ? sections_[header_.e_shstrndx].sh_offset : 0;
+  for (const Elf64_Shdr& section : sections_) {
+    if (section.sh_type != SHT_PROGBITS ||
+        !this->text(names + section.sh_name).starts_with(".rodata")) {
+      continue;
+    }
+    if (search(section.sh_offset, section.sh_size)) return true;
+  }
+  return false;
 }
 
 }  // namespace cuwarden

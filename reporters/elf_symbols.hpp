@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cuwarden {
@@ -29,8 +30,8 @@ class ElfFile {
   // extent covers it, or of the nearest one before it when that one has no extent; else empty.
   std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted) const;
 
-  // Calls `visit` with the name of every symbol; stops when it returns true. Whether it did.
-  bool any_symbol(bool (*visit)(const char* name)) const;
+  // Whether the read-only data (the whole file, without a section table) contains `text`.
+  bool constants_contain(std::string_view text) const;
 
   // Up to `bytes` bytes at `offset` of the file; fewer at its end.
   std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const;

@@ -47,17 +47,6 @@ Row words(std::string_view zero_separated) {
   return list;
 }
 
-// The kernel module's version, which is that of the driver package; empty without one.
-std::string driver_package_version() {
-  const int descriptor = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return {};
-  char text[64];
-  const ssize_t count = read(descriptor, text, sizeof text);
-  close(descriptor);
-  std::string_view version(text, count > 0 ? static_cast<std::size_t>(count) : 0);
-  return std::string(version.substr(0, version.find_first_of(" \n")));
-}
-
 }  // namespace
 
 std::uint64_t end_of(const ledger::ProcessView& process, const ReportOptions& options) noexcept {
@@ -83,6 +72,16 @@ std::string iso_8601(std::int64_t realtime_ns) {
       static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
       static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
   return text;
+}
+
+std::string driver_package_version() {
+  const int descriptor = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  char text[64];
+  const ssize_t count = read(descriptor, text, sizeof text);
+  close(descriptor);
+  std::string_view version(text, count > 0 ? static_cast<std::size_t>(count) : 0);
+  return std::string(version.substr(0, version.find_first_of(" \n")));
 }
 
 std::string version_text(int version) {

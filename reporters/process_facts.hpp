@@ -19,6 +19,8 @@ std::vector<std::string> tool_reasons(const ledger::ProcessView&);
 std::vector<std::string> coverage_reasons(const ledger::Reader&);
 
 std::string iso_8601(std::int64_t realtime_ns);
+// The kernel module's version, which is that of the driver package; empty without one.
+std::string driver_package_version();
 std::string version_text(int version);  // 13000 → "13.0"; 0 → ""
 
 }  // namespace cuwarden

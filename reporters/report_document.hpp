@@ -1,0 +1,38 @@
+// A report read back from its file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace cuwarden {
+
+class ReportDocument {
+ public:
+  // Null with `error` set to one line when the file is no report of this schema.
+  static std::optional<ReportDocument> load(const std::string& path, std::string& error);
+
+  const nlohmann::json& root() const { return root_; }
+  const nlohmann::json& table(const char* name) const;  // an empty array when it is missing
+  // Rows by the id that other tables use; null when there is none.
+  const nlohmann::json* stack(const nlohmann::json& id) const;
+  const nlohmann::json* frame(const nlohmann::json& id) const;
+  const nlohmann::json* module(const nlohmann::json& id) const;
+
+  // The last part of a module's path; empty when it is unknown.
+  std::string module_name(const nlohmann::json& id) const;
+
+ private:
+  // Positions, not pointers: a document may be moved.
+  using Index = std::map<std::int64_t, std::size_t>;
+  Index index_of(const char* table) const;
+  const nlohmann::json* find(const char* table, const Index&, const nlohmann::json& id) const;
+
+  nlohmann::json root_;
+  nlohmann::json none_ = nlohmann::json::array();
+  Index stacks_, frames_, modules_;
+};
+
+}  // namespace cuwarden

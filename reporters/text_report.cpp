@@ -1,0 +1,355 @@
+#include "reporters/text_report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <vector>
+
+#include "reporters/cuda_frames.hpp"
+#include "reporters/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_frames = 24;  // of one stack; the report has them all
+
+class Paint {
+ public:
+  explicit Paint(bool colour) : colour_(colour) {}
+  std::string bold(const std::string& text) const { return in("\033[1m", text); }
+  std::string dim(const std::string& text) const { return in("\033[2m", text); }
+  std::string red(const std::string& text) const { return in("\033[1;31m", text); }
+  std::string green(const std::string& text) const { return in("\033[32m", text); }
+  std::string yellow(const std::string& text) const { return in("\033[33m", text); }
+
+ private:
+  std::string in(const char* start, const std::string& text) const {
+    return colour_ ? start + text + "\033[0m" : text;
+  }
+  bool colour_;
+};
+
+std::uint64_t number_of(const json& row, const char* name) {
+  const auto value = row.find(name);
+  return value == row.end() || !value->is_number_unsigned() ? 0 : value->get<std::uint64_t>();
+}
+
+// Text from a report goes to a terminal: control characters of a hostile name must not.
+std::string printable(std::string text) {
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = '?';
+  }
+  return text;
+}
+
+std::string text_of(const json& row, const char* name, const char* otherwise) {
+  const auto value = row.find(name);
+  return value == row.end() || !value->is_string() ? otherwise
+                                                   : printable(value->get<std::string>());
+}
+
+std::string allocations(std::uint64_t count) {
+  return human_count(count) + (count == 1 ? " allocation" : " allocations");
+}
+
+std::string padded(std::string text, std::size_t width, bool right = false) {
+  std::size_t columns = 0;  // "µ" is two bytes and one column
+  for (const char letter : text) columns += (static_cast<unsigned char>(letter) & 0xc0) != 0x80;
+  if (columns < width) text.insert(right ? 0 : text.size(), width - columns, ' ');
+  return text;
+}
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string ending(const json& process) {
+  const std::string reason = text_of(process, "end_reason", "");
+  const std::uint64_t signal = number_of(process, "signal");
+  std::string status;
+  if (process.at("exit_status").is_number_integer()) {
+    status = " with status " + std::to_string(process.at("exit_status").get<int>());
+  }
+  if (reason == "exit") return "exited" + status;
+  if (reason == "_exit" || reason == "quick_exit") return "ended by " + reason + status;
+  if (reason == "abort") return "aborted";
+  if (reason == "signal") {
+    return signal == 0 ? "killed by a signal" : "killed by signal " + std::to_string(signal);
+  }
+  if (reason == "running") return "was still running";
+  return "ended, how is unknown";
+}
+
+void add_header(const ReportDocument& report, const Paint& paint, std::string& text) {
+  const json& process = report.root().at("process");
+  const std::string program = text_of(process, "program", "unknown program");
+  text += paint.bold(file_name(program)) + " (pid " + std::to_string(number_of(process, "pid")) +
+          " on " + text_of(process, "host", "an unknown host") + ") " + ending(process) +
+          " after " + human_time(number_of(process, "end_ns")) + "\n";
+  std::string command;
+  for (const json& word : process.at("command_line")) {
+    if (word.is_string()) command += " " + printable(word.get<std::string>());
+  }
+  if (!command.empty()) text += paint.dim(" " + command) + "\n";
+
+  std::vector<std::string> facts;
+  for (const json& device : report.table("devices")) {
+    facts.push_back("device " + std::to_string(number_of(device, "device")) + ": " +
+                    text_of(device, "name", "unknown") +
+                    (device.at("used_bytes").is_number_unsigned()
+                         ? ", " + human_bytes(number_of(device, "used_bytes")) + " of " +
+                               human_bytes(number_of(device, "total_bytes")) + " in use"
+                         : ""));
+  }
+  const std::string driver = text_of(process, "cuda_driver_version", "");
+  if (!driver.empty()) facts.push_back("CUDA driver " + driver);
+  const json& job = report.root().at("job");
+  if (job.at("job_id").is_string()) {
+    facts.push_back(text_of(job, "scheduler", "") + " job " + text_of(job, "job_id", "") +
+                    (job.at("rank").is_number_integer()
+                         ? ", rank " + std::to_string(number_of(job, "rank"))
+                         : ""));
+  }
+  for (const std::string& fact : facts) text += "  " + fact + "\n";
+}
+
+void add_reasons(const ReportDocument& report, const Paint& paint, std::string& text) {
+  for (const char* part : {"tool", "coverage"}) {
+    for (const json& reason : report.root().at(part).at("reasons")) {
+      text += paint.yellow("  incomplete: ") + printable(reason.get<std::string>()) + "\n";
+    }
+  }
+}
+
+std::string place_of(const json& row) {
+  const std::string kind = text_of(row, "kind", "unknown");
+  if (!row.at("device").is_number_integer()) return kind;
+  return kind + ", device " + std::to_string(row.at("device").get<int>());
+}
+
+void add_totals(const ReportDocument& report, const Paint& paint, std::string& text) {
+  const json& totals = report.table("totals");
+  if (totals.empty()) return;
+  text += "\n" + paint.bold(padded("MEMORY", 28) + padded("live at the end", 28) + "peak") + "\n";
+  for (const json& row : totals) {
+    const std::uint64_t live = number_of(row, "live_count");
+    std::string peak = human_bytes(number_of(row, "peak_bytes")) + " in " +
+                       human_count(number_of(row, "peak_count"));
+    if (row.at("peak_time_ns").is_number_unsigned()) {
+      peak += " after " + human_time(number_of(row, "peak_time_ns"));
+    }
+    if (const std::uint64_t failures = number_of(row, "failures")) {
+      peak += paint.red(" · " + human_count(failures) + (failures == 1 ? " failure" : " failures"));
+    }
+    text +=
+        "  " + padded(place_of(row), 26) +
+        padded(live == 0 ? "nothing"
+                         : human_bytes(number_of(row, "live_bytes")) + " in " + human_count(live),
+               28) +
+        peak + "\n";
+  }
+}
+
+bool in_cuda_library(const ReportDocument& report, const json& frame) {
+  const json* module = report.module(frame.at("module"));
+  const std::string path = module == nullptr ? "" : text_of(*module, "path", "");
+  return is_cuda_library(path) || is_runtime_internal(text_of(frame, "function", ""));
+}
+
+std::string frame_line(const ReportDocument& report, const json& frame, const Paint& paint) {
+  const std::string function = text_of(frame, "function", "");
+  std::string module = printable(report.module_name(frame.at("module")));
+  if (module.empty()) {
+    module = text_of(frame, "address", "unknown code");
+  } else {
+    module += "+" + hexadecimal(number_of(frame, "offset"));
+  }
+  std::string place = text_of(frame, "file", "");
+  if (!place.empty() && number_of(frame, "line") != 0) {
+    place += ":" + std::to_string(number_of(frame, "line"));
+  }
+  if (place.empty() && !function.empty()) place = module;
+  std::string line = function.empty() ? module : function;
+  if (!place.empty()) line += "  " + paint.dim(place);
+  if (frame.at("inlined") == true) line += paint.dim(" (inlined)");
+  return line;
+}
+
+void add_stack(const ReportDocument& report, const json& group, const Paint& paint,
+               std::string& text) {
+  const json* stack = report.stack(group.at("stack"));
+  if (stack == nullptr || stack->at("frames").empty()) {
+    text += paint.dim("       no stack was recorded") + std::string("\n");
+    return;
+  }
+  std::vector<const json*> frames;
+  for (const json& id : stack->at("frames")) {
+    if (const json* frame = report.frame(id)) frames.push_back(frame);
+  }
+  // The headline names the call; what CUDA's libraries do inside it helps nobody.
+  const auto first = std::find_if(frames.begin(), frames.end(), [&](const json* frame) {
+    return !in_cuda_library(report, *frame);
+  });
+  if (first != frames.end()) frames.erase(frames.begin(), first);
+  const std::size_t shown = std::min(frames.size(), most_frames);
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += "       " + padded("#" + std::to_string(i), 4) + frame_line(report, *frames[i], paint) +
+            "\n";
+  }
+  if (shown < frames.size()) {
+    text += paint.dim("       … " + std::to_string(frames.size() - shown) +
+                      " more frames in the report") +
+            "\n";
+  }
+  if (stack->at("truncated") == true) {
+    text += paint.dim("       … the stack was cut here (CUWARDEN_STACK_DEPTH)") + "\n";
+  }
+}
+
+void add_group(const ReportDocument& report, const json& group, std::size_t rank,
+               const Paint& paint, std::string& text) {
+  const bool growing = group.at("growth") == "growing";
+  text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
+          paint.bold(human_bytes(number_of(group, "bytes"))) + " in " +
+          allocations(number_of(group, "count")) + " · " + place_of(group) + " · " +
+          text_of(group, "api", "unknown call") + " · " +
+          (growing ? paint.red("growing") : "one time");
+  const std::string module = printable(report.module_name(group.at("module")));
+  if (!module.empty()) text += " · " + module;
+  text += "\n";
+  add_stack(report, group, paint, text);
+  std::string life;
+  if (group.at("first_ns").is_number_unsigned()) {
+    const std::uint64_t first = number_of(group, "first_ns"), last = number_of(group, "last_ns");
+    life = number_of(group, "count") == 1
+               ? "made after " + human_time(first)
+               : "made between " + human_time(first) + " and " + human_time(last);
+    const std::uint64_t made = number_of(group, "allocations");
+    if (made > number_of(group, "count")) {
+      life +=
+          "; " + human_count(made - number_of(group, "count")) + " others of this stack were freed";
+    }
+  }
+  if (const std::uint64_t unmapped = number_of(group, "unmapped_count")) {
+    life += std::string(life.empty() ? "" : "; ") + human_count(unmapped) +
+            (unmapped == 1 ? " handle is" : " handles are") + " unmapped but never released";
+  }
+  if (!life.empty()) text += paint.dim("       " + life) + "\n";
+}
+
+void add_sums(const ReportDocument& report, const std::vector<const json*>& groups,
+              const TextOptions& options, const Paint& paint, std::string& text) {
+  struct Sum {
+    std::uint64_t bytes = 0, count = 0, groups = 0, growing = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const json* group : groups) {
+    std::string name;
+    if (options.by == GroupBy::module) name = printable(report.module_name(group->at("module")));
+    if (options.by == GroupBy::api) name = text_of(*group, "api", "");
+    if (options.by == GroupBy::kind) name = place_of(*group);
+    Sum& sum = sums[name.empty() ? "unknown" : name];
+    sum.bytes += number_of(*group, "bytes");
+    sum.count += number_of(*group, "count");
+    ++sum.groups;
+    sum.growing += group->at("growth") == "growing" ? 1 : 0;
+  }
+  std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
+  std::ranges::stable_sort(rows, [](const auto& left, const auto& right) {
+    return left.second.bytes > right.second.bytes;
+  });
+  const std::size_t shown = options.top == 0 ? rows.size() : std::min(options.top, rows.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Sum& sum = rows[i].second;
+    text += "  " + padded(human_bytes(sum.bytes), 10, true) + "  " + padded(rows[i].first, 28) +
+            " " + allocations(sum.count) + " from " + human_count(sum.groups) +
+            (sum.groups == 1 ? " stack" : " stacks") +
+            (sum.growing > 0 ? paint.red(", " + human_count(sum.growing) + " growing") : "") + "\n";
+  }
+  if (shown < rows.size()) {
+    text +=
+        paint.dim("  … " + std::to_string(rows.size() - shown) + " more; --top 0 shows all") + "\n";
+  }
+}
+
+bool wanted(const ReportDocument& report, const json& group, const TextOptions& options) {
+  if (number_of(group, "bytes") < options.min_bytes) return false;
+  if (options.module.empty()) return true;
+  const json* module = report.module(group.at("module"));
+  return module != nullptr &&
+         text_of(*module, "path", "").find(options.module) != std::string::npos;
+}
+
+void add_leaks(const ReportDocument& report, const TextOptions& options, const Paint& paint,
+               std::string& text) {
+  const json& leaks = report.root().at("leaks");
+  const std::uint64_t count = number_of(leaks, "count");
+  text += "\n";
+  if (count == 0) {
+    text += paint.green("no leaks") + ": every recorded allocation was freed" +
+            (number_of(leaks, "released_by_context_bytes") > 0 ? " or went with its context" : "") +
+            "\n";
+  } else {
+    text += paint.red("LEAKS") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
+            allocations(count) + " never freed\n";
+  }
+
+  std::vector<const json*> groups;
+  std::uint64_t hidden_bytes = 0, hidden = 0;
+  for (const json& group : report.table("leak_groups")) {
+    if (!group.at("released_by").is_null() || group.at("suppressed") == true) continue;
+    if (wanted(report, group, options)) {
+      groups.push_back(&group);
+    } else {
+      ++hidden;
+      hidden_bytes += number_of(group, "bytes");
+    }
+  }
+  if (options.by == GroupBy::stack) {
+    const std::size_t shown =
+        options.top == 0 ? groups.size() : std::min(options.top, groups.size());
+    for (std::size_t i = 0; i < shown; ++i) add_group(report, *groups[i], i + 1, paint, text);
+    if (shown < groups.size()) {
+      std::uint64_t rest = 0;
+      for (std::size_t i = shown; i < groups.size(); ++i) rest += number_of(*groups[i], "bytes");
+      text += "\n" +
+              paint.dim("  … " + std::to_string(groups.size() - shown) + " more stacks with " +
+                        human_bytes(rest) + "; --top 0 shows all") +
+              "\n";
+    }
+  } else {
+    add_sums(report, groups, options, paint, text);
+  }
+  if (hidden > 0) {
+    text += paint.dim("\n  left out by the filters: " + human_bytes(hidden_bytes) + " from " +
+                      human_count(hidden) + (hidden == 1 ? " stack" : " stacks")) +
+            "\n";
+  }
+  if (const std::uint64_t bytes = number_of(leaks, "released_by_context_bytes")) {
+    text += "\n  apart from leaks: " + human_bytes(bytes) +
+            " were never freed but went when their context was destroyed or reset\n";
+  }
+  if (const std::uint64_t bytes = number_of(leaks, "suppressed_bytes")) {
+    text += "\n  suppressed: " + human_bytes(bytes) + "\n";
+  }
+}
+
+}  // namespace
+
+std::string text_report(const ReportDocument& report, const TextOptions& options) {
+  const Paint paint(options.colour);
+  std::string text;
+  add_header(report, paint, text);
+  add_reasons(report, paint, text);
+  add_totals(report, paint, text);
+  add_leaks(report, options, paint, text);
+  return text;
+}
+
+}  // namespace cuwarden

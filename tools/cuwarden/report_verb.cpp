@@ -1,0 +1,36 @@
+#include <unistd.h>
+
+#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/verbs.hpp"
+
+namespace cuwarden {
+
+int report_verb(const ReportVerb& verb) {
+  int status = 0;
+  bool first = true;
+  for (const std::string& path : verb.files) {
+    std::string error;
+    const auto report = ReportDocument::load(path, error);
+    std::string text;
+    std::uint64_t leaks = 0;
+    if (report) {
+      try {
+        text = text_report(*report, verb.text);
+        leaks = report->root().at("leaks").at("count").get<std::uint64_t>();
+      } catch (const nlohmann::json::exception&) {
+        error = path + ": a damaged report (a table is not what its schema says)";
+      }
+    }
+    if (!error.empty()) {
+      print_error(error);
+      status = 2;
+      continue;
+    }
+    print(STDOUT_FILENO, (first ? "" : "\n") + text);
+    first = false;
+    if (verb.fail_on_leak && leaks > 0 && status == 0) status = 1;
+  }
+  return status;
+}
+
+}  // namespace cuwarden

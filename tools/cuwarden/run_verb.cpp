@@ -1,0 +1,310 @@
+// Runs a program under the shim and shows what it reported.
+//
+// Each process of the program appends two lines to a list file that `run` makes for it (its name
+// is in CUWARDEN_REPORT_LIST): the path of its ledger when it makes it, and the path of its report
+// when that is written. A ledger that is still there once the program has ended, and whose process
+// is gone, is made into the report that the process could not write.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string_view>
+
+#include "reporters/cuda_frames.hpp"
+#include "reporters/error_text.hpp"
+#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/installation.hpp"
+#include "tools/cuwarden/program_file.hpp"
+#include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/verbs.hpp"
+
+extern char** environ;
+
+namespace cuwarden {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int status_not_found = 127, status_not_runnable = 126;  // as shells do
+constexpr std::size_t most_summaries = 4;                         // the others get a line each
+
+// A list file of mode 0600 that goes with the object.
+class ListFile {
+ public:
+  ListFile() {
+    const char* folder = std::getenv("TMPDIR");
+    path_ =
+        std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") + "/cuwarden-run-XXXXXX";
+    const int descriptor = mkostemp(path_.data(), O_CLOEXEC);
+    if (descriptor < 0) {
+      error_ = errno;
+    } else {
+      close(descriptor);
+    }
+  }
+  ListFile(const ListFile&) = delete;
+  ListFile& operator=(const ListFile&) = delete;
+  ~ListFile() {
+    if (error_ == 0) unlink(path_.c_str());
+  }
+  const std::string& path() const { return path_; }
+  int error() const { return error_; }
+  std::vector<std::string> lines() const {
+    std::vector<std::string> result;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with('/')) continue;
+      if (std::find(result.begin(), result.end(), line) == result.end()) result.push_back(line);
+    }
+    return result;
+  }
+
+ private:
+  std::string path_;
+  int error_ = 0;
+};
+
+class Environment {
+ public:
+  Environment() {
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      const std::string_view text = *variable;
+      const auto equals = text.find('=');
+      if (equals != text.npos)
+        values_[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    }
+  }
+  void set(const std::string& name, const std::string& value) { values_[name] = value; }
+  void prepend(const std::string& name, const std::string& value) {
+    std::string& old = values_[name];
+    old = old.empty() ? value : value + ":" + old;
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> result;
+    for (const auto& [name, value] : values_) result.push_back(name + "=" + value);
+    return result;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// --- signals -----------------------------------------------------------------------------------
+// A signal from the terminal reaches the program by itself, as a member of the same group; one
+// that was sent to this command is meant for the program and is passed on. Either way this command
+// stays until the program has ended, and then ends as it did.
+
+constinit volatile pid_t child_pid = 0;
+
+void pass_on(int signal, siginfo_t* info, void*) {
+  const int error = errno;
+  if (info->si_code <= 0 && child_pid > 0) kill(child_pid, signal);
+  errno = error;
+}
+
+constexpr int passed_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+// 0 with the child's pid and its wait status, or an errno.
+int run_child(const std::string& program, const std::vector<std::string>& command,
+              const Environment& environment, pid_t& child, int& wait_status) {
+  std::vector<std::string> words = command;
+  std::vector<std::string> variables = environment.texts();
+
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  for (const int signal : passed_signals) sigaddset(&blocked, signal);
+  sigprocmask(SIG_BLOCK, &blocked, &before);
+  for (const int signal : passed_signals) {
+    struct sigaction present {};
+    sigaction(signal, nullptr, &present);
+    if (present.sa_handler == SIG_IGN) continue;  // nohup: the program inherits it
+    struct sigaction action {};
+    action.sa_sigaction = pass_on;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigaction(signal, &action, nullptr);
+  }
+
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &before);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  // `…p` runs a script without a first line by the shell, as a shell would; the path has a slash,
+  // so that nothing is searched.
+  const int error = posix_spawnp(&child, program.c_str(), nullptr, &attributes,
+                                 pointers(words).data(), pointers(variables).data());
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) child_pid = child;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) return error;
+  while (waitpid(child, &wait_status, 0) < 0) {
+    if (errno != EINTR) return errno;
+  }
+  child_pid = 0;
+  return 0;
+}
+
+// --- set-up ------------------------------------------------------------------------------------
+
+// Why the program cannot run on the simulated GPU; empty when it can.
+std::string refusal(const ProgramFile& program) {
+  if (!program.is_elf) return {};  // a shell script without a first line
+  if (!program.is_64_bit_x86) return program.path + " is not a 64-bit x86 program";
+  if (program.is_static) {
+    return program.path + " is linked statically, so nothing can be preloaded into it";
+  }
+  if (!program.static_runtimes.empty()) {
+    return program.static_runtimes.front() +
+           " carries a static CUDA runtime, which the simulated GPU cannot stand in for; link "
+           "with nvcc -cudart shared";
+  }
+  for (const NeededLibrary& library : program.libraries) {
+    if (is_shared_runtime(library.name) && library.name != "libcudart.so.13") {
+      return program.path + " needs " + library.name +
+             ", and the simulated GPU comes with libcudart.so.13 only";
+    }
+  }
+  return {};
+}
+
+bool can_be_preloaded(const std::string& path) {
+  return path.find_first_of(" :\t\n") == std::string::npos;
+}
+
+// False after an error line.
+bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& list,
+            Environment& environment) {
+  const auto shim = find_shim();
+  if (!shim) {
+    print_error("libcuwarden.so is neither beside this command nor in ../lib; reinstall cuwarden");
+    return false;
+  }
+  std::string preloads = *shim;
+  if (verb.simulated_bytes) {
+    const std::string reason = refusal(program);
+    if (!reason.empty()) {
+      print_error("--simulate: " + reason);
+      return false;
+    }
+    const auto simulated = find_simulated_gpu();
+    if (!simulated) {
+      print_error("--simulate: the simulated GPU is not installed beside this command");
+      return false;
+    }
+    // Preloaded, so that the program's own RPATH to a real CUDA does not win.
+    preloads += ":" + *simulated + "/libcuda.so.1:" + *simulated + "/libcudart.so.13";
+    environment.prepend("LD_LIBRARY_PATH", *simulated);
+    environment.set("CUWARDEN_SIM_MEMORY", std::to_string(*verb.simulated_bytes));
+  }
+  // The dynamic linker splits LD_PRELOAD at blanks and colons and knows no quoting.
+  std::string unquoted = preloads;
+  std::erase(unquoted, ':');
+  if (!can_be_preloaded(*shim) || !can_be_preloaded(unquoted)) {
+    print_error(*shim + ": a path with a blank or a colon cannot be preloaded; move it");
+    return false;
+  }
+  environment.prepend("LD_PRELOAD", preloads);
+  if (verb.report) {
+    // The program may change its folder before its first CUDA call.
+    environment.set("CUWARDEN_REPORT", fs::absolute(*verb.report).string());
+  }
+  if (verb.stack_depth) environment.set("CUWARDEN_STACK_DEPTH", *verb.stack_depth);
+  if (verb.log) environment.set("CUWARDEN_LOG", *verb.log);
+  if (verb.ledger_dir) environment.set("CUWARDEN_LEDGER_DIR", fs::absolute(*verb.ledger_dir));
+  if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());
+  return true;
+}
+
+// --- the end -----------------------------------------------------------------------------------
+
+std::vector<std::string> finished_reports(const ListFile& list, const DeadProcess& child) {
+  std::vector<std::string> reports;
+  const auto add = [&](const std::string& path) {
+    if (std::find(reports.begin(), reports.end(), path) == reports.end()) reports.push_back(path);
+  };
+  for (const std::string& line : list.lines()) {
+    std::error_code ignored;
+    if (!fs::exists(line, ignored)) continue;  // a ledger whose report is whole
+    if (!is_ledger(line)) {
+      add(line);
+      continue;
+    }
+    std::string error;
+    const auto report = recover(line, child, error);
+    if (report) add(*report);
+    if (!error.empty()) print_error(error);
+  }
+  return reports;
+}
+
+void show(const std::vector<std::string>& reports) {
+  TextOptions options;
+  options.colour = wants_colour(STDERR_FILENO);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    std::string error;
+    if (i < most_summaries) {
+      const auto report = ReportDocument::load(reports[i], error);
+      try {
+        if (report) print(STDERR_FILENO, "\n" + text_report(*report, options));
+      } catch (const nlohmann::json::exception&) {
+        error = reports[i] + ": a damaged report";
+      }
+    }
+    if (error.empty()) {
+      print(STDERR_FILENO,
+            (i < most_summaries ? "\n" : "") + std::string("report: ") + reports[i] + "\n");
+    } else {
+      print_error(error);
+    }
+  }
+}
+
+}  // namespace
+
+int run_verb(const RunVerb& verb) {
+  const auto path = find_program(verb.command.front());
+  if (!path) {
+    print_error(verb.command.front() + ": no such command");
+    return status_not_found;
+  }
+  ProgramFile program;
+  if (verb.simulated_bytes) program = inspect_program(*path);
+  const ListFile list;
+  if (list.error() != 0) {
+    print_error("cannot make " + list.path() + ": " + error_text(list.error()) +
+                "; no summary will be shown (set TMPDIR to a folder that can be written)");
+  }
+  Environment environment;
+  if (!set_up(verb, program, list, environment)) return 2;
+
+  int wait_status = 0;
+  DeadProcess child;
+  if (const int error = run_child(*path, verb.command, environment, child.pid, wait_status)) {
+    print_error("cannot run " + *path + ": " + error_text(error));
+    return error == ENOENT ? status_not_found : status_not_runnable;
+  }
+  if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
+  const auto reports = finished_reports(list, child);
+  if (reports.empty() && list.error() == 0) {
+    print_error("no report: the program made no CUDA call");
+  }
+  show(reports);
+  return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
+}
+
+}  // namespace cuwarden
