@@ -100,7 +100,7 @@ void add_header(const ReportDocument& report, const Paint& paint, std::string& t
 
   std::vector<std::string> facts;
   for (const json& device : report.table("devices")) {
-    facts.push_back("device " + std::to_string(number_of(device, "device")) + ": " +
+    facts.push_back("GPU " + std::to_string(number_of(device, "device")) + ": " +
                     text_of(device, "name", "unknown") +
                     (device.at("used_bytes").is_number_unsigned()
                          ? ", " + human_bytes(number_of(device, "used_bytes")) + " of " +
@@ -128,9 +128,10 @@ void add_reasons(const ReportDocument& report, const Paint& paint, std::string& 
 }
 
 std::string place_of(const json& row) {
-  const std::string kind = text_of(row, "kind", "unknown");
+  std::string kind = text_of(row, "kind", "unknown");
+  if (kind == "device") kind = "device memory";
   if (!row.at("device").is_number_integer()) return kind;
-  return kind + ", device " + std::to_string(row.at("device").get<int>());
+  return kind + " (GPU " + std::to_string(row.at("device").get<int>()) + ")";
 }
 
 void add_totals(const ReportDocument& report, const Paint& paint, std::string& text) {
@@ -232,8 +233,9 @@ void add_group(const ReportDocument& report, const json& group, std::size_t rank
                : "made between " + human_time(first) + " and " + human_time(last);
     const std::uint64_t made = number_of(group, "allocations");
     if (made > number_of(group, "count")) {
-      life +=
-          "; " + human_count(made - number_of(group, "count")) + " others of this stack were freed";
+      const std::uint64_t freed = made - number_of(group, "count");
+      life += "; " + human_count(freed) + " of " + human_count(made) + " made here " +
+              (freed == 1 ? "was freed" : "were freed");
     }
   }
   if (const std::uint64_t unmapped = number_of(group, "unmapped_count")) {

@@ -117,11 +117,12 @@ int command_line(int count, char** arguments) {
     if (separated) report.files.insert(report.files.end(), command.begin(), command.end());
     return report_verb(report);
   }
-  if (!separated) command = (run_app->parsed() ? run_app : doctor_app)->remaining();
-  if (!command.empty() && !separated && command.front().starts_with('-')) {
-    return usage_error("unknown option " + command.front() + "; see cuwarden " + std::string(verb) +
-                       " --help");
+  const std::vector<std::string> rest = (run_app->parsed() ? run_app : doctor_app)->remaining();
+  if (!rest.empty() && (separated || rest.front().starts_with('-'))) {
+    return usage_error((rest.front().starts_with('-') ? "unknown option " : "unexpected ") +
+                       rest.front() + "; see cuwarden " + std::string(verb) + " --help");
   }
+  if (!separated) command = rest;
   if (doctor_app->parsed()) return doctor_verb(command);
   if (command.empty())
     return usage_error("run: no program; usage: cuwarden run [options] -- CMD...");
