@@ -139,7 +139,9 @@ bool ElfFile::each_symbol(const Visit& visit) const {
 
 std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> sorted) const {
   struct Nearest {
-    std::uint64_t value = 0, size = 0, name = 0;
+    std::uint64_t value = 0, extent = 0;
+    bool sized = false;
+    std::uint64_t name = 0;
     bool global = false, found = false;
   };
   // Each symbol is kept only at the first address it precedes; a sweep then carries the nearest
@@ -151,14 +153,20 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
     const auto slot = static_cast<std::size_t>(
         std::lower_bound(sorted.begin(), sorted.end(), symbol.st_value) - sorted.begin());
     if (slot == sorted.size()) return false;
+    // Assembly often gives no extent: then it is taken to reach to the end of its section.
+    std::uint64_t extent = symbol.st_size;
+    if (extent == 0 && symbol.st_shndx < sections_.size()) {
+      const Elf64_Shdr& section = sections_[symbol.st_shndx];
+      extent = section.sh_addr + section.sh_size - symbol.st_value;
+    }
     const bool global = ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL;
     Nearest& best = nearest[slot];
     // Of several names for one place, the one with an extent and then the global one.
-    const bool better =
-        !best.found || symbol.st_value > best.value ||
-        (symbol.st_value == best.value &&
-         (symbol.st_size > best.size || (symbol.st_size == best.size && global && !best.global)));
-    if (better) best = {symbol.st_value, symbol.st_size, name, global, true};
+    const int rank = (symbol.st_size != 0 ? 2 : 0) + (global ? 1 : 0);
+    const int best_rank = (best.sized ? 2 : 0) + (best.global ? 1 : 0);
+    const bool better = !best.found || symbol.st_value > best.value ||
+                        (symbol.st_value == best.value && rank > best_rank);
+    if (better) best = {symbol.st_value, extent, symbol.st_size != 0, name, global, true};
     return false;
   });
 
@@ -167,7 +175,7 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (nearest[i].found) carried = nearest[i];
     if (!carried.found) continue;
-    if (carried.size == 0 || sorted[i] < carried.value + carried.size) {
+    if (sorted[i] - carried.value < carried.extent) {
       functions[i] = text(carried.name);
     }
   }

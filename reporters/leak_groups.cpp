@@ -90,20 +90,16 @@ std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t e
   return result;
 }
 
-GroupLabel label_group(std::string_view recorded_api, const CallFrames& frames,
-                       const std::vector<std::uint32_t>& frame_ids) {
+GroupLabel label_group(std::string_view recorded_api, std::span<const NamedFrame> frames) {
   GroupLabel label;
   label.api = recorded_api;
-  for (const std::uint32_t id : frame_ids) {
-    const FrameRow& frame = frames.frame(id);
+  for (const NamedFrame& frame : frames) {
     if (frame.module == 0) continue;
-    const std::string_view path = frames.modules().at(frame.module).path;
-    const std::string_view function = frame.function == nullptr ? "" : *frame.function;
-    if (!is_cuda_library(path) && !is_runtime_internal(function)) {
+    if (!is_cuda_library(frame.path) && !is_runtime_internal(frame.function)) {
       label.module = frame.module;
       break;
     }
-    const std::string_view entry = runtime_entry(function);
+    const std::string_view entry = runtime_entry(frame.function);
     if (!entry.empty() && is_driver_api(recorded_api)) label.api = entry;
   }
   return label;

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "reporters/call_frames.hpp"
 #include "reporters/growth.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
@@ -31,10 +32,14 @@ struct GroupLabel {
   std::uint32_t module = 0;  // of the innermost frame outside CUDA's own libraries; 0: unknown
 };
 
-// `frame_ids` innermost first. A call that the program made into the runtime was recorded under
-// the driver's name where no runtime hook saw it (a runtime linked statically, a pointer that was
+struct NamedFrame {
+  std::uint32_t module = 0;  // 0: in no module that is known
+  std::string_view path, function;
+};
+
+// `frames` innermost first. A call that the program made into the runtime was recorded under the
+// driver's name where no runtime hook saw it (a runtime linked statically, a pointer that was
 // looked up): then the outermost runtime function at the inner end of the stack names it.
-GroupLabel label_group(std::string_view recorded_api, const CallFrames&,
-                       const std::vector<std::uint32_t>& frame_ids);
+GroupLabel label_group(std::string_view recorded_api, std::span<const NamedFrame> frames);
 
 }  // namespace cuwarden

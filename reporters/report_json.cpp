@@ -118,6 +118,19 @@ void write_totals(const ledger::Reader& reader, JsonStream& json) {
   json.end_table();
 }
 
+std::vector<NamedFrame> named_frames(const ledger::StackView& stack, const CallFrames& frames) {
+  std::vector<NamedFrame> result;
+  for (const std::uint32_t id : frames.frame_ids(stack)) {
+    const FrameRow& frame = frames.frame(id);
+    NamedFrame named;
+    named.module = frame.module;
+    if (frame.module != 0) named.path = frames.modules().at(frame.module).path;
+    if (frame.function != nullptr) named.function = *frame.function;
+    result.push_back(named);
+  }
+  return result;
+}
+
 void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
                  const CallFrames& frames, JsonStream& json) {
   std::uint64_t bytes = 0, count = 0, released = 0;
@@ -145,8 +158,8 @@ void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& gro
     const bool known_stack = stack && frames.stacks().contains(leak.group.stack.value);
     const auto hook = reader.hook(leak.group.api.value);
     const GroupLabel label =
-        label_group(hook ? hook->name : "", frames,
-                    known_stack ? frames.frame_ids(*stack) : std::vector<std::uint32_t>{});
+        label_group(hook ? hook->name : "",
+                    known_stack ? named_frames(*stack, frames) : std::vector<NamedFrame>{});
     Row row;
     row["stack"] = known_stack ? Row(leak.group.stack.value) : Row(nullptr);
     row["kind"] = kind_name(leak.group.kind);

@@ -55,8 +55,10 @@ FileState check_file(const char* path, std::span<const std::uint8_t> build_id) n
 std::vector<std::vector<SymbolisedFrame>> symbolise(const char* path,
                                                     std::span<const std::uint64_t> sorted) {
   std::vector<std::vector<SymbolisedFrame>> result(sorted.size());
-  // libbacktrace keeps the pointer, not the text.
-  char* kept_path = strdup(path);
+  // Given a file that it cannot open, libbacktrace would go on with this process's own program.
+  const auto file = ElfFile::open(path);
+  // It keeps the pointer, not the text.
+  char* kept_path = file ? strdup(path) : nullptr;
   backtrace_state* state =
       kept_path == nullptr ? nullptr : backtrace_create_state(kept_path, 0, ignore_error, nullptr);
   std::vector<std::uint64_t> nameless;
@@ -70,10 +72,7 @@ std::vector<std::vector<SymbolisedFrame>> symbolise(const char* path,
     for (std::size_t f = 0; f + 1 < frames.size(); ++f) frames[f].inlined = true;
     if (frames.back().function.empty()) nameless.push_back(sorted[i]);
   }
-  if (nameless.empty()) return result;
-
-  const auto file = ElfFile::open(path);
-  if (!file) return result;
+  if (nameless.empty() || !file) return result;
   const auto names = file->functions_at(nameless);
   for (std::size_t i = 0, n = 0; i < sorted.size(); ++i) {
     if (!result[i].back().function.empty()) continue;

@@ -1,0 +1,52 @@
+// When a leak counts as growing: by where the survivors' births lie, not by how many there are.
+#include "reporters/growth.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace cuwarden {
+namespace {
+
+Growth growth_of(std::uint64_t first, std::uint64_t end,
+                 std::initializer_list<std::uint64_t> births) {
+  Growth growth;
+  growth.first_ns = first;
+  growth.end_ns = end;
+  for (const std::uint64_t birth : births) growth.add(birth);
+  return growth;
+}
+
+TEST(Growth, survivors_from_every_quarter_grow) {
+  EXPECT_EQ(growth_of(100, 500, {100, 200, 300, 400}).name(), "growing");
+}
+
+TEST(Growth, three_quarters_of_four_are_enough) {
+  EXPECT_TRUE(growth_of(0, 400, {0, 10, 120, 390}).growing());
+}
+
+TEST(Growth, many_survivors_from_the_start_do_not_grow) {
+  Growth growth = growth_of(0, 4'000'000, {});
+  for (std::uint64_t i = 0; i < 10'000; ++i) growth.add(i);
+  EXPECT_EQ(growth.name(), "one_time");
+}
+
+TEST(Growth, two_bursts_do_not_grow) {
+  EXPECT_FALSE(growth_of(0, 400, {0, 1, 2, 390, 391, 392}).growing());
+}
+
+TEST(Growth, three_survivors_do_not_grow_wherever_they_lie) {
+  EXPECT_FALSE(growth_of(0, 400, {0, 150, 390}).growing());
+}
+
+TEST(Growth, a_birth_at_the_very_end_lies_in_the_last_quarter) {
+  EXPECT_TRUE(growth_of(0, 7, {0, 2, 4, 7}).growing());
+  EXPECT_EQ(growth_of(0, 7, {7}).quarters, 0b1000);
+}
+
+TEST(Growth, a_process_that_ends_at_once_has_no_quarters) {
+  EXPECT_FALSE(growth_of(5, 5, {5, 5, 5, 5, 5}).growing());
+}
+
+}  // namespace
+}  // namespace cuwarden

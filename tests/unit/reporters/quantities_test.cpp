@@ -1,0 +1,89 @@
+// Numbers, times and versions as people read them, and what the environment says about the job.
+#include "reporters/quantities.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "reporters/process_facts.hpp"
+#include "runtime_hooks/core/job.hpp"
+
+namespace cuwarden {
+namespace {
+
+TEST(Quantities, bytes_are_in_the_largest_unit_that_fits) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(1023), "1023 B");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes((1u << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(human_bytes(21474836480), "20.0 GiB");
+}
+
+TEST(Quantities, counts_are_grouped) {
+  EXPECT_EQ(human_count(7), "7");
+  EXPECT_EQ(human_count(999), "999");
+  EXPECT_EQ(human_count(71932), "71,932");
+  EXPECT_EQ(human_count(1234567), "1,234,567");
+}
+
+TEST(Quantities, times_are_short) {
+  EXPECT_EQ(human_time(12), "12 ns");
+  EXPECT_EQ(human_time(1'500'000), "1.5 ms");
+  EXPECT_EQ(human_time(59'990'000'000), "1 min 0 s");
+  EXPECT_EQ(human_time(6'586'877'545'214), "1 h 49 min");
+}
+
+TEST(Quantities, sizes_are_read_with_their_units) {
+  EXPECT_EQ(parse_size("4096"), 4096u);
+  EXPECT_EQ(parse_size("64MiB"), 64u << 20);
+  EXPECT_EQ(parse_size("1.5 GB"), 1'500'000'000u);
+  EXPECT_EQ(parse_size("2TiB"), std::uint64_t{2} << 40);
+  for (const char* bad : {"", "GiB", "12 parsecs", "-1", "1e9", "1..5", "99999999TiB"}) {
+    EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(ProcessFacts, a_start_time_is_iso_8601_to_the_nanosecond) {
+  EXPECT_EQ(iso_8601(1'795'161'601'123'456'789), "2026-11-20T08:00:01.123456789Z");
+  EXPECT_EQ(iso_8601(951'782'399'000'000'001), "2000-02-28T23:59:59.000000001Z");
+}
+
+TEST(ProcessFacts, versions_are_major_and_minor) {
+  EXPECT_EQ(version_text(13000), "13.0");
+  EXPECT_EQ(version_text(12080), "12.8");
+  EXPECT_EQ(version_text(0), "");
+}
+
+Job job_of(const std::map<std::string_view, std::string_view>& environment) {
+  return job_from([&](std::string_view name) -> std::optional<std::string_view> {
+    const auto found = environment.find(name);
+    if (found == environment.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+TEST(Job, outside_of_a_job_everything_is_unknown) {
+  const Job job = job_of({});
+  EXPECT_FALSE(job.scheduler || job.id || job.rank || job.visible_devices);
+}
+
+TEST(Job, a_launchers_rank_comes_before_the_schedulers) {
+  const Job job = job_of({{"SLURM_JOB_ID", "882113"},
+                          {"SLURM_PROCID", "0"},
+                          {"OMPI_COMM_WORLD_RANK", "5"},
+                          {"RANK", "9"}});
+  EXPECT_EQ(job.scheduler, "slurm");
+  EXPECT_EQ(job.id, "882113");
+  EXPECT_EQ(job.rank, 5);
+}
+
+TEST(Job, a_rank_that_is_no_number_is_passed_over) {
+  EXPECT_EQ(job_of({{"PMI_RANK", "none"}, {"RANK", "3"}}).rank, 3);
+}
+
+TEST(Job, no_visible_devices_is_not_the_same_as_unset) {
+  EXPECT_EQ(job_of({{"CUDA_VISIBLE_DEVICES", ""}}).visible_devices, "");
+}
+
+}  // namespace
+}  // namespace cuwarden

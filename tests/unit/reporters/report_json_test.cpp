@@ -1,0 +1,221 @@
+// A report says exactly what the ledger's rows say, joins by id, and keeps what is unknown null.
+#include "reporters/report_json.hpp"
+
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/unit/reporters/sample_ledger.hpp"
+
+namespace cuwarden {
+namespace {
+
+using nlohmann::json;
+using test::FakeLedger;
+
+json report_of(const FakeLedger& ledger, ReportOptions options = {}) {
+  if (!options.end_ns) options.end_ns = 100'000'000'000;
+  FILE* file = std::tmpfile();
+  const auto output = std::make_unique<Output>(fileno(file));
+  write_report_json(ledger.reader(), options, *output);
+  EXPECT_EQ(output->finish(), 0);
+  std::string text(1u << 20, 0);
+  std::rewind(file);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return json::parse(text);
+}
+
+class ReportJson : public testing::Test {
+ protected:
+  ReportJson() { test::fill_sample(ledger); }
+  json group(std::string_view kind, const json& released_by = nullptr) {
+    const json report = report_of(ledger);
+    for (const json& row : report["leak_groups"]) {
+      if (row["kind"] == kind && row["released_by"] == released_by) return row;
+    }
+    return {};
+  }
+  FakeLedger ledger;
+};
+
+TEST_F(ReportJson, a_group_has_the_count_bytes_and_births_of_its_live_records) {
+  const json row = group("device");
+  EXPECT_EQ(row["count"], 6);
+  EXPECT_EQ(row["bytes"], 6 << 20);
+  EXPECT_EQ(row["first_ns"], 10'000'000'000);
+  EXPECT_EQ(row["last_ns"], 85'000'000'000);
+  EXPECT_EQ(row["example_address"], "0x7f1240000000");
+  EXPECT_EQ(row["api"], "cuMemAlloc_v2");
+  EXPECT_EQ(row["growth"], "growing");
+  EXPECT_TRUE(row["unmapped_count"].is_null());
+  EXPECT_TRUE(row["lost_count"].is_null());
+}
+
+TEST_F(ReportJson, what_a_context_released_is_a_group_apart_and_no_leak) {
+  const json row = group("device", "context");
+  EXPECT_EQ(row["count"], 2);
+  EXPECT_EQ(row["bytes"], 8192);
+  EXPECT_TRUE(row["growth"].is_null());
+  const json leaks = report_of(ledger)["leaks"];
+  EXPECT_EQ(leaks["released_by_context_bytes"], 8192);
+  EXPECT_EQ(leaks["bytes"], (6 << 20) + (2 << 20) + 4096);
+  EXPECT_EQ(leaks["count"], 8);
+}
+
+TEST_F(ReportJson, a_mapping_is_no_allocation_and_an_unmapped_handle_is_counted) {
+  const json row = group("vmm");
+  EXPECT_EQ(row["count"], 1);
+  EXPECT_EQ(row["unmapped_count"], 1);
+  ledger.records[ledger.records.size() - 2].mappings = 1;
+  EXPECT_EQ(group("vmm")["unmapped_count"], 0);
+}
+
+TEST_F(ReportJson, groups_are_sorted_by_bytes) {
+  std::uint64_t last = UINT64_MAX;
+  const json report = report_of(ledger);
+  for (const json& row : report["leak_groups"]) {
+    EXPECT_LE(row["bytes"].get<std::uint64_t>(), last);
+    last = row["bytes"];
+  }
+}
+
+TEST_F(ReportJson, the_account_of_a_device_adds_up_to_what_it_uses) {
+  const json report = report_of(ledger);
+  std::int64_t sum = 0;
+  for (const json& row : report["accounts"]) {
+    EXPECT_EQ(row["device"], 0) << "device 1 was never read";
+    sum += row["bytes"].get<std::int64_t>();
+  }
+  EXPECT_EQ(sum, report["devices"][0]["used_bytes"].get<std::int64_t>());
+  EXPECT_TRUE(report["devices"][1]["used_bytes"].is_null());
+  EXPECT_TRUE(report["devices"][1]["at"].is_null());
+}
+
+TEST_F(ReportJson, every_id_that_is_used_is_there_and_nothing_else) {
+  ledger.add_stack({0x1234});  // no group refers to it
+  const json report = report_of(ledger);
+  std::set<json> stacks, used_stacks, frames, used_frames, modules, used_modules;
+  for (const json& row : report["stacks"]) {
+    stacks.insert(row["id"]);
+    used_frames.insert(row["frames"].begin(), row["frames"].end());
+  }
+  for (const json& row : report["leak_groups"]) used_stacks.insert(row["stack"]);
+  for (const json& row : report["peak_holders"]) used_stacks.insert(row["stack"]);
+  for (const json& row : report["frames"]) {
+    frames.insert(row["id"]);
+    if (!row["module"].is_null()) used_modules.insert(row["module"]);
+  }
+  for (const json& row : report["modules"]) modules.insert(row["id"]);
+  EXPECT_EQ(stacks, used_stacks);
+  EXPECT_EQ(frames, used_frames);
+  EXPECT_EQ(modules, used_modules);
+}
+
+TEST_F(ReportJson, a_cut_stack_says_so) {
+  const json row = group("vmm");
+  const json report = report_of(ledger);
+  for (const json& stack : report["stacks"]) {
+    EXPECT_EQ(stack["truncated"], stack["id"] == row["stack"]);
+  }
+}
+
+TEST_F(ReportJson, symbols_are_looked_up_when_asked_for) {
+  const auto functions = [&](bool symbolise) {
+    std::string text;
+    ReportOptions options;
+    options.symbolise = symbolise;
+    const json report = report_of(ledger, options);
+    for (const json& frame : report["frames"]) {
+      if (frame["function"].is_string()) text += frame["function"].get<std::string>();
+    }
+    return text;
+  };
+  EXPECT_NE(functions(true).find("fill_sample"), std::string::npos);
+  EXPECT_EQ(functions(false), "");
+}
+
+TEST_F(ReportJson, a_file_that_changed_since_is_not_symbolised) {
+  const std::uint8_t other_build[] = {1, 2, 3};
+  ledger.modules[0].build_id = other_build;
+  const json report = report_of(ledger);
+  EXPECT_EQ(report["tool"]["complete"], false);
+  EXPECT_NE(report["tool"]["reasons"].dump().find("build id differs"), std::string::npos);
+  for (const json& frame : report["frames"]) EXPECT_TRUE(frame["function"].is_null());
+}
+
+TEST_F(ReportJson, a_number_beyond_53_bits_is_unknown) {
+  ledger.records[0].bytes = {std::uint64_t{1} << 60};
+  EXPECT_TRUE(group("device")["bytes"].is_null());
+}
+
+TEST_F(ReportJson, a_name_that_is_not_utf_8_does_not_stop_the_report) {
+  const json report = report_of(ledger);
+  EXPECT_EQ(report["modules"].back()["path"], "/opt/vendor/libvendor \xef\xbf\xbd.so");
+}
+
+TEST_F(ReportJson, the_ledgers_troubles_are_sentences) {
+  ledger.process.reasons = ledger::reason_ledger_full | ledger::reason_ledger_in_memory;
+  ledger.process.unknown_frees = 3;
+  ledger.unhooked_lookups = {{
+      "cuMemAllocFuture",
+      2,
+  }};
+  const json report = report_of(ledger);
+  EXPECT_EQ(report["coverage"]["complete"], false);
+  EXPECT_EQ(report["coverage"]["reasons"].size(), 2u);
+  EXPECT_EQ(report["unhooked_lookups"][0]["name"], "cuMemAllocFuture");
+  EXPECT_EQ(report["tool"]["reasons"].size(), 3u) << "two of the ledger, one missing library";
+}
+
+TEST_F(ReportJson, a_signal_from_outside_ends_the_process_without_a_status) {
+  ReportOptions options;
+  options.end_reason = ledger::EndReason::signal;
+  options.signal = 9;
+  const json process = report_of(ledger, options)["process"];
+  EXPECT_EQ(process["end_reason"], "signal");
+  EXPECT_EQ(process["signal"], 9);
+  EXPECT_TRUE(process["exit_status"].is_null());
+}
+
+TEST_F(ReportJson, abort_is_signal_6) {
+  ledger.process.end_reason = ledger::EndReason::abort;
+  EXPECT_EQ(report_of(ledger)["process"]["signal"], 6);
+}
+
+TEST_F(ReportJson, only_hooks_that_were_called_are_listed) {
+  const json hooks = report_of(ledger)["hooks"];
+  EXPECT_EQ(hooks.size(), 3u);
+  for (const json& hook : hooks) EXPECT_GT(hook["calls"].get<int>(), 0);
+}
+
+TEST_F(ReportJson, one_file_at_two_places_is_one_module) {
+  const std::string path(ledger.process.program);
+  const ledger::ModuleView first = ledger.modules[0];
+  ledger.add_module(path, 0x600000000000, 0x1000000);
+  const StackId again =
+      ledger.add_stack({0x600000000000 + (ledger.stacks[0].frames[0] - first.base)});
+  const GroupId group = ledger.add_group(again, {0}, Kind::array, {0});
+  ledger.add_record(group, 0x1, 10, 1);
+  const json report = report_of(ledger);
+  json frames[2];
+  for (const json& stack : report["stacks"]) {
+    if (stack["id"] == 1) frames[0] = stack["frames"];
+    if (stack["id"] == again.value) frames[1] = stack["frames"];
+  }
+  EXPECT_EQ(frames[0], frames[1]);
+}
+
+TEST(ReportOfNothing, an_empty_ledger_is_a_report_too) {
+  const FakeLedger ledger;
+  const json report = report_of(ledger);
+  EXPECT_EQ(report["leaks"]["count"], 0);
+  EXPECT_TRUE(report["leak_groups"].empty());
+  EXPECT_TRUE(report["process"]["program"].is_null());
+}
+
+}  // namespace
+}  // namespace cuwarden

@@ -1,0 +1,134 @@
+// What the summary for people says.
+#include "reporters/text_report.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "reporters/report_file.hpp"
+#include "tests/unit/reporters/sample_ledger.hpp"
+
+namespace cuwarden {
+namespace {
+
+class TextReport : public testing::Test {
+ protected:
+  TextReport() {
+    test::fill_sample(ledger);
+    std::string pattern = std::filesystem::temp_directory_path() / "text-report-XXXXXX";
+    folder = mkdtemp(pattern.data());
+  }
+  ~TextReport() override { std::filesystem::remove_all(folder); }
+
+  std::string text(const TextOptions& text_options = {}) {
+    ReportFile file(folder + "/report.json");
+    ReportOptions options;
+    options.end_ns = 100'000'000'000;
+    EXPECT_TRUE(file.write(ledger.reader(), options)) << file.error();
+    std::string error;
+    const auto report = ReportDocument::load(file.path(), error);
+    EXPECT_TRUE(report) << error;
+    return report ? text_report(*report, text_options) : "";
+  }
+  std::string load_error(const std::string& content) {
+    const std::string path = folder + "/bad.json";
+    std::ofstream(path) << content;
+    std::string error;
+    EXPECT_FALSE(ReportDocument::load(path, error));
+    EXPECT_EQ(error.find('\n'), std::string::npos);
+    return error;
+  }
+
+  test::FakeLedger ledger;
+  std::string folder;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(TextReport, it_says_who_ended_how_and_what_leaks) {
+  const std::string out = text();
+  EXPECT_TRUE(has(out, "(pid 41233 on node-7) exited with status 0 after 1 min 40 s")) << out;
+  EXPECT_TRUE(has(out, "LEAKS: 8.0 MiB in 8 allocations never freed")) << out;
+  EXPECT_TRUE(
+      has(out, " 1. 6.0 MiB in 6 allocations · device memory (GPU 0) · cuMemAlloc_v2 · growing"))
+      << out;
+  EXPECT_TRUE(has(out, "fill_sample(cuwarden::test::FakeLedger&)")) << out;
+  EXPECT_TRUE(has(out, "sample_ledger.cpp:")) << out;
+  EXPECT_TRUE(has(out, "1 handle is unmapped but never released")) << out;
+  EXPECT_TRUE(has(out, "8.0 KiB were never freed but went when their context")) << out;
+  EXPECT_TRUE(has(out, "+0x1234")) << out;
+  EXPECT_TRUE(has(out, "the stack was cut here")) << out;
+  EXPECT_TRUE(has(out, "incomplete: /opt/vendor/")) << out;
+  EXPECT_FALSE(has(out, "\033")) << "no colour unless asked for";
+}
+
+TEST_F(TextReport, without_leaks_it_says_so) {
+  ledger.records.clear();
+  const std::string out = text();
+  EXPECT_TRUE(has(out, "no leaks")) << out;
+  EXPECT_FALSE(has(out, "LEAKS")) << out;
+}
+
+TEST_F(TextReport, sums_by_module_api_and_kind) {
+  TextOptions options;
+  options.by = GroupBy::kind;
+  EXPECT_TRUE(has(text(options), "2.0 MiB  vmm (GPU 0)"));
+  options.by = GroupBy::api;
+  EXPECT_TRUE(has(text(options), "4.0 KiB  cudaMallocHost"));
+  options.by = GroupBy::module;
+  EXPECT_TRUE(has(text(options), "7 allocations from 2 stacks, 1 growing"));
+}
+
+TEST_F(TextReport, filters_say_what_they_leave_out) {
+  TextOptions options;
+  options.min_bytes = 1u << 20;
+  EXPECT_TRUE(has(text(options), "left out by the filters: 4.0 KiB from 1 stack"));
+  options.min_bytes = 0;
+  options.module = "vendor";
+  const std::string out = text(options);
+  EXPECT_TRUE(has(out, " 1. 4.0 KiB in 1 allocation · pinned · cudaMallocHost")) << out;
+  EXPECT_TRUE(has(out, "left out by the filters: 8.0 MiB from 2 stacks")) << out;
+}
+
+TEST_F(TextReport, the_rest_beyond_the_top_is_summed) {
+  TextOptions options;
+  options.top = 1;
+  EXPECT_TRUE(has(text(options), "2 more stacks with 2.0 MiB; --top 0 shows all"));
+  options.top = 0;
+  EXPECT_FALSE(has(text(options), "--top"));
+}
+
+TEST_F(TextReport, names_cannot_command_the_terminal) {
+  ledger.process.host = "evil\033]0;x\007";
+  EXPECT_FALSE(has(text(), "\033"));
+}
+
+TEST_F(TextReport, frames_inside_cudas_libraries_are_left_out) {
+  ledger.modules[1].path = "/usr/lib/libcuda.so.1";
+  const std::string out = text();
+  EXPECT_FALSE(has(out, "libcuda.so.1+0x")) << out;
+}
+
+TEST_F(TextReport, colour_is_used_when_asked_for) {
+  TextOptions options;
+  options.colour = true;
+  EXPECT_TRUE(has(text(options), "\033[1;31mLEAKS\033[0m"));
+}
+
+TEST_F(TextReport, a_file_that_is_no_report_is_one_line_of_error) {
+  EXPECT_TRUE(has(load_error(""), "the file is empty"));
+  EXPECT_TRUE(has(load_error("{\"schema\": "), "not JSON"));
+  EXPECT_TRUE(has(load_error("[1, 2]"), "not a cuwarden report"));
+  EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/7\"}"), "cuwarden.report/7"));
+  EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/1\", \"stacks\": [{}]}"), "damaged"));
+  std::string error;
+  EXPECT_FALSE(ReportDocument::load(folder, error));
+  EXPECT_TRUE(has(error, "it is a folder"));
+}
+
+}  // namespace
+}  // namespace cuwarden
