@@ -1,0 +1,66 @@
+"""A folder that looks like an installation: the command and, beside it, a stand-in for the shim."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import jsonschema
+import pytest
+
+
+def built(name):
+    return pathlib.Path(os.environ[name])
+
+
+@pytest.fixture
+def installed(tmp_path):
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    shutil.copy(built("CUWARDEN_COMMAND"), folder / "cuwarden")
+    shutil.copy(built("CUWARDEN_FAKE_SHIM"), folder / "libcuwarden.so")
+    return folder
+
+
+@pytest.fixture
+def cuwarden(installed, tmp_path):
+    """Runs the command; keeps its exit status and what it printed."""
+
+    def call(*arguments, **variables):
+        environment = {**os.environ, "TMPDIR": str(tmp_path), **variables}
+        return subprocess.run(
+            [installed / "cuwarden", *map(str, arguments)],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        )
+
+    return call
+
+
+@pytest.fixture
+def sample_report(tmp_path):
+    path = tmp_path / "sample.json"
+    subprocess.run([built("CUWARDEN_SAMPLE_REPORT"), path, "2"], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def clean_report(sample_report, tmp_path):
+    report = json.loads(sample_report.read_text())
+    report["leak_groups"] = []
+    report["leaks"] = {"bytes": 0, "count": 0, "suppressed_bytes": 0, "released_by_context_bytes": 0}
+    path = tmp_path / "clean.json"
+    path.write_text(json.dumps(report))
+    return path
+
+
+@pytest.fixture
+def leave_ledger():
+    return built("CUWARDEN_LEAVE_LEDGER")
+
+
+@pytest.fixture
+def schema():
+    schema = json.loads(built("CUWARDEN_SCHEMA").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
