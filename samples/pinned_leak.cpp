@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "samples/planted_leaks.hpp"
 
@@ -21,6 +22,7 @@ namespace {
 
 int pinned_line = 0;
 int registered_line = 0;
+std::vector<void*> history;  // of the program's own making, and growing too
 
 [[gnu::noinline]] void stage_step(std::size_t bytes) {
   void* staging = nullptr;
@@ -47,9 +49,10 @@ int main(int argc, char** argv) {
 
   for (std::size_t step = 0; step < steps; ++step) {
     stage_step(bytes);
-    void* history = std::malloc(bytes);  // host memory that CUDA knows nothing of
-    if (history == nullptr) return 1;
-    std::memset(history, static_cast<int>(step) + 1, bytes);
+    void* results = std::malloc(bytes);  // host memory that CUDA knows nothing of
+    if (results == nullptr) return 1;
+    std::memset(results, static_cast<int>(step) + 1, bytes);
+    history.push_back(results);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the step's own work
   }
   std::printf("%zu steps\n", steps);

@@ -81,7 +81,6 @@ class Report:
         assert self.data["leaks"]["released_by_context_bytes"] == sum(g["bytes"] for g in released)
         for total in self.data["totals"]:
             assert total["peak_bytes"] >= total["live_bytes"], total
-            assert total["peak_count"] >= total["live_count"], total
             assert total["allocations"] >= total["frees"] + total["live_count"], total
         for device in self.data["devices"]:
             rows = [

@@ -6,7 +6,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -35,8 +34,9 @@ class Account {
     ++totals.allocations;
     ++totals.live_count;
     totals.live_bytes += bytes;
-    totals.peak_count = std::max(totals.peak_count, totals.live_count);
-    totals.peak_bytes = std::max(totals.peak_bytes, totals.live_bytes);
+    if (totals.live_bytes <= totals.peak_bytes) return;
+    totals.peak_count = totals.live_count;  // at the moment of the most bytes
+    totals.peak_bytes = totals.live_bytes;
   }
   void freed(const std::string& kind, std::size_t bytes) {
     Totals& totals = totals_[kind];
