@@ -124,10 +124,6 @@ class Place:
             if not name.startswith(("CUWARDEN_", "LD_PRELOAD", "PYTORCH_", "XLA_", "SLURM_", "PMI"))
             and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
         }
-        env["LD_LIBRARY_PATH"] = os.pathsep.join(
-            [part for part in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if part]
-            + library_folders()
-        )
         env["NCCL_NVLS_ENABLE"] = "0"
         env["PLANTED_LEAK"] = str(PLANTED_LEAK)
         preload = [SHIM] if shim else []
@@ -147,9 +143,13 @@ class Place:
         return env
 
     def start(self, command, env=None, *, shim=True):
+        environment = self.environment(env, shim=shim)
+        if str(command[0]) != sys.executable:  # frameworks bring libraries of their own
+            folders = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) + library_folders()
+            environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
         return subprocess.Popen(
             [str(part) for part in command],
-            env=self.environment(env, shim=shim),
+            env=environment,
             cwd=self.work,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
