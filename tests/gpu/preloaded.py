@@ -15,6 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from report_tables import Report
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -31,9 +33,10 @@ FIGURES = "memory: "  # begins a line that may differ between two runs
 def program(name):
     path = PROGRAMS / name
     if not path.exists():
-        import pytest
-
         pytest.skip(f"{path} was not built")
+    # The simulated driver is refused by the genuine runtime, which a static one cannot but be.
+    if SIMULATED and path.name != "driver_memory" and b"libcudart.so" not in path.read_bytes():
+        pytest.skip(f"{path} has a static cudart, which the simulated GPU cannot serve")
     return str(path)
 
 
@@ -121,10 +124,6 @@ class Place:
             if not name.startswith(("CUWARDEN_", "LD_PRELOAD", "PYTORCH_", "XLA_", "SLURM_", "PMI"))
             and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
         }
-        env["LD_LIBRARY_PATH"] = os.pathsep.join(
-            [part for part in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if part]
-            + library_folders()
-        )
         env["NCCL_NVLS_ENABLE"] = "0"
         env["PLANTED_LEAK"] = str(PLANTED_LEAK)
         preload = [SHIM] if shim else []
@@ -144,9 +143,13 @@ class Place:
         return env
 
     def start(self, command, env=None, *, shim=True):
+        environment = self.environment(env, shim=shim)
+        if str(command[0]) != sys.executable:  # frameworks bring libraries of their own
+            folders = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) + library_folders()
+            environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
         return subprocess.Popen(
             [str(part) for part in command],
-            env=self.environment(env, shim=shim),
+            env=environment,
             cwd=self.work,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

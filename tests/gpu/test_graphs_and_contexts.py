@@ -2,9 +2,9 @@
 
 import pytest
 
-from preloaded import check_covered, check_results, program
+from preloaded import SIMULATED, check_covered, check_results, program
 
-MIB = 1 << 20
+CONTEXT_END = "context_end_shared" if SIMULATED else "context_end"
 
 
 @pytest.mark.parametrize("build", ["graph_memory", "graph_memory_shared"])
@@ -22,7 +22,7 @@ def test_graph_memory_is_live_from_its_launch_to_its_free(place, build):
 @pytest.mark.parametrize("end", ["reset", "destroy"])
 def test_the_report_says_of_a_contexts_memory_what_the_device_says(place, end, kind):
     """Released, freed afterwards or live: whatever cuMemGetInfo shows after the context's end."""
-    run = place.run_both([program("context_end"), end, kind])
+    run = place.run_both([program(CONTEXT_END), end, kind])
     check_results(run)
     fact = run.last_line
     size = fact["bytes"]

@@ -46,15 +46,15 @@ done:
 )";
 
 // The functions, each under the name that the header's macros give it (cuMemAlloc_v2).
+// clang-format off
 #define DRIVER_FUNCTIONS(F)                                                                        \
-  F(cuInit)                                                                                        \
-  F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuCtxSynchronize)                \
-      F(cuModuleLoadData) F(cuModuleGetFunction) F(cuLaunchKernel) F(cuMemcpyDtoH) F(cuMemGetInfo) \
-          F(cuMemAlloc) F(cuMemFree) F(cuMemAllocPitch) F(cuMemAllocHost) F(cuMemHostAlloc)        \
-              F(cuMemFreeHost) F(cuMemHostRegister) F(cuMemHostUnregister) F(cuMemAllocManaged)    \
-                  F(cuMemAllocAsync) F(cuMemFreeAsync) F(cuArrayCreate) F(cuArray3DCreate)         \
-                      F(cuArrayDestroy) F(cuMemAddressReserve) F(cuMemCreate) F(cuMemMap)          \
-                          F(cuMemSetAccess) F(cuMemUnmap) F(cuMemRelease)
+  F(cuInit) F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuCtxSynchronize)      \
+  F(cuModuleLoadData) F(cuModuleGetFunction) F(cuLaunchKernel) F(cuMemcpyDtoH) F(cuMemGetInfo)     \
+  F(cuMemAlloc) F(cuMemFree) F(cuMemAllocPitch) F(cuMemAllocHost) F(cuMemHostAlloc)                \
+  F(cuMemFreeHost) F(cuMemHostRegister) F(cuMemHostUnregister) F(cuMemAllocManaged)                \
+  F(cuMemAllocAsync) F(cuMemFreeAsync) F(cuArrayCreate) F(cuArray3DCreate) F(cuArrayDestroy)       \
+  F(cuMemAddressReserve) F(cuMemCreate) F(cuMemMap) F(cuMemSetAccess) F(cuMemUnmap) F(cuMemRelease)
+// clang-format on
 
 struct Driver {
 #define MEMBER(name) decltype(&::name) name = nullptr;

@@ -1,0 +1,27 @@
+"""Python without a framework: what the planted leaks of all frameworks' programs rest on."""
+
+import pytest
+
+from framework_checks import needs, run_to_figures, run_to_natural_end
+from preloaded import SIMULATED
+
+pytestmark = needs()
+
+
+def test_planted_leaks_are_reported_with_their_stacks(place):
+    run = run_to_figures(place, "plain_python.py")
+    if not SIMULATED:
+        assert f"sum {7 * (4 << 20)}" in run.output
+    live = {kind: row["live_bytes"] for kind, row in run.report.totals().items()}
+    planted = {}
+    for fact in run.fact_lines:
+        planted[fact["kind"]] = planted.get(fact["kind"], 0) + fact["bytes"]
+    assert live == planted
+
+
+@pytest.mark.alone
+def test_live_bytes_are_what_the_device_lost(place):
+    run = run_to_natural_end(place, "plain_python.py")
+    size = run.report.live(["device"])[1]
+    # Each request above 1 MiB is rounded up to pages of 2 MiB.
+    assert size <= run.figures["taken_bytes"] <= size + (2 << 20) * run.report.live(["device"])[0]
