@@ -165,6 +165,11 @@ std::vector<std::string> coverage_reasons(const ledger::Reader& reader) {
                       "): allocations made through them are missing");
   }
   const ledger::ProcessView process = reader.process();
+  if ((process.reasons & ledger::reason_driver_out_of_sight) != 0) {
+    reasons.emplace_back(
+        "the program loaded a libcuda into a namespace of its own (dlmopen): what was allocated "
+        "through it is missing");
+  }
   if (process.unknown_frees > 0) {
     reasons.push_back(std::to_string(process.unknown_frees) +
                       (process.unknown_frees == 1 ? " free was" : " frees were") +

@@ -271,6 +271,7 @@ void Process::write_report() noexcept {
     // First without symbols, so that there is a report whatever happens while they are read.
     ReportOptions options;
     options.symbolise = false;
+    options.end_ns = ledger_->now_ns();
     if (!report_file->write(*reader, options)) {
       log_error(report_file->error());
       return;
