@@ -88,6 +88,7 @@ class Run:
     def figures(self):
         """The last figures of memory that the program printed."""
         lines = [line for line in self.stdout.splitlines() if line.startswith(FIGURES)]
+        assert lines, f"no figures, status {self.returncode}: {self.stderr[-3000:]}"
         return json.loads(lines[-1].removeprefix(FIGURES))
 
     @property
