@@ -11,7 +11,7 @@ class VirtualMemoryFacts : public DriverTest {
   void SetUp() override {
     DriverTest::SetUp();
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     access.location = properties.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     ASSERT_EQ(cuMemAddressReserve(&base, 8 * kPage, 0, 0, 0), CUDA_SUCCESS);
@@ -98,7 +98,7 @@ TEST_F(VirtualMemoryFacts, a_stitched_range_works_and_each_piece_is_its_own_rang
 
 TEST_F(VirtualMemoryFacts, host_memory_in_a_range_is_told_apart_and_takes_no_device_memory) {
   CUmemAllocationProp on_host = properties;
-  on_host.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, {0}};
+  on_host.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
   const std::size_t before = free_bytes();
   CUmemGenericAllocationHandle host = 0;
   ASSERT_EQ(cuMemCreate(&host, kPage, &on_host, 0), CUDA_SUCCESS);

@@ -58,7 +58,7 @@ TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
   constexpr std::size_t kPage = 2 * kMiB;
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   CUdeviceptr base = 0;
   CUmemGenericAllocationHandle handle = 0;
