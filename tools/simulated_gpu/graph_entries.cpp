@@ -206,6 +206,35 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* address) {
   return CUDA_SUCCESS;
 }
 
+// Of the general form, the kinds that concern memory and launches.
+CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData*, size_t count, CUgraphNodeParams* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  switch (parameters->type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return entry::cuGraphAddEmptyNode(out, graph, dependencies, count);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+      wanted.poolProps = parameters->alloc.poolProps;
+      wanted.accessDescs = parameters->alloc.accessDescs;
+      wanted.accessDescCount = parameters->alloc.accessDescCount;
+      wanted.bytesize = parameters->alloc.bytesize;
+      SIM_TRY(entry::cuGraphAddMemAllocNode(out, graph, dependencies, count, &wanted));
+      parameters->alloc.dptr = wanted.dptr;
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return entry::cuGraphAddMemFreeNode(out, graph, dependencies, count, parameters->free.dptr);
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* parameters) {
+  return entry::cuGraphAddNode_v2(out, graph, dependencies, nullptr, count, parameters);
+}
+
 CUresult cuGraphDestroyNode(CUgraphNode handle) {
   Locked at;
   Node* node = nodes().find(handle);

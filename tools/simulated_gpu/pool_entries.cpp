@@ -73,7 +73,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   Locked at;
   MemoryPool* pool = at.sim.pools.find(handle);
-  if (pool == nullptr || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
+  if (pool == nullptr || pool->is_default || pool->destroyed) return CUDA_ERROR_INVALID_VALUE;
   if (pool->device->current_pool == pool) pool->device->current_pool = pool->device->default_pool;
   // What the program still holds lives on; the pool goes with the last of it, by its trims.
   pool->release_threshold = 0;

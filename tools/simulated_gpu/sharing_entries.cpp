@@ -162,7 +162,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {at.context->device->ordinal}};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, at.context->device->ordinal};
   PhysicalHandle* made =
       make_physical(properties, static_cast<std::size_t>(facts.st_size), descriptor, true);
   if (made == nullptr) {

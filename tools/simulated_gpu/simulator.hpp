@@ -5,6 +5,7 @@
 // arrive until the very end of the process.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -20,7 +21,7 @@ struct Simulator {
   const Settings settings;
   std::mutex mutex;
   std::condition_variable callbacks_done;
-  bool initialised = false;
+  std::atomic<bool> initialised{false};  // also read without the lock
   std::vector<std::unique_ptr<Device>> devices;
   Handles<Context> contexts;
   Handles<Stream> streams;

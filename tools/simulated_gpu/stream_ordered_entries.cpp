@@ -10,7 +10,7 @@ CUresult capture_allocation(Stream& stream, Device& device, CUdeviceptr* out, st
   Node* node = capture_node(stream, NodeKind::allocate, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
   node->allocation.bytesize = size;
   node->allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  node->allocation.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device.ordinal}};
+  node->allocation.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
   SIM_TRY(reserve_graph_memory(*node));
   *out = node->allocation.dptr;
   return CUDA_SUCCESS;

@@ -1,0 +1,288 @@
+// Where memory goes when a program frees it, what an out-of-memory can be rescued by, and
+// what the driver answers to odd requests.
+#include "tests/contract/driver_test.hpp"
+
+namespace cuwarden::contract {
+namespace {
+
+constexpr std::size_t kRoom = 512 * kMiB;
+
+using MemoryFacts = DriverTest;
+
+TEST_F(MemoryFacts, a_checkerboard_of_small_blocks_gives_nothing_back) {
+  for (const std::size_t size : {64 * kKiB, 256 * kKiB, 1 * kMiB}) {
+    SCOPED_TRACE(size);
+    CUdeviceptr ballast = 0;
+    ASSERT_EQ(cuMemAlloc(&ballast, (free_bytes() - kRoom) / (2 * kMiB) * (2 * kMiB)), CUDA_SUCCESS);
+    const std::vector<CUdeviceptr> all = fill(size);
+    ASSERT_GE(all.size() * size, kRoom - 4 * kMiB);
+    const std::size_t before = free_bytes();
+    for (std::size_t i = 0; i < all.size(); i += 2) ASSERT_EQ(cuMemFree(all[i]), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before);
+    CUdeviceptr large = 0;
+    EXPECT_EQ(cuMemAlloc(&large, 4 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+    for (std::size_t i = 1; i < all.size(); i += 2) ASSERT_EQ(cuMemFree(all[i]), CUDA_SUCCESS);
+    EXPECT_GE(free_bytes(), before + kRoom - 4 * kMiB);
+    ASSERT_EQ(cuMemFree(ballast), CUDA_SUCCESS);
+  }
+}
+
+// A slab comes back with probability p^n where n blocks share it.
+TEST_F(MemoryFacts, freeing_nine_tenths_at_random_returns_only_whole_slabs) {
+  leave_room(kRoom);
+  struct Row {
+    std::size_t size;
+    double least, most;  // share of the room that comes back
+  };
+  for (const Row& row :
+       {Row{64 * kKiB, 0.005, 0.09}, Row{256 * kKiB, 0.33, 0.53}, Row{1 * kMiB, 0.70, 0.90}}) {
+    SCOPED_TRACE(row.size);
+    std::vector<CUdeviceptr> all = fill(row.size);
+    std::shuffle(all.begin(), all.end(), std::mt19937(7));
+    const std::size_t before = free_bytes();
+    const std::size_t kept = all.size() / 10;
+    for (std::size_t i = kept; i < all.size(); ++i) ASSERT_EQ(cuMemFree(all[i]), CUDA_SUCCESS);
+    const double share = static_cast<double>(free_bytes() - before) / static_cast<double>(kRoom);
+    EXPECT_GT(share, row.least);
+    EXPECT_LT(share, row.most);
+    for (std::size_t i = 0; i < kept; ++i) ASSERT_EQ(cuMemFree(all[i]), CUDA_SUCCESS);
+  }
+}
+
+TEST_F(MemoryFacts, at_two_mebibytes_and_above_a_checkerboard_costs_nothing) {
+  leave_room(kRoom);
+  for (const std::size_t size : {2 * kMiB, 16 * kMiB}) {
+    SCOPED_TRACE(size);
+    const std::vector<CUdeviceptr> all = fill(size);
+    for (std::size_t i = 0; i < all.size(); i += 2) ASSERT_EQ(cuMemFree(all[i]), CUDA_SUCCESS);
+    CUdeviceptr large = 0;
+    const std::size_t free = free_bytes();
+    EXPECT_GE(free, kRoom / 2 - 16 * kMiB);
+    EXPECT_EQ(cuMemAlloc(&large, free - 4 * kMiB), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemFree(large), CUDA_SUCCESS);
+    for (std::size_t i = 1; i < all.size(); i += 2) ASSERT_EQ(cuMemFree(all[i]), CUDA_SUCCESS);
+  }
+}
+
+TEST_F(MemoryFacts, requests_above_one_mebibyte_are_rounded_to_two) {
+  const auto cost = [](std::size_t size) {
+    const std::size_t before = free_bytes();
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuMemAlloc(&address, size), CUDA_SUCCESS);
+    const std::size_t taken = before - free_bytes();
+    EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+    return taken;
+  };
+  EXPECT_EQ(cost(1 * kMiB + 1), 2 * kMiB);
+  EXPECT_EQ(cost(3 * kMiB / 2), 2 * kMiB);
+  EXPECT_EQ(cost(3 * kMiB), 4 * kMiB);
+  EXPECT_EQ(cost(4 * kMiB), 4 * kMiB);
+}
+
+TEST_F(MemoryFacts, small_requests_are_cut_in_steps_of_512_bytes) {
+  for (const auto& [size, step] :
+       {std::pair<std::size_t, std::size_t>{513, 1024}, {512, 512}, {1, 512}}) {
+    const std::size_t before = free_bytes();
+    std::vector<CUdeviceptr> all;
+    // One slab's worth, and one more opens the second.
+    for (std::size_t i = 0; i < 2 * kMiB / step; ++i) {
+      CUdeviceptr address = 0;
+      ASSERT_EQ(cuMemAlloc(&address, size), CUDA_SUCCESS);
+      all.push_back(address);
+    }
+    EXPECT_LE(before - free_bytes(), 2 * kMiB);
+    CUdeviceptr extra = 0;
+    ASSERT_EQ(cuMemAlloc(&extra, 1 * kMiB), CUDA_SUCCESS);
+    EXPECT_GE(before - free_bytes(), 2 * kMiB);
+    all.push_back(extra);
+    for (const CUdeviceptr address : all) ASSERT_EQ(cuMemFree(address), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before);
+  }
+}
+
+TEST_F(MemoryFacts, frees_in_stream_order_are_out_of_reach_until_a_synchronisation) {
+  leave_room(kRoom);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
+  CUdeviceptr block = 0, other = 0;
+  ASSERT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
+}
+
+TEST_F(MemoryFacts, another_stream_waits_for_frees_in_stream_order) {
+  leave_room(kRoom);
+  CUstream first = nullptr, second = nullptr;
+  ASSERT_EQ(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAllocAsync(&block, most, first), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(block, first), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAllocAsync(&block, most, second), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeAsync(block, second), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+TEST_F(MemoryFacts, the_driver_trims_a_hoarding_pool_by_itself) {
+  leave_room(kRoom);
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, device), CUDA_SUCCESS);
+  cuuint64_t keep_all = ~cuuint64_t{0}, keep_none = 0, reserved = 0;
+  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all),
+            CUDA_SUCCESS);
+  const std::size_t most = kRoom - 128 * kMiB;
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAllocAsync(&block, most, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(block, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved),
+            CUDA_SUCCESS);
+  EXPECT_GE(reserved, most);
+  EXPECT_EQ(cuMemAlloc(&block, most), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_none),
+            CUDA_SUCCESS);
+}
+
+TEST_F(MemoryFacts, an_allocation_under_a_global_capture_is_error_900) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  CUdeviceptr address = 0;
+  EXPECT_EQ(cuMemAlloc(&address, kMiB), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+TEST_F(MemoryFacts, captured_allocations_take_memory_only_when_the_graph_is_launched) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemAllocAsync(&address, 64 * kMiB, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8Async(address, 7, 64 * kMiB, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(address, stream), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), before);
+  ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_LE(free_bytes(), before - 64 * kMiB);
+  ASSERT_EQ(cuDeviceGraphMemTrim(device), CUDA_SUCCESS);
+  EXPECT_GE(free_bytes() + kMiB, before);
+  cuGraphExecDestroy(exec);
+  cuGraphDestroy(graph);
+}
+
+TEST_F(MemoryFacts, odd_requests_get_the_answers_of_the_driver) {
+  CUdeviceptr address = 0;
+  void* host = nullptr;
+  std::size_t pitch = 0;
+  EXPECT_EQ(cuMemAlloc(&address, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAlloc(nullptr, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAlloc(&address, std::size_t{1} << 63), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAlloc(&address, ~std::size_t{0}), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAllocHost(&host, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAllocAsync(&address, 0, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAllocManaged(&address, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAllocPitch(&address, &pitch, 0, 4, 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemHostRegister(&pitch, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeHost(nullptr), CUDA_SUCCESS);
+}
+
+TEST_F(MemoryFacts, frees_of_what_is_not_an_allocation_are_invalid) {
+  CUdeviceptr address = 0;
+  void* pinned = nullptr;
+  ASSERT_EQ(cuMemAlloc(&address, 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocHost(&pinned, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(address + 512), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree(0x1234), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree(reinterpret_cast<CUdeviceptr>(pinned)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFreeHost(reinterpret_cast<void*>(address)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(address), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFreeHost(pinned), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeHost(pinned), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(MemoryFacts, each_kind_of_free_takes_the_other_kind_of_device_memory) {
+  CUdeviceptr plain = 0, ordered = 0;
+  ASSERT_EQ(cuMemAlloc(&plain, 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&ordered, 4096, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(ordered), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeAsync(plain, nullptr), CUDA_SUCCESS);
+}
+
+TEST_F(MemoryFacts, registering_or_unregistering_twice_is_refused) {
+  alignas(4096) static char page[4096];
+  ASSERT_EQ(cuMemHostRegister(page, sizeof page, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemHostRegister(page, sizeof page, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  ASSERT_EQ(cuMemHostUnregister(page), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemHostUnregister(page), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
+TEST_F(MemoryFacts, an_inner_pointer_has_the_requested_extent) {
+  for (const std::size_t size : {std::size_t{100}, 3 * kMiB + 5}) {
+    CUdeviceptr address = 0, base = 0;
+    std::size_t extent = 0;
+    ASSERT_EQ(cuMemAlloc(&address, size), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemGetAddressRange(&base, &extent, address + 77), CUDA_SUCCESS);
+    EXPECT_EQ(base, address);
+    EXPECT_EQ(extent, size);
+    ASSERT_EQ(cuMemFree(address), CUDA_SUCCESS);
+  }
+}
+
+TEST_F(MemoryFacts, what_is_copied_in_comes_out_again) {
+  std::vector<unsigned char> in(3 * kMiB), out(3 * kMiB);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<unsigned char>(i * 7);
+  CUdeviceptr first = 0, second = 0;
+  ASSERT_EQ(cuMemAlloc(&first, in.size()), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc(&second, in.size()), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyHtoD(first, in.data(), in.size()), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoD(second, first, in.size()), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(second, 9, 10), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoH(out.data(), second, out.size()), CUDA_SUCCESS);
+  EXPECT_EQ(out[9], 9);
+  EXPECT_TRUE(std::equal(in.begin() + 10, in.end(), out.begin() + 10));
+}
+
+TEST_F(MemoryFacts, a_copy_past_the_end_or_into_freed_memory_is_refused) {
+  char bytes[64] = {};
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemAlloc(&address, 4 * kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyHtoD(address + 4 * kMiB - 32, bytes, sizeof bytes), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuMemFree(address), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyHtoD(address, bytes, sizeof bytes), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(MemoryFacts, a_destroyed_context_returns_all_of_its_memory) {
+  CUcontext second = nullptr;
+  CUctxCreateParams parameters{};
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(cuCtxCreate(&second, &parameters, 0, device), CUDA_SUCCESS);
+  EXPECT_NEAR(static_cast<double>(before - free_bytes()) / kMiB, 524, 8);
+  CUdeviceptr address = 0;
+  ASSERT_EQ(cuMemAlloc(&address, 100 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy(second), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), before);
+}
+
+TEST_F(MemoryFacts, a_context_does_not_fit_on_a_full_device) {
+  leave_room(64 * kMiB);
+  CUcontext second = nullptr;
+  CUctxCreateParams parameters{};
+  EXPECT_EQ(cuCtxCreate(&second, &parameters, 0, device), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+}  // namespace
+}  // namespace cuwarden::contract

@@ -1,0 +1,114 @@
+// What waits for the device while a kernel of 100 ms runs on a non-blocking stream.
+#include <chrono>
+
+#include "tests/contract/driver_test.hpp"
+
+namespace cuwarden::contract {
+namespace {
+
+class WaitingFacts : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+    if (!simulated) GTEST_SKIP() << "needs a kernel of known duration";
+    ASSERT_EQ(cuModuleLoadData(&module, "image"), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&kernel, module, "spin"), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    launch();
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  void launch() {
+    ASSERT_EQ(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
+  }
+  template <typename Call>
+  double milliseconds(Call call) {
+    launch();
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(call(), CUDA_SUCCESS);
+    const double taken =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    return taken;
+  }
+
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  CUstream stream = nullptr;
+};
+
+TEST_F(WaitingFacts, frees_wait_for_the_device) {
+  CUdeviceptr small = 0, neighbour = 0, large = 0;
+  void* pinned = nullptr;
+  ASSERT_EQ(cuMemAlloc(&small, 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc(&neighbour, 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc(&large, 256 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocHost(&pinned, 4096), CUDA_SUCCESS);
+  EXPECT_GT(milliseconds([&] { return cuMemFree(small); }), 90);
+  EXPECT_GT(milliseconds([&] { return cuMemFree(large); }), 90);
+  EXPECT_GT(milliseconds([&] { return cuMemFreeHost(pinned); }), 90);
+}
+
+TEST_F(WaitingFacts, allocations_do_not_wait) {
+  CUdeviceptr address = 0;
+  EXPECT_LT(milliseconds([&] { return cuMemAlloc(&address, kMiB); }), 50);
+  EXPECT_LT(milliseconds([&] { return cuMemAlloc(&address, 256 * kMiB); }), 50);
+}
+
+TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
+  constexpr std::size_t kPage = 2 * kMiB;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr base = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(cuMemAddressReserve(&base, kPage, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemCreate(&handle, kPage, &properties, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_LT(milliseconds([&] { return cuMemSetAccess(base, kPage, &access, 1); }), 50);
+  EXPECT_LT(milliseconds([&] { return cuMemUnmap(base, kPage); }), 50);
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+}
+
+TEST_F(WaitingFacts, an_event_after_a_kernel_is_ready_when_the_kernel_is) {
+  CUevent event = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
+  launch();
+  ASSERT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_SUCCESS);
+}
+
+TEST_F(WaitingFacts, host_functions_run_in_turn_and_the_stream_waits_for_them) {
+  static std::vector<int> order;
+  order.clear();
+  launch();
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(
+        cuLaunchHostFunc(
+            stream,
+            [](void* n) { order.push_back(static_cast<int>(reinterpret_cast<std::size_t>(n))); },
+            reinterpret_cast<void*>(i)),
+        CUDA_SUCCESS);
+  }
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+}
+
+TEST_F(WaitingFacts, too_much_dynamic_shared_memory_is_no_out_of_memory) {
+  EXPECT_EQ(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 300000, stream, nullptr, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(WaitingFacts, a_launch_may_fail_for_local_memory_that_nobody_allocated) {
+  CUfunction deep = nullptr;
+  ASSERT_EQ(cuModuleGetFunction(&deep, module, "deep_stack"), CUDA_SUCCESS);
+  leave_room(64 * kMiB);
+  EXPECT_EQ(cuLaunchKernel(deep, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
+            CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+}  // namespace
+}  // namespace cuwarden::contract
