@@ -30,36 +30,35 @@ void at_quick_exit_end() {
 }  // namespace
 }  // namespace cuwarden::shim
 
-// The signatures are libc's. None returns.
+// The declarations are libc's; none returns.
 extern "C" {
 
-[[noreturn, gnu::visibility("default")]] void _exit(int status) {
+[[gnu::visibility("default")]] void _exit(int status) {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
                                         true);
   cuwarden::shim::real_libc()._exit(status);
 }
 
-[[noreturn, gnu::visibility("default")]] void _Exit(int status) noexcept {
+[[gnu::visibility("default")]] void _Exit(int status) noexcept {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
                                         true);
   cuwarden::shim::real_libc()._Exit(status);
 }
 
-[[noreturn, gnu::visibility("default")]] void quick_exit(int status) noexcept {
+[[gnu::visibility("default")]] void quick_exit(int status) noexcept {
   cuwarden::shim::quick_exit_status = status & 0xff;
   cuwarden::shim::quick_exit_status_known = true;
   cuwarden::shim::real_libc().quick_exit(status);
 }
 
-[[noreturn, gnu::visibility("default")]] void abort() noexcept {
+[[gnu::visibility("default")]] void abort() noexcept {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
   cuwarden::shim::real_libc().abort();
 }
 
 // glibc's assert ends in an abort of its own that no export can catch.
-[[noreturn, gnu::visibility("default")]] void __assert_fail(const char* assertion, const char* file,
-                                                            unsigned line,
-                                                            const char* function) noexcept {
+[[gnu::visibility("default")]] void __assert_fail(const char* assertion, const char* file,
+                                                  unsigned line, const char* function) noexcept {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
   cuwarden::shim::real_libc().assert_fail(assertion, file, line, function);
 }

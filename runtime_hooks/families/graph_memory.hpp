@@ -8,11 +8,10 @@
 
 namespace cuwarden::families {
 
-// A node that will allocate [address, address + bytes) was made by this call.
-void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, std::uint64_t bytes,
-                        DeviceOrdinal);
+// This call made a node that will allocate at `address`.
+void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, DeviceOrdinal);
 
-// What one launch of `exec` leaves allocated or frees is worked out from its graph.
+// What one launch of `exec` allocates and frees is read from its graph.
 void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
 void graph_launched(HookedCall&, CUgraphExec exec);
 void graph_exec_destroyed(CUgraphExec exec);

@@ -12,10 +12,9 @@ CUresult capture_began(HookedCall& call, CUresult result) {
 
 // A capture that was invalidated ends with an error, but it ends.
 CUresult capture_ended(HookedCall& call, CUresult result) {
-  const bool goes_on =
-      result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_INVALID_VALUE ||
-      result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
-      result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  const bool goes_on = result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_INVALID_VALUE ||
+                       result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
+                       result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   if (call.recording() && !goes_on) call.recorder().capture_ended();
   return result;
 }
@@ -34,8 +33,7 @@ CUresult launched(HookedCall& call, CUresult result, CUgraphExec exec) {
 CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* parameters) {
   if (result == CUDA_SUCCESS && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
     const CUDA_MEM_ALLOC_NODE_PARAMS_v2& node = parameters->alloc;
-    graph_node_created(call, result, node.dptr, node.bytesize,
-                       DeviceOrdinal{node.poolProps.location.id});
+    graph_node_created(call, result, node.dptr, DeviceOrdinal{node.poolProps.location.id});
   }
   return result;
 }
@@ -96,7 +94,7 @@ CUresult cuGraphAddMemAllocNode(HookedCall& call, CUgraphNode* phGraphNode, CUgr
   const CUresult result = call.real().cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies,
                                                              numDependencies, nodeParams);
   if (result == CUDA_SUCCESS)
-    graph_node_created(call, result, nodeParams->dptr, nodeParams->bytesize,
+    graph_node_created(call, result, nodeParams->dptr,
                        DeviceOrdinal{nodeParams->poolProps.location.id});
   return result;
 }

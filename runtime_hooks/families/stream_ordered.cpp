@@ -13,7 +13,7 @@ void allocated(HookedCall& call, CUresult result, CUdeviceptr* dptr, size_t byte
   // A null pointer has no device of its own: a refused request counts for the current one.
   const DeviceOrdinal device = address != 0 ? call.recorder().device_of(address) : no_device;
   if (node)
-    graph_node_created(call, result, address, bytes, device);
+    graph_node_created(call, result, address, device);
   else
     call.allocated(
         result,

@@ -35,6 +35,22 @@ TEST(RuntimeFacts, a_reset_frees_what_was_allocated_and_the_next_call_makes_a_co
   EXPECT_EQ(cudaFree(pointer), cudaSuccess);
 }
 
+TEST(RuntimeFacts, stream_ordered_memory_outlives_a_reset_until_it_is_freed) {
+  void* pointer = nullptr;
+  std::size_t fresh = 0, total = 0, held = 0, after = 0;
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ASSERT_EQ(cudaMemGetInfo(&fresh, &total), cudaSuccess);
+  ASSERT_EQ(cudaMallocAsync(&pointer, 512 << 20, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+  ASSERT_EQ(cudaMemGetInfo(&held, &total), cudaSuccess);
+  EXPECT_NEAR(static_cast<double>(fresh - held), 512 << 20, 32 << 20);
+  EXPECT_EQ(cudaFreeAsync(pointer, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_EQ(cudaMemGetInfo(&after, &total), cudaSuccess);
+  EXPECT_NEAR(static_cast<double>(after), static_cast<double>(fresh), 32 << 20);
+}
+
 TEST(RuntimeFacts, bytes_make_the_round_trip_in_rows) {
   std::vector<int> in(64 * 10), out(64 * 10);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int>(i);

@@ -99,6 +99,10 @@ class Report:
     def passes_through(self, group, pattern):
         return any(re.search(pattern, self.module_of(f)) for f in self.stack_frames(group))
 
+    def calls_through(self, group, function):
+        """Whether a function of the stack begins with these words."""
+        return any((f["function"] or "").startswith(function) for f in self.stack_frames(group))
+
     # --- leaks
 
     def groups(self, kinds=None, where=None):

@@ -1,6 +1,11 @@
-/* Entry points of libcuda whose headers need OpenGL, EGL or VDPAU; those types become plain ones. */
-CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource *resource, unsigned int buffer, unsigned int flags);
-CUresult cuGraphicsGLRegisterImage(CUgraphicsResource *resource, unsigned int image, unsigned int target, unsigned int flags);
-CUresult cuGraphicsEGLRegisterImage(CUgraphicsResource *resource, void *image, unsigned int flags);
-CUresult cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *resource, unsigned int surface, unsigned int flags);
-CUresult cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *resource, unsigned int surface, unsigned int flags);
+/* Entry points of libcuda whose headers need OpenGL, EGL or VDPAU; those types become plain ones.
+ */
+CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource* resource, unsigned int buffer,
+                                    unsigned int flags);
+CUresult cuGraphicsGLRegisterImage(CUgraphicsResource* resource, unsigned int image,
+                                   unsigned int target, unsigned int flags);
+CUresult cuGraphicsEGLRegisterImage(CUgraphicsResource* resource, void* image, unsigned int flags);
+CUresult cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource* resource, unsigned int surface,
+                                             unsigned int flags);
+CUresult cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource* resource, unsigned int surface,
+                                              unsigned int flags);
