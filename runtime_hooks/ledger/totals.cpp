@@ -99,7 +99,7 @@ void Totals::allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) 
   }
   group.last_ns.store(now_ns, relaxed);
   if (series != nullptr) series->allocations.fetch_add(1, relaxed);
-  raise(group, series, bytes, now_ns);
+  raise(group, series, 1, bytes, now_ns);
 }
 
 void Totals::undo_allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
@@ -121,7 +121,7 @@ void Totals::undo_freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns)
   Series* const series = series_of(group);
   group.frees.fetch_sub(1, relaxed);
   if (series != nullptr) series->frees.fetch_sub(1, relaxed);
-  raise(group, series, bytes, now_ns);
+  raise(group, series, 1, bytes, now_ns);
 }
 
 void Totals::released(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
@@ -136,17 +136,24 @@ void Totals::failed(Group& group) noexcept {
   if (Series* const series = series_of(group)) series->failures.fetch_add(1, relaxed);
 }
 
-void Totals::raise(Group& group, Series* series, std::uint64_t bytes,
+void Totals::learned_size(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  group.allocated_bytes.fetch_add(bytes, relaxed);
+  raise(group, series_of(group), 0, bytes, now_ns);
+}
+
+void Totals::raise(Group& group, Series* series, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
-  group.live_count.fetch_add(1, relaxed);
+  group.live_count.fetch_add(added, relaxed);
   raise_to(group.peak_bytes, group.live_bytes.fetch_add(bytes, relaxed) + bytes);
   if (series == nullptr) return;
-  const std::uint64_t count = series->live_count.fetch_add(1, relaxed) + 1;
+  const std::uint64_t count = series->live_count.fetch_add(added, relaxed) + added;
   const std::uint64_t before = series->live_bytes.fetch_add(bytes, relaxed);
   const std::uint64_t after = before + bytes;
   std::uint64_t peak = series->peak_bytes.load(relaxed);
   while (peak < after && !series->peak_bytes.compare_exchange_weak(peak, after, relaxed)) {
   }
+  // Allocations of unknown size (imported, not mapped yet) have a peak too: of their number.
+  if (peak == 0 && after == 0) raise_to(series->peak_count, count);
   if (peak < after) {
     series->peak_count.store(count, relaxed);
     series->peak_ns.store(now_ns, relaxed);

@@ -24,6 +24,8 @@ class Totals {
   void undo_freed(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void released(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void failed(Group&) noexcept;
+  // A live allocation of 0 bytes turned out to have so many.
+  void learned_size(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
@@ -45,7 +47,8 @@ class Totals {
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
-  void raise(Group&, Series*, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void raise(Group&, Series*, std::uint64_t count, std::uint64_t bytes,
+             std::uint64_t now_ns) noexcept;
   void lower(Group&, Series*, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void copy_peak(Series&) noexcept;
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;

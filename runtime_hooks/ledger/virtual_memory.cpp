@@ -204,11 +204,22 @@ void VirtualMemory::mapped(DeviceAddress address, DeviceAddress handle,
     storage_.add_reason(reason_ledger_full);
     return;
   }
-  if (id.value != 0) store_field(row(id).mappings, row(id).mappings + 1);
+  if (id.value != 0) {
+    store_field(row(id).mappings, row(id).mappings + 1);
+    // An imported handle tells its size only now: a handle is always mapped whole.
+    if (row(id).bytes == 0) learn_size(id, fields.bytes.value, given.time_ns);
+  }
   ++live_mappings_;
   const std::uint64_t alignment = std::max<std::uint64_t>(address.value & -address.value, 1);
   step_ = step_ == 0 ? alignment : std::min(step_, alignment);
   largest_mapping_ = std::max(largest_mapping_, fields.bytes.value);
+}
+
+void VirtualMemory::learn_size(RecordId handle, std::uint64_t bytes,
+                               std::uint64_t now_ns) noexcept {
+  Record& record = row(handle);
+  store_field(record.bytes, bytes);
+  if (!is_alias(record)) totals_.learned_size(group_of(record), bytes, now_ns);
 }
 
 void VirtualMemory::drop_mapping(RecordId handle, std::uint64_t operation,

@@ -48,6 +48,7 @@ class VirtualMemory {
                       std::uint64_t now_ns) noexcept;
   void drop_mapping(RecordId handle, std::uint64_t operation, std::uint64_t now_ns) noexcept;
   void end_if_unused(RecordId handle, Pending, std::uint64_t now_ns) noexcept;
+  void learn_size(RecordId handle, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void revive(RecordId, std::uint64_t now_ns) noexcept;
   void take_mapping(RecordId, std::uint64_t operation, std::uint64_t address, std::uint64_t bytes,
                     std::uint64_t now_ns) noexcept;

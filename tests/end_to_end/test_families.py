@@ -24,21 +24,13 @@ FAMILIES = [
     "contexts",
 ]
 
-# What the driver knows and the call does not say: compared by count only.
-SIZE_UNKNOWN = {("imported_handle", "imported")}
-
 
 def check_account(run, family):
     account = run.last_line
     totals = run.report.totals()
     for kind, known in account["totals"].items():
         assert kind in totals, f"nothing of kind {kind}; there is {sorted(totals)}"
-        names = [
-            name
-            for name in known
-            if not (name.endswith("_bytes") and (family, kind) in SIZE_UNKNOWN)
-        ]
-        assert {n: totals[kind][n] for n in names} == {n: known[n] for n in names}, kind
+        assert {name: totals[kind][name] for name in known} == known, kind
         assert totals[kind]["failures"] == 0
     for kind in totals.keys() - account["totals"].keys():
         assert totals[kind]["live_count"] == 0, kind

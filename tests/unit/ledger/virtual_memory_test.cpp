@@ -50,6 +50,16 @@ TEST_F(VirtualMemoryTest, a_released_handle_lives_while_it_is_mapped) {
   EXPECT_TRUE(in(Space::vmm_mapping).empty());
 }
 
+TEST_F(VirtualMemoryTest, a_handle_of_unknown_size_has_that_of_its_first_mapping) {
+  create(handle, 0);
+  expect_live(reader(), {1, 0});
+  map(base, handle, 4 * MiB);
+  expect_live(reader(), {1, 4 * MiB});
+  unmap(base, 4 * MiB);
+  EXPECT_TRUE(writer->handle_release_begin(handle));
+  expect_live(reader(), {0, 0});
+}
+
 TEST_F(VirtualMemoryTest, an_unmapped_handle_lives_while_it_is_referenced) {
   create(handle);
   map(base, handle);
