@@ -37,23 +37,27 @@ extern "C" {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
                                         true);
   cuwarden::shim::real_libc()._exit(status);
+  __builtin_unreachable();
 }
 
 [[gnu::visibility("default")]] void _Exit(int status) noexcept {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
                                         true);
   cuwarden::shim::real_libc()._Exit(status);
+  __builtin_unreachable();
 }
 
 [[gnu::visibility("default")]] void quick_exit(int status) noexcept {
   cuwarden::shim::quick_exit_status = status & 0xff;
   cuwarden::shim::quick_exit_status_known = true;
   cuwarden::shim::real_libc().quick_exit(status);
+  __builtin_unreachable();
 }
 
 [[gnu::visibility("default")]] void abort() noexcept {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
   cuwarden::shim::real_libc().abort();
+  __builtin_unreachable();
 }
 
 // glibc's assert ends in an abort of its own that no export can catch.
@@ -61,6 +65,7 @@ extern "C" {
                                                   unsigned line, const char* function) noexcept {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
   cuwarden::shim::real_libc().assert_fail(assertion, file, line, function);
+  __builtin_unreachable();
 }
 
 }  // extern "C"

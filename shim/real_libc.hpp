@@ -11,11 +11,12 @@ struct RealLibc {
   void* (*dlopen)(const char*, int);
   void* (*dlmopen)(Lmid_t, const char*, int);
   int (*dlclose)(void*);
-  [[noreturn]] void (*_exit)(int);
-  [[noreturn]] void (*_Exit)(int);
-  [[noreturn]] void (*quick_exit)(int);
-  [[noreturn]] void (*abort)();
-  [[noreturn]] void (*assert_fail)(const char*, const char*, unsigned, const char*);
+  // These do not return; the type cannot say so in a way that both compilers take.
+  void (*_exit)(int);
+  void (*_Exit)(int);
+  void (*quick_exit)(int);
+  void (*abort)();
+  void (*assert_fail)(const char*, const char*, unsigned, const char*);
 };
 
 // Read from libc's symbol table on first use (libdl's too, before glibc 2.34). Safe inside the
