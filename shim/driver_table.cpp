@@ -1,48 +1,78 @@
 #include "shim/driver_table.hpp"
 
+#include <dlfcn.h>
+
 #include <atomic>
+#include <cstring>
 
 #include "shim/loaded_objects.hpp"
+#include "shim/real_libc.hpp"
+#include "shim/settings.hpp"
 
 namespace cuwarden::shim {
 namespace {
 
 constinit driver::RealDriver functions{};
+constinit driver::RealDriver wrapped_functions{};
 // The same functions by row; null for runtime rows.
 constinit std::atomic<void*> by_row[driver::row_count]{};
 constinit std::atomic<std::uintptr_t> driver_start{0}, driver_end{0};
 constinit std::atomic<bool> filled{false};
 
 template <class Function>
-void fill(Function& slot, const LoadedObject& driver, std::string_view name) {
+void fill(Function& slot, void* found) {
   // Several threads may fill at once; all store the same.
-  __atomic_store_n(reinterpret_cast<void**>(&slot), driver.find(name), __ATOMIC_RELAXED);
+  __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
+}
+
+void* wrapped(std::string_view name, void* real) {
+  void* found = nullptr;
+  any_startup_object_behind_shim([&](const LoadedObject& object) {
+    if (is_library(object.soname(), "libcuda.so")) return true;
+    found = object.find(name);
+    return found != nullptr;
+  });
+  return found != nullptr ? found : real;
 }
 
 void fill_from(const LoadedObject& driver) {
 #define HOOK(result, name, parameters, arguments)            \
-  fill(functions.name, driver, #name);                       \
+  fill(functions.name, driver.find(#name));                  \
   by_row[static_cast<std::size_t>(driver::Row::name)].store( \
       reinterpret_cast<void*>(functions.name), std::memory_order_relaxed);
 #define COUNT HOOK
 #define SHIM HOOK
-#define USE(result, name, parameters, arguments) fill(functions.name, driver, #name);
+#define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
+#include "runtime_hooks/driver/hooks.def"
+#define HOOK(result, name, parameters, arguments) \
+  fill(wrapped_functions.name, wrapped(#name, reinterpret_cast<void*>(functions.name)));
+#define COUNT HOOK
+#define SHIM HOOK
+#define USE(result, name, parameters, arguments) \
+  fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
 #include "runtime_hooks/driver/hooks.def"
   driver_start.store(driver.start(), std::memory_order_relaxed);
   driver_end.store(driver.end(), std::memory_order_relaxed);
-  filled.store(true, std::memory_order_release);
 }
 
 bool find_driver() {
   if (filled.load(std::memory_order_acquire)) return true;
-  LoadedObject driver;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (!is_library(object.soname(), "libcuda.so")) return false;
-    driver = object;
-    return true;
+  char path[path_limit] = "";
+  with_loaded_objects_held([&] {
+    any_loaded_object([&](const LoadedObject& object) {
+      if (!is_library(object.soname(), "libcuda.so")) return false;
+      if (object.path().size() >= sizeof path) return false;
+      std::memcpy(path, object.path().data(), object.path().size());
+      fill_from(object);
+      return true;
+    });
   });
-  if (driver) fill_from(driver);
-  return static_cast<bool>(driver);
+  if (path[0] == '\0') return false;
+  // The addresses that we hold must stay good: from here on libcuda is not unloaded. In practice
+  // it never is, but a program may try.
+  real_libc().dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  filled.store(true, std::memory_order_release);
+  return true;
 }
 
 // "cuMemAlloc" of "cuMemAlloc_v2_ptsz": what cuGetProcAddress is asked for.
@@ -69,7 +99,10 @@ const driver::RealDriver& real_driver() {
   return functions;
 }
 
-bool driver_is_loaded() { return find_driver(); }
+const driver::RealDriver& next_driver() {
+  find_driver();
+  return wrapped_functions;
+}
 
 bool is_in_driver(std::uintptr_t address) {
   return address >= driver_start.load(std::memory_order_relaxed) &&

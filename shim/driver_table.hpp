@@ -12,9 +12,9 @@ namespace cuwarden::shim {
 
 // The driver's functions, found when libcuda is first seen. All slots are null until then.
 const driver::RealDriver& real_driver();
-
-// True once libcuda has been seen.
-bool driver_is_loaded();
+// The same, but where a library that was preloaded behind the shim wraps one (a quota, say), its
+// own: what a call of the program would have reached without us.
+const driver::RealDriver& next_driver();
 
 // Whether an address lies inside libcuda.
 bool is_in_driver(std::uintptr_t address);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "shim/loaded_objects.hpp"
 #include "shim/process.hpp"
 #include "shim/real_libc.hpp"
 
@@ -21,6 +22,7 @@ void at_quick_exit_end() {
 }
 
 [[gnu::constructor]] void register_ends() {
+  note_startup_objects();
   // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
   real_libc();
   on_exit(at_exit, nullptr);

@@ -29,6 +29,11 @@ using families::RuntimeCall;
 constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
 constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 
+// A wrapper behind us that calls the driver by name comes back here: then the driver is meant.
+const driver::RealDriver& driver_below() {
+  return families::call_state.driver_depth == 0 ? next_driver() : real_driver();
+}
+
 // The runtime's frees fail without reaching the driver once the process is ending. The program
 // did free; what it freed is no leak.
 template <driver::Row row, class First, class... Rest>
@@ -59,7 +64,7 @@ void note_free_at_end() {}
 #define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)                  \
   CUWARDEN_EXPORT result CUDAAPI name parameters {                                       \
     using namespace cuwarden;                                                            \
-    const driver::RealDriver& real = shim::real_driver();                                \
+    const driver::RealDriver& real = shim::driver_below();                               \
     if (real.name == nullptr) return shim::missing_in_driver;                            \
     families::HookedCall call(real, shim::Process::get().recorder(), driver::Row::name); \
     return body;                                                                         \
@@ -72,15 +77,16 @@ void note_free_at_end() {}
 #define COUNT(result, name, parameters, arguments) \
   CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, call.real().name arguments)
 
-#define RUNTIME(result, name, parameters, arguments)                                             \
-  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                             \
-    using namespace cuwarden;                                                                    \
-    const driver::RealRuntime* real = shim::real_runtime_for(__builtin_return_address(0));       \
-    if (real == nullptr || real->name == nullptr) return shim::missing_in_runtime;               \
-    const families::RuntimeCall call(driver::Row::name);                                         \
-    const result answer = real->name arguments;                                                  \
-    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<driver::Row::name> arguments; \
-    return answer;                                                                               \
+#define RUNTIME(result, name, parameters, arguments)                                            \
+  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                            \
+    using namespace cuwarden;                                                                   \
+    constexpr driver::Row row = driver::Row::name;                                              \
+    const driver::RealRuntime& real = shim::real_runtime_for(__builtin_return_address(0), row); \
+    if (real.name == nullptr) return shim::missing_in_runtime;                                  \
+    const families::RuntimeCall call(row);                                                      \
+    const result answer = real.name arguments;                                                  \
+    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;              \
+    return answer;                                                                              \
   }
 #include "runtime_hooks/driver/hooks.def"
 

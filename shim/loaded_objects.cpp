@@ -1,6 +1,7 @@
 // Reads the dynamic sections, hash tables and version tables that the loader has mapped.
 #include "shim/loaded_objects.hpp"
 
+#include <atomic>
 #include <cstring>
 
 namespace cuwarden::shim {
@@ -51,6 +52,10 @@ std::string_view LoadedObject::soname() const {
     if (entry->d_tag == DT_SONAME) return strings_ + entry->d_un.d_val;
   const std::size_t slash = path_.rfind('/');
   return slash == std::string_view::npos ? path_ : path_.substr(slash + 1);
+}
+
+bool LoadedObject::is_shim() const {
+  return contains(reinterpret_cast<std::uintptr_t>(&is_library));
 }
 
 bool LoadedObject::matches(std::uint32_t index, std::string_view name) const {
@@ -116,6 +121,45 @@ bool detail::visit_loaded_objects(VisitObject visit, void* argument) {
                return wanted.visit(LoadedObject(*info), wanted.argument) ? 1 : 0;
              },
              &both) != 0;
+}
+
+namespace {
+
+constinit std::atomic<std::size_t> startup_objects{SIZE_MAX};
+
+}  // namespace
+
+void note_startup_objects() {
+  std::size_t count = 0;
+  any_loaded_object([&](const LoadedObject&) {
+    ++count;
+    return false;
+  });
+  startup_objects.store(count, std::memory_order_relaxed);
+}
+
+std::size_t detail::startup_object_count() {
+  return startup_objects.load(std::memory_order_relaxed);
+}
+
+LoadedObject object_at(std::uintptr_t address) {
+  LoadedObject found;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (!object.contains(address)) return false;
+    found = object;
+    return true;
+  });
+  return found;
+}
+
+LoadedObject object_named(std::string_view name) {
+  LoadedObject found;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (object.soname() != name && object.path() != name) return false;
+    found = object;
+    return true;
+  });
+  return found;
 }
 
 bool is_library(std::string_view soname, std::string_view stem) {

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -21,6 +22,9 @@ class LoadedObject {
   bool contains(std::uintptr_t address) const { return address >= start_ && address < end_; }
   std::uintptr_t start() const { return start_; }
   std::uintptr_t end() const { return end_; }
+
+  // Whether this is the object that this code is part of.
+  bool is_shim() const;
 
   // As loaded; empty for the main program.
   std::string_view path() const { return path_; }
@@ -70,7 +74,76 @@ bool any_loaded_object(Visit visit) {
       &visit);
 }
 
+// Holds the loader's list still while `work` runs, so that no object that it looks at is unmapped.
+// `work` may use any_loaded_object; it must not call dlopen or dlclose.
+template <class Work>
+void with_loaded_objects_held(Work work) {
+  any_loaded_object([&](const LoadedObject&) {
+    work();
+    return true;
+  });
+}
+
+// To be called before the program runs: all that is loaded then is the global scope of every
+// look-up, in that order.
+void note_startup_objects();
+
+// Of the objects loaded at startup, those that a look-up reaches after the shim, in order: where a
+// call would have gone without it.
+template <class Visit>
+bool any_startup_object_behind_shim(Visit visit);
+
+// The object that holds this address.
+LoadedObject object_at(std::uintptr_t address);
+
+// The object that a DT_NEEDED entry of this name was resolved to.
+LoadedObject object_named(std::string_view name);
+
+// Visits what `object` needs, directly and indirectly, breadth first, as the loader searches it.
+template <class Visit>
+bool any_object_needed_by(const LoadedObject& object, Visit visit);
+
 // Whether `soname` is `stem` or a version of it: "libcuda.so.1" for "libcuda.so".
 bool is_library(std::string_view soname, std::string_view stem);
+
+namespace detail {
+std::size_t startup_object_count();
+}
+
+template <class Visit>
+bool any_startup_object_behind_shim(Visit visit) {
+  const std::size_t limit = detail::startup_object_count();
+  std::size_t index = 0;
+  bool behind = false;
+  bool found = false;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (index++ >= limit) return true;
+    if (behind) return found = static_cast<bool>(visit(object));
+    behind = object.is_shim();
+    return false;
+  });
+  return found;
+}
+
+template <class Visit>
+bool any_object_needed_by(const LoadedObject& object, Visit visit) {
+  constexpr std::size_t reach = 96;  // objects; bounds the memory on the stack (10 KiB)
+  LoadedObject queue[reach];
+  std::size_t queued = 0;
+  queue[queued++] = object;
+  for (std::size_t i = 0; i < queued; ++i) {
+    const bool done = queue[i].any_needed([&](std::string_view name) {
+      const LoadedObject next = object_named(name);
+      if (!next || next.is_shim()) return false;
+      for (std::size_t j = 0; j < queued; ++j)
+        if (queue[j].base() == next.base()) return false;
+      if (visit(next)) return true;
+      if (queued < reach) queue[queued++] = next;
+      return false;
+    });
+    if (done) return true;
+  }
+  return false;
+}
 
 }  // namespace cuwarden::shim

@@ -34,35 +34,44 @@ bool may_be_cuda(const char* name) { return name != nullptr && name[0] == 'c' &&
 
 bool is_pseudo_handle(const void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
 
-// Whether any object but the shim defines this function. Without one, a look-up that finds our
-// export would make a CUDA appear where the program has none.
-bool is_defined_elsewhere(std::string_view name, const void* ours) {
-  return any_loaded_object([&](const LoadedObject& object) {
-    const void* found = object.find(name);
-    return found != nullptr && found != ours;
+// Whether a look-up from the caller's place would find this function without the shim: in an object
+// of the global scope, or in one that the caller's module needs. Otherwise our export would make a
+// CUDA appear where the program has none.
+bool is_visible(const char* name, std::uintptr_t caller) {
+  bool visible = false;
+  with_loaded_objects_held([&] {
+    const auto defines = [&](const LoadedObject& object) {
+      return !object.is_shim() && object.find(name) != nullptr;
+    };
+    // Objects that a dlopen made global lie behind these; libc is asked about them.
+    visible = any_startup_object_behind_shim(defines);
+    const LoadedObject module = object_at(caller);
+    if (!visible && module) visible = defines(module) || any_object_needed_by(module, defines);
   });
+  return visible || real_libc().libc_dlsym(RTLD_NEXT, name) != nullptr;
 }
 
-// RTLD_NEXT and RTLD_DEFAULT search from the caller's place, which no call from here can do. They
-// are jumped to, except for our own names.
-Next pseudo_lookup(void* real, void* handle, const char* name) {
+// RTLD_NEXT and RTLD_DEFAULT search from the caller's place, which no call from here can do: they
+// are jumped to. RTLD_DEFAULT then finds our export where that comes first, as a linked call does.
+Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t caller) {
   void* const ours = hook_named(name);
   if (ours == nullptr) return {real, nullptr};
-  if (!is_defined_elsewhere(name, ours))
+  if (!is_visible(name, caller))
     // Fails as it would without the shim, dlerror() included: nothing beyond us has the name.
-    return {nullptr, real_libc().dlsym(RTLD_NEXT, name)};
-  const bool runtime = std::string_view(name).starts_with("cuda");
-  // A wrapper that asks for the next cudaMalloc means the cudart behind it.
-  if (runtime && handle == RTLD_NEXT) return {real, nullptr};
-  return {nullptr, ours};
+    return {nullptr, real_libc().libc_dlsym(RTLD_NEXT, name)};
+  // A wrapper that asks for the next cudaMalloc means the cudart behind it, where the driver's
+  // hooks are below; one that asks for the next cuMemAlloc would leave us out.
+  const bool driver_function = !std::string_view(name).starts_with("cuda");
+  if (driver_function && handle == RTLD_NEXT) return {nullptr, ours};
+  return {real, nullptr};
 }
 
-void* replaced(void* found, const char* name) {
+void* replaced(void* found, const char* name, std::uintptr_t caller) {
   if (found == nullptr) return nullptr;
   if (void* const hook = hook_for(found)) return hook;
   // A handle of the main program reaches our exports too.
-  void* const ours = hook_named(name);
-  if (found == ours && !is_defined_elsewhere(name, ours)) return real_libc().dlsym(RTLD_NEXT, name);
+  if (found == hook_named(name) && !is_visible(name, caller))
+    return real_libc().libc_dlsym(RTLD_NEXT, name);
   return found;
 }
 
@@ -78,8 +87,8 @@ extern "C" {
   void* const real = code(real_libc().dlsym);
   if (!may_be_cuda(name) || is_in_driver(caller) || !Process::get().enabled())
     return {real, nullptr};
-  if (is_pseudo_handle(handle)) return pseudo_lookup(real, handle, name);
-  return {nullptr, replaced(real_libc().dlsym(handle, name), name)};
+  if (is_pseudo_handle(handle)) return pseudo_lookup(real, handle, name, caller);
+  return {nullptr, replaced(real_libc().dlsym(handle, name), name, caller)};
 }
 
 [[gnu::visibility("hidden")]] Next cuwarden_before_dlvsym(void* handle, const char* name,
@@ -92,7 +101,7 @@ extern "C" {
   if (!may_be_cuda(name) || is_pseudo_handle(handle) || is_in_driver(caller) ||
       !Process::get().enabled())
     return {real, nullptr};
-  return {nullptr, replaced(real_libc().dlvsym(handle, name, version), name)};
+  return {nullptr, replaced(real_libc().dlvsym(handle, name, version), name, caller)};
 }
 
 // RTLD_DEEPBIND would put a library's own libc before our dlsym.

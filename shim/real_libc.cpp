@@ -10,10 +10,28 @@ namespace {
 constinit RealLibc functions{};
 constinit std::atomic<bool> filled{false};
 
+// libc's own; libdl's before glibc 2.34.
+void* in_libc(const char* name) {
+  void* found = nullptr;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (is_library(object.soname(), "libc.so") || is_library(object.soname(), "libdl.so"))
+      found = object.find(name);
+    return found != nullptr;
+  });
+  return found;
+}
+
+void* behind_the_shim(const char* name) {
+  void* found = nullptr;
+  any_startup_object_behind_shim([&](const LoadedObject& object) {
+    found = object.find(name);
+    return found != nullptr;
+  });
+  return found != nullptr ? found : in_libc(name);
+}
+
 template <class Function>
-void fill(Function& slot, const char* name, const LoadedObject& libc, const LoadedObject& libdl) {
-  void* found = libc.find(name);
-  if (found == nullptr) found = libdl.find(name);
+void fill(Function& slot, void* found) {
   // Several threads may fill at once; all store the same.
   __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
 }
@@ -22,22 +40,17 @@ void fill(Function& slot, const char* name, const LoadedObject& libc, const Load
 
 const RealLibc& real_libc() {
   if (filled.load(std::memory_order_acquire)) return functions;
-  LoadedObject libc, libdl;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (is_library(object.soname(), "libc.so")) libc = object;
-    if (is_library(object.soname(), "libdl.so")) libdl = object;
-    return false;
-  });
-  fill(functions.dlsym, "dlsym", libc, libdl);
-  fill(functions.dlvsym, "dlvsym", libc, libdl);
-  fill(functions.dlopen, "dlopen", libc, libdl);
-  fill(functions.dlmopen, "dlmopen", libc, libdl);
-  fill(functions.dlclose, "dlclose", libc, libdl);
-  fill(functions._exit, "_exit", libc, libdl);
-  fill(functions._Exit, "_Exit", libc, libdl);
-  fill(functions.quick_exit, "quick_exit", libc, libdl);
-  fill(functions.abort, "abort", libc, libdl);
-  fill(functions.assert_fail, "__assert_fail", libc, libdl);
+  fill(functions.dlsym, behind_the_shim("dlsym"));
+  fill(functions.libc_dlsym, in_libc("dlsym"));
+  fill(functions.dlvsym, behind_the_shim("dlvsym"));
+  fill(functions.dlopen, behind_the_shim("dlopen"));
+  fill(functions.dlmopen, behind_the_shim("dlmopen"));
+  fill(functions.dlclose, behind_the_shim("dlclose"));
+  fill(functions._exit, behind_the_shim("_exit"));
+  fill(functions._Exit, behind_the_shim("_Exit"));
+  fill(functions.quick_exit, behind_the_shim("quick_exit"));
+  fill(functions.abort, behind_the_shim("abort"));
+  fill(functions.assert_fail, behind_the_shim("__assert_fail"));
   filled.store(true, std::memory_order_release);
   return functions;
 }

@@ -1,4 +1,5 @@
-// libc's own versions of the functions that the shim exports in their place.
+// What the functions that the shim exports in libc's place forward to: the next definition behind
+// the shim, which is libc's own unless another preloaded library wraps the same function.
 #pragma once
 
 #include <dlfcn.h>
@@ -7,6 +8,7 @@ namespace cuwarden::shim {
 
 struct RealLibc {
   void* (*dlsym)(void*, const char*);
+  void* (*libc_dlsym)(void*, const char*);  // libc's own, for the shim's own questions
   void* (*dlvsym)(void*, const char*, const char*);
   void* (*dlopen)(const char*, int);
   void* (*dlmopen)(Lmid_t, const char*, int);
@@ -19,8 +21,8 @@ struct RealLibc {
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
 };
 
-// Read from libc's symbol table on first use (libdl's too, before glibc 2.34). Safe inside the
-// loader and before any constructor has run.
+// Read from the objects' symbol tables on first use. Safe inside the loader and before any
+// constructor has run.
 const RealLibc& real_libc();
 
 }  // namespace cuwarden::shim

@@ -1,3 +1,6 @@
+// Resolves the runtime as the loader would have for each calling module, had the shim not been in
+// front: first the objects that were loaded at startup, in their order, then what the module needs
+// itself. Nothing is called while the loader's list is held.
 #include "shim/runtime_tables.hpp"
 
 #include <atomic>
@@ -5,141 +8,205 @@
 #include <cstdint>
 #include <string_view>
 
-#include "shim/driver_table.hpp"
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/families/hooked_call.hpp"
 #include "shim/loaded_objects.hpp"
 
 namespace cuwarden::shim {
 namespace {
 
-constexpr std::size_t table_limit = 8;  // distinct libcudarts in one process
-
-struct Table {
-  std::atomic<std::uintptr_t> base{0};  // load address of the cudart; 0: free
-  std::atomic<bool> filled{false};
-  driver::RealRuntime functions{};
-  int (*get_version)(int*) = nullptr;
+// Where the runtime calls of one module go.
+struct Caller {
+  enum State : std::uint32_t { empty, filling, ready, gone };
+  std::atomic<std::uint32_t> state{empty};
+  std::uintptr_t start = 0, end = 0;
+  std::uintptr_t leads_to = 0;   // where cudaFree goes, as a witness that its module is loaded
+  driver::RealRuntime next{};    // as the loader would have bound it: perhaps a wrapper
+  driver::RealRuntime bottom{};  // the cudart itself, for a wrapper that comes back to us
 };
-constinit Table tables[table_limit]{};
-constinit std::atomic<std::uint32_t> generation{1};
 
-// The last caller of this thread. Initial-exec TLS: no allocation, no lock.
+// Modules that call the runtime; there are some dozens in the largest programs.
+constexpr std::size_t caller_limit = 1024;
+constinit Caller callers[caller_limit]{};
+constinit std::atomic<std::uint32_t> generation{1};  // bumped when entries of `callers` go
+constinit std::atomic<int> version{0};
+
+// The last caller of this thread.
 struct LastCaller {
-  std::uintptr_t start, end;
-  const Table* table;
+  const Caller* caller;
   std::uint32_t generation;
 };
 constinit thread_local LastCaller last_caller __attribute__((tls_model("initial-exec"))){};
 
-// A cudart, or a library of the program's own that stands in front of one.
-bool provides_runtime(const LoadedObject& object) {
-  void* found = object.find("cudaMalloc");
-  return found != nullptr && found != hook_named("cudaMalloc");
+// A cudart as NVIDIA ships it, whose symbols carry its version: a caller is bound to the one that
+// it was linked with.
+bool is_shared_runtime(const LoadedObject& object) {
+  return object.soname().starts_with("libcudart");
 }
 
-LoadedObject object_named(std::string_view name) {
-  LoadedObject found;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (object.soname() != name && !object.path().ends_with(name)) return false;
-    found = object;
-    return true;
-  });
-  return found;
+// A cudart, shared or linked into a library that shows its symbols; a wrapper has just a few.
+bool is_whole_runtime(const LoadedObject& object) {
+  return object.find("__cudaRegisterFatBinary") != nullptr;
 }
 
-// The first provider among what `object` needs, breadth first, as the loader searches. `object`
-// itself does not count: a wrapper that asked for the next one would come back to itself.
-LoadedObject provider_needed_by(const LoadedObject& object) {
-  constexpr std::size_t reach = 64;
-  LoadedObject queue[reach];
-  std::size_t queued = 0;
-  queue[queued++] = object;
-  LoadedObject provider;
-  for (std::size_t i = 0; i < queued && !provider; ++i)
-    queue[i].any_needed([&](std::string_view needed) {
-      const LoadedObject next = object_named(needed);
-      if (!next) return false;
-      if (provides_runtime(next)) {
-        provider = next;
-        return true;
-      }
-      for (std::size_t j = 0; j < queued; ++j)
-        if (queue[j].base() == next.base()) return false;
-      if (queued < reach) queue[queued++] = next;
-      return false;
+class Search {
+ public:
+  explicit Search(const LoadedObject& caller) : caller_(caller) {
+    if (!caller) return;
+    any_object_needed_by(caller, [&](const LoadedObject& object) {
+      if (!is_shared_runtime(object)) return false;
+      own_runtime_ = object;
+      return true;
     });
-  return provider;
-}
+  }
 
-LoadedObject first_provider() {
-  LoadedObject provider;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (!provides_runtime(object)) return false;
-    provider = object;
-    return true;
-  });
-  return provider;
-}
+  void* next(std::string_view name) const {
+    if (is_shared_runtime(caller_)) return caller_.find(name);
+    if (void* found = at_startup(name)) return found;
+    if (void* found = needed(name)) return found;
+    return bottom(name);
+  }
 
-// What a wrapper library does not define itself comes from the cudart that it needs.
+  void* bottom(std::string_view name) const {
+    if (caller_ && is_whole_runtime(caller_)) return caller_.find(name);
+    if (own_runtime_) return own_runtime_.find(name);
+    void* found = nullptr;
+    any_loaded_object([&](const LoadedObject& object) {
+      if (object.is_shim() || !is_whole_runtime(object)) return false;
+      found = object.find(name);
+      return found != nullptr;
+    });
+    return found;
+  }
+
+ private:
+  bool is_caller(const LoadedObject& object) const {
+    return caller_ && object.base() == caller_.base() && object.start() == caller_.start();
+  }
+
+  void* at_startup(std::string_view name) const {
+    // A wrapper behind the shim that calls on means those behind itself.
+    bool behind_caller = !caller_ || is_whole_runtime(caller_) || caller_.find(name) == nullptr ||
+                         !is_behind_the_shim();
+    void* found = nullptr;
+    any_startup_object_behind_shim([&](const LoadedObject& object) {
+      if (is_caller(object)) {
+        behind_caller = true;
+        if (!is_whole_runtime(object)) return false;
+      }
+      if (!behind_caller) return false;
+      if (is_shared_runtime(object) && own_runtime_ && object.base() != own_runtime_.base())
+        return false;
+      found = object.find(name);
+      return found != nullptr;
+    });
+    return found;
+  }
+
+  bool is_behind_the_shim() const {
+    return any_startup_object_behind_shim(
+        [&](const LoadedObject& object) { return is_caller(object); });
+  }
+
+  void* needed(std::string_view name) const {
+    if (!caller_) return nullptr;
+    if (is_whole_runtime(caller_)) return caller_.find(name);
+    void* found = nullptr;
+    any_object_needed_by(caller_, [&](const LoadedObject& object) {
+      found = object.find(name);
+      return found != nullptr;
+    });
+    return found;
+  }
+
+  LoadedObject caller_;
+  LoadedObject own_runtime_;
+};
+
 template <class Function>
-void fill(Function& slot, const LoadedObject& provider, const LoadedObject& behind,
-          std::string_view name) {
-  void* found = provider.find(name);
-  if (found == nullptr) found = behind.find(name);
-  if (found == hook_named(name)) found = nullptr;
-  __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
+void fill(Function& slot, void* found) {
+  slot = reinterpret_cast<Function>(found);
 }
 
-const Table* table_of(const LoadedObject& provider) {
-  for (Table& table : tables) {
-    std::uintptr_t base = 0;
-    if (!table.base.compare_exchange_strong(base, provider.base()) && base != provider.base())
-      continue;
-    if (!table.filled.load(std::memory_order_acquire)) {
-      const LoadedObject behind = provider_needed_by(provider);
-#define RUNTIME(result, name, parameters, arguments) \
-  fill(table.functions.name, provider, behind, #name);
-#include "runtime_hooks/driver/hooks.def"
-      fill(table.get_version, provider, behind, "cudaRuntimeGetVersion");
-      table.filled.store(true, std::memory_order_release);
-    }
-    return &table;
+const Caller* known_caller(std::uintptr_t address) {
+  for (const Caller& caller : callers) {
+    const std::uint32_t state = caller.state.load(std::memory_order_acquire);
+    if (state == Caller::empty) return nullptr;
+    if (state == Caller::ready && address >= caller.start && address < caller.end) return &caller;
   }
   return nullptr;
 }
 
+Caller* free_slot() {
+  for (Caller& caller : callers) {
+    // The module of an entry that is gone is unmapped: no thread can be calling from it.
+    std::uint32_t state = caller.state.load(std::memory_order_relaxed);
+    if ((state == Caller::empty || state == Caller::gone) &&
+        caller.state.compare_exchange_strong(state, Caller::filling))
+      return &caller;
+  }
+  return nullptr;
+}
+
+// Several threads may resolve one caller at once: the table then holds it twice, which is harmless.
+const Caller* resolve(std::uintptr_t address) {
+  Caller* const slot = free_slot();
+  if (slot == nullptr) return &callers[0];
+  int (*get_version)(int*) = nullptr;
+  with_loaded_objects_held([&] {
+    const LoadedObject caller = object_at(address);
+    const Search search(caller);
+    // Code that no module holds (compiled at run time): known by its page alone.
+    slot->start = caller ? caller.start() : address & ~std::uintptr_t{4095};
+    slot->end = caller ? caller.end() : slot->start + 4096;
+#define RUNTIME(result, name, parameters, arguments) \
+  fill(slot->next.name, search.next(#name));         \
+  fill(slot->bottom.name, search.bottom(#name));
+#include "runtime_hooks/driver/hooks.def"
+    slot->leads_to = reinterpret_cast<std::uintptr_t>(slot->next.cudaFree);
+    fill(get_version, search.bottom("cudaRuntimeGetVersion"));
+  });
+  slot->state.store(Caller::ready, std::memory_order_release);
+  int number = 0;
+  if (version.load(std::memory_order_relaxed) == 0 && get_version != nullptr &&
+      get_version(&number) == 0)
+    version.store(number, std::memory_order_relaxed);
+  return slot;
+}
+
 }  // namespace
 
-const driver::RealRuntime* real_runtime_for(const void* return_address) {
+const driver::RealRuntime& real_runtime_for(const void* return_address, driver::Row row) {
   const auto address = reinterpret_cast<std::uintptr_t>(return_address);
   const std::uint32_t now = generation.load(std::memory_order_acquire);
   LastCaller& last = last_caller;
-  if (last.generation == now && address >= last.start && address < last.end)
-    return &last.table->functions;
-  LoadedObject caller;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (!object.contains(address)) return false;
-    caller = object;
-    return true;
+  const Caller* caller = last.generation == now ? last.caller : nullptr;
+  if (caller == nullptr || address < caller->start || address >= caller->end) {
+    caller = known_caller(address);
+    if (caller == nullptr) caller = resolve(address);
+    last = {caller, now};
+  }
+  // The same call again on this thread: a wrapper's, by way of the name instead of RTLD_NEXT.
+  const bool again = families::call_state.runtime_row == static_cast<std::uint16_t>(row) + 1;
+  return again ? caller->bottom : caller->next;
+}
+
+void forget_callers_of_runtime() {
+  bool any = false;
+  with_loaded_objects_held([&] {
+    for (Caller& caller : callers) {
+      std::uint32_t state = caller.state.load(std::memory_order_acquire);
+      if (state == Caller::empty) break;
+      if (state != Caller::ready) continue;
+      const LoadedObject module = object_at(caller.start);
+      const bool unchanged = module && module.start() == caller.start &&
+                             module.end() == caller.end && object_at(caller.leads_to);
+      if (!unchanged) any |= caller.state.compare_exchange_strong(state, Caller::gone);
+    }
   });
-  LoadedObject provider = caller ? provider_needed_by(caller) : LoadedObject();
-  // A caller that takes it from the global scope, or code that no module holds.
-  if (!provider) provider = first_provider();
-  const Table* table = provider ? table_of(provider) : nullptr;
-  if (table == nullptr) return nullptr;
-  if (caller) last = {caller.start(), caller.end(), table, now};
-  return &table->functions;
+  if (any) generation.fetch_add(1, std::memory_order_release);
 }
 
-void forget_callers_of_runtime() { generation.fetch_add(1, std::memory_order_release); }
-
-int runtime_version() {
-  int version = 0;
-  for (const Table& table : tables)
-    if (table.filled.load(std::memory_order_acquire) && table.get_version != nullptr &&
-        table.get_version(&version) == 0)
-      return version;
-  return 0;
-}
+int runtime_version() { return version.load(std::memory_order_relaxed); }
 
 }  // namespace cuwarden::shim

@@ -1,18 +1,22 @@
 // The libcudarts of this process. A call of cudaMalloc that lands in the shim goes on to the one
-// that the caller's own module depends on: a process may hold two (a framework's and a library's).
+// that the caller's own module would have been bound to: a process may hold two (a framework's and
+// a library's), and a library of the program may stand in front.
 #pragma once
 
+#include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 
 namespace cuwarden::shim {
 
-// The cudart for a call that returns to `return_address`; null where there is none.
-const driver::RealRuntime* real_runtime_for(const void* return_address);
+// Where this call, which returns to `return_address`, goes on to. A slot is null where no object
+// of the process defines the function.
+const driver::RealRuntime& real_runtime_for(const void* return_address, driver::Row row);
 
-// After a dlclose: what is known about callers' modules may be wrong.
+// After a dlclose: drops what is known about modules that are gone.
 void forget_callers_of_runtime();
 
-// As cudaRuntimeGetVersion of the first cudart gives it (13000 for 13.0); 0 where none was used.
+// As cudaRuntimeGetVersion of the first cudart that was called gives it (13000 for 13.0); 0 where
+// none was.
 int runtime_version();
 
 }  // namespace cuwarden::shim
