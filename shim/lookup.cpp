@@ -66,6 +66,24 @@ Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t ca
   return {real, nullptr};
 }
 
+// Whether the object at this address is searched before the shim.
+bool is_before_the_shim(std::uintptr_t address) {
+  bool before = false;
+  any_loaded_object([&](const LoadedObject& object) {
+    before = !object.is_shim() && object.contains(address);
+    return before || object.is_shim();
+  });
+  return before;
+}
+
+// Another interposer of dlsym asks for the one behind it by version, as all that wrap dlsym must.
+// The shim's own has no version, so the loader would pass it over.
+void* own_lookup_behind(std::uintptr_t caller, const void* handle, std::string_view name) {
+  if (handle != RTLD_NEXT || (name != "dlsym" && name != "dlvsym")) return nullptr;
+  if (!is_before_the_shim(caller)) return nullptr;
+  return name == "dlsym" ? code(dlsym) : code(dlvsym);
+}
+
 void* replaced(void* found, const char* name, std::uintptr_t caller) {
   if (found == nullptr) return nullptr;
   if (void* const hook = hook_for(found)) return hook;
@@ -96,6 +114,8 @@ extern "C" {
                                                           std::uintptr_t caller) {
   const ErrnoGuard keep;
   void* const real = code(real_libc().dlvsym);
+  if (name != nullptr && name[0] == 'd' && Process::get().enabled())
+    if (void* const ours = own_lookup_behind(caller, handle, name)) return {nullptr, ours};
   // Our exports have no version, and a version asked for with RTLD_NEXT or RTLD_DEFAULT is found
   // from the caller's place only.
   if (!may_be_cuda(name) || is_pseudo_handle(handle) || is_in_driver(caller) ||

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from shimmed import BUILD, DRIVER, PROGRAMS, RUNTIME, program
+from shimmed import BUILD, DRIVER, PROGRAMS, RUNTIME, SHIM, program
 
 WAYS = [
     "dlsym",
@@ -180,3 +180,42 @@ def test_threads_that_race_for_the_first_call_are_all_recorded(run_both):
         totals = run.report.totals()["device"]
         assert totals["live_count"] == facts["count"]
         assert totals["live_bytes"] == facts["bytes"]
+
+
+@pytest.mark.parametrize("wrapped", ["runtime", "driver"])
+@pytest.mark.parametrize("order", ["before_the_shim", "behind_the_shim"])
+@pytest.mark.parametrize("enabled", ["1", "0"])
+def test_another_preloaded_wrapper_works_as_without_the_shim(place, wrapped, order, enabled):
+    wrapper = PROGRAMS / f"libwrapping_{wrapped}.so"
+    command = [program("wrapped_calls"), wrapped]
+    bare = place.run(command, shim=False, preload=(wrapper, DRIVER, RUNTIME))
+    preload = [wrapper, SHIM] if order == "before_the_shim" else [SHIM, wrapper]
+    preload = ":".join(map(str, [*preload, DRIVER, RUNTIME]))
+    run = place.run(command, {"LD_PRELOAD": preload, "CUWARDEN_ENABLED": enabled})
+    assert (run.stdout, run.returncode) == (bare.stdout, 0)
+    assert run.said == []
+    assert len(run.reports) == int(enabled)
+    if enabled == "1":
+        assert run.report["leaks"]["bytes"] == (0 if wrapped == "runtime" else 1000)
+
+
+def test_a_driver_that_the_program_unloads_stays_good_for_the_report(run_both, library_path):
+    run = run_both(
+        [program("unloading"), "driver", library_path / "libcuda.so.1"],
+        {"LD_LIBRARY_PATH": library_path},
+        preload=NO_CUDA,
+    )
+    assert run.returncode == 0
+    assert "allocate 0" in run.stdout
+    assert run.report["leaks"]["bytes"] == 1000
+
+
+def test_a_runtime_that_goes_with_its_plugin_is_not_called_again(run_both, library_path):
+    run = run_both(
+        [program("unloading"), "plugin", PROGRAMS / "libuses_own_cudart.so"],
+        {"LD_LIBRARY_PATH": library_path},
+        preload=NO_CUDA,
+    )
+    assert run.returncode == 0
+    assert "allocate and free 0" in run.stdout
+    assert run.report.totals()["device"]["frees"] >= 1
