@@ -50,6 +50,8 @@ TEST(LookupFacts, what_is_too_new_or_unknown_is_null) {
   cuGetProcAddress("cuNoSuchThing", &function, 13000, 0, &status);
   EXPECT_EQ(function, nullptr);
   EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  EXPECT_EQ(cuGetProcAddress("", &function, 13000, 0, &status), CUDA_SUCCESS);
+  EXPECT_EQ(function, nullptr);
   cuGetProcAddress("", &function, 13000, 0, nullptr);
   EXPECT_EQ(function, nullptr);
 }

@@ -177,7 +177,7 @@ TEST_F(MemoryFacts, captured_allocations_take_memory_only_when_the_graph_is_laun
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   EXPECT_LE(free_bytes(), before - 64 * kMiB);
   ASSERT_EQ(cuDeviceGraphMemTrim(device), CUDA_SUCCESS);
-  EXPECT_GE(free_bytes() + kMiB, before);
+  EXPECT_GE(free_bytes() + 2 * kMiB, before);  // the graph itself takes a page
   cuGraphExecDestroy(exec);
   cuGraphDestroy(graph);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/virtual_memory.hpp"
@@ -27,6 +28,17 @@ std::vector<Range*> mappings_of(Simulator& sim, CUdeviceptr start, std::size_t s
     next += range->requested;
   }
   return found;
+}
+
+// Part of a reservation in which nothing is mapped.
+bool is_free_reservation(Simulator& sim, CUdeviceptr start, std::size_t size) {
+  const auto after = sim.reservations.upper_bound(start);
+  if (size == 0 || after == sim.reservations.begin()) return false;
+  const auto around = std::prev(after);
+  if (start + size > around->first + around->second) return false;
+  for (CUdeviceptr at = start; at < start + size; at += kPage)
+    if (sim.ranges.at(at) != nullptr) return false;
+  return true;
 }
 
 bool valid(const Simulator& sim, const CUmemAllocationProp& properties) {
@@ -174,7 +186,8 @@ CUresult cuMemMap(CUdeviceptr start, size_t size, size_t offset, CUmemGenericAll
 CUresult cuMemUnmap(CUdeviceptr start, size_t size) {
   Locked at;
   const std::vector<Range*> mapped = mappings_of(at.sim, start, size);
-  if (mapped.empty()) return CUDA_ERROR_INVALID_VALUE;
+  // Nothing mapped in a reservation: success, as measured.
+  if (mapped.empty() && !is_free_reservation(at.sim, start, size)) return CUDA_ERROR_INVALID_VALUE;
   for (Range* range : mapped) {
     PhysicalHandle* handle = range->physical;
     mmap(pointer(range->start), range->requested, PROT_NONE,
