@@ -79,6 +79,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
                                  .group = group,
                                  .context = here.context,
                                  .related = allocation.related,
+                                 .references = allocation.opened ? 1u : 0u,
                                  .flags = flags};
   if (allocation.space == Space::vmm_handle)
     ledger_.handle_created(record);

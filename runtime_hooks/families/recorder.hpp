@@ -21,6 +21,7 @@ struct Allocation {
   std::uint64_t related = 0;
   bool owned_by_context = false;
   bool host = false;                 // host memory: belongs to no device
+  bool opened = false;               // its openings are counted
   bool counts_no_bytes = false;      // a second name for memory that is recorded elsewhere
   DeviceOrdinal device = no_device;  // where the family knows it; else the current one is asked
 };
