@@ -1,80 +1,24 @@
-// Bookkeeping for memory nodes: which call made a node, and what a launch of each executable graph
-// allocates and frees. The tables are of fixed size; what does not fit is said in the report.
-// Programs without memory nodes pay one relaxed load a launch.
+// Tells the ledger what graphs allocate and free. What does not fit into the tables of memory nodes
+// is said in the report. Programs without memory nodes pay one relaxed load a launch.
 #include "runtime_hooks/families/graph_memory.hpp"
 
 #include <sys/mman.h>
 
 #include <atomic>
 #include <cstddef>
-#include <span>
+#include <cstdint>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/families/memory_nodes.hpp"
 
 namespace cuwarden::families {
 namespace {
 
-// Who made the node that allocates at an address. Asked once, when its graph is instantiated.
-struct Node {
-  CUdeviceptr address = 0;
-  GroupId group;
-};
-
-// One memory node of an executable graph.
-struct Effect {
-  CUgraphExec exec = nullptr;  // null: free slot
-  CUdeviceptr address = 0;
-  std::uint64_t bytes = 0;
-  GroupId group;
-  bool allocates = false;
-};
-
-constexpr std::size_t table_size = 4096;
-// Guards both tables; a leaf: nothing else is locked and no foreign call is made below it.
-constinit FutexLock lock;
-constinit Node nodes[table_size];  // a ring: the oldest make room
-constinit std::size_t next_node = 0;
-constinit Effect effects[table_size];
+constinit NodeMakers makers;
+constinit ExecEffects effects;
 constinit std::atomic<bool> seen{false};
 
-GroupId maker_of(CUdeviceptr address) {
-  const Locked locked(lock);
-  for (const Node& node : nodes)
-    if (node.address == address) return node.group;
-  return {};
-}
-
-bool add_effect(const Effect& effect) {
-  const Locked locked(lock);
-  for (Effect& slot : effects) {
-    if (slot.exec != nullptr) continue;
-    slot = effect;
-    return true;
-  }
-  return false;
-}
-
-// Copies the effects of one sort from slot `from` on, as many as fit, and moves `from` behind
-// them: the ledger is told unlocked.
-std::size_t copy_effects(CUgraphExec exec, bool allocates, std::size_t& from,
-                         std::span<Effect> to) {
-  const Locked locked(lock);
-  std::size_t count = 0;
-  for (; from < table_size && count < to.size(); ++from)
-    if (effects[from].exec == exec && effects[from].allocates == allocates)
-      to[count++] = effects[from];
-  return count;
-}
-
-template <class Apply>
-void for_each_effect(CUgraphExec exec, bool allocates, Apply apply) {
-  Effect some[32];
-  for (std::size_t from = 0; from < table_size;) {
-    const std::size_t count = copy_effects(exec, allocates, from, some);
-    for (std::size_t i = 0; i < count; ++i) apply(some[i]);
-  }
-}
+std::uint64_t number_of(CUgraphExec exec) { return reinterpret_cast<std::uint64_t>(exec); }
 
 // Whether what the node does could be stored.
 bool note_effect(HookedCall& call, CUgraphExec exec, CUgraphNode node) {
@@ -83,16 +27,16 @@ bool note_effect(HookedCall& call, CUgraphExec exec, CUgraphNode node) {
   if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
     CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
     if (call.real().cuGraphMemAllocNodeGetParams(node, &parameters) != CUDA_SUCCESS) return true;
-    GroupId group = maker_of(parameters.dptr);
+    GroupId group = makers.maker_of(parameters.dptr);
     if (group.value == 0)
       group = call.recorder().group_here(call.api(), Kind::graph,
                                          DeviceOrdinal{parameters.poolProps.location.id});
-    return add_effect({exec, parameters.dptr, parameters.bytesize, group, true});
+    return effects.add({number_of(exec), parameters.dptr, parameters.bytesize, group, true});
   }
   if (type != CU_GRAPH_NODE_TYPE_MEM_FREE) return true;
   CUdeviceptr address = 0;
   if (call.real().cuGraphMemFreeNodeGetParams(node, &address) != CUDA_SUCCESS) return true;
-  return add_effect({exec, address, 0, {}, false});
+  return effects.add({number_of(exec), address, 0, {}, false});
 }
 
 void forget_at(ledger::Writer& ledger, CUdeviceptr address) {
@@ -106,13 +50,7 @@ void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address,
                         DeviceOrdinal device) {
   if (!call.recording() || result != CUDA_SUCCESS || address == 0) return;
   seen.store(true, std::memory_order_relaxed);
-  const GroupId group = call.recorder().group_here(call.api(), Kind::graph, device);
-  const Locked locked(lock);
-  // Addresses come again once their graph is gone.
-  for (Node& node : nodes)
-    if (node.address == address) node = {};
-  nodes[next_node] = {address, group};
-  next_node = (next_node + 1) % table_size;
+  makers.made(address, call.recorder().group_here(call.api(), Kind::graph, device));
 }
 
 void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
@@ -122,6 +60,7 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
       real.cuGraphMemAllocNodeGetParams == nullptr || real.cuGraphMemFreeNodeGetParams == nullptr)
     return;
   const ErrnoGuard keep;
+  effects.forget(number_of(exec));
   std::size_t count = 0;
   if (real.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS || count == 0) return;
   const std::size_t size = count * sizeof(CUgraphNode);
@@ -136,9 +75,10 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
 
 void graph_launched(HookedCall& call, CUgraphExec exec) {
   if (!call.recording() || !seen.load(std::memory_order_relaxed)) return;
+  if (!effects.any(number_of(exec))) return;
   ledger::Writer& ledger = call.recorder().ledger();
   const ContextId context = call.recorder().place().context;
-  for_each_effect(exec, true, [&](const Effect& effect) {
+  effects.for_each(number_of(exec), true, [&](const Effect& effect) {
     // AUTO_FREE_ON_LAUNCH frees what the last launch left.
     forget_at(ledger, effect.address);
     ledger.add({.space = Space::pointer,
@@ -147,14 +87,13 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
                 .group = effect.group,
                 .context = context});
   });
-  for_each_effect(exec, false, [&](const Effect& effect) { forget_at(ledger, effect.address); });
+  effects.for_each(number_of(exec), false,
+                   [&](const Effect& effect) { forget_at(ledger, effect.address); });
 }
 
 void graph_exec_destroyed(CUgraphExec exec) {
   if (!seen.load(std::memory_order_relaxed)) return;
-  const Locked locked(lock);
-  for (Effect& effect : effects)
-    if (effect.exec == exec) effect = {};
+  effects.forget(number_of(exec));
 }
 
 }  // namespace cuwarden::families

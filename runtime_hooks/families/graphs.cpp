@@ -10,15 +10,6 @@ CUresult capture_began(HookedCall& call, CUresult result) {
   return result;
 }
 
-// A capture that was invalidated ends with an error, but it ends.
-CUresult capture_ended(HookedCall& call, CUresult result) {
-  const bool goes_on = result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_INVALID_VALUE ||
-                       result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
-                       result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (call.recording() && !goes_on) call.recorder().capture_ended();
-  return result;
-}
-
 CUresult instantiated(HookedCall& call, CUresult result, const CUgraphExec* exec, CUgraph graph) {
   if (result == CUDA_SUCCESS) graph_instantiated(call, *exec, graph);
   return result;
@@ -79,14 +70,6 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(HookedCall& call, CUstream hStream, CU
                                                          dependencyData, numDependencies, mode));
 }
 #endif
-
-CUresult cuStreamEndCapture(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
-  return capture_ended(call, call.real().cuStreamEndCapture(hStream, phGraph));
-}
-
-CUresult cuStreamEndCapture_ptsz(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
-  return capture_ended(call, call.real().cuStreamEndCapture_ptsz(hStream, phGraph));
-}
 
 CUresult cuGraphAddMemAllocNode(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                 const CUgraphNode* dependencies, size_t numDependencies,

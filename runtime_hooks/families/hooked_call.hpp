@@ -59,7 +59,8 @@ class HookedCall {
     if (!recording() || address == 0) return real_free();
     ledger::TakenRecord taken = recorder_->take(space, address);
     const CUresult result = real_free();
-    recorder_->settle(taken, result);
+    const bool waits = row_ == driver::Row::cuMemFree || row_ == driver::Row::cuMemFree_v2;
+    recorder_->settle(taken, result, waits ? Captures::none_in_the_way : Captures::unknown);
     return result;
   }
 

@@ -10,8 +10,8 @@ namespace cuwarden::families {
 // Bytes of the allocation that holds `pointer`, as requested; 0 where the driver does not say.
 std::uint64_t extent_of(HookedCall&, CUdeviceptr pointer);
 
-// Whether what the call puts into `stream` becomes a graph node. The driver is asked only while a
-// capture is under way somewhere in the process; `query` is the variant that belongs to the
+// Whether what the call puts into `stream` becomes a graph node. The driver is asked only where a
+// capture was ever begun in the process; `query` is the variant that belongs to the
 // call's default stream.
 bool is_capturing(HookedCall&, CUstream stream,
                   CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*));

@@ -79,12 +79,14 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
                                  .group = group,
                                  .context = here.context,
                                  .related = allocation.related,
+                                 .references = allocation.opened ? 1u : 0u,
                                  .flags = flags};
   if (allocation.space == Space::vmm_handle)
     ledger_.handle_created(record);
   else
     ledger_.add(record);
-  read_device_now_and_then();
+  read_device_now_and_then(allocation.kind == Kind::device ? Captures::none_in_the_way
+                                                           : Captures::unknown);
 }
 
 ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
@@ -92,7 +94,7 @@ ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept 
   return ledger_.take(space, DeviceAddress{address});
 }
 
-void Recorder::settle(ledger::TakenRecord taken, CUresult result) noexcept {
+void Recorder::settle(ledger::TakenRecord taken, CUresult result, Captures captures) noexcept {
   const ErrnoGuard keep;
   const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
   if (!taken) {
@@ -103,7 +105,7 @@ void Recorder::settle(ledger::TakenRecord taken, CUresult result) noexcept {
     ledger_.forget(taken);
   else
     ledger_.put_back(taken);
-  if (result == CUDA_SUCCESS) read_device_now_and_then();
+  if (result == CUDA_SUCCESS) read_device_now_and_then(captures);
 }
 
 void Recorder::context_ended(ContextId context) noexcept {
@@ -142,13 +144,14 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
     ledger_.read_device(device, at, ByteCount{total}, ByteCount{free});
 }
 
-void Recorder::read_device_now_and_then() noexcept {
+void Recorder::read_device_now_and_then(Captures captures) noexcept {
   const std::uint64_t now = ledger_.now_ns();
   if (due(next_rss_ns_, now, rss_interval_ns)) {
     const std::uint64_t rss = host_memory_in_use();
     if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
   }
-  if (capturing() || !due(next_reading_ns_, now, reading_interval_ns)) return;
+  if (capture_seen() && captures == Captures::unknown) return;
+  if (!due(next_reading_ns_, now, reading_interval_ns)) return;
   const Place here = place();
   if (here.device != no_device) read_device(here.device, ledger::ReadingAt::last_call);
 }

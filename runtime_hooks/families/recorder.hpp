@@ -21,6 +21,7 @@ struct Allocation {
   std::uint64_t related = 0;
   bool owned_by_context = false;
   bool host = false;                 // host memory: belongs to no device
+  bool opened = false;               // its openings are counted
   bool counts_no_bytes = false;      // a second name for memory that is recorded elsewhere
   DeviceOrdinal device = no_device;  // where the family knows it; else the current one is asked
 };
@@ -30,6 +31,9 @@ struct Place {
   ContextId context;
   DeviceOrdinal device = no_device;
 };
+
+// What the success of a call says about stream captures.
+enum class Captures { unknown, none_in_the_way };
 
 class Recorder {
  public:
@@ -43,7 +47,7 @@ class Recorder {
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // After the real free. A driver that refuses only because the process is ending has freed the
   // memory as far as the program is concerned.
-  void settle(ledger::TakenRecord, CUresult) noexcept;
+  void settle(ledger::TakenRecord, CUresult, Captures = Captures::unknown) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;
@@ -55,14 +59,20 @@ class Recorder {
   void context_ended(ContextId) noexcept;
   void process_is_ending() noexcept { ending_.store(true, std::memory_order_relaxed); }
 
-  // Stream captures under way in the process. While there are any, the driver is not asked for
-  // readings, and a stream-ordered request may be a graph node instead of memory.
-  void capture_began() noexcept { captures_.fetch_add(1, std::memory_order_relaxed); }
-  void capture_ended() noexcept { captures_.fetch_sub(1, std::memory_order_relaxed); }
-  bool capturing() const noexcept { return captures_.load(std::memory_order_relaxed) > 0; }
+  // Whether a stream capture was ever begun in this process. They are not counted: a capture also
+  // ends with its stream or its context, and an end may fail. Programs that never capture are not
+  // slowed down; in all others the driver is asked where it matters.
+  void capture_began() noexcept { capture_seen_.store(true, std::memory_order_relaxed); }
+  bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
 
   // Asks the driver how full the current device is, at most every `reading_interval`.
-  void read_device_now_and_then() noexcept;
+  //
+  // A capture forbids calls that may wait for the device to the threads that it concerns, and
+  // breaks where one is made nevertheless. What cuMemGetInfo counts as is not documented; that
+  // cuMemAlloc and cuMemFree are of the forbidden sort is. Where the driver has just let this
+  // thread do one of those, it may do the other as well. So, once there was a capture, a reading
+  // follows only on such a call.
+  void read_device_now_and_then(Captures) noexcept;
   // The last readings, while the driver still answers: every device that was seen.
   void read_devices_at_exit() noexcept;
 
@@ -76,7 +86,7 @@ class Recorder {
   const driver::RealDriver& real_;
   std::size_t stack_depth_;
   std::atomic<bool> ending_{false};
-  std::atomic<int> captures_{0};
+  std::atomic<bool> capture_seen_{false};
   std::atomic<std::uint64_t> next_reading_ns_{0};
   std::atomic<std::uint64_t> next_rss_ns_{0};
   // A context by which each device can be asked at exit; 0: device not seen.

@@ -15,12 +15,15 @@ Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
           .counts_no_bytes = true};
 }
 
+// A handle that is opened twice gives the same pointer; the driver counts, and so do we.
 CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
+  if (call.recorder().ledger().opened_again(Space::pointer, DeviceAddress{*pointer})) return result;
   call.allocated(result, {.kind = Kind::imported,
                           .address = *pointer,
                           .bytes = extent_of(call, *pointer),
-                          .owned_by_context = true});
+                          .owned_by_context = true,
+                          .opened = true});
   return result;
 }
 
@@ -37,7 +40,15 @@ CUresult cuIpcOpenMemHandle_v2(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHan
 }
 
 CUresult cuIpcCloseMemHandle(HookedCall& call, CUdeviceptr dptr) {
-  return call.freed(Space::pointer, dptr, [&] { return call.real().cuIpcCloseMemHandle(dptr); });
+  const auto close = [&] { return call.real().cuIpcCloseMemHandle(dptr); };
+  if (!call.recording()) return close();
+  ledger::Writer& ledger = call.recorder().ledger();
+  if (!ledger.closed_not_last(Space::pointer, DeviceAddress{dptr}))
+    return call.freed(Space::pointer, dptr, close);
+  const CUresult result = close();
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED)
+    ledger.opened_again(Space::pointer, DeviceAddress{dptr});
+  return result;
 }
 
 CUresult cuImportExternalMemory(HookedCall& call, CUexternalMemory* extMem_out,

@@ -126,7 +126,7 @@ struct Record {
   std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the pool
   std::uint32_t thread;      // row of the threads table
   std::uint32_t mappings;    // vmm_handle: live mappings
-  std::uint32_t references;  // vmm_handle: Create + Import + Retain - Release
+  std::uint32_t references;  // vmm_handle: Create + Import + Retain - Release; IPC: openings
   Space space;
   std::uint8_t flags;  // RecordFlag
   std::uint16_t reserved;

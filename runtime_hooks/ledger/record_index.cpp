@@ -110,6 +110,30 @@ void RecordIndex::end(Record& record) noexcept {
 
 void RecordIndex::publish(Record& record) noexcept { end(record); }
 
+bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(hash);
+  const Locked locked(shard.lock);
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  if (slot == no_slot) return false;
+  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  if (record.references == 0) return false;
+  store_field(record.references, record.references + 1);
+  return true;
+}
+
+bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(hash);
+  const Locked locked(shard.lock);
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  if (slot == no_slot) return false;
+  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  if (record.references < 2) return false;
+  store_field(record.references, record.references - 1);
+  return true;
+}
+
 RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
                                           const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);

@@ -51,6 +51,11 @@ class RecordIndex {
   // Gives a removed row away for good.
   void recycle(RecordId) noexcept;
 
+  // One reference more for a live record that counts them. False: there is none such.
+  bool add_reference(Space, DeviceAddress) noexcept;
+  // One less, where another one stays. False: it is the last, or they are not counted.
+  bool drop_reference(Space, DeviceAddress) noexcept;
+
   RecordId find(Space, DeviceAddress) noexcept;
   // Takes the key out of the index while the record stays live, and puts it in again, maybe
   // under another address.

@@ -99,6 +99,7 @@ void Writer::add(const NewRecord& given) noexcept {
   fields.context = given.context;
   fields.related = given.related;
   fields.thread = thread();
+  fields.references = given.references;
   fields.flags = given.flags;
   Group* const groups = state_.storage.rows<Group>(RegionId::groups);
   Group& group = groups[given.group.value];
@@ -148,6 +149,14 @@ void Writer::put_back(TakenRecord taken) noexcept {
 
 void Writer::forget(TakenRecord taken) noexcept {
   if (taken) state_.records.recycle(taken.id);
+}
+
+bool Writer::opened_again(Space space, DeviceAddress address) noexcept {
+  return state_.records.add_reference(space, address);
+}
+
+bool Writer::closed_not_last(Space space, DeviceAddress address) noexcept {
+  return state_.records.drop_reference(space, address);
 }
 
 void Writer::count_unknown_free() noexcept { header().unknown_frees.fetch_add(1, relaxed); }

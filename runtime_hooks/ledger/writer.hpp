@@ -27,7 +27,8 @@ struct NewRecord {
   GroupId group;
   ContextId context;
   std::uint64_t related = 0;
-  std::uint8_t flags = 0;  // RecordFlag
+  std::uint32_t references = 0;  // 1: opened, and may be opened again under the same address
+  std::uint8_t flags = 0;        // RecordFlag
 };
 
 // A record taken out before the driver's free is called; hand it back when the driver refuses.
@@ -75,6 +76,10 @@ class Writer {
   TakenRecord take(Space, DeviceAddress) noexcept;
   void put_back(TakenRecord) noexcept;  // the driver refused
   void forget(TakenRecord) noexcept;    // the driver freed it
+  // What is opened again is still one allocation; it goes with the last close. False: no such
+  // record is open; for a close, it is the last one, and to be taken.
+  bool opened_again(Space, DeviceAddress) noexcept;
+  bool closed_not_last(Space, DeviceAddress) noexcept;
   void count_unknown_free() noexcept;
   void count_failure(GroupId) noexcept;
   // Everything that goes with this context: moved to the groups' released_* counts.

@@ -65,7 +65,8 @@ def test_memory_opened_from_another_process_is_imported_there_and_device_memory_
     assert {name: owner.totals()["device"][name] for name in account} == account
     assert owner["leaks"]["count"] == 0
     imported = opener.totals()["imported"]
-    assert (imported["allocations"], imported["frees"], imported["live_count"]) == (2, 1, 1)
+    assert (imported["allocations"], imported["frees"], imported["live_count"]) == (3, 2, 1)
+    assert opener["coverage"]["complete"] is True, opener["coverage"]
     (group,) = opener.groups_of("opened_ipc", kind="imported")
     assert group["api"] == "cudaIpcOpenMemHandle"
     assert group["bytes"] == 2 << 20

@@ -111,9 +111,20 @@ void opened_ipc(Account& account, const char* text) {
   account.allocated("imported", page);
   REQUIRE(cudaIpcCloseMemHandle(memory));
   account.freed("imported", page);
+  // Opened twice is one allocation under one pointer; the first close does not end it.
+  void* again = nullptr;
+  REQUIRE(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess));
+  account.allocated("imported", page);
+  REQUIRE(cudaIpcOpenMemHandle(&again, handle, cudaIpcMemLazyEnablePeerAccess));
+  REQUIRE(cudaIpcCloseMemHandle(memory));
+  REQUIRE(cudaIpcCloseMemHandle(again));
+  account.freed("imported", page);
+  if (again != memory || cudaIpcCloseMemHandle(memory) == cudaSuccess) std::exit(3);
   const int line = __LINE__ + 1;
   REQUIRE(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess));
   account.allocated("imported", page);
+  REQUIRE(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess));
+  REQUIRE(cudaIpcCloseMemHandle(memory));
   account.leaked({"cudaIpcOpenMemHandle", "imported", "opened_ipc", line, 1, page});
 }
 

@@ -1,0 +1,98 @@
+// Chains of rows, one a bucket. Rows are numbered from 1, so that 0 ends a chain and a table
+// needs no constructor.
+#include "runtime_hooks/families/memory_nodes.hpp"
+
+#include <iterator>
+
+namespace cuwarden::families {
+
+void NodeMakers::unlink(Node& node) noexcept {
+  const auto row = static_cast<std::uint16_t>(&node - nodes_ + 1);
+  std::uint16_t* link = &first_[bucket_of(node.address)];
+  while (*link != 0 && *link != row) link = &nodes_[*link - 1].next;
+  if (*link == row) *link = node.next;
+}
+
+void NodeMakers::made(std::uint64_t address, GroupId group) noexcept {
+  const Locked locked(lock_);
+  std::uint16_t& first = first_[bucket_of(address)];
+  for (std::uint16_t row = first; row != 0; row = nodes_[row - 1].next) {
+    if (nodes_[row - 1].address != address) continue;
+    nodes_[row - 1].group = group;  // addresses come again once their graph is gone
+    return;
+  }
+  Node& node = nodes_[oldest_];
+  if (node.address != 0) unlink(node);
+  node = {address, group, first};
+  first = static_cast<std::uint16_t>(oldest_ + 1);
+  oldest_ = (oldest_ + 1) % limit;
+}
+
+GroupId NodeMakers::maker_of(std::uint64_t address) noexcept {
+  const Locked locked(lock_);
+  for (std::uint16_t row = first_[bucket_of(address)]; row != 0; row = nodes_[row - 1].next)
+    if (nodes_[row - 1].address == address) return nodes_[row - 1].group;
+  return {};
+}
+
+bool ExecEffects::add(const Effect& effect) noexcept {
+  const Locked locked(lock_);
+  std::uint16_t row = free_;
+  if (row != 0)
+    free_ = rows_[row - 1].next;
+  else if (used_ < limit)
+    row = ++used_;
+  else
+    return false;
+  auto& first = first_[bucket_of(effect.exec)];
+  rows_[row - 1] = {effect, first.load(std::memory_order_relaxed)};
+  first.store(row, std::memory_order_release);
+  return true;
+}
+
+void ExecEffects::forget(std::uint64_t exec) noexcept {
+  if (!any(exec)) return;
+  const Locked locked(lock_);
+  auto& first = first_[bucket_of(exec)];
+  std::uint16_t kept = 0, last_kept = 0;
+  for (std::uint16_t row = first.load(std::memory_order_relaxed), next = 0; row != 0; row = next) {
+    Row& here = rows_[row - 1];
+    next = here.next;
+    if (here.effect.exec == exec) {
+      here = {{}, free_};
+      free_ = row;
+      continue;
+    }
+    if (last_kept == 0)
+      kept = row;
+    else
+      rows_[last_kept - 1].next = row;
+    last_kept = row;
+    here.next = 0;
+  }
+  first.store(kept, std::memory_order_release);
+}
+
+std::size_t ExecEffects::copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
+                              Effect (&to)[32]) noexcept {
+  const Locked locked(lock_);
+  // A graph that is destroyed while it is launched has lost its place in the chain.
+  if (at != 0 && rows_[at - 1].effect.exec != exec) {
+    at = 0;
+    return 0;
+  }
+  std::uint16_t row =
+      at != 0 ? rows_[at - 1].next : first_[bucket_of(exec)].load(std::memory_order_relaxed);
+  std::size_t count = 0;
+  for (; row != 0; row = rows_[row - 1].next) {
+    const Effect& effect = rows_[row - 1].effect;
+    if (effect.exec != exec || effect.allocates != allocates) continue;
+    to[count++] = effect;
+    at = row;
+    if (count == std::size(to)) return count;
+  }
+  at = 0;
+  return count;
+}
+
+}  // namespace cuwarden::families

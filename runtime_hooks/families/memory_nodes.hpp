@@ -1,0 +1,92 @@
+// What is known of graphs' memory nodes, in tables of fixed size: which call made a node, and what
+// each executable graph allocates and frees at a launch. Both are found by hash; an executable
+// graph without memory nodes costs one load, and no lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+
+namespace cuwarden::families {
+
+// Who made the node that allocates at an address. Asked once, when its graph is instantiated; when
+// the table is full, the oldest node makes room.
+class NodeMakers {
+ public:
+  void made(std::uint64_t address, GroupId) noexcept;
+  // 0: not known.
+  GroupId maker_of(std::uint64_t address) noexcept;
+
+ private:
+  static constexpr std::size_t limit = 4096, buckets = 4096;
+  struct Node {
+    std::uint64_t address = 0;
+    GroupId group;
+    std::uint16_t next = 0;  // of the same bucket; row + 1
+  };
+  static std::size_t bucket_of(std::uint64_t address) noexcept {
+    return hash_pair(address, 0) % buckets;
+  }
+  void unlink(Node&) noexcept;
+
+  FutexLock lock_;  // a leaf: nothing else is locked and no foreign call is made below it
+  std::size_t oldest_ = 0;
+  std::uint16_t first_[buckets]{};
+  Node nodes_[limit]{};
+};
+
+// One memory node of an executable graph.
+struct Effect {
+  std::uint64_t exec = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  GroupId group;
+  bool allocates = false;
+};
+
+class ExecEffects {
+ public:
+  // False: no room.
+  bool add(const Effect&) noexcept;
+  void forget(std::uint64_t exec) noexcept;
+
+  // Whether `exec` may have effects. Never wrong where it says no.
+  bool any(std::uint64_t exec) const noexcept {
+    return first_[bucket_of(exec)].load(std::memory_order_acquire) != 0;
+  }
+
+  // Calls apply(effect) for the effects of one sort, unlocked.
+  template <class Apply>
+  void for_each(std::uint64_t exec, bool allocates, Apply apply) noexcept {
+    if (!any(exec)) return;
+    Effect some[32];
+    std::uint16_t at = 0;
+    do {
+      const std::size_t count = copy(exec, allocates, at, some);
+      for (std::size_t i = 0; i < count; ++i) apply(some[i]);
+    } while (at != 0);
+  }
+
+ private:
+  static constexpr std::size_t limit = 4096, buckets = 16384;
+  struct Row {
+    Effect effect;
+    std::uint16_t next = 0;  // of the same bucket, or of the free rows; row + 1
+  };
+  static std::size_t bucket_of(std::uint64_t exec) noexcept { return hash_pair(exec, 0) % buckets; }
+  // As many as fit, from the one behind `at` on; leaves `at` at the last one, or 0 when all are.
+  std::size_t copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
+                   Effect (&to)[32]) noexcept;
+
+  FutexLock lock_;
+  std::uint16_t free_ = 0;
+  std::uint16_t used_ = 0;  // rows that were ever in use
+  std::atomic<std::uint16_t> first_[buckets]{};
+  Row rows_[limit]{};
+};
+
+}  // namespace cuwarden::families
