@@ -11,6 +11,7 @@
 #include <new>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -58,6 +59,7 @@ constinit spdlog::logger* logger = nullptr;
 
 void log(spdlog::level::level_enum level, std::string_view line) noexcept {
   const ErrnoGuard keep;
+  const Uncancelled whole;
   if (logger == nullptr) return;
   try {
     logger->log(level, spdlog::string_view_t(line.data(), line.size()));

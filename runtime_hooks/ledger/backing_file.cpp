@@ -18,6 +18,7 @@
 #include <cstdlib>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -192,6 +193,7 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
 }
 
 bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const Uncancelled keep;
   const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   struct stat status {};

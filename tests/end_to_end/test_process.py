@@ -113,6 +113,16 @@ def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(plac
     run.report.check_leaks(run.last_line["leaked"])
 
 
+# --- threads
+
+
+@pytest.mark.parametrize("how, count", [("cancelled_in_first_call", 3), ("cancelled", 6)])
+def test_a_thread_that_is_to_be_cancelled_ends_where_the_program_says(run_both, how, count):
+    run = run_both([program("ending"), how])
+    assert run.stdout.startswith("still here\ncancelled: 1\n")
+    assert run.report["leaks"]["count"] == count
+
+
 # --- children
 
 

@@ -1,5 +1,6 @@
 // ending HOW: allocates, says what it leaks, and ends in one of the ways that processes end.
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,31 @@ void close_all_descriptors() {
   for (int descriptor = 3; descriptor < 1024; ++descriptor) close(descriptor);
 }
 
+// Each call below is made by a thread that somebody has asked to end: it ends at a point of its
+// own, after the calls.
+void* cancelled_in_cuda(void* in_thread_first) {
+  if (in_thread_first == nullptr) allocate_three();
+  usleep(300'000);  // long enough for the next call to take stock of the host's memory
+  pthread_cancel(pthread_self());
+  allocate_three();
+  cudaFree(nullptr);
+  std::puts("still here");
+  pthread_testcancel();
+  return nullptr;
+}
+
+int run_cancelled(bool in_first_call) {
+  pthread_t thread;
+  void* result = nullptr;
+  static char first;
+  if (pthread_create(&thread, nullptr, cancelled_in_cuda, in_first_call ? &first : nullptr) != 0)
+    return 3;
+  pthread_join(thread, &result);
+  std::printf("cancelled: %d\n", result == PTHREAD_CANCELED ? 1 : 0);
+  say();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -75,6 +101,9 @@ int main(int argc, char** argv) {
     say();
     return 0;
   }
+
+  if (how == "cancelled_in_first_call") return run_cancelled(true);
+  if (how == "cancelled") return run_cancelled(false);
 
   allocate_three();
 
