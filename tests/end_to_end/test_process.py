@@ -51,6 +51,14 @@ def test_the_report_says_which_process_it_is_about(run_shimmed):
     assert run.report.path.name == f"ending-{process['pid']}.json"
 
 
+def test_a_signal_handler_that_interrupted_malloc_may_end_the_process(run_shimmed):
+    for _ in range(4):
+        run = run_shimmed([program("ending"), "_exit_inside_malloc"])
+        assert run.returncode == 8
+        assert run.report["process"]["end_reason"] == "_exit"
+        run.report.check_leaks(run.last_line["leaked"])
+
+
 def test_what_a_static_destructor_frees_is_no_leak(run_both):
     run = run_both([program("ending"), "static_destructor"])
     run.report.check_leaks(run.last_line["leaked"])

@@ -1,6 +1,7 @@
 // ending HOW: allocates, says what it leaks, and ends in one of the ways that processes end.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +82,29 @@ int run_cancelled(bool in_first_call) {
   std::printf("cancelled: %d\n", result == PTHREAD_CANCELED ? 1 : 0);
   say();
   return 0;
+}
+
+// Ends in a signal handler that interrupts malloc or free, as it does almost always.
+int end_inside_malloc() {
+  // libc takes its heap's lock only once there are two threads.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  std::thread([] {
+    for (;;) pause();
+  }).detach();
+  pthread_sigmask(SIG_UNBLOCK, &all, nullptr);
+  std::signal(SIGALRM, [](int) { _exit(8); });
+  itimerval soon{};
+  soon.it_value.tv_usec = 20'000;
+  setitimer(ITIMER_REAL, &soon, nullptr);
+  void* blocks[200]{};
+  for (unsigned x = 1;;) {
+    x = x * 1103515245 + 12345;
+    void*& block = blocks[(x >> 16) % 200];
+    std::free(block);
+    block = std::malloc(1500 + (x >> 8) % 60'000);
+  }
 }
 
 }  // namespace
@@ -205,6 +229,7 @@ int main(int argc, char** argv) {
   if (how == "_Exit") _Exit(11);
   if (how == "abort") std::abort();
   if (how == "throw") throw std::runtime_error("nobody catches this");
+  if (how == "_exit_inside_malloc") return end_inside_malloc();
   if (how == "kill") raise(SIGKILL);
   if (how == "segfault") raise(SIGSEGV);
   return 2;
