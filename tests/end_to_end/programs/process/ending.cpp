@@ -1,5 +1,6 @@
 // ending HOW: allocates, says what it leaks, and ends in one of the ways that processes end.
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -126,6 +127,18 @@ int main(int argc, char** argv) {
     return 0;
   }
 
+  if (how == "stderr_reused") {  // descriptor 2 is the program's own file now
+    close(2);
+    const int file = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (file != 2 || write(file, "data", 4) != 4) return 3;
+    allocate_three();
+    return 0;
+  }
+  if (how == "stderr_to_log") {
+    if (std::freopen(argv[2], "a", stderr) == nullptr) return 3;
+    allocate_three();
+    return 0;
+  }
   if (how == "cancelled_in_first_call") return run_cancelled(true);
   if (how == "cancelled") return run_cancelled(false);
 
