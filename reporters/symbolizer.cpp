@@ -57,10 +57,14 @@ std::vector<std::vector<SymbolisedFrame>> symbolise(const char* path,
   std::vector<std::vector<SymbolisedFrame>> result(sorted.size());
   // Given a file that it cannot open, libbacktrace would go on with this process's own program.
   const auto file = ElfFile::open(path);
-  // It keeps the pointer, not the text.
-  char* kept_path = file ? strdup(path) : nullptr;
-  backtrace_state* state =
-      kept_path == nullptr ? nullptr : backtrace_create_state(kept_path, 0, ignore_error, nullptr);
+  backtrace_state* state = nullptr;
+  if (file) {
+    // It keeps the pointer, not the text. Not by strdup: libc's would allocate from the host's
+    // heap, and the host may be inside malloc.
+    const std::size_t bytes = std::strlen(path) + 1;
+    char* kept_path = static_cast<char*>(std::memcpy(new char[bytes], path, bytes));
+    state = backtrace_create_state(kept_path, 0, ignore_error, nullptr);
+  }
   std::vector<std::uint64_t> nameless;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     auto& frames = result[i];

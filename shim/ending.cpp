@@ -1,10 +1,11 @@
-// The ways a process ends, each with its report. The constructor does one thing: register the
+// The ways a process ends, each with its report. The constructor does little: it registers the
 // handlers that libc runs last, after the static destructors of the program and its libraries.
 // (A preloaded object is initialised before the program registers anything.)
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "shim/loaded_objects.hpp"
+#include "shim/log.hpp"
 #include "shim/process.hpp"
 #include "shim/real_libc.hpp"
 
@@ -25,6 +26,7 @@ void at_quick_exit_end() {
   note_startup_objects();
   // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
   real_libc();
+  remember_stderr();
   on_exit(at_exit, nullptr);
   at_quick_exit(at_quick_exit_end);
 }

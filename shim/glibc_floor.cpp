@@ -2,7 +2,9 @@
 // functions that are newer; these hidden definitions take their place inside this object. Each
 // does what the newer function does, by older means.
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "runtime_hooks/core/errno_guard.hpp"
 #include "shim/loaded_objects.hpp"
 
 #define CUWARDEN_HIDDEN [[gnu::visibility("hidden")]]
@@ -27,19 +30,34 @@ CUWARDEN_HIDDEN char __libc_single_threaded = 0;
 // whether threads exist, and uses the second for its locale.
 CUWARDEN_HIDDEN int __pthread_key_create(pthread_key_t*, void (*)(void*)) { return EAGAIN; }
 
+// While the work runs, the word holds whose it is: a forked child does not wait for a thread that
+// it does not have. An exception or a cancellation leaves it as if nothing had begun.
 CUWARDEN_HIDDEN int pthread_once(pthread_once_t* control, void (*work)()) {
-  enum : int { fresh = 0, running = 1, done = 2 };
+  enum : int { fresh = 0, done = 2 };
+  const auto settle = [control](int state) {
+    __atomic_store_n(control, state, __ATOMIC_RELEASE);
+    syscall(SYS_futex, control, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  };
   int state = __atomic_load_n(control, __ATOMIC_ACQUIRE);
   while (state != done) {
-    state = fresh;
-    if (__atomic_compare_exchange_n(control, &state, running, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE)) {
-      work();
-      __atomic_store_n(control, done, __ATOMIC_RELEASE);
-      return 0;
+    const int running_here = static_cast<int>(getpid()) << 2 | 1;
+    if (state == running_here) {
+      const cuwarden::ErrnoGuard keep;
+      syscall(SYS_futex, control, FUTEX_WAIT_PRIVATE, state, nullptr, nullptr, 0);
+      state = __atomic_load_n(control, __ATOMIC_ACQUIRE);
+      continue;
     }
-    if (state == running) usleep(100);
-    state = __atomic_load_n(control, __ATOMIC_ACQUIRE);
+    if (!__atomic_compare_exchange_n(control, &state, running_here, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+      continue;
+    struct Undo {
+      decltype(settle)& set;
+      int to = fresh;
+      ~Undo() { set(to); }
+    } undo{settle};
+    work();
+    undo.to = done;
+    return 0;
   }
   return 0;
 }

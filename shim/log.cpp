@@ -5,15 +5,35 @@
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <memory>
 #include <new>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden::shim {
 namespace {
+
+// What descriptor 2 was when the shim was loaded; 0, 0: closed.
+constinit dev_t stderr_device = 0;
+constinit ino_t stderr_inode = 0;
+
+// A program may close descriptor 2 and get the number back for a data file or a connection, which
+// a message of ours would damage. Nothing tells that for certain from a standard error that was
+// redirected on purpose, so: what was there at the start is fine, and so is a terminal, a pipe, a
+// device such as /dev/null, or a file opened for appending, as log files are. Anything else gets
+// nothing: a lost message is the lesser harm.
+bool is_for_messages(int fd) {
+  struct stat now {};
+  if (syscall(SYS_fstat, fd, &now) != 0) return false;
+  if (now.st_ino == stderr_inode && now.st_dev == stderr_device) return true;
+  if (S_ISCHR(now.st_mode) || S_ISFIFO(now.st_mode)) return true;
+  return S_ISREG(now.st_mode) && (fcntl(fd, F_GETFL) & O_APPEND) != 0;
+}
 
 // Writes each message with one write(2), so that lines of several processes do not mix, and holds
 // no descriptor in between: the program may close or reuse any.
@@ -26,8 +46,12 @@ class WholeLineSink final : public spdlog::sinks::base_sink<spdlog::details::nul
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     int fd = STDERR_FILENO;
-    if (*file_ != '\0') fd = open(file_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    // Through no symbolic link: in a folder that others may write to, it could lead to a file of
+    // their choosing.
+    if (*file_ != '\0')
+      fd = open(file_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
     if (fd < 0) fd = STDERR_FILENO;
+    if (fd == STDERR_FILENO && !is_for_messages(fd)) return;
     [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
     if (fd != STDERR_FILENO) close(fd);
   }
@@ -58,6 +82,7 @@ constinit spdlog::logger* logger = nullptr;
 
 void log(spdlog::level::level_enum level, std::string_view line) noexcept {
   const ErrnoGuard keep;
+  const Uncancelled whole;
   if (logger == nullptr) return;
   try {
     logger->log(level, spdlog::string_view_t(line.data(), line.size()));
@@ -68,6 +93,14 @@ void log(spdlog::level::level_enum level, std::string_view line) noexcept {
 }
 
 }  // namespace
+
+void remember_stderr() noexcept {
+  const ErrnoGuard keep;
+  struct stat status {};
+  if (syscall(SYS_fstat, STDERR_FILENO, &status) != 0) return;
+  stderr_device = status.st_dev;
+  stderr_inode = status.st_ino;
+}
 
 void set_up_log(const Settings& settings) noexcept {
   const ErrnoGuard keep;

@@ -8,6 +8,9 @@
 
 namespace cuwarden::shim {
 
+// Once, before the program runs: what its standard error is.
+void remember_stderr() noexcept;
+
 // Before this, warnings and errors go to stderr.
 void set_up_log(const Settings&) noexcept;
 

@@ -14,6 +14,7 @@
 #include "reporters/report_file.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/job.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
@@ -145,6 +146,7 @@ families::Recorder* Process::start() noexcept {
     }
     if (!state_.compare_exchange_strong(state, State::starting)) continue;
     const ErrnoGuard keep;
+    const Uncancelled whole;
     ++families::call_state.driver_depth;
     families::Recorder* made = start_recording();
     --families::call_state.driver_depth;
@@ -210,6 +212,7 @@ void Process::note_facts() noexcept {
 void Process::modules_changed() noexcept {
   if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
   const ErrnoGuard keep;
+  const Uncancelled whole;
   ledger_->modules_changed();
 }
 
@@ -225,6 +228,7 @@ void Process::driver_about_to_end() noexcept {
   if (!is_same_process()) state_.store(State::off, std::memory_order_release);
   if (state_.load(std::memory_order_acquire) != State::recording || getpid() != pid_) return;
   const ErrnoGuard keep;
+  const Uncancelled whole;
   recorder_->process_is_ending();
   ++families::call_state.driver_depth;
   recorder_->read_devices_at_exit();
@@ -238,6 +242,7 @@ void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
 
 void Process::finish(ledger::EndReason reason, int status, bool status_known) noexcept {
   const ErrnoGuard keep;
+  const Uncancelled whole;
   if (state_.load(std::memory_order_acquire) == State::fresh && dlmopen_was_called() && enabled())
     note_unseen_driver();
   if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;

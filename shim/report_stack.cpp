@@ -32,9 +32,16 @@ __asm__(
 namespace cuwarden::shim {
 
 void call_on_own_stack(void (*work)(void*), void* argument) noexcept {
-  constexpr std::size_t bytes = std::size_t{1} << 20;
-  void* stack = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+  // Its lowest page stays without access: too deep a call is a fault there, not a write into what
+  // happens to be mapped below.
+  constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
+  void* stack = mmap(nullptr, bytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (stack != MAP_FAILED &&
+      mprotect(static_cast<char*>(stack) + guard, bytes - guard, PROT_READ | PROT_WRITE) != 0) {
+    munmap(stack, bytes);
+    stack = MAP_FAILED;
+  }
   if (stack == MAP_FAILED) {
     work(argument);
     return;

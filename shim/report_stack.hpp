@@ -4,7 +4,8 @@
 
 namespace cuwarden::shim {
 
-// Calls work(argument) on a fresh stack of 1 MiB, or on the caller's where there is no memory.
+// Calls work(argument) on a fresh stack of 1 MiB with a guard page below, or on the caller's where
+// there is no memory.
 void call_on_own_stack(void (*work)(void*), void* argument) noexcept;
 
 }  // namespace cuwarden::shim

@@ -2,6 +2,7 @@
 #include "shim/settings.hpp"
 
 #include <fmt/format.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -175,7 +176,13 @@ void read_settings(Settings& settings, Complain complain) {
   }
 }
 
-bool enabled_by_environment() { return parse_switch(variable("CUWARDEN_ENABLED")).value_or(true); }
+// A program that runs with more rights than its caller is left alone: the environment that says
+// where to write files is the caller's. (The loader preloads nothing there either, unless the
+// system's own configuration says so.)
+bool enabled_by_environment() {
+  if (getauxval(AT_SECURE) != 0) return false;
+  return parse_switch(variable("CUWARDEN_ENABLED")).value_or(true);
+}
 
 bool drops_deepbind_by_environment() {
   return parse_deepbind(variable("CUWARDEN_DEEPBIND")).value_or(true);

@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime_hooks/core/uncancelled.hpp"
+
 namespace cuwarden::families {
 
 std::uint64_t host_memory_in_use() noexcept {
+  const Uncancelled keep;
   const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   char text[128];

@@ -16,8 +16,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -110,14 +112,20 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
   struct statfs fs {};
   if (statfs(folder, &fs) != 0 || !is_suitable(static_cast<long>(fs.f_type))) return false;
 
-  // The path is kept absolute: the host may change its directory.
-  char full[PATH_MAX];
-  if (realpath(folder, full) == nullptr) return false;
+  // The path is kept absolute: the host may change its directory. Symbolic links stay in it:
+  // before it is used again, the file behind it is compared with ours. (Not by realpath, which
+  // may allocate from the host's heap.)
+  char here[PATH_MAX] = "";
+  if (folder[0] != '/') {
+    if (syscall(SYS_getcwd, here, sizeof here - 1) <= 0 || here[0] != '/') return false;
+    std::strcat(here, "/");
+  }
   int fd = -1;
   for (int attempt = 0; fd < 0 && attempt < 100; ++attempt) {
     const int length =
-        attempt == 0 ? std::snprintf(path_, sizeof path_, "%s/%s", full, request.name)
-                     : std::snprintf(path_, sizeof path_, "%s/%s.%d", full, request.name, attempt);
+        attempt == 0
+            ? std::snprintf(path_, sizeof path_, "%s%s/%s", here, folder, request.name)
+            : std::snprintf(path_, sizeof path_, "%s%s/%s.%d", here, folder, request.name, attempt);
     if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_) return false;
     fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno != EEXIST) return false;
@@ -192,6 +200,7 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
 }
 
 bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const Uncancelled keep;
   const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   struct stat status {};

@@ -51,6 +51,14 @@ def test_the_report_says_which_process_it_is_about(run_shimmed):
     assert run.report.path.name == f"ending-{process['pid']}.json"
 
 
+def test_a_signal_handler_that_interrupted_malloc_may_end_the_process(run_shimmed):
+    for _ in range(4):
+        run = run_shimmed([program("ending"), "_exit_inside_malloc"])
+        assert run.returncode == 8
+        assert run.report["process"]["end_reason"] == "_exit"
+        run.report.check_leaks(run.last_line["leaked"])
+
+
 def test_what_a_static_destructor_frees_is_no_leak(run_both):
     run = run_both([program("ending"), "static_destructor"])
     run.report.check_leaks(run.last_line["leaked"])
@@ -111,6 +119,16 @@ def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(plac
     assert run.returncode == 0
     assert run.said == []
     run.report.check_leaks(run.last_line["leaked"])
+
+
+# --- threads
+
+
+@pytest.mark.parametrize("how, count", [("cancelled_in_first_call", 3), ("cancelled", 6)])
+def test_a_thread_that_is_to_be_cancelled_ends_where_the_program_says(run_both, how, count):
+    run = run_both([program("ending"), how])
+    assert run.stdout.startswith("still here\ncancelled: 1\n")
+    assert run.report["leaks"]["count"] == count
 
 
 # --- children

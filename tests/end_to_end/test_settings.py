@@ -1,6 +1,7 @@
 """Settings come from the environment; a wrong one is a line to act on, never a failure."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -228,6 +229,48 @@ def test_the_log_can_go_into_a_file(place):
     run = place.run_both(ALLOCATE, {"CUWARDEN_LOG": f"debug:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
     assert run.said == []
     assert "CUWARDEN_STACK_DEPTH" in log.read_text()
+
+
+def test_the_log_file_is_not_written_through_a_symbolic_link(place):
+    victim = place.folder / "victim"
+    victim.write_text("precious\n")
+    log = place.folder / "cuwarden.log"
+    log.symlink_to(victim)
+    run = place.run_both(ALLOCATE, {"CUWARDEN_LOG": f"warn:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
+    assert victim.read_text() == "precious\n"
+    run.said_about("CUWARDEN_STACK_DEPTH")  # on stderr instead
+
+
+def test_messages_stay_out_of_a_file_that_took_the_place_of_stderr(place):
+    data = place.folder / "data"
+    run = place.run([program("ending"), "stderr_reused", data], {"CUWARDEN_STACK_DEPTH": "deep"})
+    assert run.returncode == 0
+    assert data.read_text() == "data"
+    assert run.report["leaks"]["count"] == 3
+
+
+def test_messages_follow_stderr_into_the_programs_own_log(place):
+    log = place.folder / "program.log"
+    run = place.run([program("ending"), "stderr_to_log", log], {"CUWARDEN_STACK_DEPTH": "deep"})
+    assert run.returncode == 0
+    assert "CUWARDEN_STACK_DEPTH" in log.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a program to another group")
+def test_a_program_with_more_rights_than_its_caller_is_left_alone(place):
+    ordinary, privileged = (place.folder / name for name in ("ordinary", "privileged"))
+    for path in (ordinary, privileged):
+        shutil.copy(program("linked_to_shim"), path)
+    os.chown(privileged, -1, 65534)
+    privileged.chmod(0o2755)
+    env = place.environment()
+    del env["LD_PRELOAD"]  # it is linked in
+    for path, reports in ((ordinary, 1), (privileged, 0)):
+        done = subprocess.run([path], env=env, cwd=place.work, timeout=60, stdout=subprocess.DEVNULL)
+        assert done.returncode == 0
+        assert len(list(place.reports.iterdir())) == reports
+        for report in place.reports.iterdir():
+            report.unlink()
 
 
 def test_the_environment_is_not_copied_into_the_report(run_shimmed):

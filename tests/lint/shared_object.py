@@ -3,6 +3,7 @@ that nobody has prepared, and preloaded into programs that must not find anythin
 
 usage: shared_object.py needs LIBRARY
        shared_object.py glibc_floor LIBRARY
+       shared_object.py heap LIBRARY
        shared_object.py exports LIBRARY HOOKS_DEF COMPILER [ARGUMENT...]
 """
 
@@ -33,6 +34,32 @@ OTHER_EXPORTS = {
     "quick_exit",
     "abort",
     "__assert_fail",
+}
+
+
+# Functions of libc that allocate from the host's heap. A report may be written by a signal handler
+# that interrupted the host's malloc: what happens to be called there must not wait for its lock, nor
+# hand out blocks that the shim's own free would then take for its own.
+ALLOCATES = set(
+    """strdup strndup wcsdup realpath canonicalize_file_name getline getdelim __getdelim asprintf
+    vasprintf __asprintf_chk __vasprintf_chk fopen fopen64 fdopen freopen freopen64 tmpfile tmpfile64
+    open_memstream fmemopen popen opendir fdopendir scandir scandir64 glob glob64 ftw nftw
+    get_current_dir_name setenv putenv unsetenv getaddrinfo gethostbyname getpwnam getpwuid getgrnam
+    qsort qsort_r regcomp wordexp strerror_l perror syslog atexit backtrace_symbols dlopen dlerror
+    localtime mktime tzset tempnam setlocale newlocale __newlocale duplocale __duplocale iconv_open
+    bindtextdomain gettext dgettext dcgettext localtime_r malloc_usable_size posix_memalign
+    memalign valloc pvalloc reallocarray""".split()
+)
+# Referred to by the static libraries inside, and never called by what the shim does.
+NEVER_CALLED = {
+    "setlocale": "libstdc++: names of a locale that is not the classic one",
+    "__newlocale": "libstdc++: named locales",
+    "__duplocale": "libstdc++: named locales",
+    "iconv_open": "libstdc++: codecvt of encodings",
+    "bindtextdomain": "libstdc++: message catalogues",
+    "gettext": "libstdc++: texts of exceptions in a named locale",
+    "dgettext": "libstdc++: message catalogues",
+    "localtime_r": "spdlog: only for a pattern that shows the time",
 }
 
 
@@ -69,6 +96,19 @@ def glibc_floor(library):
         yield f"{name} is not glibc's"
 
 
+def heap(library):
+    symbols = output_of("nm", "-D", "--undefined-only", library)
+    used = {line.split()[-1].split("@")[0] for line in symbols.splitlines()}
+    if "mmap" not in used:
+        yield "does not even use mmap: is this the library?"
+    for name in sorted(used & ALLOCATES - set(NEVER_CALLED)):
+        yield f"{name} allocates from the host's heap"
+    for name in sorted(used & {"malloc", "free", "calloc", "realloc", "aligned_alloc"}):
+        yield f"{name} is the host's, not the private heap's"
+    for name in sorted(set(NEVER_CALLED) - used):
+        yield f"{name} is no longer referred to: take it off the list"
+
+
 def hook_names(hooks_def, compiler):
     """The rows for this toolkit's headers: read by the preprocessor, as the shim reads them."""
     marks = "\n".join(
@@ -101,7 +141,8 @@ def exports(library, hooks_def, *compiler):
 
 def main():
     check, *arguments = sys.argv[1:]
-    complaints = list({"needs": needs, "glibc_floor": glibc_floor, "exports": exports}[check](*arguments))
+    checks = {"needs": needs, "glibc_floor": glibc_floor, "heap": heap, "exports": exports}
+    complaints = list(checks[check](*arguments))
     print("\n".join(complaints))
     return 1 if complaints else 0
 

@@ -1,5 +1,8 @@
 // ending HOW: allocates, says what it leaks, and ends in one of the ways that processes end.
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +60,54 @@ void close_all_descriptors() {
   for (int descriptor = 3; descriptor < 1024; ++descriptor) close(descriptor);
 }
 
+// Each call below is made by a thread that somebody has asked to end: it ends at a point of its
+// own, after the calls.
+void* cancelled_in_cuda(void* in_thread_first) {
+  if (in_thread_first == nullptr) allocate_three();
+  usleep(300'000);  // long enough for the next call to take stock of the host's memory
+  pthread_cancel(pthread_self());
+  allocate_three();
+  cudaFree(nullptr);
+  std::puts("still here");
+  pthread_testcancel();
+  return nullptr;
+}
+
+int run_cancelled(bool in_first_call) {
+  pthread_t thread;
+  void* result = nullptr;
+  static char first;
+  if (pthread_create(&thread, nullptr, cancelled_in_cuda, in_first_call ? &first : nullptr) != 0)
+    return 3;
+  pthread_join(thread, &result);
+  std::printf("cancelled: %d\n", result == PTHREAD_CANCELED ? 1 : 0);
+  say();
+  return 0;
+}
+
+// Ends in a signal handler that interrupts malloc or free, as it does almost always.
+int end_inside_malloc() {
+  // libc takes its heap's lock only once there are two threads.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  std::thread([] {
+    for (;;) pause();
+  }).detach();
+  pthread_sigmask(SIG_UNBLOCK, &all, nullptr);
+  std::signal(SIGALRM, [](int) { _exit(8); });
+  itimerval soon{};
+  soon.it_value.tv_usec = 20'000;
+  setitimer(ITIMER_REAL, &soon, nullptr);
+  void* blocks[200]{};
+  for (unsigned x = 1;;) {
+    x = x * 1103515245 + 12345;
+    void*& block = blocks[(x >> 16) % 200];
+    std::free(block);
+    block = std::malloc(1500 + (x >> 8) % 60'000);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -75,6 +126,21 @@ int main(int argc, char** argv) {
     say();
     return 0;
   }
+
+  if (how == "stderr_reused") {  // descriptor 2 is the program's own file now
+    close(2);
+    const int file = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (file != 2 || write(file, "data", 4) != 4) return 3;
+    allocate_three();
+    return 0;
+  }
+  if (how == "stderr_to_log") {
+    if (std::freopen(argv[2], "a", stderr) == nullptr) return 3;
+    allocate_three();
+    return 0;
+  }
+  if (how == "cancelled_in_first_call") return run_cancelled(true);
+  if (how == "cancelled") return run_cancelled(false);
 
   allocate_three();
 
@@ -176,6 +242,7 @@ int main(int argc, char** argv) {
   if (how == "_Exit") _Exit(11);
   if (how == "abort") std::abort();
   if (how == "throw") throw std::runtime_error("nobody catches this");
+  if (how == "_exit_inside_malloc") return end_inside_malloc();
   if (how == "kill") raise(SIGKILL);
   if (how == "segfault") raise(SIGSEGV);
   return 2;

@@ -1,0 +1,25 @@
+// Inside our own work a thread must not be cancelled: open, read, write and close are cancellation
+// points, and the unwinding that a cancellation starts would meet our noexcept functions and end
+// the host by std::terminate. The request stays pending and acts at the program's own next point.
+#pragma once
+
+#include <pthread.h>
+
+namespace cuwarden {
+
+class [[nodiscard]] Uncancelled {
+ public:
+  Uncancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() {
+    int ours = 0;
+    pthread_setcancelstate(before_, &ours);
+  }
+  Uncancelled(const Uncancelled&) = delete;
+  Uncancelled& operator=(const Uncancelled&) = delete;
+
+ private:
+  // Before glibc 2.34 a process without libpthread has a stub that fills in nothing.
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,72 @@
+// pthread_once as the shim carries it for old glibcs: linked into this program in libc's place.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace {
+
+std::atomic<int> calls{0};
+
+TEST(Once, RunsTheWorkOnceForAllThreads) {
+  static pthread_once_t control = PTHREAD_ONCE_INIT;
+  calls = 0;
+  std::vector<std::thread> threads;
+  std::atomic<int> saw_it_done{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      pthread_once(&control, [] {
+        usleep(20'000);
+        ++calls;
+      });
+      saw_it_done += calls.load();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(saw_it_done, 8);
+}
+
+TEST(Once, StartsAfreshAfterWorkThatThrew) {
+  static pthread_once_t control = PTHREAD_ONCE_INIT;
+  calls = 0;
+  EXPECT_THROW(pthread_once(&control, [] { throw std::runtime_error("once"); }),
+               std::runtime_error);
+  alarm(20);  // rather than waiting for ever
+  pthread_once(&control, [] { ++calls; });
+  alarm(0);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Once, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
+  static pthread_once_t control = PTHREAD_ONCE_INIT;
+  static std::atomic<bool> inside{false}, may_go{false};
+  std::thread worker([] {
+    pthread_once(&control, [] {
+      inside = true;
+      while (!may_go) usleep(1000);
+    });
+  });
+  while (!inside) usleep(1000);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGALRM, SIG_DFL);
+    alarm(10);
+    calls = 0;
+    pthread_once(&control, [] { ++calls; });
+    _exit(calls == 1 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  may_go = true;
+  worker.join();
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
