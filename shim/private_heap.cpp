@@ -138,4 +138,11 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   return alignment <= 16 ? malloc(bytes) : cuwarden::shim::out_of_memory();
 }
 
+// Of the static C++ runtime, which names its locale with it.
+char* strdup(const char* text) noexcept {
+  const std::size_t bytes = std::strlen(text) + 1;
+  void* copy = malloc(bytes);
+  return copy == nullptr ? nullptr : static_cast<char*>(std::memcpy(copy, text, bytes));
+}
+
 }  // extern "C"
