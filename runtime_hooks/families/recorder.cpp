@@ -112,6 +112,12 @@ void Recorder::settle(ledger::TakenRecord taken, CUresult result, Captures captu
   if (result == CUDA_SUCCESS) read_device_now_and_then(captures);
 }
 
+void Recorder::unknown_release() noexcept {
+  const auto reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
+  if (!unrecorded_.load(std::memory_order_relaxed) && (reasons & ledger::reason_ledger_full) == 0)
+    ledger_.count_unknown_free();
+}
+
 void Recorder::context_ended(ContextId context) noexcept {
   const ErrnoGuard keep;
   ledger_.release_context(context);

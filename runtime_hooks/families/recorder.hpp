@@ -55,6 +55,12 @@ class Recorder {
   // The device that a device pointer lives on, whatever context is current.
   DeviceOrdinal device_of(CUdeviceptr) const noexcept;
 
+  // Handles exist that have no record on purpose: multicast objects, and what was made from those.
+  void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
+  // The driver released a handle, or unmapped a range, that has no record. Counts only where all
+  // that were made since the start have one.
+  void unknown_release() noexcept;
+
   LiveContexts& contexts() noexcept { return contexts_; }
   // A context came to its end, and what it owns with it.
   void context_ended(ContextId) noexcept;
@@ -93,6 +99,7 @@ class Recorder {
   std::size_t stack_depth_;
   std::atomic<bool> ending_{false};
   std::atomic<bool> capture_seen_{false};
+  std::atomic<bool> unrecorded_{false};
   std::atomic<std::uint64_t> next_reading_ns_{0};
   std::atomic<std::uint64_t> next_rss_ns_{0};
   LiveContexts contexts_;
