@@ -77,7 +77,7 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
   if (!call.recording() || !seen.load(std::memory_order_relaxed)) return;
   if (!effects.any(number_of(exec))) return;
   ledger::Writer& ledger = call.recorder().ledger();
-  const ContextId context = call.recorder().place().context;
+  const ContextId context = call.recorder().contexts().owner(call.recorder().place().context);
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
     // AUTO_FREE_ON_LAUNCH frees what the last launch left.
     forget_at(ledger, effect.address);

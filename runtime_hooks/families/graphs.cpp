@@ -20,6 +20,12 @@ CUresult launched(HookedCall& call, CUresult result, CUgraphExec exec) {
   return result;
 }
 
+// The executable graph does from now on what the other graph does.
+CUresult updated(HookedCall& call, CUresult result, CUgraphExec exec, CUgraph graph) {
+  if (result == CUDA_SUCCESS) graph_instantiated(call, exec, graph);
+  return result;
+}
+
 #if CUDA_VERSION >= 12020
 CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* parameters) {
   if (result == CUDA_SUCCESS && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
@@ -146,6 +152,19 @@ CUresult cuGraphLaunch(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
 
 CUresult cuGraphLaunch_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
   return launched(call, call.real().cuGraphLaunch_ptsz(hGraphExec, hStream), hGraphExec);
+}
+
+CUresult cuGraphExecUpdate(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,
+                           CUgraphNode* hErrorNode_out, CUgraphExecUpdateResult* updateResult_out) {
+  return updated(
+      call, call.real().cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out),
+      hGraphExec, hGraph);
+}
+
+CUresult cuGraphExecUpdate_v2(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,
+                              CUgraphExecUpdateResultInfo* resultInfo) {
+  return updated(call, call.real().cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo), hGraphExec,
+                 hGraph);
 }
 
 CUresult cuGraphExecDestroy(HookedCall& call, CUgraphExec hGraphExec) {

@@ -1,8 +1,22 @@
-// The one thread-local word of the hooked path.
+// The thread-local words of the hooked path.
 #include "runtime_hooks/families/hooked_call.hpp"
 
 namespace cuwarden::families {
 
 constinit thread_local CallState call_state;
+
+void forget_left_calls(const void* frame) noexcept {
+  CallState& state = call_state;
+  const CallMark* const driver = state.driver_mark;
+  if (driver != nullptr && CallMark::is_over(driver, frame)) {
+    state.driver_depth = 0;
+    state.driver_mark = nullptr;
+  }
+  const CallMark* const runtime = state.runtime_mark;
+  if (runtime != nullptr && CallMark::is_over(runtime, frame)) {
+    state.runtime_row = 0;
+    state.runtime_mark = nullptr;
+  }
+}
 
 }  // namespace cuwarden::families

@@ -9,6 +9,7 @@
 
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/call_mark.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -17,19 +18,42 @@ namespace cuwarden::families {
 struct CallState {
   std::uint16_t driver_depth = 0;
   std::uint16_t runtime_row = 0;  // driver::Row + 1 of the outermost runtime call; 0 none
+  // Of the outermost calls: a longjmp may leave them, and what is above, behind. Null for our own
+  // work.
+  const CallMark* driver_mark = nullptr;
+  const CallMark* runtime_mark = nullptr;
 };
+static_assert(sizeof(CallState) <= 24);
 extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// Where the thread left hooked calls without returning from them, it is in none: seen from a hooked
+// function with this frame.
+void forget_left_calls(const void* frame) noexcept;
 
 class HookedCall {
  public:
   // `recorder` is null where nothing is recorded; the call then only goes through.
-  HookedCall(const driver::RealDriver& real, Recorder* recorder, driver::Row row)
-      : real_(real), recorder_(call_state.driver_depth == 0 ? recorder : nullptr), row_(row) {
-    ++call_state.driver_depth;
+  // Inlined, so that the frame is the hooked function's.
+  [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Recorder* recorder,
+                                    driver::Row row)
+      : real_(real), recorder_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
+    if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr)
+      forget_left_calls(__builtin_frame_address(0));
+    depth_before_ = call_state.driver_depth;
+    call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
+    if (depth_before_ != 0) return;
+    call_state.driver_mark = &mark_;
+    // Only one that was left can lie on this side of the driver's call.
+    if (call_state.runtime_row != 0 && call_state.runtime_mark <= &mark_)
+      forget_left_calls(__builtin_frame_address(0));
+    recorder_ = recorder;
     if (recorder_ != nullptr) recorder_->ledger().count_call(driver::hook_id(row));
   }
-  ~HookedCall() { --call_state.driver_depth; }
+  ~HookedCall() {
+    call_state.driver_depth = depth_before_;
+    if (depth_before_ == 0) call_state.driver_mark = nullptr;
+  }
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
 
@@ -68,16 +92,24 @@ class HookedCall {
   const driver::RealDriver& real_;
   Recorder* recorder_;
   driver::Row row_;
+  std::uint16_t depth_before_ = 0;
+  const CallMark mark_;
 };
 
 // Around a hooked runtime function: its driver calls bear its name.
 class RuntimeCall {
  public:
-  explicit RuntimeCall(driver::Row row) : outermost_(call_state.runtime_row == 0) {
-    if (outermost_) call_state.runtime_row = static_cast<std::uint16_t>(row) + 1;
+  [[gnu::always_inline]] explicit RuntimeCall(driver::Row row) : mark_(__builtin_frame_address(0)) {
+    if (call_state.runtime_row != 0) forget_left_calls(__builtin_frame_address(0));
+    outermost_ = call_state.runtime_row == 0;
+    if (!outermost_) return;
+    call_state.runtime_row = static_cast<std::uint16_t>(row) + 1;
+    call_state.runtime_mark = &mark_;
   }
   ~RuntimeCall() {
-    if (outermost_) call_state.runtime_row = 0;
+    if (!outermost_) return;
+    call_state.runtime_row = 0;
+    call_state.runtime_mark = nullptr;
   }
   RuntimeCall(const RuntimeCall&) = delete;
   RuntimeCall& operator=(const RuntimeCall&) = delete;
@@ -85,7 +117,8 @@ class RuntimeCall {
   bool outermost() const { return outermost_; }
 
  private:
-  bool outermost_;
+  bool outermost_ = false;
+  const CallMark mark_;
 };
 
 }  // namespace cuwarden::families

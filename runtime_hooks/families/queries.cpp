@@ -1,8 +1,11 @@
 #include "runtime_hooks/families/queries.hpp"
 
+#include "runtime_hooks/core/errno_guard.hpp"
+
 namespace cuwarden::families {
 
 std::uint64_t extent_of(HookedCall& call, CUdeviceptr pointer) {
+  const ErrnoGuard keep;
   CUdeviceptr base = 0;
   size_t bytes = 0;
   if (call.real().cuMemGetAddressRange_v2 == nullptr ||
@@ -14,6 +17,7 @@ std::uint64_t extent_of(HookedCall& call, CUdeviceptr pointer) {
 bool is_capturing(HookedCall& call, CUstream stream,
                   CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
   if (!call.recording() || !call.recorder().capture_seen() || query == nullptr) return false;
+  const ErrnoGuard keep;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return query(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }

@@ -26,6 +26,7 @@ bool due(std::atomic<std::uint64_t>& next, std::uint64_t now, std::uint64_t inte
 }  // namespace
 
 Place Recorder::place() const noexcept {
+  const ErrnoGuard keep;
   Place place;
   CUcontext context = nullptr;
   if (real_.cuCtxGetCurrent != nullptr && real_.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
@@ -38,6 +39,7 @@ Place Recorder::place() const noexcept {
 }
 
 DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
+  const ErrnoGuard keep;
   int ordinal = -1;
   if (real_.cuPointerGetAttribute != nullptr &&
       real_.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer) ==
@@ -63,7 +65,9 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   const Place here = place();
   DeviceOrdinal device = no_device;
   if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
-  meet(here.device, here.context);
+  meet(here.device);
+  // Handles and pools may lie on a device that has no context here.
+  if (device != no_device) meet(device);
   const GroupId group = group_here(api, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     ledger_.count_failure(group);
@@ -77,7 +81,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
                                  .address = DeviceAddress{allocation.address},
                                  .bytes = ByteCount{allocation.bytes},
                                  .group = group,
-                                 .context = here.context,
+                                 .context = contexts_.owner(here.context),
                                  .related = allocation.related,
                                  .references = allocation.opened ? 1u : 0u,
                                  .flags = flags};
@@ -108,21 +112,36 @@ void Recorder::settle(ledger::TakenRecord taken, CUresult result, Captures captu
   if (result == CUDA_SUCCESS) read_device_now_and_then(captures);
 }
 
-void Recorder::context_ended(ContextId context) noexcept {
-  const ErrnoGuard keep;
-  if (ending_.load(std::memory_order_relaxed)) return;
-  ledger_.release_context(context);
-  for (auto& seen : context_on_) {
-    std::uint64_t value = context.value;
-    seen.compare_exchange_strong(value, 0, std::memory_order_relaxed);
-  }
+void Recorder::unknown_release() noexcept {
+  const auto reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
+  if (!unrecorded_.load(std::memory_order_relaxed) && (reasons & ledger::reason_ledger_full) == 0)
+    ledger_.count_unknown_free();
 }
 
-void Recorder::meet(DeviceOrdinal device, ContextId context) noexcept {
+void Recorder::context_ended(ContextId context) noexcept {
+  const ErrnoGuard keep;
+  ledger_.release_context(context);
+  contexts_.ended(context);
+}
+
+bool Recorder::primary_is_active(DeviceOrdinal device) const noexcept {
+  const ErrnoGuard keep;
+  unsigned int flags = 0;
+  int active = 1;
+  return real_.cuDevicePrimaryCtxGetState == nullptr ||
+         real_.cuDevicePrimaryCtxGetState(device.value, &flags, &active) != CUDA_SUCCESS ||
+         active != 0;
+}
+
+ContextId Recorder::live_context_on(DeviceOrdinal device) const noexcept {
+  const ContextId primary = contexts_.primary_of(device);
+  if (primary.value != 0 && primary_is_active(device)) return primary;
+  return contexts_.created_on(device);
+}
+
+void Recorder::meet(DeviceOrdinal device) noexcept {
   if (device.value < 0 || device.value >= device_limit) return;
   const auto index = static_cast<std::size_t>(device.value);
-  if (context_on_[index].load(std::memory_order_relaxed) != context.value)
-    context_on_[index].store(context.value, std::memory_order_relaxed);
   if (met_[index].load(std::memory_order_relaxed) || met_[index].exchange(true)) return;
   char name[128] = "";
   CUuuid uuid{};
@@ -160,11 +179,13 @@ void Recorder::read_devices_at_exit() noexcept {
   const ErrnoGuard keep;
   if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr) return;
   for (std::int32_t ordinal = 0; ordinal < device_limit; ++ordinal) {
-    const std::uint64_t context =
-        context_on_[static_cast<std::size_t>(ordinal)].load(std::memory_order_relaxed);
-    if (context == 0) continue;
-    if (real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context)) != CUDA_SUCCESS) continue;
-    read_device(DeviceOrdinal{ordinal}, ledger::ReadingAt::exit);
+    if (!met_[ordinal].load(std::memory_order_relaxed)) continue;
+    const DeviceOrdinal device{ordinal};
+    const ContextId context = live_context_on(device);
+    if (context.value == 0) continue;
+    if (real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value)) != CUDA_SUCCESS)
+      continue;
+    read_device(device, ledger::ReadingAt::exit);
     CUcontext popped = nullptr;
     real_.cuCtxPopCurrent_v2(&popped);
   }

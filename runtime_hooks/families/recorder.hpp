@@ -8,6 +8,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 
 namespace cuwarden::families {
@@ -42,7 +43,7 @@ class Recorder {
 
   ledger::Writer& ledger() noexcept { return ledger_; }
 
-  // All keep errno as it was.
+  // All functions here keep errno as it was.
   void allocated(HookId api, CUresult, const Allocation&) noexcept;
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // After the real free. A driver that refuses only because the process is ending has freed the
@@ -54,10 +55,19 @@ class Recorder {
   // The device that a device pointer lives on, whatever context is current.
   DeviceOrdinal device_of(CUdeviceptr) const noexcept;
 
-  // A context came to its end. Ignored once the process is ending: cudart releases its contexts
-  // then, and that is not the program's doing.
+  // Handles exist that have no record on purpose: multicast objects, and what was made from those.
+  void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
+  // The driver released a handle, or unmapped a range, that has no record. Counts only where all
+  // that were made since the start have one.
+  void unknown_release() noexcept;
+
+  LiveContexts& contexts() noexcept { return contexts_; }
+  // A context came to its end, and what it owns with it.
   void context_ended(ContextId) noexcept;
+  // True where the driver does not say.
+  bool primary_is_active(DeviceOrdinal) const noexcept;
   void process_is_ending() noexcept { ending_.store(true, std::memory_order_relaxed); }
+  bool process_ends() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
   // Whether a stream capture was ever begun in this process. They are not counted: a capture also
   // ends with its stream or its context, and an end may fail. Programs that never capture are not
@@ -78,19 +88,21 @@ class Recorder {
 
  private:
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
-  void meet(DeviceOrdinal, ContextId) noexcept;
+  void meet(DeviceOrdinal) noexcept;
+  // A context of this device that is alive, whatever the program did; 0: none known.
+  ContextId live_context_on(DeviceOrdinal) const noexcept;
 
-  static constexpr std::int32_t device_limit = 64;
+  static constexpr std::int32_t device_limit = LiveContexts::device_limit;
 
   ledger::Writer& ledger_;
   const driver::RealDriver& real_;
   std::size_t stack_depth_;
   std::atomic<bool> ending_{false};
   std::atomic<bool> capture_seen_{false};
+  std::atomic<bool> unrecorded_{false};
   std::atomic<std::uint64_t> next_reading_ns_{0};
   std::atomic<std::uint64_t> next_rss_ns_{0};
-  // A context by which each device can be asked at exit; 0: device not seen.
-  std::atomic<std::uint64_t> context_on_[device_limit]{};
+  LiveContexts contexts_;
   std::atomic<bool> met_[device_limit]{};
 };
 

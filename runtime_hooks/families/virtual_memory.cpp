@@ -39,9 +39,10 @@ CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocation
 CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
                                      void* addr) {
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
-  if (call.recording() && result == CUDA_SUCCESS)
-    call.recorder().ledger().handle_retained_from_mapping(
-        DeviceAddress{reinterpret_cast<std::uint64_t>(addr)}, DeviceAddress{*handle});
+  if (call.recording() && result == CUDA_SUCCESS &&
+      !call.recorder().ledger().handle_retained_from_mapping(
+          DeviceAddress{reinterpret_cast<std::uint64_t>(addr)}, DeviceAddress{*handle}))
+    call.recorder().handle_without_record();
   return result;
 }
 
@@ -50,6 +51,7 @@ CUresult cuMemRelease(HookedCall& call, CUmemGenericAllocationHandle handle) {
   const bool known = call.recorder().ledger().handle_release_begin(DeviceAddress{handle});
   const CUresult result = call.real().cuMemRelease(handle);
   if (known && refused(result)) call.recorder().ledger().handle_release_undo(DeviceAddress{handle});
+  if (!known && result == CUDA_SUCCESS) call.recorder().unknown_release();
   return result;
 }
 
@@ -64,10 +66,21 @@ CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
 
 CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
   if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
-  call.recorder().ledger().unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  const bool known = call.recorder().ledger().unmap_begin(DeviceAddress{ptr}, ByteCount{size});
   const CUresult result = call.real().cuMemUnmap(ptr, size);
   if (refused(result)) call.recorder().ledger().unmap_undo(DeviceAddress{ptr}, ByteCount{size});
+  if (!known && result == CUDA_SUCCESS) call.recorder().unknown_release();
   return result;
 }
+
+#if CUDA_VERSION >= 12010
+// A multicast object is no memory; it is released as a handle is.
+CUresult cuMulticastCreate(HookedCall& call, CUmemGenericAllocationHandle* mcHandle,
+                           const CUmulticastObjectProp* prop) {
+  const CUresult result = call.real().cuMulticastCreate(mcHandle, prop);
+  if (call.recording() && result == CUDA_SUCCESS) call.recorder().handle_without_record();
+  return result;
+}
+#endif
 
 }  // namespace cuwarden::families

@@ -102,20 +102,21 @@ void VirtualMemory::retained(DeviceAddress handle) noexcept {
   if (id.value != 0) store_field(row(id).references, row(id).references + 1);
 }
 
-void VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress handle,
+bool VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress handle,
                                           const RecordFields& alias) noexcept {
   const Locked locked(lock_);
   if (const RecordId known = records_.find(Space::vmm_handle, handle); known.value != 0) {
     store_field(row(known).references, row(known).references + 1);
-    return;
+    return true;
   }
   const RecordId mapping = mapping_around(address);
-  if (mapping.value == 0 || row(mapping).related == 0) return;
+  if (mapping.value == 0 || row(mapping).related == 0) return false;
   const RecordId id{static_cast<std::uint32_t>(row(mapping).related)};
   Record& record = row(id);
   if (record.references == 0) {
-    if (records_.show(id, handle)) store_field(record.references, 1);
-    return;
+    if (!records_.show(id, handle)) return false;
+    store_field(record.references, 1);
+    return true;
   }
   RecordFields fields = alias;
   fields.group = GroupId{record.group};
@@ -123,11 +124,12 @@ void VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress h
   fields.related = id.value;
   fields.references = 1;
   fields.flags = record_counts_no_bytes;
-  if (records_.insert(Space::vmm_handle, handle, fields).id.value != 0) {
-    store_field(record.mappings, record.mappings + 1);
-  } else {
+  if (records_.insert(Space::vmm_handle, handle, fields).id.value == 0) {
     storage_.add_reason(reason_ledger_full);
+    return false;
   }
+  store_field(record.mappings, record.mappings + 1);
+  return true;
 }
 
 void VirtualMemory::drop_reference(RecordId id, bool key_is_gone, std::uint64_t operation,
@@ -240,12 +242,13 @@ void VirtualMemory::take_mapping(RecordId id, std::uint64_t operation, std::uint
   if (handle.value != 0) drop_mapping(handle, operation, now_ns);
 }
 
-void VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
+bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
                                 std::uint64_t now_ns) noexcept {
   const Locked locked(lock_);
   trim();
   const std::uint64_t operation = ++operation_;
-  if (live_mappings_ == 0) return;
+  if (live_mappings_ == 0) return false;
+  bool found = false;
   const std::uint64_t start = address.value;
   const std::uint64_t end = start + std::min(bytes.value, UINT64_MAX - start);
   const std::uint64_t rows = storage_.used(RegionId::records);
@@ -257,8 +260,9 @@ void VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
       const std::uint64_t at = load_field(record.address);
       if (at < start || at >= end) continue;
       take_mapping(RecordId{i}, operation, start, bytes.value, now_ns);
+      found = true;
     }
-    return;
+    return found;
   }
   std::uint64_t at = start;
   while (at < end && live_mappings_ != 0) {
@@ -267,10 +271,12 @@ void VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
     if (id.value != 0) {
       step = std::max(step, row(id).bytes);
       take_mapping(id, operation, start, bytes.value, now_ns);
+      found = true;
     }
     if (step > end - at) break;
     at += step;
   }
+  return found;
 }
 
 void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes,

@@ -22,12 +22,12 @@ class VirtualMemory {
   // True when the handle's value was in use: the free of the old one was not seen.
   bool created(DeviceAddress handle, const RecordFields&) noexcept;
   void retained(DeviceAddress handle) noexcept;
-  void retained_from_mapping(DeviceAddress mapped, DeviceAddress handle,
+  bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle,
                              const RecordFields& alias) noexcept;
   bool release_begin(DeviceAddress handle, std::uint64_t now_ns) noexcept;
   void release_undo(DeviceAddress handle, std::uint64_t now_ns) noexcept;
   void mapped(DeviceAddress address, DeviceAddress handle, const RecordFields&) noexcept;
-  void unmap_begin(DeviceAddress address, ByteCount bytes, std::uint64_t now_ns) noexcept;
+  bool unmap_begin(DeviceAddress address, ByteCount bytes, std::uint64_t now_ns) noexcept;
   void unmap_undo(DeviceAddress address, ByteCount bytes, std::uint64_t now_ns) noexcept;
 
  private:

@@ -207,11 +207,11 @@ void Writer::handle_retained(DeviceAddress handle) noexcept {
   state_.virtual_memory.retained(handle);
 }
 
-void Writer::handle_retained_from_mapping(DeviceAddress address, DeviceAddress handle) noexcept {
+bool Writer::handle_retained_from_mapping(DeviceAddress address, DeviceAddress handle) noexcept {
   RecordFields fields;
   fields.time_ns = now_ns();
   fields.thread = thread();
-  state_.virtual_memory.retained_from_mapping(address, handle, fields);
+  return state_.virtual_memory.retained_from_mapping(address, handle, fields);
 }
 
 bool Writer::handle_release_begin(DeviceAddress handle) noexcept {
@@ -232,8 +232,8 @@ void Writer::mapped(DeviceAddress address, ByteCount bytes, DeviceAddress handle
   state_.virtual_memory.mapped(address, handle, fields);
 }
 
-void Writer::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept {
-  state_.virtual_memory.unmap_begin(address, bytes, now_ns());
+bool Writer::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept {
+  return state_.virtual_memory.unmap_begin(address, bytes, now_ns());
 }
 
 void Writer::unmap_undo(DeviceAddress address, ByteCount bytes) noexcept {

@@ -88,13 +88,15 @@ class Writer {
   // --- virtual memory. A handle's bytes are live until its references and mappings are both gone.
   void handle_created(const NewRecord&) noexcept;       // references = 1
   void handle_retained(DeviceAddress handle) noexcept;  // one more reference
-  // A handle made from an address (cuMemRetainAllocationHandle): its value may be new.
-  void handle_retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
+  // A handle made from an address (cuMemRetainAllocationHandle): its value may be new. False: no
+  // mapping is known there, and the handle is not recorded.
+  bool handle_retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
   bool handle_release_begin(DeviceAddress handle) noexcept;  // before the driver's release
   void handle_release_undo(DeviceAddress handle) noexcept;   // it refused
   void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
-  // Before the driver's unmap of [address, address + bytes); undo restores exactly those.
-  void unmap_begin(DeviceAddress, ByteCount) noexcept;
+  // Before the driver's unmap of [address, address + bytes); undo restores exactly those. False:
+  // no mapping is known there.
+  bool unmap_begin(DeviceAddress, ByteCount) noexcept;
   void unmap_undo(DeviceAddress, ByteCount) noexcept;
 
   // --- everything else

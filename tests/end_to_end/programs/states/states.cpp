@@ -79,6 +79,57 @@ void capture_goes_on(Account& account) {
   account.freed("pinned", bytes);
 }
 
+// Devices that are used by handles and pools alone: no context of theirs is ever current.
+void devices_without_context(Account& account) {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = 1;
+  CUmemGenericAllocationHandle handle{};
+  REQUIRE(cuMemCreate(&handle, 2 * bytes, &prop, 0));
+  account.allocated("vmm", 2 * bytes);
+  CUmemPoolProps pool_props{};
+  pool_props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  pool_props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  pool_props.location.id = 2;
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr memory = 0;
+  CUcontext of_third = nullptr;
+  REQUIRE(cuDevicePrimaryCtxRetain(&of_third, 2));  // active, never current
+  REQUIRE(cuMemPoolCreate(&pool, &pool_props));
+  REQUIRE(cuMemAllocFromPoolAsync(&memory, bytes, pool, nullptr));
+  account.allocated("stream_ordered", bytes);
+}
+
+// What ends in a destructor of the program, when the driver no longer answers.
+struct EndsInDestructor {
+  CUcontext context = nullptr;
+  bool reset = false;
+  ~EndsInDestructor() {
+    if (context != nullptr) std::printf("destroyed: %d\n", static_cast<int>(cuCtxDestroy(context)));
+    if (reset) std::printf("reset: %d\n", static_cast<int>(cudaDeviceReset()));
+  }
+} ends_in_destructor;
+
+extern "C" CUresult cuCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
+
+void context_in_destructor(Account& account) {
+  REQUIRE(cuCtxCreate_v2(&ends_in_destructor.context, 0, 0));
+  CUdeviceptr memory = 0;
+  REQUIRE(cuMemAlloc(&memory, bytes));
+  account.allocated("device", bytes);
+  account.released("device", bytes);
+}
+
+void reset_in_destructor(Account& account) {
+  REQUIRE(cudaDeviceReset());
+  void* memory = nullptr;
+  REQUIRE(cudaMalloc(&memory, bytes));
+  account.allocated("device", bytes);
+  account.released("device", bytes);
+  ends_in_destructor.reset = true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -90,6 +141,9 @@ int main(int argc, char** argv) {
       {"failing_ends_of_captures", failing_ends_of_captures},
       {"abandoned_capture", abandoned_capture},
       {"capture_goes_on", capture_goes_on},
+      {"devices_without_context", devices_without_context},
+      {"context_in_destructor", context_in_destructor},
+      {"reset_in_destructor", reset_in_destructor},
   };
   Account account;
   for (const Row& row : rows) {

@@ -1,0 +1,55 @@
+// The contexts of this process that are known to be alive, because their making was seen and their
+// end was not. Only such a one may be pushed into the driver: it does not check a handle well.
+//
+// A green context is a way to use a part of a device; what is allocated while one is current
+// belongs to the device's primary context.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime_hooks/core/strong_types.hpp"
+
+namespace cuwarden::families {
+
+class LiveContexts {
+ public:
+  static constexpr std::int32_t device_limit = 64;
+
+  void primary_retained(DeviceOrdinal, ContextId) noexcept;
+  ContextId primary_of(DeviceOrdinal) const noexcept;  // as last retained; 0: not seen, or ended
+
+  void created(DeviceOrdinal, ContextId) noexcept;
+  // Of a context of any kind.
+  void ended(ContextId) noexcept;
+  // One that the program created on this device; 0: none.
+  ContextId created_on(DeviceOrdinal) const noexcept;
+
+  void green_created(std::uint64_t green, DeviceOrdinal) noexcept;
+  void green_used_as(std::uint64_t green, ContextId) noexcept;
+  // Its device; no_device where it was not known.
+  DeviceOrdinal green_destroyed(std::uint64_t green) noexcept;
+  // The context that owns what is allocated while this one is current.
+  ContextId owner(ContextId current) const noexcept;
+
+ private:
+  // Full tables leave things out: no exit reading by that context, no owner for that green one.
+  static constexpr std::size_t limit = 64;
+  struct Created {
+    std::atomic<std::uint64_t> context{0};  // 0: free
+    std::atomic<std::int32_t> device{-1};
+  };
+  struct Green {
+    std::atomic<std::uint64_t> green{0};  // 0: free
+    std::atomic<std::uint64_t> context{0};
+    std::atomic<std::int32_t> device{-1};
+  };
+
+  std::atomic<std::uint64_t> primary_[device_limit]{};
+  Created created_[limit];
+  Green greens_[limit];
+  std::atomic<bool> green_seen_{false};
+};
+
+}  // namespace cuwarden::families

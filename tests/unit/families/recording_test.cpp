@@ -1,0 +1,136 @@
+#include "tests/unit/families/fake_driver.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+using driver::Row;
+
+#if CUDA_VERSION >= 12040
+TEST_F(FamiliesTest, AtExitOnlyContextsThatAreAliveArePushed) {
+  CUcontext context = nullptr;
+  CUgreenCtx green = nullptr;
+  hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
+  hooked(Row::cuGreenCtxCreate, cuGreenCtxCreate, &green, nullptr, 0, 0u);
+  hooked(Row::cuCtxFromGreenCtx, cuCtxFromGreenCtx, &context, green);
+  fake.current = fake.green;
+  allocate();
+  hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
+  recorder.read_devices_at_exit();
+  EXPECT_EQ(fake.pushed, std::vector{fake.primary});
+
+  fake.pushed.clear();
+  hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
+  recorder.read_devices_at_exit();
+  EXPECT_EQ(fake.pushed, std::vector{context});
+
+  fake.pushed.clear();
+  hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context);
+  recorder.read_devices_at_exit();
+  EXPECT_TRUE(fake.pushed.empty());
+}
+
+TEST_F(FamiliesTest, WhatWasAllocatedUnderAGreenContextGoesWithItsPrimaryContext) {
+  CUcontext context = nullptr;
+  CUgreenCtx green = nullptr;
+  hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
+  hooked(Row::cuGreenCtxCreate, cuGreenCtxCreate, &green, nullptr, 0, 0u);
+  hooked(Row::cuCtxFromGreenCtx, cuCtxFromGreenCtx, &context, green);
+  fake.current = fake.green;
+  allocate();
+  hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
+  EXPECT_EQ(records().size(), 1u);  // the primary context is still there
+  hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
+  EXPECT_TRUE(records().empty());
+}
+
+TEST_F(FamiliesTest, AGreenContextThatHeldThePrimaryOneAsTheLastTakesItAlong) {
+  CUcontext context = nullptr;
+  CUgreenCtx green = nullptr;
+  hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
+  hooked(Row::cuGreenCtxCreate, cuGreenCtxCreate, &green, nullptr, 0, 0u);
+  allocate();
+  fake.primary_active = false;
+  hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
+  EXPECT_TRUE(records().empty());
+}
+#endif
+
+TEST_F(FamiliesTest, WhileTheProcessEndsOnlyReleasesOfPrimaryContextsAreCudartsOwn) {
+  CUcontext context = nullptr;
+  hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
+  allocate();
+  recorder.process_is_ending();
+  fake.primary_active = false;
+  hooked(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, 0);
+  EXPECT_EQ(records().size(), 1u);
+  hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
+  EXPECT_TRUE(records().empty());
+}
+
+TEST_F(FamiliesTest, QuestionsToTheDriverLeaveErrnoAlone) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  CUdeviceptr memory = 0;
+  CUcontext context = nullptr;
+  const auto keeps = [&](const char* what, auto call) {
+    errno = 4242;
+    call();
+    EXPECT_EQ(errno, 4242) << what;
+  };
+  keeps("alloc", [&] { allocate(); });
+  keeps("alloc_async",
+        [&] { hooked(Row::cuMemAllocAsync, cuMemAllocAsync, &memory, std::size_t{64}, nullptr); });
+  keeps("pool pointer", [&] {
+    hooked(Row::cuMemPoolImportPointer, cuMemPoolImportPointer, &memory, nullptr, nullptr);
+  });
+  keeps("ipc", [&] {
+    hooked(Row::cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle_v2, &memory, CUipcMemHandle{}, 0u);
+  });
+  hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
+  keeps("release",
+        [&] { hooked(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, 0); });
+  keeps("exit", [&] { recorder.read_devices_at_exit(); });
+}
+
+TEST_F(FamiliesTest, AnUpdatedExecutableGraphDoesWhatItsNewGraphDoes) {
+  const auto first = reinterpret_cast<CUgraph>(0x100), second = reinterpret_cast<CUgraph>(0x200);
+  CUDA_MEM_ALLOC_NODE_PARAMS one{}, other{};
+  one.bytesize = 111;
+  other.bytesize = 222;
+  CUgraphNode node = nullptr;
+  CUgraphExec exec = nullptr;
+  const CUgraphNode* const none = nullptr;
+  for (auto [graph, parameters] : {std::pair{first, &one}, std::pair{second, &other}})
+    hooked(Row::cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, &node, graph, none, std::size_t{0},
+           parameters);
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, first, 0ull);
+  hooked(Row::cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, exec, second, nullptr);
+  hooked(Row::cuGraphLaunch, cuGraphLaunch, exec, nullptr);
+  ASSERT_EQ(records().size(), 1u);
+  EXPECT_EQ(records()[0].bytes.value, 222u);
+}
+
+TEST_F(FamiliesTest, AHandleOrRangeThatNobodySawMadeIsAnUnknownFree) {
+  CUmemGenericAllocationHandle handle = 0;
+  CUmemAllocationProp prop{};
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  hooked(Row::cuMemCreate, cuMemCreate, &handle, std::size_t{4096}, &prop, 0ull);
+  hooked(Row::cuMemRelease, cuMemRelease, handle);
+  EXPECT_EQ(unknown_frees(), 0u);
+  hooked(Row::cuMemRelease, cuMemRelease, 555ull);
+  EXPECT_EQ(unknown_frees(), 1u);
+  hooked(Row::cuMemUnmap, cuMemUnmap, 0x70000ull, std::size_t{4096});
+  EXPECT_EQ(unknown_frees(), 2u);
+}
+
+#if CUDA_VERSION >= 12010
+TEST_F(FamiliesTest, AMulticastObjectIsReleasedWithoutBeingUnknown) {
+  CUmemGenericAllocationHandle handle = 0;
+  hooked(Row::cuMulticastCreate, cuMulticastCreate, &handle, nullptr);
+  hooked(Row::cuMemRelease, cuMemRelease, handle);
+  EXPECT_EQ(unknown_frees(), 0u);
+}
+#endif
+
+}  // namespace
+}  // namespace cuwarden::families
