@@ -25,6 +25,7 @@ void at_quick_exit_end() {
   // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
   real_libc();
   remember_stderr();
+  Process::get().loaded();
   on_exit(at_exit, nullptr);
   at_quick_exit(at_quick_exit_end);
 }

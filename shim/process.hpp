@@ -28,6 +28,8 @@ class Process {
   bool enabled() noexcept;
   bool drops_deepbind() noexcept;
 
+  // By the constructor.
+  void loaded() noexcept;
   // After a dlclose.
   void modules_changed() noexcept;
   // After the first cuInit that succeeded: from then on the driver has exit handlers, and ours
@@ -47,9 +49,13 @@ class Process {
 
   families::Recorder* start() noexcept;
   families::Recorder* start_recording() noexcept;
+  // A word in a page that a forked child finds wiped; getpid would cost a system call.
+  enum class Home : std::uint32_t { wiped, ours, being_taken_over };
+  std::atomic<Home>* home() noexcept;
+  void take_over(std::atomic<Home>&) noexcept;
   bool is_same_process() const noexcept {
-    // A word in a page that a forked child finds wiped; getpid would cost a system call.
-    return fork_word_ != nullptr && fork_word_->load(std::memory_order_relaxed) != 0;
+    const std::atomic<Home>* home = home_.load(std::memory_order_acquire);
+    return home != nullptr && home->load(std::memory_order_acquire) == Home::ours;
   }
   void note_facts() noexcept;
   void write_report() noexcept;
@@ -58,8 +64,9 @@ class Process {
   std::atomic<State> state_{State::fresh};
   families::Recorder* recorder_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
-  std::atomic<std::uint32_t>* fork_word_ = nullptr;
-  int pid_ = 0;
+  std::atomic<std::atomic<Home>*> home_{nullptr};
+  int pid_ = 0;         // of the process that is recorded
+  int loaded_pid_ = 0;  // of the process that the shim was loaded into
   std::atomic<int> enabled_{-1};
   std::atomic<bool> exit_handler_set_{false};
   std::atomic<int> finishing_thread_{0};

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from shimmed import killed_by, program
+from shimmed import DRIVER, killed_by, program
 
 ENDINGS = [
     # how, status as the parent sees it, end_reason, exit_status, signal
@@ -176,6 +176,19 @@ def test_a_vforked_child_whose_exec_fails_leaves_its_parents_recording_alone(run
     run.report.check_leaks(run.last_line["leaked"])
     assert run.report["process"]["end_reason"] == "exit"
     assert run.report.totals()["device"]["frees"] == 1
+
+
+def test_a_process_may_fork_while_another_thread_makes_its_first_cuda_call(run_both):
+    for _ in range(3):
+        run = run_both([program("ending"), "fork_during_first_call"])
+        assert run.stdout == "0 children did not end well\n"
+
+
+def test_a_vforked_childs_end_is_not_its_parents_where_a_driver_is_out_of_sight(run_both):
+    run = run_both([program("ending"), "vfork_beside_dlmopen", DRIVER])
+    assert run.stdout == f"loaded: 1, child: {5 << 8}\n"
+    assert run.ledgers == []
+    assert run.report["process"]["exit_status"] == 0
 
 
 PYTHON = """

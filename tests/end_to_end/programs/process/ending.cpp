@@ -1,11 +1,13 @@
 // ending HOW: allocates, says what it leaks, and ends in one of the ways that processes end.
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -108,6 +110,41 @@ int end_inside_malloc() {
   }
 }
 
+// Forks while another thread makes the process's first CUDA call; the children's own come next. The
+// call is one that asks nothing of the driver, which need not survive such a fork itself.
+int fork_during_first_call() {
+  constexpr int count = 60;
+  using Version = int (*)(int*);
+  using Free = int (*)(unsigned long long);
+  static Free free_nothing = nullptr;
+  static std::atomic<bool> begun{false};
+  int version = 0;
+  const auto ask = reinterpret_cast<Version>(dlsym(RTLD_DEFAULT, "cuDriverGetVersion"));
+  free_nothing = reinterpret_cast<Free>(dlsym(RTLD_DEFAULT, "cuMemFree_v2"));
+  if (ask == nullptr || free_nothing == nullptr || ask(&version) != 0) return 3;
+  std::thread first([] {
+    begun = true;
+    free_nothing(0);
+  });
+  while (!begun) {
+  }
+  pid_t children[count];
+  for (pid_t& child : children) {
+    child = fork();
+    if (child == 0) {
+      alarm(20);  // ends a child that waits for ever
+      free_nothing(0);
+      _exit(0);
+    }
+    usleep(30);
+  }
+  int bad = 0;
+  for (const pid_t child : children) bad += wait_for(child) == 0 ? 0 : 1;
+  first.join();
+  std::printf("%d children did not end well\n", bad);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,6 +164,14 @@ int main(int argc, char** argv) {
     return 0;
   }
 
+  if (how == "fork_during_first_call") return fork_during_first_call();
+  if (how == "vfork_beside_dlmopen") {  // CUDA in another namespace, where no hook is
+    void* const driver = dlmopen(LM_ID_NEWLM, argv[2], RTLD_NOW);
+    const pid_t child = vfork();
+    if (child == 0) _exit(5);
+    std::printf("loaded: %d, child: %d\n", driver != nullptr ? 1 : 0, wait_for(child));
+    return 0;
+  }
   if (how == "stderr_reused") {  // descriptor 2 is the program's own file now
     close(2);
     const int file = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0600);
