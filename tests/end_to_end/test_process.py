@@ -1,6 +1,7 @@
 """However a process lives and ends, its report is there and the program is as it was."""
 
 import os
+import resource
 import signal
 import sys
 
@@ -119,6 +120,37 @@ def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(plac
     assert run.returncode == 0
     assert run.said == []
     run.report.check_leaks(run.last_line["leaked"])
+
+
+# --- memory
+
+
+def kilobytes(run, name):
+    (line,) = [line for line in run.stdout.splitlines() if line.startswith(name)]
+    return int(line.split()[1])
+
+
+@pytest.mark.parametrize("ledger", ["file", "memory"])
+@pytest.mark.parametrize("how, most_rss", [("lock_before", 100_000), ("lock_after", 200_000)])
+def test_a_program_that_locks_its_memory_does_not_lock_the_whole_ledger(
+    run_bare, run_shimmed, how, most_rss, ledger
+):
+    # A file of a gigabyte at most, were it to be faulted in after all; too small for a file: memory.
+    largest = (1 << 30) if ledger == "file" else (32 << 20)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    env = {"CUWARDEN_SIM_MEMORY": "1GiB"}  # the simulated GPU's memory is locked as well
+    bare = run_bare([program("ending"), how], env, preexec_fn=limit)
+    if bare.returncode == 4:
+        pytest.skip("no right to lock memory")
+    run = run_shimmed([program("ending"), how], env, preexec_fn=limit)
+    assert run.returncode == bare.returncode == 0
+    assert kilobytes(run, "VmRSS:") - kilobytes(bare, "VmRSS:") < most_rss
+    if how == "lock_before":
+        assert kilobytes(run, "VmLck:") - kilobytes(bare, "VmLck:") < most_rss
+    assert run.report["leaks"]["count"] > 0
 
 
 # --- threads

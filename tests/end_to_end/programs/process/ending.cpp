@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -170,6 +172,16 @@ int main(int argc, char** argv) {
     const pid_t child = vfork();
     if (child == 0) _exit(5);
     std::printf("loaded: %d, child: %d\n", driver != nullptr ? 1 : 0, wait_for(child));
+    return 0;
+  }
+  if (how == "lock_before" || how == "lock_after") {  // a real-time program's memory stays in RAM
+    void* memory = nullptr;
+    if (how == "lock_after" && cudaMalloc(&memory, bytes) != cudaSuccess) return 3;
+    if (mlockall(how == "lock_after" ? MCL_CURRENT : MCL_CURRENT | MCL_FUTURE) != 0) return 4;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess) return 3;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmLck:") || line.starts_with("VmRSS:")) std::puts(line.c_str());
     return 0;
   }
   if (how == "stderr_reused") {  // descriptor 2 is the program's own file now
