@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +38,19 @@ constinit Settings settings{};
 alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(families::Recorder)]{};
 alignas(ReportFile) constinit unsigned char report_file_storage[sizeof(ReportFile)]{};
 constinit ReportFile* report_file = nullptr;
+
+struct Root {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Root&) const = default;
+};
+constinit Root root_at_start{};
+
+Root root_folder() {
+  struct stat status {};
+  if (syscall(SYS_stat, "/", &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
 
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
@@ -128,6 +142,13 @@ families::Recorder* Process::start() noexcept {
     State state = state_.load(std::memory_order_acquire);
     if (state == State::off) return nullptr;
     if (state == State::recording) return recorder_;
+    if (state == State::ended) {
+      if (state_.compare_exchange_strong(state, State::recording)) {
+        ledger_->header().report_written.store(0, std::memory_order_relaxed);
+        ledger_->set_end(ledger::EndReason::running, 0, false);
+      }
+      continue;
+    }
     if (state == State::starting) {
       futex_wait(state_, State::starting);
       continue;
@@ -178,6 +199,7 @@ void Process::loaded() noexcept { loaded_pid_ = getpid(); }
 families::Recorder* Process::start_recording() noexcept {
   try {
     pid_ = getpid();
+    root_at_start = root_folder();
     read_settings_and_set_up_log();
     if (home_.load(std::memory_order_relaxed) == nullptr) {
       log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
@@ -229,7 +251,7 @@ void Process::note_facts() noexcept {
 }
 
 void Process::modules_changed() noexcept {
-  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  if (!has_records()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   ledger_->modules_changed();
@@ -245,7 +267,7 @@ void Process::driver_about_to_end() noexcept {
   // A forked child inherits this handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
   if (!is_same_process()) state_.store(State::off, std::memory_order_release);
-  if (state_.load(std::memory_order_acquire) != State::recording || getpid() != pid_) return;
+  if (!has_records() || getpid() != pid_) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   recorder_->process_is_ending();
@@ -255,11 +277,12 @@ void Process::driver_about_to_end() noexcept {
 }
 
 void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
-  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  if (!has_records()) return;
   recorder_->settle(recorder_->take(space, address), CUDA_ERROR_DEINITIALIZED);
 }
 
-void Process::finish(ledger::EndReason reason, int status, bool status_known) noexcept {
+void Process::finish(ledger::EndReason reason, int status, bool status_known,
+                     Afterwards afterwards) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (state_.load(std::memory_order_acquire) == State::fresh) {
@@ -268,7 +291,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known) no
     if (!dlmopen_was_called() || getpid() != loaded_pid_ || !enabled()) return;
     call_on_own_stack([](void*) { Process::get().note_unseen_driver(); }, nullptr);
   }
-  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  if (!has_records()) return;
   // A vforked child shares this memory but not the pid: its end is not ours.
   if (getpid() != pid_) return;
   const int self = thread_id();
@@ -283,21 +306,43 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known) no
   }
   ++families::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);
-  call_on_own_stack([](void*) { Process::get().write_report(); }, nullptr);
+  bool written = false;
+  call_on_own_stack(
+      [](void* result) { *static_cast<bool*>(result) = Process::get().write_report(); }, &written);
+  if (written && afterwards == Afterwards::may_return) {
+    ledger_->header().report_written.store(1, std::memory_order_relaxed);
+    state_.store(State::ended, std::memory_order_release);
+  } else if (written) {
+    ledger_->remove_file();
+  }
   --families::call_state.driver_depth;
   finishing_thread_.store(0);
   futex_wake_all(finishing_thread_);
 }
 
-void Process::write_report() noexcept {
+void Process::has_ended() noexcept {
+  if (state_.load(std::memory_order_acquire) != State::ended || !is_same_process()) return;
+  if (getpid() == pid_) ledger_->remove_file();
+}
+
+// Whether there is a report, with symbols or without.
+bool Process::write_report() noexcept {
   if (dlmopen_was_called()) note_unseen_driver();
   ledger_->set_versions(0, runtime_version());
   try {
+    if (const Root root = root_folder(); root != root_at_start) {
+      // The report's path would lead to another place now, where nobody looks for it.
+      log_error(
+          fmt::format("no report: the program changed its root folder (chroot); the records are in "
+                      "the ledger {} outside",
+                      ledger_->path()));
+      return false;
+    }
     ledger::ReadError error;
     const auto reader = ledger::Reader::open(ledger_->bytes(), error);
     if (!reader) {
       log_error(fmt::format("no report: the ledger cannot be read: {}", error.text));
-      return;
+      return false;
     }
     // First without symbols, so that there is a report whatever happens while they are read.
     ReportOptions options;
@@ -305,15 +350,16 @@ void Process::write_report() noexcept {
     options.end_ns = ledger_->now_ns();
     if (!report_file->write(*reader, options)) {
       log_error(report_file->error());
-      return;
+      return false;
     }
     options.symbolise = true;
     if (!report_file->write(*reader, options)) log_error(report_file->error());
-    ledger_->remove_file();
     log_info(fmt::format("report written to {}", report_file->path()));
     tell(report_file->path());
+    return true;
   } catch (...) {
     log_error("no report: out of memory while writing it");
+    return false;
   }
 }
 

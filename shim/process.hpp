@@ -40,12 +40,18 @@ class Process {
   // The program freed something that cudart no longer passes to the driver.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
+  // What follows a report, where the end may not come: the ledger stays until it has.
+  enum class Afterwards { ends, may_return };
   // Writes the report. Returns when it is on disk, or at once where there is nothing to report:
   // no CUDA call, a forked or vforked child, an end that is already being written by this thread.
-  void finish(ledger::EndReason, int status, bool status_known) noexcept;
+  void finish(ledger::EndReason, int status, bool status_known,
+              Afterwards = Afterwards::ends) noexcept;
+  // That end has come after all.
+  void has_ended() noexcept;
 
  private:
-  enum class State : std::uint32_t { fresh, starting, recording, off };
+  // ended: the report of an end is written that may not come; a later call goes on recording.
+  enum class State : std::uint32_t { fresh, starting, recording, ended, off };
 
   families::Recorder* start() noexcept;
   families::Recorder* start_recording() noexcept;
@@ -57,8 +63,12 @@ class Process {
     const std::atomic<Home>* home = home_.load(std::memory_order_acquire);
     return home != nullptr && home->load(std::memory_order_acquire) == Home::ours;
   }
+  bool has_records() const noexcept {
+    const State state = state_.load(std::memory_order_acquire);
+    return (state == State::recording || state == State::ended) && is_same_process();
+  }
   void note_facts() noexcept;
-  void write_report() noexcept;
+  bool write_report() noexcept;
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};

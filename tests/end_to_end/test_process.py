@@ -3,11 +3,12 @@
 import os
 import resource
 import signal
+import subprocess
 import sys
 
 import pytest
 
-from shimmed import DRIVER, killed_by, program
+from shimmed import COMMAND, DRIVER, killed_by, program
 
 ENDINGS = [
     # how, status as the parent sees it, end_reason, exit_status, signal
@@ -120,6 +121,55 @@ def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(plac
     assert run.returncode == 0
     assert run.said == []
     run.report.check_leaks(run.last_line["leaked"])
+
+
+def test_after_an_abort_that_its_handler_undid_recording_goes_on(run_both):
+    run = run_both([program("ending"), "abort_and_go_on"])
+    assert run.returncode == 5
+    assert run.report["process"]["end_reason"] == "exit"
+    assert run.report["leaks"]["count"] == 4
+    assert run.ledgers == []
+
+
+def test_what_follows_such_an_abort_is_not_lost_by_a_kill(run_both):
+    run = run_both([program("ending"), "abort_go_on_and_kill"])
+    assert killed_by(run, signal.SIGKILL)
+    assert run.report["leaks"]["count"] == 3  # the abort's own
+    assert len(run.ledgers) == 1
+
+
+def test_a_handler_of_sigabrt_runs_once_and_leaves_no_ledger(run_both):
+    run = run_both([program("ending"), "abort_in_handler"])
+    assert killed_by(run, signal.SIGABRT)
+    assert run.stdout == "handler 1\n"
+    assert run.report["process"]["end_reason"] == "abort"
+    assert run.ledgers == []
+
+
+def test_run_makes_no_second_report_of_an_abort_that_has_one(place):
+    env = {"CUWARDEN_LEDGER_DIR": place.ledger, "CUWARDEN_REPORT": place.reports / "r.json"}
+    environment = place.environment(shim=False, preload=()) | {k: str(v) for k, v in env.items()}
+    command = [COMMAND, "run", "--simulate", "1GiB", "--"]
+    subprocess.run(
+        [*command, program("ending"), "abort_killed_in_handler"],
+        env=environment,
+        cwd=place.work,
+        capture_output=True,
+        timeout=60,
+    )
+    assert [path.name for path in place.reports.iterdir()] == ["r.json"]
+    assert list(place.ledger.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root")
+def test_a_program_in_another_root_writes_nothing_there_and_keeps_its_ledger(place):
+    jail = place.folder / "jail"
+    jail.mkdir()
+    run = place.run_both([program("ending"), "change_root", jail])
+    assert run.returncode == 0
+    assert list(jail.iterdir()) == [] and run.reports == []
+    assert len(run.ledgers) == 1
+    assert str(run.ledgers[0]) in run.said_about("chroot")
 
 
 # --- memory

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csetjmp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -284,6 +285,28 @@ int main(int argc, char** argv) {
     if (setgid(65534) != 0 || setuid(65534) != 0) return 3;
     say();
     return 0;
+  }
+
+  if (how == "abort_and_go_on" || how == "abort_go_on_and_kill") {
+    static sigjmp_buf before;
+    std::signal(SIGABRT, [](int) { siglongjmp(before, 1); });
+    if (sigsetjmp(before, 1) == 0) std::abort();
+    void* memory = nullptr;
+    REQUIRE(cudaMalloc(&memory, 4096));
+    if (how == "abort_go_on_and_kill") raise(SIGKILL);
+    return 5;
+  }
+  if (how == "abort_in_handler" || how == "abort_killed_in_handler") {
+    static int runs = 0;
+    if (how == "abort_in_handler")
+      std::signal(SIGABRT, [](int) { dprintf(1, "handler %d\n", ++runs); });
+    else
+      std::signal(SIGABRT, [](int) { raise(SIGKILL); });
+    std::abort();
+  }
+  if (how == "change_root") {
+    say();
+    return chroot(argv[2]) == 0 && chdir("/") == 0 ? 0 : 3;
   }
 
   say();
