@@ -1,6 +1,8 @@
 // The ways a process ends, each with its report. The constructor does little: it registers the
 // handlers that libc runs last, after the static destructors of the program and its libraries.
 // (A preloaded object is initialised before the program registers anything.)
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,8 +29,20 @@ void at_quick_exit_end() {
   // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
   real_libc();
   remember_stderr();
+  Process::get().loaded();
   on_exit(at_exit, nullptr);
   at_quick_exit(at_quick_exit_end);
+}
+
+// A handler of SIGABRT may leave by longjmp, and the process lives on.
+bool abort_may_return() {
+  struct sigaction present {};
+  return sigaction(SIGABRT, nullptr, &present) == 0 && present.sa_handler != SIG_DFL &&
+         present.sa_handler != SIG_IGN;
+}
+
+void finish_abort(Process::Afterwards afterwards) {
+  Process::get().finish(ledger::EndReason::abort, 0, false, afterwards);
 }
 
 }  // namespace
@@ -59,7 +73,21 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] void abort() noexcept {
-  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
+  using cuwarden::shim::Process;
+  if (cuwarden::shim::abort_may_return()) {
+    cuwarden::shim::finish_abort(Process::Afterwards::may_return);
+    // What libc's abort does first. A handler that jumps away does so from here; after one that
+    // returns, the end is certain, and libc must not run the handler once more.
+    sigset_t aborting;
+    sigemptyset(&aborting);
+    sigaddset(&aborting, SIGABRT);
+    pthread_sigmask(SIG_UNBLOCK, &aborting, nullptr);
+    raise(SIGABRT);
+    Process::get().has_ended();
+    signal(SIGABRT, SIG_DFL);
+  } else {
+    cuwarden::shim::finish_abort(Process::Afterwards::ends);
+  }
   cuwarden::shim::real_libc().abort();
   __builtin_unreachable();
 }
@@ -67,7 +95,9 @@ extern "C" {
 // glibc's assert ends in an abort of its own that no export can catch.
 [[gnu::visibility("default")]] void __assert_fail(const char* assertion, const char* file,
                                                   unsigned line, const char* function) noexcept {
-  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::abort, 0, false);
+  using cuwarden::shim::Process;
+  cuwarden::shim::finish_abort(cuwarden::shim::abort_may_return() ? Process::Afterwards::may_return
+                                                                  : Process::Afterwards::ends);
   cuwarden::shim::real_libc().assert_fail(assertion, file, line, function);
   __builtin_unreachable();
 }

@@ -104,6 +104,7 @@ void remember_stderr() noexcept {
 
 void set_up_log(const Settings& settings) noexcept {
   const ErrnoGuard keep;
+  logger = nullptr;  // a forked child's, or what its parent had half made
   try {
     auto sink = std::make_shared<WholeLineSink>(settings.log_file);
     sink->set_formatter(std::make_unique<spdlog::pattern_formatter>("cuwarden: %v"));

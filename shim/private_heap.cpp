@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/wiped_page.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -39,10 +41,27 @@ constexpr std::size_t refill_bytes = std::size_t{1} << 18;
 
 // Guards all below. A leaf lock. Not taken by the hooked path, so a signal handler's _exit meets
 // it held only where the thread was starting or reporting, and then does not report.
-constinit FutexLock lock;
-constinit FreeBlock* free_lists[class_count]{};
-constinit std::byte* fresh = nullptr;
-constinit std::size_t fresh_bytes = 0;
+struct Heap {
+  FutexLock lock;
+  FreeBlock* free_lists[class_count];
+  std::byte* fresh;
+  std::size_t fresh_bytes;
+};
+
+// A forked child begins with an empty heap: another thread may have held the lock, with the lists
+// half changed. What was allocated before stays valid.
+constinit std::atomic<Heap*> made{nullptr};
+constinit Heap without_page{};
+
+Heap& heap() {
+  Heap* present = made.load(std::memory_order_acquire);
+  if (present != nullptr) return *present;
+  Heap* mine = static_cast<Heap*>(make_wiped_page(sizeof(Heap)));  // zeros are an empty heap
+  if (mine == nullptr) mine = &without_page;
+  if (made.compare_exchange_strong(present, mine, std::memory_order_acq_rel)) return *mine;
+  if (mine != &without_page) munmap(mine, sizeof(Heap));
+  return *present;
+}
 
 void* map(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -64,6 +83,7 @@ void* allocate(std::size_t bytes) {
   if (bytes > std::size_t{1} << largest_shift) return allocate_mapped(bytes);
   const auto size_class = static_cast<std::size_t>(std::bit_width(bytes - 1)) - smallest_shift;
   const std::size_t block_bytes = std::size_t{1} << (size_class + smallest_shift);
+  auto& [lock, free_lists, fresh, fresh_bytes] = heap();
   const Locked locked(lock);
   if (FreeBlock* block = free_lists[size_class]; block != nullptr) {
     free_lists[size_class] = block->next;
@@ -91,6 +111,7 @@ void release(void* block) {
     errno = saved;
     return;
   }
+  auto& [lock, free_lists, fresh, fresh_bytes] = heap();
   const Locked locked(lock);
   auto* freed = static_cast<FreeBlock*>(block);
   freed->next = free_lists[head->size_class];

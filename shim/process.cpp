@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,8 +13,10 @@
 
 #include "reporters/report_file.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/job.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
@@ -37,6 +39,19 @@ alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(fami
 alignas(ReportFile) constinit unsigned char report_file_storage[sizeof(ReportFile)]{};
 constinit ReportFile* report_file = nullptr;
 
+struct Root {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Root&) const = default;
+};
+constinit Root root_at_start{};
+
+Root root_folder() {
+  struct stat status {};
+  if (syscall(SYS_stat, "/", &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
 // Lines about settings, kept until the log they belong to is set up.
@@ -58,16 +73,6 @@ void read_settings_and_set_up_log() {
     log_warn(std::string_view(kept).substr(at, end - at));
     at = end + 1;
   }
-}
-
-std::atomic<std::uint32_t>* make_fork_word() {
-  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return nullptr;
-  if (madvise(page, 4096, MADV_WIPEONFORK) != 0) {  // Linux < 4.14
-    munmap(page, 4096);
-    return nullptr;
-  }
-  return new (page) std::atomic<std::uint32_t>(1);
 }
 
 // The folder of a path; the root's for "/x".
@@ -130,18 +135,22 @@ families::Recorder* Process::start() noexcept {
   // Inside a hooked call already, or in our own work: nothing to begin with.
   if (families::call_state.driver_depth > 0) return nullptr;
   if (!enabled()) return nullptr;
+  std::atomic<Home>* const home_word = home();
   for (;;) {
+    if (home_word != nullptr && home_word->load(std::memory_order_acquire) != Home::ours)
+      take_over(*home_word);
     State state = state_.load(std::memory_order_acquire);
     if (state == State::off) return nullptr;
-    if (state == State::recording) {
-      if (is_same_process()) return recorder_;
-      // A forked child's first CUDA call: the parent's records stay the parent's. Only one thread
-      // exists in a fresh child that could be here before the state changes.
-      if (state_.compare_exchange_strong(state, State::fresh)) finishing_thread_.store(0);
+    if (state == State::recording) return recorder_;
+    if (state == State::ended) {
+      if (state_.compare_exchange_strong(state, State::recording)) {
+        ledger_->header().report_written.store(0, std::memory_order_relaxed);
+        ledger_->set_end(ledger::EndReason::running, 0, false);
+      }
       continue;
     }
     if (state == State::starting) {
-      sched_yield();
+      futex_wait(state_, State::starting);
       continue;
     }
     if (!state_.compare_exchange_strong(state, State::starting)) continue;
@@ -151,16 +160,48 @@ families::Recorder* Process::start() noexcept {
     families::Recorder* made = start_recording();
     --families::call_state.driver_depth;
     state_.store(made != nullptr ? State::recording : State::off, std::memory_order_release);
+    futex_wake_all(state_);
     return made;
   }
 }
 
+// Exists before the state leaves `fresh`, so that a child can tell a state that it inherited, with
+// the work of threads that it does not have, from its own.
+std::atomic<Process::Home>* Process::home() noexcept {
+  std::atomic<Home>* present = home_.load(std::memory_order_acquire);
+  if (present != nullptr) return present;
+  void* page = make_wiped_page(sizeof(std::atomic<Home>));
+  if (page == nullptr) return nullptr;
+  auto* const mine = new (page) std::atomic<Home>(Home::ours);
+  if (home_.compare_exchange_strong(present, mine, std::memory_order_acq_rel)) return mine;
+  munmap(page, sizeof *mine);
+  return present;
+}
+
+// A forked child's first CUDA call: the parent's records stay the parent's, and what its threads
+// had begun is begun anew. Where several threads of the child are first, one does it.
+void Process::take_over(std::atomic<Home>& home_word) noexcept {
+  Home found = Home::wiped;
+  if (!home_word.compare_exchange_strong(found, Home::being_taken_over)) {
+    while (home_word.load(std::memory_order_acquire) == Home::being_taken_over)
+      futex_wait(home_word, Home::being_taken_over);
+    return;
+  }
+  if (state_.load(std::memory_order_relaxed) != State::off)
+    state_.store(State::fresh, std::memory_order_relaxed);
+  finishing_thread_.store(0, std::memory_order_relaxed);
+  home_word.store(Home::ours, std::memory_order_release);
+  futex_wake_all(home_word);
+}
+
+void Process::loaded() noexcept { loaded_pid_ = getpid(); }
+
 families::Recorder* Process::start_recording() noexcept {
   try {
     pid_ = getpid();
+    root_at_start = root_folder();
     read_settings_and_set_up_log();
-    fork_word_ = make_fork_word();
-    if (fork_word_ == nullptr) {
+    if (home_.load(std::memory_order_relaxed) == nullptr) {
       log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
       return nullptr;
     }
@@ -210,7 +251,7 @@ void Process::note_facts() noexcept {
 }
 
 void Process::modules_changed() noexcept {
-  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  if (!has_records()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   ledger_->modules_changed();
@@ -226,7 +267,7 @@ void Process::driver_about_to_end() noexcept {
   // A forked child inherits this handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
   if (!is_same_process()) state_.store(State::off, std::memory_order_release);
-  if (state_.load(std::memory_order_acquire) != State::recording || getpid() != pid_) return;
+  if (!has_records() || getpid() != pid_) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   recorder_->process_is_ending();
@@ -236,16 +277,21 @@ void Process::driver_about_to_end() noexcept {
 }
 
 void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
-  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  if (!has_records()) return;
   recorder_->settle(recorder_->take(space, address), CUDA_ERROR_DEINITIALIZED);
 }
 
-void Process::finish(ledger::EndReason reason, int status, bool status_known) noexcept {
+void Process::finish(ledger::EndReason reason, int status, bool status_known,
+                     Afterwards afterwards) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (state_.load(std::memory_order_acquire) == State::fresh && dlmopen_was_called() && enabled())
-    note_unseen_driver();
-  if (state_.load(std::memory_order_acquire) != State::recording || !is_same_process()) return;
+  if (state_.load(std::memory_order_acquire) == State::fresh) {
+    // No CUDA call that we saw. A vforked child shares this memory and must leave it as it is; it
+    // cannot be told from a forked one here, whose drivers out of sight go unmentioned.
+    if (!dlmopen_was_called() || getpid() != loaded_pid_ || !enabled()) return;
+    call_on_own_stack([](void*) { Process::get().note_unseen_driver(); }, nullptr);
+  }
+  if (!has_records()) return;
   // A vforked child shares this memory but not the pid: its end is not ours.
   if (getpid() != pid_) return;
   const int self = thread_id();
@@ -253,25 +299,50 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known) no
   if (!finishing_thread_.compare_exchange_strong(other, self)) {
     if (other == self) return;
     // Another thread is writing; leaving now would end the process under its hands.
-    for (int i = 0; i < 500 && finishing_thread_.load() != 0; ++i) usleep(10'000);
+    constexpr timespec while_waiting{.tv_sec = 0, .tv_nsec = 100'000'000};
+    for (int i = 0; i < 50 && finishing_thread_.load() == other; ++i)
+      futex_wait(finishing_thread_, other, &while_waiting);
     return;
   }
   ++families::call_state.driver_depth;
-  if (dlmopen_was_called()) note_unseen_driver();
-  ledger_->set_versions(0, runtime_version());
   ledger_->set_end(reason, status, status_known);
-  call_on_own_stack([](void*) { Process::get().write_report(); }, nullptr);
+  bool written = false;
+  call_on_own_stack(
+      [](void* result) { *static_cast<bool*>(result) = Process::get().write_report(); }, &written);
+  if (written && afterwards == Afterwards::may_return) {
+    ledger_->header().report_written.store(1, std::memory_order_relaxed);
+    state_.store(State::ended, std::memory_order_release);
+  } else if (written) {
+    ledger_->remove_file();
+  }
   --families::call_state.driver_depth;
   finishing_thread_.store(0);
+  futex_wake_all(finishing_thread_);
 }
 
-void Process::write_report() noexcept {
+void Process::has_ended() noexcept {
+  if (state_.load(std::memory_order_acquire) != State::ended || !is_same_process()) return;
+  if (getpid() == pid_) ledger_->remove_file();
+}
+
+// Whether there is a report, with symbols or without.
+bool Process::write_report() noexcept {
+  if (dlmopen_was_called()) note_unseen_driver();
+  ledger_->set_versions(0, runtime_version());
   try {
+    if (const Root root = root_folder(); root != root_at_start) {
+      // The report's path would lead to another place now, where nobody looks for it.
+      log_error(
+          fmt::format("no report: the program changed its root folder (chroot); the records are in "
+                      "the ledger {} outside",
+                      ledger_->path()));
+      return false;
+    }
     ledger::ReadError error;
     const auto reader = ledger::Reader::open(ledger_->bytes(), error);
     if (!reader) {
       log_error(fmt::format("no report: the ledger cannot be read: {}", error.text));
-      return;
+      return false;
     }
     // First without symbols, so that there is a report whatever happens while they are read.
     ReportOptions options;
@@ -279,15 +350,16 @@ void Process::write_report() noexcept {
     options.end_ns = ledger_->now_ns();
     if (!report_file->write(*reader, options)) {
       log_error(report_file->error());
-      return;
+      return false;
     }
     options.symbolise = true;
     if (!report_file->write(*reader, options)) log_error(report_file->error());
-    ledger_->remove_file();
     log_info(fmt::format("report written to {}", report_file->path()));
     tell(report_file->path());
+    return true;
   } catch (...) {
     log_error("no report: out of memory while writing it");
+    return false;
   }
 }
 

@@ -28,6 +28,8 @@ class Process {
   bool enabled() noexcept;
   bool drops_deepbind() noexcept;
 
+  // By the constructor.
+  void loaded() noexcept;
   // After a dlclose.
   void modules_changed() noexcept;
   // After the first cuInit that succeeded: from then on the driver has exit handlers, and ours
@@ -38,28 +40,43 @@ class Process {
   // The program freed something that cudart no longer passes to the driver.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
+  // What follows a report, where the end may not come: the ledger stays until it has.
+  enum class Afterwards { ends, may_return };
   // Writes the report. Returns when it is on disk, or at once where there is nothing to report:
   // no CUDA call, a forked or vforked child, an end that is already being written by this thread.
-  void finish(ledger::EndReason, int status, bool status_known) noexcept;
+  void finish(ledger::EndReason, int status, bool status_known,
+              Afterwards = Afterwards::ends) noexcept;
+  // That end has come after all.
+  void has_ended() noexcept;
 
  private:
-  enum class State : std::uint32_t { fresh, starting, recording, off };
+  // ended: the report of an end is written that may not come; a later call goes on recording.
+  enum class State : std::uint32_t { fresh, starting, recording, ended, off };
 
   families::Recorder* start() noexcept;
   families::Recorder* start_recording() noexcept;
+  // A word in a page that a forked child finds wiped; getpid would cost a system call.
+  enum class Home : std::uint32_t { wiped, ours, being_taken_over };
+  std::atomic<Home>* home() noexcept;
+  void take_over(std::atomic<Home>&) noexcept;
   bool is_same_process() const noexcept {
-    // A word in a page that a forked child finds wiped; getpid would cost a system call.
-    return fork_word_ != nullptr && fork_word_->load(std::memory_order_relaxed) != 0;
+    const std::atomic<Home>* home = home_.load(std::memory_order_acquire);
+    return home != nullptr && home->load(std::memory_order_acquire) == Home::ours;
+  }
+  bool has_records() const noexcept {
+    const State state = state_.load(std::memory_order_acquire);
+    return (state == State::recording || state == State::ended) && is_same_process();
   }
   void note_facts() noexcept;
-  void write_report() noexcept;
+  bool write_report() noexcept;
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};
   families::Recorder* recorder_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
-  std::atomic<std::uint32_t>* fork_word_ = nullptr;
-  int pid_ = 0;
+  std::atomic<std::atomic<Home>*> home_{nullptr};
+  int pid_ = 0;         // of the process that is recorded
+  int loaded_pid_ = 0;  // of the process that the shim was loaded into
   std::atomic<int> enabled_{-1};
   std::atomic<bool> exit_handler_set_{false};
   std::atomic<int> finishing_thread_{0};

@@ -41,12 +41,35 @@ class Mapping {
   // Pages appear as they are touched, and are not charged before.
   static Mapping anonymous(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
-    bytes = round_up(bytes, page_bytes);
-    Mapping made(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
-                 bytes);
-    made.keep_to_this_process();
+    Mapping made = reserved(bytes);
+    if (made && !made.open(0, made.size())) made.reset();
     return made;
+  }
+
+  // Address space, for open() to make memory of.
+  static Mapping reserved(std::size_t bytes) noexcept {
+    const ErrnoGuard guard;
+    bytes = round_up(bytes, page_bytes);
+    Mapping made(
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
+    made.keep_to_this_process();
+    made.keep_unlocked();
+    return made;
+  }
+
+  // Allows access to [offset, offset + bytes), in whole pages.
+  bool open(std::size_t offset, std::size_t bytes) const noexcept {
+    const ErrnoGuard guard;
+    return mprotect(static_cast<std::byte*>(start_) + offset, bytes, PROT_READ | PROT_WRITE) == 0;
+  }
+
+  // After mlockall(MCL_FUTURE) the kernel touches every page of a new mapping, unless access is
+  // denied, and goes on counting it as locked. What is large is therefore mapped without access,
+  // comes here, and is opened afterwards.
+  void keep_unlocked() const noexcept {
+    if (start_ == nullptr) return;
+    const ErrnoGuard guard;
+    munlock(start_, bytes_);
   }
 
   void keep_to_this_process() const noexcept {

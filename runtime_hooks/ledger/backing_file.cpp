@@ -158,11 +158,11 @@ bool BackingFile::map_file(int fd, std::uint64_t limit, const BackingRequest& re
   for (Geometry plan = largest_geometry(limit, request.hooks); plan.total_bytes != 0;
        plan = largest_geometry(plan.total_bytes - 1, request.hooks)) {
     if (ftruncate(fd, static_cast<off_t>(plan.total_bytes)) != 0) continue;
-    Mapping made(
-        mmap(nullptr, plan.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0),
-        plan.total_bytes);
+    Mapping made(mmap(nullptr, plan.total_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0),
+                 plan.total_bytes);
     if (!made) continue;
     made.keep_to_this_process();
+    made.keep_unlocked();
     // No readahead into the hole: on ext4 with a readahead of 8 MiB it made each step of filling
     // take 2.4 ms instead of 0.01, for megabytes of zeros in the page cache.
     madvise(made.data(), made.size(), MADV_RANDOM);
@@ -177,19 +177,24 @@ bool BackingFile::create_in_memory(const BackingRequest& request, std::uint64_t 
   if (overcommit_is_strict()) limit = std::min(limit, smallest_useful_file_bytes);
   for (Geometry plan = largest_geometry(limit, request.hooks); plan.total_bytes != 0;
        plan = largest_geometry(plan.total_bytes - 1, request.hooks)) {
-    mapping_ = Mapping::anonymous(plan.total_bytes);
+    mapping_ = Mapping::reserved(plan.total_bytes);
     if (!mapping_) continue;
     geometry_ = plan;
-    return true;
+    return open_memory(0, round_up(sizeof(Header), page_bytes));
   }
   // The host is at its limit; the smallest ledger is still better than none.
   geometry_ = plan_geometry(0, request.hooks);
-  mapping_ = Mapping::anonymous(geometry_.total_bytes);
-  return static_cast<bool>(mapping_);
+  mapping_ = Mapping::reserved(geometry_.total_bytes);
+  return mapping_ && open_memory(0, round_up(sizeof(Header), page_bytes));
+}
+
+bool BackingFile::open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  return mapping_.open(offset, bytes);
 }
 
 bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const ErrnoGuard guard;
+  if (!mapping_.open(offset, bytes)) return false;
   while (!populate_unknown_) {
     if (madvise(base() + offset, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno == EINTR || errno == EAGAIN) continue;
@@ -214,11 +219,12 @@ bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexce
 bool BackingFile::replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const ErrnoGuard guard;
   // A failure may leave a hole, where somebody else's mapping may come to lie: never touch it.
-  void* const start = mmap(base() + offset, bytes, PROT_READ | PROT_WRITE,
+  void* const start = mmap(base() + offset, bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (start == MAP_FAILED) return false;
   madvise(start, bytes, MADV_DONTFORK);
   madvise(start, bytes, MADV_DONTDUMP);
+  munlock(start, bytes);
   return true;
 }
 

@@ -34,9 +34,12 @@ class BackingFile {
   std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
   const Geometry& geometry() const noexcept { return geometry_; }
 
-  // Makes [offset, offset + bytes) of the file writable without a fault that could fail.
+  // Both make [offset, offset + bytes) accessible, which was not before; that much and no more is
+  // there for an mlockall to fault in. The first: in the file, without a fault that could fail.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Puts memory in the place of [offset, offset + bytes), which nobody has touched yet.
+  bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  // Puts memory in the place of [offset, offset + bytes), which nobody has touched yet;
+  // open_memory() makes it accessible.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void remove() noexcept;
 

@@ -111,6 +111,9 @@ struct Header {
   std::atomic<std::uint64_t> unknown_frees;  // frees of addresses that were never recorded
   std::atomic<std::uint64_t> superseded;     // records replaced because a free was not seen
   std::atomic<std::uint64_t> module_epoch;   // bumped by each dlclose that unloads something
+  // 1: the report of the end that is stated above is on disk, and the ledger is kept only because
+  // that end may not come (an abort whose signal handler jumps away). A later call clears it.
+  std::atomic<std::uint64_t> report_written;
   Region regions[region_count];
 };
 

@@ -119,6 +119,7 @@ ProcessView Reader::process() const noexcept {
   view.command_line = text(process.command_line);
   view.report_path = text(process.report_path);
   const std::uint32_t end = get(header.end_reason);
+  view.report_written = get(header.report_written) != 0;
   view.end_reason = end <= static_cast<std::uint32_t>(EndReason::unknown)
                         ? static_cast<EndReason>(end)
                         : EndReason::unknown;

@@ -97,6 +97,7 @@ struct ProcessView {
   std::span<const std::uint8_t> boot_id;
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;
+  bool report_written = false;  // the report of that end is on disk
   std::optional<int> exit_status;
   int driver_version = 0, runtime_version = 0;
   bool cuda_seen = false;

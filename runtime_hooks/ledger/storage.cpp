@@ -26,7 +26,6 @@ bool Storage::create(const BackingRequest& request) noexcept {
     region.used.store(first_row(static_cast<RegionId>(i)), std::memory_order_relaxed);
     fills_[i].in_file = file_.in_file();
     fills_[i].capacity.store(extent.capacity_bytes, std::memory_order_relaxed);
-    fills_[i].ready.store(file_.in_file() ? 0 : extent.capacity_bytes, std::memory_order_relaxed);
   }
   head.magic = magic;
   head.version = layout_version;
@@ -55,10 +54,14 @@ bool Storage::make_ready(RegionId id, std::uint64_t bytes) noexcept {
     fill.ready.store(target, std::memory_order_release);
     return true;
   }
-  fill.in_file = false;
-  if (file_.replace_by_memory(extent.offset + ready, capacity - ready)) {
-    add_reason(reason_ledger_partly_in_memory);
-    fill.ready.store(capacity, std::memory_order_release);
+  bool is_memory = !fill.in_file;
+  if (fill.in_file) {
+    fill.in_file = false;
+    is_memory = file_.replace_by_memory(extent.offset + ready, capacity - ready);
+    if (is_memory) add_reason(reason_ledger_partly_in_memory);
+  }
+  if (is_memory && file_.open_memory(extent.offset + ready, target - ready)) {
+    fill.ready.store(target, std::memory_order_release);
     return true;
   }
   fill.capacity.store(ready, std::memory_order_relaxed);

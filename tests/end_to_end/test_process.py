@@ -1,12 +1,14 @@
 """However a process lives and ends, its report is there and the program is as it was."""
 
 import os
+import resource
 import signal
+import subprocess
 import sys
 
 import pytest
 
-from shimmed import killed_by, program
+from shimmed import COMMAND, DRIVER, killed_by, program
 
 ENDINGS = [
     # how, status as the parent sees it, end_reason, exit_status, signal
@@ -121,6 +123,86 @@ def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(plac
     run.report.check_leaks(run.last_line["leaked"])
 
 
+def test_after_an_abort_that_its_handler_undid_recording_goes_on(run_both):
+    run = run_both([program("ending"), "abort_and_go_on"])
+    assert run.returncode == 5
+    assert run.report["process"]["end_reason"] == "exit"
+    assert run.report["leaks"]["count"] == 4
+    assert run.ledgers == []
+
+
+def test_what_follows_such_an_abort_is_not_lost_by_a_kill(run_both):
+    run = run_both([program("ending"), "abort_go_on_and_kill"])
+    assert killed_by(run, signal.SIGKILL)
+    assert run.report["leaks"]["count"] == 3  # the abort's own
+    assert len(run.ledgers) == 1
+
+
+def test_a_handler_of_sigabrt_runs_once_and_leaves_no_ledger(run_both):
+    run = run_both([program("ending"), "abort_in_handler"])
+    assert killed_by(run, signal.SIGABRT)
+    assert run.stdout == "handler 1\n"
+    assert run.report["process"]["end_reason"] == "abort"
+    assert run.ledgers == []
+
+
+def test_run_makes_no_second_report_of_an_abort_that_has_one(place):
+    env = {"CUWARDEN_LEDGER_DIR": place.ledger, "CUWARDEN_REPORT": place.reports / "r.json"}
+    environment = place.environment(shim=False, preload=()) | {k: str(v) for k, v in env.items()}
+    command = [COMMAND, "run", "--simulate", "1GiB", "--"]
+    subprocess.run(
+        [*command, program("ending"), "abort_killed_in_handler"],
+        env=environment,
+        cwd=place.work,
+        capture_output=True,
+        timeout=60,
+    )
+    assert [path.name for path in place.reports.iterdir()] == ["r.json"]
+    assert list(place.ledger.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root")
+def test_a_program_in_another_root_writes_nothing_there_and_keeps_its_ledger(place):
+    jail = place.folder / "jail"
+    jail.mkdir()
+    run = place.run_both([program("ending"), "change_root", jail])
+    assert run.returncode == 0
+    assert list(jail.iterdir()) == [] and run.reports == []
+    assert len(run.ledgers) == 1
+    assert str(run.ledgers[0]) in run.said_about("chroot")
+
+
+# --- memory
+
+
+def kilobytes(run, name):
+    (line,) = [line for line in run.stdout.splitlines() if line.startswith(name)]
+    return int(line.split()[1])
+
+
+@pytest.mark.parametrize("ledger", ["file", "memory"])
+@pytest.mark.parametrize("how, most_rss", [("lock_before", 100_000), ("lock_after", 200_000)])
+def test_a_program_that_locks_its_memory_does_not_lock_the_whole_ledger(
+    run_bare, run_shimmed, how, most_rss, ledger
+):
+    # A file of a gigabyte at most, were it to be faulted in after all; too small for a file: memory.
+    largest = (1 << 30) if ledger == "file" else (32 << 20)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    env = {"CUWARDEN_SIM_MEMORY": "1GiB"}  # the simulated GPU's memory is locked as well
+    bare = run_bare([program("ending"), how], env, preexec_fn=limit)
+    if bare.returncode == 4:
+        pytest.skip("no right to lock memory")
+    run = run_shimmed([program("ending"), how], env, preexec_fn=limit)
+    assert run.returncode == bare.returncode == 0
+    assert kilobytes(run, "VmRSS:") - kilobytes(bare, "VmRSS:") < most_rss
+    if how == "lock_before":
+        assert kilobytes(run, "VmLck:") - kilobytes(bare, "VmLck:") < most_rss
+    assert run.report["leaks"]["count"] > 0
+
+
 # --- threads
 
 
@@ -176,6 +258,19 @@ def test_a_vforked_child_whose_exec_fails_leaves_its_parents_recording_alone(run
     run.report.check_leaks(run.last_line["leaked"])
     assert run.report["process"]["end_reason"] == "exit"
     assert run.report.totals()["device"]["frees"] == 1
+
+
+def test_a_process_may_fork_while_another_thread_makes_its_first_cuda_call(run_both):
+    for _ in range(3):
+        run = run_both([program("ending"), "fork_during_first_call"])
+        assert run.stdout == "0 children did not end well\n"
+
+
+def test_a_vforked_childs_end_is_not_its_parents_where_a_driver_is_out_of_sight(run_both):
+    run = run_both([program("ending"), "vfork_beside_dlmopen", DRIVER])
+    assert run.stdout == f"loaded: 1, child: {5 << 8}\n"
+    assert run.ledgers == []
+    assert run.report["process"]["exit_status"] == 0
 
 
 PYTHON = """

@@ -99,6 +99,11 @@ std::optional<std::string> recover(const std::string& ledger_path, const DeadPro
   const ledger::ProcessView process = reader->process();
   if (is_running(process.pid, process.start_ticks)) return std::nullopt;
 
+  if (process.report_written) {
+    unlink(ledger_path.c_str());
+    return std::nullopt;
+  }
+
   ReportOptions options;
   if (process.end_reason == ledger::EndReason::running) {
     const bool is_waited_for = process.pid == static_cast<std::uint32_t>(waited_for.pid);

@@ -1,15 +1,20 @@
 // ending HOW: allocates, says what it leaks, and ends in one of the ways that processes end.
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csetjmp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -108,6 +113,41 @@ int end_inside_malloc() {
   }
 }
 
+// Forks while another thread makes the process's first CUDA call; the children's own come next. The
+// call is one that asks nothing of the driver, which need not survive such a fork itself.
+int fork_during_first_call() {
+  constexpr int count = 60;
+  using Version = int (*)(int*);
+  using Free = int (*)(unsigned long long);
+  static Free free_nothing = nullptr;
+  static std::atomic<bool> begun{false};
+  int version = 0;
+  const auto ask = reinterpret_cast<Version>(dlsym(RTLD_DEFAULT, "cuDriverGetVersion"));
+  free_nothing = reinterpret_cast<Free>(dlsym(RTLD_DEFAULT, "cuMemFree_v2"));
+  if (ask == nullptr || free_nothing == nullptr || ask(&version) != 0) return 3;
+  std::thread first([] {
+    begun = true;
+    free_nothing(0);
+  });
+  while (!begun) {
+  }
+  pid_t children[count];
+  for (pid_t& child : children) {
+    child = fork();
+    if (child == 0) {
+      alarm(20);  // ends a child that waits for ever
+      free_nothing(0);
+      _exit(0);
+    }
+    usleep(30);
+  }
+  int bad = 0;
+  for (const pid_t child : children) bad += wait_for(child) == 0 ? 0 : 1;
+  first.join();
+  std::printf("%d children did not end well\n", bad);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,6 +167,24 @@ int main(int argc, char** argv) {
     return 0;
   }
 
+  if (how == "fork_during_first_call") return fork_during_first_call();
+  if (how == "vfork_beside_dlmopen") {  // CUDA in another namespace, where no hook is
+    void* const driver = dlmopen(LM_ID_NEWLM, argv[2], RTLD_NOW);
+    const pid_t child = vfork();
+    if (child == 0) _exit(5);
+    std::printf("loaded: %d, child: %d\n", driver != nullptr ? 1 : 0, wait_for(child));
+    return 0;
+  }
+  if (how == "lock_before" || how == "lock_after") {  // a real-time program's memory stays in RAM
+    void* memory = nullptr;
+    if (how == "lock_after" && cudaMalloc(&memory, bytes) != cudaSuccess) return 3;
+    if (mlockall(how == "lock_after" ? MCL_CURRENT : MCL_CURRENT | MCL_FUTURE) != 0) return 4;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess) return 3;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmLck:") || line.starts_with("VmRSS:")) std::puts(line.c_str());
+    return 0;
+  }
   if (how == "stderr_reused") {  // descriptor 2 is the program's own file now
     close(2);
     const int file = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -227,6 +285,28 @@ int main(int argc, char** argv) {
     if (setgid(65534) != 0 || setuid(65534) != 0) return 3;
     say();
     return 0;
+  }
+
+  if (how == "abort_and_go_on" || how == "abort_go_on_and_kill") {
+    static sigjmp_buf before;
+    std::signal(SIGABRT, [](int) { siglongjmp(before, 1); });
+    if (sigsetjmp(before, 1) == 0) std::abort();
+    void* memory = nullptr;
+    REQUIRE(cudaMalloc(&memory, 4096));
+    if (how == "abort_go_on_and_kill") raise(SIGKILL);
+    return 5;
+  }
+  if (how == "abort_in_handler" || how == "abort_killed_in_handler") {
+    static int runs = 0;
+    if (how == "abort_in_handler")
+      std::signal(SIGABRT, [](int) { dprintf(1, "handler %d\n", ++runs); });
+    else
+      std::signal(SIGABRT, [](int) { raise(SIGKILL); });
+    std::abort();
+  }
+  if (how == "change_root") {
+    say();
+    return chroot(argv[2]) == 0 && chdir("/") == 0 ? 0 : 3;
   }
 
   say();

@@ -1,0 +1,24 @@
+// Memory that a forked child finds full of zeros: locks in it are free there, whatever the threads
+// that the child does not have were doing, and a word in it tells the child from its parent for
+// less than getpid. (A vforked child shares its parent's.)
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+
+namespace cuwarden {
+
+// Null without memory, or before Linux 4.14.
+inline void* make_wiped_page(std::size_t bytes) noexcept {
+  const ErrnoGuard keep;
+  void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return nullptr;
+  if (madvise(page, bytes, MADV_WIPEONFORK) == 0) return page;
+  munmap(page, bytes);
+  return nullptr;
+}
+
+}  // namespace cuwarden
