@@ -81,7 +81,7 @@ extern "C" {
     sigset_t aborting;
     sigemptyset(&aborting);
     sigaddset(&aborting, SIGABRT);
-    pthread_sigmask(SIG_UNBLOCK, &aborting, nullptr);
+    sigprocmask(SIG_UNBLOCK, &aborting, nullptr);  // of this thread; pthread_sigmask is newer
     raise(SIGABRT);
     Process::get().has_ended();
     signal(SIGABRT, SIG_DFL);

@@ -66,10 +66,11 @@ CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
 
 CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
   if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
-  const bool known = call.recorder().ledger().unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  // A range in which nothing was recorded is no gap in what we see: the driver unmaps what is not
+  // mapped with success.
+  call.recorder().ledger().unmap_begin(DeviceAddress{ptr}, ByteCount{size});
   const CUresult result = call.real().cuMemUnmap(ptr, size);
   if (refused(result)) call.recorder().ledger().unmap_undo(DeviceAddress{ptr}, ByteCount{size});
-  if (!known && result == CUDA_SUCCESS) call.recorder().unknown_release();
   return result;
 }
 
