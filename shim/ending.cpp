@@ -1,7 +1,6 @@
 // The ways a process ends, each with its report. The constructor does little: it registers the
 // handlers that libc runs last, after the static destructors of the program and its libraries.
 // (A preloaded object is initialised before the program registers anything.)
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -79,7 +78,7 @@ extern "C" {
     sigset_t aborting;
     sigemptyset(&aborting);
     sigaddset(&aborting, SIGABRT);
-    pthread_sigmask(SIG_UNBLOCK, &aborting, nullptr);
+    sigprocmask(SIG_UNBLOCK, &aborting, nullptr);
     raise(SIGABRT);
     Process::get().has_ended();
     signal(SIGABRT, SIG_DFL);

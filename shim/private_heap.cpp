@@ -159,4 +159,11 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   return alignment <= 16 ? malloc(bytes) : cuwarden::shim::out_of_memory();
 }
 
+// For the C++ runtime, which gives its copies to free: libc's would come from the host's heap.
+char* strdup(const char* text) noexcept {
+  const std::size_t bytes = std::strlen(text) + 1;
+  void* copy = malloc(bytes);
+  return copy == nullptr ? nullptr : static_cast<char*>(std::memcpy(copy, text, bytes));
+}
+
 }  // extern "C"
