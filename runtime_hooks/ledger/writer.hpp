@@ -59,6 +59,7 @@ class Writer {
   // Removes the file's name (the report is whole). The mapping stays usable.
   void remove_file() noexcept;
   // The whole mapping, for a reader in this process. Includes what lies in memory only.
+  // Rows that were not handed out may be without access.
   std::span<const std::byte> bytes() const noexcept;
 
   std::uint64_t now_ns() const noexcept;  // since process start
