@@ -25,7 +25,7 @@
 #include "shim/log.hpp"
 #include "shim/lookup.hpp"
 #include "shim/report_path.hpp"
-#include "shim/report_stack.hpp"
+#include "shim/own_stack.hpp"
 #include "shim/runtime_tables.hpp"
 
 namespace cuwarden::shim {
@@ -157,7 +157,13 @@ families::Recorder* Process::start() noexcept {
     const ErrnoGuard keep;
     const Uncancelled whole;
     ++families::call_state.driver_depth;
-    families::Recorder* made = start_recording();
+    // On a stack of its own: the first call may come from a thread with 16 KiB.
+    families::Recorder* made = nullptr;
+    call_on_own_stack(
+        [](void* answer) {
+          *static_cast<families::Recorder**>(answer) = Process::get().start_recording();
+        },
+        &made);
     --families::call_state.driver_depth;
     state_.store(made != nullptr ? State::recording : State::off, std::memory_order_release);
     futex_wake_all(state_);

@@ -11,6 +11,7 @@
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "shim/loaded_objects.hpp"
+#include "shim/own_stack.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -148,10 +149,8 @@ Caller* free_slot() {
   return nullptr;
 }
 
-// Several threads may resolve one caller at once: the table then holds it twice, which is harmless.
-const Caller* resolve(std::uintptr_t address) {
-  Caller* const slot = free_slot();
-  if (slot == nullptr) return &callers[0];
+// Fills a slot for the module at `address`; returns its cudaRuntimeGetVersion.
+int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
   int (*get_version)(int*) = nullptr;
   with_loaded_objects_held([&] {
     const LoadedObject caller = object_at(address);
@@ -166,12 +165,30 @@ const Caller* resolve(std::uintptr_t address) {
     slot->leads_to = reinterpret_cast<std::uintptr_t>(slot->next.cudaFree);
     fill(get_version, search.bottom("cudaRuntimeGetVersion"));
   });
-  slot->state.store(Caller::ready, std::memory_order_release);
+  return get_version;
+}
+
+// Several threads may resolve one caller at once: the table then holds it twice, which is harmless.
+const Caller* resolve(std::uintptr_t address) {
+  struct Task {
+    Caller* slot;
+    std::uintptr_t address;
+    int (*get_version)(int*);
+  } task{free_slot(), address, nullptr};
+  if (task.slot == nullptr) return &callers[0];
+  // The search keeps a list of objects that a thread's small stack may not hold.
+  call_on_own_stack(
+      [](void* argument) {
+        auto& work = *static_cast<Task*>(argument);
+        work.get_version = fill_slot(work.slot, work.address);
+      },
+      &task);
+  task.slot->state.store(Caller::ready, std::memory_order_release);
   int number = 0;
-  if (version.load(std::memory_order_relaxed) == 0 && get_version != nullptr &&
-      get_version(&number) == 0)
+  if (version.load(std::memory_order_relaxed) == 0 && task.get_version != nullptr &&
+      task.get_version(&number) == 0)
     version.store(number, std::memory_order_relaxed);
-  return slot;
+  return task.slot;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The stack that reports are written on.
-#include "shim/report_stack.hpp"
+#include "shim/own_stack.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "shim/report_stack.hpp"
+#include "shim/own_stack.hpp"
 
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
-// A report may have to be written on a signal handler's few kilobytes, or on a fibre: it gets a
-// stack of its own.
+// The start and the end of a recording may fall on a signal handler's few kilobytes, on a fibre or
+// on a thread of 16 KiB: they get a stack of their own.
 #pragma once
 
 namespace cuwarden::shim {
