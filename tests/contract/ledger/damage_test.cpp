@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/geometry.hpp"
+#include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -165,7 +166,8 @@ TEST_F(DamagedLedger, flipped_bytes_never_lead_outside) {
   }();
   constexpr std::uint64_t extremes[] = {0, 1, 0xff, 0x7fffffff, 0xffffffff, UINT64_MAX, 1ull << 63};
   std::uint64_t opened = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  const int rounds = repetitions(20'000, 1'000'000);
+  for (int round = 0; round < rounds; ++round) {
     struct Undo {
       std::size_t at;
       std::uint64_t value;

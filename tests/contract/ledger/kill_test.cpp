@@ -13,6 +13,7 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "tests/contract/ledger/child_process.hpp"
+#include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -66,7 +67,8 @@ TEST(LedgerKill, nothing_acknowledged_is_lost_or_kept_too_long) {
   const TemporaryFolder folder;
   std::mt19937 random(12345);
   std::uint64_t checked = 0;
-  for (int round = 0; round < 60; ++round) {
+  const int rounds = repetitions(60, 1000);
+  for (int round = 0; round < rounds; ++round) {
     const Mapping shared(mmap(nullptr, sizeof(Acknowledged), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0),
                          sizeof(Acknowledged));
@@ -127,7 +129,7 @@ TEST(LedgerKill, nothing_acknowledged_is_lost_or_kept_too_long) {
     EXPECT_LE(live_in_groups(*reader).count, acknowledged.count + thread_count);
     EXPECT_GE(live_in_groups(*reader).count + thread_count, acknowledged.count);
   }
-  EXPECT_GT(checked, 60 * slot_count);
+  EXPECT_GT(checked, static_cast<std::size_t>(rounds) * slot_count);
 }
 
 TEST(LedgerFork, the_child_has_no_part_of_the_parents_ledger) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime_hooks/core/hash.hpp"
+#include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -65,7 +66,8 @@ class Program {
 };
 
 TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
-  constexpr int threads = 8, turns = 40'000;
+  constexpr int threads = 8;
+  const auto turns = static_cast<std::uint64_t>(repetitions(40'000, 1'250'000));
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   Driver driver(500);
