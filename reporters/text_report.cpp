@@ -228,9 +228,8 @@ void add_group(const ReportDocument& report, const json& group, std::size_t rank
   std::string life;
   if (group.at("first_ns").is_number_unsigned()) {
     const std::uint64_t first = number_of(group, "first_ns"), last = number_of(group, "last_ns");
-    life = number_of(group, "count") == 1
-               ? "made after " + human_time(first)
-               : "made between " + human_time(first) + " and " + human_time(last);
+    const std::string from = human_time(first), to = human_time(last);
+    life = from == to ? "made at " + from : "made between " + from + " and " + to;
     const std::uint64_t made = number_of(group, "allocations");
     if (made > number_of(group, "count")) {
       const std::uint64_t freed = made - number_of(group, "count");
@@ -288,12 +287,20 @@ bool wanted(const ReportDocument& report, const json& group, const TextOptions& 
          text_of(*module, "path", "").find(options.module) != std::string::npos;
 }
 
+bool anything_recorded(const ReportDocument& report) {
+  for (const json& row : report.table("totals"))
+    if (number_of(row, "allocations") > 0) return true;
+  return false;
+}
+
 void add_leaks(const ReportDocument& report, const TextOptions& options, const Paint& paint,
                std::string& text) {
   const json& leaks = report.root().at("leaks");
   const std::uint64_t count = number_of(leaks, "count");
   text += "\n";
-  if (count == 0) {
+  if (!anything_recorded(report)) {
+    text += "nothing to judge: no allocation was recorded\n";
+  } else if (count == 0) {
     text += paint.green("no leaks") + ": every recorded allocation was freed" +
             (number_of(leaks, "released_by_context_bytes") > 0 ? " or went with its context" : "") +
             "\n";
@@ -343,6 +350,15 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
 }
 
 }  // namespace
+
+std::uint64_t count_leaks(const ReportDocument& report, const TextOptions& options) {
+  std::uint64_t count = 0;
+  for (const json& group : report.table("leak_groups"))
+    if (group.at("released_by").is_null() && group.at("suppressed") == false &&
+        wanted(report, group, options))
+      count += number_of(group, "count");
+  return count;
+}
 
 std::string text_report(const ReportDocument& report, const TextOptions& options) {
   const Paint paint(options.colour);

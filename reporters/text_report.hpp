@@ -19,6 +19,9 @@ struct TextOptions {
 };
 
 // Throws nlohmann::json::exception when a table is not what the schema says.
+// Allocations in the leak groups that the options let through.
+std::uint64_t count_leaks(const ReportDocument&, const TextOptions&);
+
 std::string text_report(const ReportDocument&, const TextOptions&);
 
 }  // namespace cuwarden

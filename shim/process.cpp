@@ -24,8 +24,9 @@
 #include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
 #include "shim/lookup.hpp"
-#include "shim/report_path.hpp"
+#include "shim/namespaces.hpp"
 #include "shim/own_stack.hpp"
+#include "shim/report_path.hpp"
 #include "shim/runtime_tables.hpp"
 
 namespace cuwarden::shim {
@@ -369,37 +370,9 @@ bool Process::write_report() noexcept {
   }
 }
 
-// A libcuda in another namespace (dlmopen) is mapped but not among the objects we can see.
 void Process::note_unseen_driver() noexcept {
-  std::size_t mapped = 0;
-  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  try {
-    std::string line;
-    char text[4096];
-    for (ssize_t length; (length = read(fd, text, sizeof text)) > 0;)
-      for (ssize_t i = 0; i < length; ++i) {
-        if (text[i] != '\n') {
-          line.push_back(text[i]);
-          continue;
-        }
-        // The first mapping of a file starts at offset 0.
-        if (line.find("/libcuda.so") != std::string::npos &&
-            line.find(" 00000000 ") != std::string::npos)
-          ++mapped;
-        line.clear();
-      }
-  } catch (...) {
-    mapped = 0;
-  }
-  close(fd);
-  std::size_t visible = 0;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (is_library(object.soname(), "libcuda.so")) ++visible;
-    return false;
-  });
-  if (mapped <= visible) return;
-  if (recorder() != nullptr) ledger_->add_reason(ledger::reason_driver_out_of_sight);
+  if (is_driver_out_of_sight() && recorder() != nullptr)
+    ledger_->add_reason(ledger::reason_driver_out_of_sight);
 }
 
 }  // namespace cuwarden::shim

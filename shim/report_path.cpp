@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "runtime_hooks/core/job.hpp"
+#include "shim/settings.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -58,9 +60,13 @@ std::string field(char letter, const Job& job) {
   }
 }
 
-}  // namespace
+// A folder stands for the default name in it.
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return path.ends_with('/') || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+}
 
-std::string expand_report_path(std::string_view pattern) {
+std::string expand(std::string_view pattern) {
   const Job job = job_from(variable);
   std::string path;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -69,7 +75,15 @@ std::string expand_report_path(std::string_view pattern) {
     else
       path += pattern[i];
   }
-  return absolute_path(std::move(path));
+  return path;
+}
+
+}  // namespace
+
+std::string expand_report_path(std::string_view pattern) {
+  std::string path = absolute_path(expand(pattern));
+  if (is_folder(path)) path += "/" + expand(default_report_name);
+  return path;
 }
 
 std::string absolute_path(std::string path) {

@@ -10,15 +10,17 @@ enum class LogLevel { off, error, warn, info, debug };
 
 inline constexpr std::size_t path_limit = 4096;
 
+inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
+
 struct Settings {
   bool enabled = true;
   bool drop_deepbind = true;
   unsigned stack_depth = 256;  // frames
   LogLevel log_level = LogLevel::warn;
-  char log_file[path_limit] = "";  // empty: stderr
-  char report[path_limit] = "cuwarden-%e-%h-%p.json";
-  char ledger_folder[path_limit] = "";  // empty: chosen
-  char report_list[path_limit] = "";    // where `cuwarden run` hears of finished reports
+  char log_file[path_limit] = "";                      // empty: stderr
+  char report[path_limit] = "cuwarden-%e-%h-%p.json";  // default_report_name
+  char ledger_folder[path_limit] = "";                 // empty: chosen
+  char report_list[path_limit] = "";  // where `cuwarden run` hears of finished reports
 };
 
 // Takes one line about a bad or unknown setting: what, where, what is accepted.

@@ -28,12 +28,12 @@ def test_a_report_path_that_cannot_be_written_is_a_line_and_the_ledger_stays(pla
     assert (place.folder / "file").read_text() == "not a folder"
 
 
-def test_a_report_path_that_is_a_folder_is_not_written_over(place):
+def test_a_report_path_that_is_a_folder_means_the_default_name_in_it(place):
     target = place.reports / "folder.json"
     target.mkdir()
     run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": target})
-    assert run.report.path.name == "folder.json.1"
-    assert list(target.iterdir()) == []
+    assert run.report.path.parent == target
+    assert run.report.path.name.startswith("cuwarden-allocate-")
 
 
 @pytest.mark.parametrize("dangling", [False, True])

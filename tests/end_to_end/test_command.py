@@ -128,3 +128,27 @@ def test_run_works_for_an_interpreter(cuwarden, place):
     done = cuwarden(*simulated(place, sys.executable, "-c", code))
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert Report.read(place.reports / "report.json")["leaks"]["bytes"] == 12345
+
+
+def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, place):
+    run = place.run([program("ending"), "kill"])
+    assert run.returncode == -signal.SIGKILL
+    (ledger,) = run.ledgers
+    done = cuwarden("report", ledger)
+    assert done.returncode == 0
+    assert "killed" in done.stdout or "unknown" in done.stdout
+    assert "LEAKS: 3.0 MiB in 3 allocations" in done.stdout
+    assert not ledger.exists()
+
+
+def test_nothing_recorded_is_not_called_free_of_leaks(cuwarden, place):
+    done = cuwarden(*simulated(place, program("answers"), "nothing"))
+    assert "no allocation was recorded" in done.stderr
+    assert "no leaks" not in done.stderr
+
+
+@pytest.mark.parametrize("size", ["8", "5MiB"])
+def test_a_simulated_device_too_small_for_a_context_is_refused(cuwarden, size):
+    done = cuwarden("run", "--simulate", size, "--", "true")
+    assert done.returncode == 2
+    assert "1GiB" in done.stderr

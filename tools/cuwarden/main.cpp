@@ -87,7 +87,9 @@ int command_line(int count, char** arguments) {
       "leave out smaller groups");
   report_app->add_option("--module", report.text.module,
                          "only leaks from modules whose path contains this");
-  report_app->add_flag("--fail-on-leak", report.fail_on_leak, "exit with 1 when there are leaks");
+  report_app->add_flag(
+      "--fail-on-leak", report.fail_on_leak,
+      "exit with 1 when there are leaks (that --module and --min-bytes let through)");
 
   CLI::App* doctor_app =
       app.add_subcommand("doctor", "say what the shim can see here, and how CMD reaches CUDA");

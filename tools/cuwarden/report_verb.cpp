@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/recovery.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
 namespace cuwarden {
@@ -8,15 +9,28 @@ namespace cuwarden {
 int report_verb(const ReportVerb& verb) {
   int status = 0;
   bool first = true;
-  for (const std::string& path : verb.files) {
+  for (std::string path : verb.files) {
     std::string error;
+    // A ledger that a killed process left behind becomes the report that it would have written.
+    if (is_ledger(path)) {
+      const auto recovered = recover(path, {}, error);
+      if (!recovered && error.empty())
+        error = path + ": the ledger of a process that is still running";
+      if (!recovered) {
+        print_error(error);
+        status = 2;
+        continue;
+      }
+      path = *recovered;
+      print(STDERR_FILENO, "report: " + path + "\n");
+    }
     const auto report = ReportDocument::load(path, error);
     std::string text;
     std::uint64_t leaks = 0;
     if (report) {
       try {
         text = text_report(*report, verb.text);
-        leaks = report->root().at("leaks").at("count").get<std::uint64_t>();
+        leaks = count_leaks(*report, verb.text);
       } catch (const nlohmann::json::exception&) {
         error = path + ": a damaged report (a table is not what its schema says)";
       }

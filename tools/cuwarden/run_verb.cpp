@@ -4,6 +4,7 @@
 // is in CUWARDEN_REPORT_LIST): the path of its ledger when it makes it, and the path of its report
 // when that is written. A ledger that is still there once the program has ended, and whose process
 // is gone, is made into the report that the process could not write.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +37,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int status_not_found = 127, status_not_runnable = 126;  // as shells do
-constexpr std::size_t most_summaries = 4;                         // the others get a line each
+// Less holds no context.
+constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
+constexpr std::size_t most_summaries = 4;  // the others get a line each
 
 // A list file of mode 0600 that goes with the object.
 class ListFile {
@@ -196,6 +200,10 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& lis
   }
   std::string preloads = *shim;
   if (verb.simulated_bytes) {
+    if (*verb.simulated_bytes < least_simulated_bytes) {
+      print_error("--simulate: a context alone takes 527 MiB; give a size of 1GiB or more");
+      return false;
+    }
     const std::string reason = refusal(program);
     if (!reason.empty()) {
       print_error("--simulate: " + reason);
@@ -220,6 +228,10 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& lis
   }
   environment.prepend("LD_PRELOAD", preloads);
   if (verb.report) {
+    if (verb.report->empty()) {
+      print_error("--report: a path is missing");
+      return false;
+    }
     // The program may change its folder before its first CUDA call.
     environment.set("CUWARDEN_REPORT", fs::absolute(*verb.report).string());
   }
@@ -232,7 +244,20 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& lis
 
 // --- the end -----------------------------------------------------------------------------------
 
-std::vector<std::string> finished_reports(const ListFile& list, const DeadProcess& child) {
+// Why there is no report, where nothing else was said.
+std::string why_no_report(const RunVerb& verb) {
+  const char* enabled = std::getenv("CUWARDEN_ENABLED");
+  if (enabled != nullptr && std::string_view(enabled) == "0")
+    return "no report: CUWARDEN_ENABLED=0 turns recording off";
+  if (!verb.simulated_bytes && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
+    return "no report: no CUDA call reached a driver, for there is no libcuda.so.1 here; "
+           "--simulate 16GiB gives the program a simulated GPU, `cuwarden doctor` says more";
+  return "no report: the program made no CUDA call that reached the driver";
+}
+
+// `said` becomes true where an error line told why one is missing.
+std::vector<std::string> finished_reports(const ListFile& list, const DeadProcess& child,
+                                          bool& said) {
   std::vector<std::string> reports;
   const auto add = [&](const std::string& path) {
     if (std::find(reports.begin(), reports.end(), path) == reports.end()) reports.push_back(path);
@@ -247,7 +272,10 @@ std::vector<std::string> finished_reports(const ListFile& list, const DeadProces
     std::string error;
     const auto report = recover(line, child, error);
     if (report) add(*report);
-    if (!error.empty()) print_error(error);
+    if (!error.empty()) {
+      print_error(error);
+      said = true;
+    }
   }
   return reports;
 }
@@ -299,10 +327,9 @@ int run_verb(const RunVerb& verb) {
     return error == ENOENT ? status_not_found : status_not_runnable;
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
-  const auto reports = finished_reports(list, child);
-  if (reports.empty() && list.error() == 0) {
-    print_error("no report: the program made no CUDA call");
-  }
+  bool said = list.error() != 0;
+  const auto reports = finished_reports(list, child, said);
+  if (reports.empty() && !said) print_error(why_no_report(verb));
   show(reports);
   return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
 }

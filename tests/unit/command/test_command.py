@@ -109,6 +109,11 @@ def test_fail_on_leak_is_status_1_only_with_leaks(cuwarden, sample_report, clean
     assert cuwarden("report", "--fail-on-leak", clean_report, sample_report).returncode == 1
 
 
+def test_fail_on_leak_goes_by_what_the_filters_let_through(cuwarden, sample_report):
+    arguments = ("report", "--fail-on-leak", "--module", "no-such-module", sample_report)
+    assert cuwarden(*arguments).returncode == 0
+
+
 def test_bad_input_is_one_line_and_the_other_files_are_shown(cuwarden, sample_report, tmp_path):
     (tmp_path / "bad.json").write_text("{")
     result = cuwarden("report", tmp_path / "bad.json", sample_report)
@@ -125,7 +130,7 @@ def test_the_programs_status_and_streams_are_its_own(cuwarden):
     assert result.returncode == 3
     assert result.stdout == "out\n"
     assert result.stderr.startswith("err\n")
-    assert "made no CUDA call" in result.stderr
+    assert "no CUDA call" in result.stderr
 
 
 def test_a_killed_program_is_128_and_the_signal(cuwarden):

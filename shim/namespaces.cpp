@@ -1,0 +1,52 @@
+#include "shim/namespaces.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <string>
+
+#include "shim/loaded_objects.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// Files named libcuda that are mapped anywhere, each counted as often as it is loaded.
+std::size_t mapped_drivers() {
+  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  std::size_t count = 0;
+  try {
+    std::string line;
+    char text[4096];
+    for (ssize_t length; (length = read(fd, text, sizeof text)) > 0;)
+      for (ssize_t i = 0; i < length; ++i) {
+        if (text[i] != '\n') {
+          line.push_back(text[i]);
+          continue;
+        }
+        // The first mapping of a file starts at offset 0.
+        if (line.find("/libcuda.so") != std::string::npos &&
+            line.find(" 00000000 ") != std::string::npos)
+          ++count;
+        line.clear();
+      }
+  } catch (...) {
+    count = 0;  // no memory: nothing can be said
+  }
+  close(fd);
+  return count;
+}
+
+}  // namespace
+
+bool is_driver_out_of_sight() noexcept {
+  std::size_t visible = 0;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (is_library(object.soname(), "libcuda.so")) ++visible;
+    return false;
+  });
+  return mapped_drivers() > visible;
+}
+
+}  // namespace cuwarden::shim
