@@ -4,6 +4,7 @@ that nobody has prepared, and preloaded into programs that must not find anythin
 usage: shared_object.py needs LIBRARY
        shared_object.py glibc_floor LIBRARY
        shared_object.py heap LIBRARY
+       shared_object.py static_tls LIBRARY
        shared_object.py exports LIBRARY HOOKS_DEF COMPILER [ARGUMENT...]
 """
 
@@ -20,6 +21,7 @@ GLIBC = {
     "librt.so.1",
     "ld-linux-x86-64.so.2",
 }
+TLS_BUDGET = 256  # bytes
 GLIBC_FLOOR = (2, 28)
 
 # What is exported beside the rows of hooks.def: the look-ups, and the ends of a process.
@@ -109,6 +111,16 @@ def heap(library):
         yield f"{name} is no longer referred to: take it off the list"
 
 
+def static_tls(library):
+    """Comes out of every thread's stack, and out of a small reserve where a library is dlopened."""
+    headers = output_of("readelf", "-lW", library)
+    found = re.search(r"^\s*TLS\s+\S+ \S+ \S+ \S+ (0x[0-9a-f]+)", headers, re.MULTILINE)
+    if not found:
+        yield "has no thread-local storage: is this the library?"
+    elif int(found[1], 16) > TLS_BUDGET:
+        yield f"takes {int(found[1], 16)} bytes of every thread, more than {TLS_BUDGET}"
+
+
 def hook_names(hooks_def, compiler):
     """The rows for this toolkit's headers: read by the preprocessor, as the shim reads them."""
     marks = "\n".join(
@@ -141,7 +153,13 @@ def exports(library, hooks_def, *compiler):
 
 def main():
     check, *arguments = sys.argv[1:]
-    checks = {"needs": needs, "glibc_floor": glibc_floor, "heap": heap, "exports": exports}
+    checks = {
+        "needs": needs,
+        "glibc_floor": glibc_floor,
+        "heap": heap,
+        "static_tls": static_tls,
+        "exports": exports,
+    }
     complaints = list(checks[check](*arguments))
     print("\n".join(complaints))
     return 1 if complaints else 0
