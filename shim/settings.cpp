@@ -121,7 +121,7 @@ constexpr Known known[] = {
 std::size_t distance(std::string_view a, std::string_view b) {
   constexpr std::size_t limit = 64;
   if (a.size() >= limit || b.size() >= limit) return limit;
-  std::size_t row[limit];
+  std::size_t row[limit] = {};
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     std::size_t diagonal = row[0];
