@@ -115,13 +115,14 @@ void* hook_for(const void* real_function) {
   if (real_function == nullptr || !find_driver()) return nullptr;
   if (!is_in_driver(reinterpret_cast<std::uintptr_t>(real_function))) return nullptr;
   for (std::size_t row = 0; row < driver::row_count; ++row)
-    if (by_row[row].load(std::memory_order_relaxed) == real_function) return hook_functions[row];
+    if (by_row[row].load(std::memory_order_relaxed) == real_function)
+      return looked_up_functions[row];
   return nullptr;
 }
 
 void* hook_named(std::string_view name) {
   for (std::size_t row = 0; row < driver::row_count; ++row)
-    if (driver::row_names[row] == name) return hook_functions[row];
+    if (driver::row_names[row] == name) return exported_functions[row];
   return nullptr;
 }
 

@@ -31,7 +31,9 @@ void* hook_named(std::string_view name);
 bool is_version_of_a_hook(std::string_view name);
 
 // One entry a row of hooks.def, in order; filled by exports.cpp.
-extern void* const hook_functions[driver::row_count];
+// Those of libcuda stand twice: as exports, and as what a look-up in libcuda is answered with.
+extern void* const exported_functions[driver::row_count];
+extern void* const looked_up_functions[driver::row_count];
 // Index of the first runtime row; those before it are the driver's.
 bool is_driver_row(std::size_t row);
 

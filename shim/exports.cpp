@@ -21,9 +21,6 @@ CUresult cuInit(families::HookedCall& call, unsigned int Flags) {
 
 namespace {
 
-using families::HookedCall;
-using families::RuntimeCall;
-
 // The program calls a function that its driver does not have: reachable only where it was linked
 // against a newer one and bound lazily.
 constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
@@ -61,14 +58,21 @@ void note_free_at_end() {}
 #define CUWARDEN_EXPORT extern "C" [[gnu::visibility("default")]]
 #define CUWARDEN_CALL(...) (call __VA_OPT__(, ) __VA_ARGS__)
 
-#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)                  \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                                       \
-    using namespace cuwarden;                                                            \
-    const driver::RealDriver& real = shim::driver_below();                               \
-    if (real.name == nullptr) return shim::missing_in_driver;                            \
-    families::HookedCall call(real, shim::Process::get().recorder(), driver::Row::name); \
-    return body;                                                                         \
+// The body of a driver's hook. What a program is linked with goes on to the next definition behind
+// the shim, which may be a wrapper's; what it got as a pointer was libcuda's own.
+#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)                          \
+  CUWARDEN_EXPORT result CUDAAPI name parameters { CUWARDEN_HOOKED(name, driver_below(), body) } \
+  namespace cuwarden::shim::looked_up {                                                          \
+  result CUDAAPI name parameters { CUWARDEN_HOOKED(name, real_driver(), body) }                  \
   }
+
+#define CUWARDEN_HOOKED(name, below, body)                                             \
+  using namespace cuwarden;                                                            \
+  families::forget_left_driver_call(__builtin_frame_address(0));                       \
+  const driver::RealDriver& real = shim::below;                                        \
+  if (real.name == nullptr) return shim::missing_in_driver;                            \
+  families::HookedCall call(real, shim::Process::get().recorder(), driver::Row::name); \
+  return body;
 
 #define HOOK(result, name, parameters, arguments) \
   CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, families::name CUWARDEN_CALL arguments)
@@ -80,6 +84,7 @@ void note_free_at_end() {}
 #define RUNTIME(result, name, parameters, arguments)                                            \
   CUWARDEN_EXPORT result CUDARTAPI name parameters {                                            \
     using namespace cuwarden;                                                                   \
+    families::forget_left_runtime_call(__builtin_frame_address(0));                             \
     constexpr driver::Row row = driver::Row::name;                                              \
     const driver::RealRuntime& real = shim::real_runtime_for(__builtin_return_address(0), row); \
     if (real.name == nullptr) return shim::missing_in_runtime;                                  \
@@ -92,11 +97,19 @@ void note_free_at_end() {}
 
 namespace cuwarden::shim {
 
-void* const hook_functions[driver::row_count] = {
+void* const exported_functions[driver::row_count] = {
 #define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
 #define COUNT HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
+#include "runtime_hooks/driver/hooks.def"
+};
+
+void* const looked_up_functions[driver::row_count] = {
+#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
+#define COUNT HOOK
+#define SHIM HOOK
+#define RUNTIME(result, name, parameters, arguments) nullptr,
 #include "runtime_hooks/driver/hooks.def"
 };
 

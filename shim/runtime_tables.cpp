@@ -18,7 +18,9 @@ namespace {
 
 // Where the runtime calls of one module go.
 struct Caller {
-  enum State : std::uint32_t { empty, filling, ready, gone };
+  // `unmapped`: no thread can be calling from it any more. `retired`: it is there, but what it was
+  // bound to is not.
+  enum State : std::uint32_t { empty, filling, ready, retired, unmapped };
   std::atomic<std::uint32_t> state{empty};
   std::uintptr_t start = 0, end = 0;
   std::uintptr_t leads_to = 0;   // where cudaFree goes, as a witness that its module is loaded
@@ -140,9 +142,8 @@ const Caller* known_caller(std::uintptr_t address) {
 
 Caller* free_slot() {
   for (Caller& caller : callers) {
-    // The module of an entry that is gone is unmapped: no thread can be calling from it.
     std::uint32_t state = caller.state.load(std::memory_order_relaxed);
-    if ((state == Caller::empty || state == Caller::gone) &&
+    if ((state == Caller::empty || state == Caller::unmapped) &&
         caller.state.compare_exchange_strong(state, Caller::filling))
       return &caller;
   }
@@ -216,9 +217,10 @@ void forget_callers_of_runtime() {
       if (state == Caller::empty) break;
       if (state != Caller::ready) continue;
       const LoadedObject module = object_at(caller.start);
-      const bool unchanged = module && module.start() == caller.start &&
-                             module.end() == caller.end && object_at(caller.leads_to);
-      if (!unchanged) any |= caller.state.compare_exchange_strong(state, Caller::gone);
+      const bool mapped = module && module.start() == caller.start && module.end() == caller.end;
+      if (mapped && (caller.leads_to == 0 || object_at(caller.leads_to))) continue;
+      any |=
+          caller.state.compare_exchange_strong(state, mapped ? Caller::retired : Caller::unmapped);
     }
   });
   if (any) generation.fetch_add(1, std::memory_order_release);

@@ -4,19 +4,30 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/mapping.hpp"
 
 namespace cuwarden::families {
 namespace {
 
-bool is_mapped(const void* address) {
-  unsigned char resident = 0;
-  const auto page = reinterpret_cast<std::uintptr_t>(address) & ~(page_bytes - 1);
-  return mincore(reinterpret_cast<void*>(page), 1, &resident) == 0;
+// Whether eight bytes can be read. The kernel copies a signal set from there before it finds that
+// the request makes no sense: EFAULT where it cannot.
+bool is_readable(const void* address) {
+  constexpr int no_such_request = -1;
+  return syscall(SYS_rt_sigprocmask, no_such_request, address, nullptr, 8) == 0 || errno != EFAULT;
+}
+
+bool is_readable(const CallMark* mark) {
+  const auto* words = reinterpret_cast<const std::uint64_t*>(mark);
+  for (std::size_t i = 0; i < sizeof(CallMark) / sizeof *words; ++i)
+    if (!is_readable(static_cast<const void*>(words + i))) return false;
+  return true;
 }
 
 bool on_signal_stack() {
@@ -95,7 +106,7 @@ bool on_own_stack(std::uintptr_t newer, std::uintptr_t older) {
 __attribute__((no_sanitize("address"))) bool CallMark::is_over(const CallMark* mark,
                                                                const void* frame) noexcept {
   const ErrnoGuard keep;
-  if (!is_mapped(mark) || mark->seal_ != mark->sealed()) return true;
+  if (!is_readable(mark) || mark->seal_ != mark->sealed()) return true;
   const auto then = reinterpret_cast<std::uintptr_t>(mark->frame_);
   const auto now = reinterpret_cast<std::uintptr_t>(frame);
   return now >= then && !on_signal_stack() && on_own_stack(then, now);

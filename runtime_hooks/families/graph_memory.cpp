@@ -53,6 +53,25 @@ void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address,
   makers.made(address, call.recorder().group_here(call.api(), Kind::graph, device));
 }
 
+namespace {
+
+bool note_effects(HookedCall& call, CUgraphExec exec, CUgraph graph) {
+  const driver::RealDriver& real = call.real();
+  std::size_t count = 0;
+  if (real.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return false;
+  if (count == 0) return true;
+  const std::size_t size = count * sizeof(CUgraphNode);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  auto* list = static_cast<CUgraphNode*>(memory);
+  bool complete = real.cuGraphGetNodes(graph, list, &count) == CUDA_SUCCESS;
+  for (std::size_t i = 0; complete && i < count; ++i) complete = note_effect(call, exec, list[i]);
+  munmap(memory, size);
+  return complete;
+}
+
+}  // namespace
+
 void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
   if (!call.recording() || !seen.load(std::memory_order_relaxed)) return;
   const driver::RealDriver& real = call.real();
@@ -61,16 +80,8 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
     return;
   const ErrnoGuard keep;
   effects.forget(number_of(exec));
-  std::size_t count = 0;
-  if (real.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS || count == 0) return;
-  const std::size_t size = count * sizeof(CUgraphNode);
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return;
-  auto* list = static_cast<CUgraphNode*>(memory);
-  bool complete = real.cuGraphGetNodes(graph, list, &count) == CUDA_SUCCESS;
-  for (std::size_t i = 0; complete && i < count; ++i) complete = note_effect(call, exec, list[i]);
-  munmap(memory, size);
-  if (!complete) call.recorder().ledger().add_reason(ledger::reason_ledger_full);
+  if (!note_effects(call, exec, graph))
+    call.recorder().ledger().add_reason(ledger::reason_ledger_full);
 }
 
 void graph_launched(HookedCall& call, CUgraphExec exec) {

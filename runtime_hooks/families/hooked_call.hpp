@@ -31,6 +31,14 @@ extern constinit thread_local CallState call_state
 // function with this frame.
 void forget_left_calls(const void* frame) noexcept;
 
+// The same before anything is decided by the thread's state, where there is a reason to ask.
+inline void forget_left_driver_call(const void* frame) noexcept {
+  if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr) forget_left_calls(frame);
+}
+inline void forget_left_runtime_call(const void* frame) noexcept {
+  if (call_state.runtime_row != 0) forget_left_calls(frame);
+}
+
 class HookedCall {
  public:
   // `recorder` is null where nothing is recorded; the call then only goes through.
@@ -38,8 +46,7 @@ class HookedCall {
   [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Recorder* recorder,
                                     driver::Row row)
       : real_(real), recorder_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
-    if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr)
-      forget_left_calls(__builtin_frame_address(0));
+    forget_left_driver_call(__builtin_frame_address(0));
     depth_before_ = call_state.driver_depth;
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
     if (depth_before_ != 0) return;
@@ -100,7 +107,7 @@ class HookedCall {
 class RuntimeCall {
  public:
   [[gnu::always_inline]] explicit RuntimeCall(driver::Row row) : mark_(__builtin_frame_address(0)) {
-    if (call_state.runtime_row != 0) forget_left_calls(__builtin_frame_address(0));
+    forget_left_runtime_call(__builtin_frame_address(0));
     outermost_ = call_state.runtime_row == 0;
     if (!outermost_) return;
     call_state.runtime_row = static_cast<std::uint16_t>(row) + 1;

@@ -84,7 +84,7 @@ bool is_ledger(const std::string& path) {
 }
 
 std::optional<std::string> recover(const std::string& ledger_path, const DeadProcess& waited_for,
-                                   std::string& error) {
+                                   std::string& error, std::string* written) {
   const MappedFile file(ledger_path);
   if (file.error != 0) {
     error = "cannot read the ledger " + ledger_path + ": " + error_text(file.error);
@@ -100,6 +100,7 @@ std::optional<std::string> recover(const std::string& ledger_path, const DeadPro
   if (is_running(process.pid, process.start_ticks)) return std::nullopt;
 
   if (process.report_written) {
+    if (written != nullptr) *written = process.report_path;
     unlink(ledger_path.c_str());
     return std::nullopt;
   }

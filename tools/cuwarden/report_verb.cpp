@@ -13,7 +13,9 @@ int report_verb(const ReportVerb& verb) {
     std::string error;
     // A ledger that a killed process left behind becomes the report that it would have written.
     if (is_ledger(path)) {
-      const auto recovered = recover(path, {}, error);
+      std::string written;
+      auto recovered = recover(path, {}, error, &written);
+      if (!written.empty()) recovered = written;
       if (!recovered && error.empty())
         error = path + ": the ledger of a process that is still running";
       if (!recovered) {
