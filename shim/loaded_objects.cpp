@@ -72,7 +72,8 @@ const Elf64_Sym* LoadedObject::find_by_gnu_hash(std::string_view name) const {
   const std::uint32_t bucket_count = gnu_hash_[0], first_hashed = gnu_hash_[1];
   const std::uint32_t filter_words = gnu_hash_[2];
   if (bucket_count == 0) return nullptr;
-  const std::uint32_t* buckets = gnu_hash_ + 4 + std::size_t{filter_words} * 2;  // 64-bit filter words
+  const std::uint32_t* buckets =
+      gnu_hash_ + 4 + std::size_t{filter_words} * 2;  // 64-bit filter words
   const std::uint32_t* chain = buckets + bucket_count;
   std::uint32_t index = buckets[hash % bucket_count];
   if (index < first_hashed) return nullptr;

@@ -141,6 +141,17 @@ def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, place):
     assert not ledger.exists()
 
 
+def test_a_ledger_whose_report_was_written_leads_to_that_report(cuwarden, place):
+    run = place.run([program("ending"), "abort_killed_in_handler"])
+    assert run.returncode == -signal.SIGKILL
+    assert len(run.reports) == 1
+    (ledger,) = run.ledgers
+    done = cuwarden("report", ledger)
+    assert done.returncode == 0
+    assert "LEAKS" in done.stdout
+    assert str(run.report_files[0]) in done.stderr
+
+
 def test_nothing_recorded_is_not_called_free_of_leaks(cuwarden, place):
     done = cuwarden(*simulated(place, program("answers"), "nothing"))
     assert "no allocation was recorded" in done.stderr

@@ -1,7 +1,9 @@
 // Calls that are left without returning, and calls inside calls on other stacks.
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <csetjmp>
+#include <new>
 #include <thread>
 
 #include "tests/unit/families/fake_driver.hpp"
@@ -15,10 +17,14 @@ std::jmp_buf back;
 
 class LeftCalls : public FamiliesTest {
  protected:
+  // Well below the frames of the calls that come after it, however those are inlined.
   [[gnu::noinline]] void leave_a_free() {
+    volatile unsigned char below[1024];
+    below[0] = 1;
     fake.in_free = [] { std::longjmp(back, 1); };
     if (setjmp(back) == 0) hooked(Row::cuMemFree_v2, cuMemFree_v2, 1ull);
     fake.in_free = nullptr;
+    EXPECT_EQ(below[0], 1);
   }
   [[gnu::noinline]] void leave_a_runtime_call() {
     const RuntimeCall call(Row::cudaFree);
@@ -63,6 +69,19 @@ TEST_F(LeftCalls, ALeftRuntimeCallNamesNothingAnyMore) {
   const auto group = reader().group(records()[0].group.value);
   EXPECT_EQ(group->api.value, driver::hook_id(Row::cudaMalloc).value);
   EXPECT_EQ(call_state.runtime_row, 0);
+}
+
+// As a pool of fibre stacks does with one that it takes back.
+TEST_F(LeftCalls, ACallOnAStackThatCannotBeReadAnyMoreIsOver) {
+  constexpr std::size_t bytes = 4096;
+  void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  call_state.driver_mark = new (page) CallMark(page);
+  call_state.driver_depth = 1;
+  ASSERT_EQ(mprotect(page, bytes, PROT_NONE), 0);
+  allocate();
+  EXPECT_EQ(records().size(), 1u);
+  munmap(page, bytes);
 }
 
 TEST_F(LeftCalls, ACallInsideACallCountsOnce) {
