@@ -100,7 +100,8 @@ ledger::Writer* make_ledger(const std::string& report_path) {
   if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
     log_warn(
         fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "
-                    "unwritable folder, or a network file system). Going on {}.",
+                    "unwritable folder, a network file system, or a limit on file sizes). Going on "
+                    "{}.",
                     settings.ledger_folder,
                     made->path().empty() ? "in memory, lost if the process is killed"
                                          : fmt::format("with {}", made->path())));
@@ -141,7 +142,7 @@ families::Recorder* Process::start() noexcept {
     if (home_word != nullptr && home_word->load(std::memory_order_acquire) != Home::ours)
       take_over(*home_word);
     State state = state_.load(std::memory_order_acquire);
-    if (state == State::off) return nullptr;
+    if (state == State::off || state == State::stopped) return nullptr;
     if (state == State::recording) return recorder_;
     if (state == State::ended) {
       if (state_.compare_exchange_strong(state, State::recording)) {
@@ -219,8 +220,8 @@ families::Recorder* Process::start_recording() noexcept {
       return nullptr;
     }
     report_file = new (report_file_storage) ReportFile(report_path);
-    recorder_ =
-        new (recorder_storage) families::Recorder(*ledger_, real_driver(), settings.stack_depth);
+    recorder_ = new (recorder_storage)
+        families::Recorder(*ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete);
     note_facts();
     tell(ledger_->path());
     log_debug(fmt::format("recording; ledger {}, report {}", ledger_->path(), report_path));
@@ -229,6 +230,27 @@ families::Recorder* Process::start_recording() noexcept {
     log_warn("out of memory while starting; nothing is recorded");
     return nullptr;
   }
+}
+
+// Said when it happens, not only in the report: whoever watches the log can still act.
+void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
+  const Uncancelled whole;
+  const bool stops = reason == ledger::reason_recording_stopped;
+  State recording = State::recording;
+  if (stops) process.state_.compare_exchange_strong(recording, State::stopped);
+  call_on_own_stack(
+      [](void* stops_here) {
+        if (stops_here != nullptr)
+          log_warn(
+              "recording has stopped: a signal handler left a CUDA call with a lock of the ledger "
+              "held. Calls go through unrecorded; the report has what came before.");
+        else
+          log_warn(
+              "the ledger is full: allocations from here on are missing in the report. More fits "
+              "with more room for files and addresses (ulimit -f, ulimit -v, disk space), or with "
+              "a smaller CUWARDEN_STACK_DEPTH.");
+      },
+      stops ? &process : nullptr);
 }
 
 void Process::note_facts() noexcept {
@@ -318,7 +340,8 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
       [](void* result) { *static_cast<bool*>(result) = Process::get().write_report(); }, &written);
   if (written && afterwards == Afterwards::may_return) {
     ledger_->header().report_written.store(1, std::memory_order_relaxed);
-    state_.store(State::ended, std::memory_order_release);
+    State recording = State::recording;
+    state_.compare_exchange_strong(recording, State::ended);
   } else if (written) {
     ledger_->remove_file();
   }
@@ -328,8 +351,8 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
 }
 
 void Process::has_ended() noexcept {
-  if (state_.load(std::memory_order_acquire) != State::ended || !is_same_process()) return;
-  if (getpid() == pid_) ledger_->remove_file();
+  if (!has_records() || getpid() != pid_) return;
+  if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
 }
 
 // Whether there is a report, with symbols or without.

@@ -51,7 +51,8 @@ class Process {
 
  private:
   // ended: the report of an end is written that may not come; a later call goes on recording.
-  enum class State : std::uint32_t { fresh, starting, recording, ended, off };
+  // stopped: an internal failure; calls go through, and what was recorded before is reported.
+  enum class State : std::uint32_t { fresh, starting, recording, ended, stopped, off };
 
   families::Recorder* start() noexcept;
   families::Recorder* start_recording() noexcept;
@@ -65,8 +66,10 @@ class Process {
   }
   bool has_records() const noexcept {
     const State state = state_.load(std::memory_order_acquire);
-    return (state == State::recording || state == State::ended) && is_same_process();
+    return (state == State::recording || state == State::ended || state == State::stopped) &&
+           is_same_process();
   }
+  static void ledger_is_incomplete(ledger::Reason) noexcept;
   void note_facts() noexcept;
   bool write_report() noexcept;
   void note_unseen_driver() noexcept;

@@ -59,6 +59,18 @@ GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexce
   return ledger_.group({.stack = stack, .api = api, .kind = kind, .device = device});
 }
 
+// A load and a comparison where there is nothing new.
+void Recorder::give_notice() noexcept {
+  constexpr std::uint32_t noteworthy =
+      ledger::reason_ledger_full | ledger::reason_recording_stopped;
+  const std::uint32_t reasons =
+      ledger_.header().reasons.load(std::memory_order_relaxed) & noteworthy;
+  if ((reasons & ~noticed_.load(std::memory_order_relaxed)) == 0) return;
+  const std::uint32_t fresh = reasons & ~noticed_.fetch_or(reasons, std::memory_order_relaxed);
+  for (const ledger::Reason reason : {ledger::reason_ledger_full, ledger::reason_recording_stopped})
+    if ((fresh & reason) != 0) notice_(reason);
+}
+
 void Recorder::allocated(HookId api, CUresult result, const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) return;
@@ -71,6 +83,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   const GroupId group = group_here(api, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     ledger_.count_failure(group);
+    give_notice();
     return;
   }
   if (allocation.address == 0) return;  // success without memory: a size of 0
@@ -89,6 +102,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
     ledger_.handle_created(record);
   else
     ledger_.add(record);
+  give_notice();
   read_device_now_and_then(allocation.kind == Kind::device ? Captures::none_in_the_way
                                                            : Captures::unknown);
 }
@@ -102,20 +116,27 @@ void Recorder::settle(ledger::TakenRecord taken, CUresult result, Captures captu
   const ErrnoGuard keep;
   const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
   if (!taken) {
-    if (result == CUDA_SUCCESS) ledger_.count_unknown_free();
+    if (result == CUDA_SUCCESS) unknown_free();
     return;
   }
   if (gone)
     ledger_.forget(taken);
   else
     ledger_.put_back(taken);
+  give_notice();
   if (result == CUDA_SUCCESS) read_device_now_and_then(captures);
 }
 
-void Recorder::unknown_release() noexcept {
-  const auto reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
-  if (!unrecorded_.load(std::memory_order_relaxed) && (reasons & ledger::reason_ledger_full) == 0)
+void Recorder::unknown_free() noexcept {
+  give_notice();
+  // What was allocated may be missing for a reason of our own: no sign of a way that leads past us.
+  constexpr std::uint32_t ours = ledger::reason_ledger_full | ledger::reason_recording_stopped;
+  if ((ledger_.header().reasons.load(std::memory_order_relaxed) & ours) == 0)
     ledger_.count_unknown_free();
+}
+
+void Recorder::unknown_release() noexcept {
+  if (!unrecorded_.load(std::memory_order_relaxed)) unknown_free();
 }
 
 void Recorder::context_ended(ContextId context) noexcept {

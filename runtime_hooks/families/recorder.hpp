@@ -38,8 +38,13 @@ enum class Captures { unknown, none_in_the_way };
 
 class Recorder {
  public:
-  Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth) noexcept
-      : ledger_(ledger), real_(real), stack_depth_(stack_depth) {}
+  // Called once for each reason for which the ledger is no longer complete, by the thread that met
+  // it, with no lock held.
+  using Notice = void (*)(ledger::Reason) noexcept;
+
+  Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth,
+           Notice notice) noexcept
+      : ledger_(ledger), real_(real), stack_depth_(stack_depth), notice_(notice) {}
 
   ledger::Writer& ledger() noexcept { return ledger_; }
 
@@ -89,6 +94,8 @@ class Recorder {
  private:
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void meet(DeviceOrdinal) noexcept;
+  void give_notice() noexcept;
+  void unknown_free() noexcept;
   // A context of this device that is alive, whatever the program did; 0: none known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
@@ -97,6 +104,8 @@ class Recorder {
   ledger::Writer& ledger_;
   const driver::RealDriver& real_;
   std::size_t stack_depth_;
+  Notice notice_;
+  std::atomic<std::uint32_t> noticed_{0};  // Reason bits
   std::atomic<bool> ending_{false};
   std::atomic<bool> capture_seen_{false};
   std::atomic<bool> unrecorded_{false};

@@ -59,7 +59,7 @@ enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,  // no folder would take the file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the disk filled up while the ledger grew
   reason_ledger_full = 1u << 2,          // a table is at its capacity: later entries are missing
-  reason_recording_stopped = 1u << 3,    // an internal failure: calls pass through unrecorded
+  reason_recording_stopped = 1u << 3,    // a lock's holder never came back
   reason_superseded = 1u << 4,           // an address was handed out twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // a libcuda in another namespace (dlmopen): not covered
 };

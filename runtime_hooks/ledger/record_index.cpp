@@ -113,7 +113,8 @@ void RecordIndex::publish(Record& record) noexcept { end(record); }
 bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot) return false;
   Record& record = row(RecordId{slot_row(shard.slots[slot])});
@@ -125,7 +126,8 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
 bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot) return false;
   Record& record = row(RecordId{slot_row(shard.slots[slot])});
@@ -138,7 +140,8 @@ RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
                                           const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
   Inserted result;
   if (const std::uint32_t slot = slot_of(shard, hash, space, address); slot != no_slot) {
     result.replaced = cut(shard, slot);
@@ -167,7 +170,8 @@ RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
 RecordId RecordIndex::remove(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot) return {};
   const RecordId id = cut(shard, slot);
@@ -181,7 +185,8 @@ bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
   const DeviceAddress address{load_field(record.address)};
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot || slot_row(shard.slots[slot]) != id.value) return false;
   if (owner != nullptr &&
@@ -198,7 +203,8 @@ RecordIndex::Inserted RecordIndex::restore(RecordId id) noexcept {
   const DeviceAddress address{record.address};
   const std::uint64_t hash = hash_of(record.space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
   Inserted result;
   if (slot_of(shard, hash, record.space, address) != no_slot) {
     // Somebody was given this address meanwhile: the free did happen, whatever the driver said.
@@ -215,14 +221,16 @@ RecordIndex::Inserted RecordIndex::restore(RecordId id) noexcept {
 void RecordIndex::recycle(RecordId id) noexcept {
   const Record& record = row(id);
   Shard& shard = shard_of(hash_of(record.space, DeviceAddress{record.address}));
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return;
   give_back(shard, id);
 }
 
 RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   return slot == no_slot ? RecordId{} : RecordId{slot_row(shard.slots[slot])};
 }
@@ -230,7 +238,8 @@ RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
 RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   return slot == no_slot ? RecordId{} : cut(shard, slot);
 }
@@ -239,7 +248,8 @@ bool RecordIndex::show(RecordId id, DeviceAddress address) noexcept {
   Record& record = row(id);
   const std::uint64_t hash = hash_of(record.space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
   store_field(record.address, address.value);
   put(shard, hash, id);

@@ -62,7 +62,8 @@ Series* Totals::series_of(std::uint8_t kind, std::int32_t device) noexcept {
 }
 
 Series* Totals::make_series(std::uint8_t kind, std::int32_t device) noexcept {
-  const Locked locked(make_lock_);
+  const LedgerLocked locked(make_lock_, storage_);
+  if (!locked) return nullptr;
   if (Series* const there = series_of(kind, device)) return there;
   const std::uint64_t row = storage_.allocate(RegionId::series, 1);
   if (row == 0) {

@@ -269,7 +269,8 @@ void Writer::count_unhooked_lookup(std::string_view name) noexcept {
   const Storage& storage = state_.storage;
   NamedCount* const rows = storage.rows<NamedCount>(RegionId::unhooked_lookups);
   const char* const strings = storage.rows<char>(RegionId::strings);
-  const Locked locked(state_.names_lock);
+  const LedgerLocked locked(state_.names_lock, state_.storage);
+  if (!locked) return;
   const std::uint64_t used = storage.used(RegionId::unhooked_lookups);
   for (std::uint64_t i = 1; i < used; ++i) {
     if (name == std::string_view(strings + rows[i].name.offset, rows[i].name.length)) {
@@ -286,7 +287,8 @@ void Writer::count_unhooked_lookup(std::string_view name) noexcept {
 
 void Writer::State::set_named_value(RegionId region, std::string_view name, std::string_view value,
                                     std::uint32_t source) noexcept {
-  const Locked locked(names_lock);
+  const LedgerLocked locked(names_lock, storage);
+  if (!locked) return;
   const std::uint64_t row = storage.allocate(region, 1);
   if (row == 0) return storage.add_reason(reason_ledger_full);
   NamedValue& stored = storage.rows<NamedValue>(region)[row];
@@ -322,7 +324,8 @@ Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
 
 void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
                         const std::uint8_t (&uuid)[16]) noexcept {
-  const Locked locked(state_.devices_lock);
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
   Device* const device = state_.device(ordinal);
   if (device == nullptr || device->state.load(relaxed) != 0) return;
   std::memcpy(device->uuid, uuid, sizeof uuid);
@@ -332,7 +335,8 @@ void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
 
 void Writer::read_device(DeviceOrdinal ordinal, ReadingAt at, ByteCount total,
                          ByteCount free) noexcept {
-  const Locked locked(state_.devices_lock);
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
   Device* const device = state_.device(ordinal);
   if (device == nullptr) return;
   device->version.fetch_add(1, std::memory_order_acq_rel);
