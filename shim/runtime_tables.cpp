@@ -83,32 +83,16 @@ class Search {
   }
 
  private:
-  bool is_caller(const LoadedObject& object) const {
-    return caller_ && object.base() == caller_.base() && object.start() == caller_.start();
-  }
-
+  // Also for a wrapper behind the shim that calls by name: RTLD_NEXT would not have led it to us.
   void* at_startup(std::string_view name) const {
-    // A wrapper behind the shim that calls on means those behind itself.
-    bool behind_caller = !caller_ || is_whole_runtime(caller_) || caller_.find(name) == nullptr ||
-                         !is_behind_the_shim();
     void* found = nullptr;
     any_startup_object_behind_shim([&](const LoadedObject& object) {
-      if (is_caller(object)) {
-        behind_caller = true;
-        if (!is_whole_runtime(object)) return false;
-      }
-      if (!behind_caller) return false;
       if (is_shared_runtime(object) && own_runtime_ && object.base() != own_runtime_.base())
         return false;
       found = object.find(name);
       return found != nullptr;
     });
     return found;
-  }
-
-  bool is_behind_the_shim() const {
-    return any_startup_object_behind_shim(
-        [&](const LoadedObject& object) { return is_caller(object); });
   }
 
   void* needed(std::string_view name) const {
