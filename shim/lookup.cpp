@@ -24,6 +24,7 @@ struct Next {
 static_assert(sizeof(Next) == 16);  // returned in rax and rdx
 
 constinit std::atomic<bool> dlmopen_called{false};
+constinit std::atomic<std::uint64_t> noticed_unloaded{0};
 
 template <class Function>
 void* code(Function* function) {
@@ -139,8 +140,13 @@ extern "C" {
 [[gnu::visibility("default")]] int dlclose(void* handle) {
   const int result = real_libc().dlclose(handle);
   const ErrnoGuard keep;
-  forget_callers_of_runtime();
-  Process::get().modules_changed();
+  // Most only count down. Remembered when the work is done: until then, it is everybody's.
+  const std::uint64_t unloaded = unloaded_objects();
+  if (unloaded != noticed_unloaded.load(std::memory_order_acquire)) {
+    forget_callers_of_runtime();
+    Process::get().modules_changed();
+    noticed_unloaded.store(unloaded, std::memory_order_release);
+  }
   return result;
 }
 
