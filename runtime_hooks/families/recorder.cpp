@@ -87,6 +87,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
     return;
   }
   if (allocation.address == 0) return;  // success without memory: a size of 0
+  const std::uint64_t now = ledger_.now_ns();
   std::uint8_t flags = 0;
   if (allocation.owned_by_context) flags |= ledger::record_owned_by_context;
   if (allocation.counts_no_bytes) flags |= ledger::record_counts_no_bytes;
@@ -97,14 +98,15 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
                                  .context = contexts_.owner(here.context),
                                  .related = allocation.related,
                                  .references = allocation.opened ? 1u : 0u,
-                                 .flags = flags};
+                                 .flags = flags,
+                                 .time_ns = now};
   if (allocation.space == Space::vmm_handle)
     ledger_.handle_created(record);
   else
     ledger_.add(record);
   give_notice();
-  read_device_now_and_then(allocation.kind == Kind::device ? Captures::none_in_the_way
-                                                           : Captures::unknown);
+  read_device_now_and_then(
+      allocation.kind == Kind::device ? Captures::none_in_the_way : Captures::unknown, now);
 }
 
 ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
@@ -112,19 +114,17 @@ ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept 
   return ledger_.take(space, DeviceAddress{address});
 }
 
-void Recorder::settle(ledger::TakenRecord taken, CUresult result, Captures captures) noexcept {
+void Recorder::settle(const ledger::TakenRecord& taken, CUresult result,
+                      Captures captures) noexcept {
   const ErrnoGuard keep;
   const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
   if (!taken) {
     if (result == CUDA_SUCCESS) unknown_free();
     return;
   }
-  if (gone)
-    ledger_.forget(taken);
-  else
-    ledger_.put_back(taken);
+  if (!gone) ledger_.put_back(taken);
   give_notice();
-  if (result == CUDA_SUCCESS) read_device_now_and_then(captures);
+  if (result == CUDA_SUCCESS) read_device_now_and_then(captures, ledger_.recently_ns());
 }
 
 void Recorder::unknown_free() noexcept {
@@ -184,8 +184,7 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
     ledger_.read_device(device, at, ByteCount{total}, ByteCount{free});
 }
 
-void Recorder::read_device_now_and_then(Captures captures) noexcept {
-  const std::uint64_t now = ledger_.now_ns();
+void Recorder::read_device_now_and_then(Captures captures, std::uint64_t now) noexcept {
   if (due(next_rss_ns_, now, rss_interval_ns)) {
     const std::uint64_t rss = host_memory_in_use();
     if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});

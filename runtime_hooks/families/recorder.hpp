@@ -53,7 +53,7 @@ class Recorder {
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // After the real free. A driver that refuses only because the process is ending has freed the
   // memory as far as the program is concerned.
-  void settle(ledger::TakenRecord, CUresult, Captures = Captures::unknown) noexcept;
+  void settle(const ledger::TakenRecord&, CUresult, Captures = Captures::unknown) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;
@@ -87,7 +87,7 @@ class Recorder {
   // cuMemAlloc and cuMemFree are of the forbidden sort is. Where the driver has just let this
   // thread do one of those, it may do the other as well. So, once there was a capture, a reading
   // follows only on such a call.
-  void read_device_now_and_then(Captures) noexcept;
+  void read_device_now_and_then(Captures, std::uint64_t now_ns) noexcept;
   // The last readings, while the driver still answers: every device that was seen.
   void read_devices_at_exit() noexcept;
 

@@ -22,6 +22,13 @@ void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
   into.last_bytes.store(last, relaxed);
 }
 
+// Frees are looked at first: while threads are at work, that never gives less than none.
+std::uint64_t live_count(const Group& group) {
+  const std::uint64_t gone = group.frees.load(std::memory_order_acquire) +
+                             group.released_count.load(std::memory_order_acquire);
+  return group.allocations.load(relaxed) - gone;
+}
+
 void fold(Series& series) {
   series.fold_version.fetch_add(1, std::memory_order_acq_rel);
   for (std::size_t i = 0; i < bucket_count / 2; ++i) {
@@ -99,7 +106,6 @@ void Totals::allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) 
     group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
   }
   group.last_ns.store(now_ns, relaxed);
-  if (series != nullptr) series->allocations.fetch_add(1, relaxed);
   raise(group, series, 1, bytes, now_ns);
 }
 
@@ -108,20 +114,17 @@ void Totals::undo_allocated(Group& group, std::uint64_t bytes, std::uint64_t now
   lower(group, series, bytes, now_ns);
   group.allocations.fetch_sub(1, relaxed);
   group.allocated_bytes.fetch_sub(bytes, relaxed);
-  if (series != nullptr) series->allocations.fetch_sub(1, relaxed);
 }
 
 void Totals::freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
   lower(group, series, bytes, now_ns);
   group.frees.fetch_add(1, relaxed);
-  if (series != nullptr) series->frees.fetch_add(1, relaxed);
 }
 
 void Totals::undo_freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
   group.frees.fetch_sub(1, relaxed);
-  if (series != nullptr) series->frees.fetch_sub(1, relaxed);
   raise(group, series, 1, bytes, now_ns);
 }
 
@@ -132,10 +135,7 @@ void Totals::released(Group& group, std::uint64_t bytes, std::uint64_t now_ns) n
   group.released_bytes.fetch_add(bytes, relaxed);
 }
 
-void Totals::failed(Group& group) noexcept {
-  group.failures.fetch_add(1, relaxed);
-  if (Series* const series = series_of(group)) series->failures.fetch_add(1, relaxed);
-}
+void Totals::failed(Group& group) noexcept { group.failures.fetch_add(1, relaxed); }
 
 void Totals::learned_size(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   group.allocated_bytes.fetch_add(bytes, relaxed);
@@ -144,7 +144,6 @@ void Totals::learned_size(Group& group, std::uint64_t bytes, std::uint64_t now_n
 
 void Totals::raise(Group& group, Series* series, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
-  group.live_count.fetch_add(added, relaxed);
   raise_to(group.peak_bytes, group.live_bytes.fetch_add(bytes, relaxed) + bytes);
   if (series == nullptr) return;
   const std::uint64_t count = series->live_count.fetch_add(added, relaxed) + added;
@@ -166,7 +165,6 @@ void Totals::raise(Group& group, Series* series, std::uint64_t added, std::uint6
 
 void Totals::lower(Group& group, Series* series, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
-  group.live_count.fetch_sub(1, relaxed);
   group.live_bytes.fetch_sub(bytes, relaxed);
   if (series == nullptr) return;
   series->live_count.fetch_sub(1, relaxed);
@@ -184,7 +182,7 @@ void Totals::copy_peak(Series& series) noexcept {
        i = groups[i].next_in_series) {
     const std::uint64_t bytes = groups[i].live_bytes.load(relaxed);
     groups[i].at_peak_bytes.store(bytes, relaxed);
-    groups[i].at_peak_count.store(groups[i].live_count.load(relaxed), relaxed);
+    groups[i].at_peak_count.store(live_count(groups[i]), relaxed);
     store_field(groups[i].peak_version, version);
     total += bytes;
   }
@@ -197,6 +195,11 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
                   std::uint64_t after) noexcept {
   Side& side = side_of(series);
   std::uint64_t highest = std::max(before, after);
+  // Most changes tell the timeline nothing new.
+  if (now_ns < side.newest_end_ns.load(relaxed) && highest <= side.newest_max.load(relaxed) &&
+      side.missed_max.load(relaxed) == 0) {
+    return;
+  }
   if (!side.timeline_lock.try_lock()) {
     raise_to(side.missed_max, highest);
     return;
@@ -205,6 +208,8 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
     highest = std::max(highest, side.missed_max.exchange(0, relaxed));
   }
   std::uint64_t at = now_ns / series.width_ns.load(relaxed);
+  const std::uint32_t newest = series.buckets_used.load(relaxed);
+  if (newest != 0 && at >= newest) series.buckets[newest - 1].last_bytes.store(before, relaxed);
   while (at >= bucket_count) {
     fold(series);
     at = now_ns / series.width_ns.load(relaxed);
@@ -214,10 +219,11 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
   if (at + 1 < used) at = used - 1;
   Bucket& bucket = series.buckets[at];
   raise_to(bucket.max_bytes, highest);
-  bucket.last_bytes.store(series.live_bytes.load(relaxed), relaxed);
   if (at >= used) {
     series.buckets_used.store(static_cast<std::uint32_t>(at + 1), std::memory_order_release);
   }
+  side.newest_max.store(bucket.max_bytes.load(relaxed), relaxed);
+  side.newest_end_ns.store((at + 1) * series.width_ns.load(relaxed), relaxed);
   side.timeline_lock.unlock();
 }
 

@@ -37,6 +37,7 @@ class Totals {
   struct alignas(64) Side {
     FutexLock timeline_lock, peak_lock;
     std::atomic<std::uint64_t> missed_max{0};  // of those that found the timeline locked
+    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // of the newest bucket
   };
 
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;

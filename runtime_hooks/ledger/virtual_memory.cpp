@@ -297,7 +297,7 @@ void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes,
     if (!entry.unmapped || entry.address != address.value || entry.bytes != bytes.value) continue;
     operation = entry.operation;
     const RecordId id{entry.row};
-    if (records_.restore(id).id.value == 0) continue;  // the address is in use again
+    if (!records_.restore(id)) continue;  // the address is in use again
     entry.unmapped = entry.ended = false;
     ++live_mappings_;
     const RecordId handle{static_cast<std::uint32_t>(row(id).related)};

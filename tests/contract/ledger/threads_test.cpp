@@ -98,14 +98,13 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
           if (address == 0) continue;
           const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{address});
           ASSERT_TRUE(taken);
-          ASSERT_EQ(taken.row->bytes, bytes);
+          ASSERT_EQ(taken.fields.bytes.value, bytes);
           if (random() % 10 == 0) {
             writer->put_back(taken);
             ++refused;
             program.hold(address, bytes);
           } else {
             driver.free(address);
-            writer->forget(taken);
             ++frees;
           }
         }
@@ -181,7 +180,6 @@ TEST(LedgerThreads, a_contexts_end_beside_frees_counts_each_allocation_once) {
     for (std::uint64_t i = count; i >= 1; --i) {
       const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{i * 512});
       freed += taken ? 1 : 0;
-      writer->forget(taken);
     }
   });
   writer->release_context(ContextId{9});
