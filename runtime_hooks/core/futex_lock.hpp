@@ -3,7 +3,7 @@
 // recursive nor fair, and a holder must not call foreign code.
 //
 // A holder may never come back: the host's signal handler left it by longjmp. So nobody waits for
-// ever: after ten seconds the lock is given up, and what it guards is not touched again.
+// ever: after some seconds the lock is given up, and what it guards is not touched again.
 #pragma once
 
 #include <linux/futex.h>
@@ -36,16 +36,22 @@ class FutexLock {
                                           std::memory_order_relaxed);
   }
 
+  // Without a locked instruction where nobody waits. A thread that goes to sleep between these two
+  // lines is not woken, and finds the lock free after one_wait.
   void unlock() noexcept {
-    if (state_.exchange(free, std::memory_order_release) == contended) wake_one();
+    if (state_.load(std::memory_order_relaxed) == held) {
+      state_.store(free, std::memory_order_release);
+    } else if (state_.exchange(free, std::memory_order_release) == contended) {
+      wake_one();
+    }
   }
 
  private:
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
   // Many short waits, not a long one: a process that was frozen meanwhile has used up one of them.
-  static constexpr timespec one_wait{.tv_sec = 0, .tv_nsec = 100'000'000};
-  static constexpr int wait_limit = 100;
+  static constexpr timespec one_wait{.tv_sec = 0, .tv_nsec = 1'000'000};
+  static constexpr int wait_limit = 5'000;
 
   bool lock_contended() noexcept {
     // Critical sections here are some tens of nanoseconds: sleeping at once would cost more.

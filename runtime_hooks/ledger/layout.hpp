@@ -148,16 +148,17 @@ struct Group {
   std::uint16_t api;                 // row of the hooks table: the outermost API
   Kind kind;
   std::uint8_t reserved;
-  std::int32_t device;           // -1 for host memory
-  std::uint32_t next_in_series;  // groups of one series form a list; 0 ends it
-  std::uint32_t peak_version;    // Series::peak_version that `at_peak_*` belong to
-  std::atomic<std::uint64_t> live_bytes;
-  std::atomic<std::uint64_t> peak_bytes;  // highest live_bytes of this group
+  std::int32_t device;                    // -1 for host memory
+  std::uint32_t next_in_series;           // groups of one series form a list; 0 ends it
+  std::uint32_t peak_version;             // Series::peak_version that `at_peak_*` belong to
+  std::atomic<std::uint64_t> peak_bytes;  // highest live bytes of this group
+  // Live is what was allocated and neither freed nor released with its context.
   std::atomic<std::uint64_t> allocations, allocated_bytes;
-  std::atomic<std::uint64_t> frees, failures;  // live are those neither freed nor released
-  std::atomic<std::uint64_t> released_count, released_bytes;  // went with their context
-  std::atomic<std::uint64_t> first_ns, last_ns;               // first and last allocation
-  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;    // when the series was at its peak
+  std::atomic<std::uint64_t> frees, freed_bytes;
+  std::atomic<std::uint64_t> released_count, released_bytes;
+  std::atomic<std::uint64_t> failures;
+  std::atomic<std::uint64_t> first_ns, last_ns;             // first and last allocation
+  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // when the series was at its peak
 };
 
 // A call stack, innermost first; its frames are `count` addresses at frames[first].

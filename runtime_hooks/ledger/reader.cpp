@@ -188,11 +188,12 @@ std::optional<GroupView> Reader::group(std::uint64_t index) const noexcept {
   view.allocations = get(found->allocations);
   const std::uint64_t gone = view.frees + view.released_count;
   view.live_count = view.allocations > gone ? view.allocations - gone : 0;
-  view.live_bytes = get(found->live_bytes);
-  view.peak_bytes = get(found->peak_bytes);
-  view.allocated_bytes = get(found->allocated_bytes);
-  view.failures = get(found->failures);
   view.released_bytes = get(found->released_bytes);
+  const std::uint64_t gone_bytes = get(found->freed_bytes) + view.released_bytes;
+  view.allocated_bytes = get(found->allocated_bytes);
+  view.live_bytes = view.allocated_bytes > gone_bytes ? view.allocated_bytes - gone_bytes : 0;
+  view.peak_bytes = get(found->peak_bytes);
+  view.failures = get(found->failures);
   view.first_ns = get(found->first_ns);
   view.last_ns = get(found->last_ns);
   view.at_peak_count = get(found->at_peak_count);

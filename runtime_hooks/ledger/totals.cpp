@@ -22,11 +22,16 @@ void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
   into.last_bytes.store(last, relaxed);
 }
 
-// Frees are looked at first: while threads are at work, that never gives less than none.
+// What went is looked at first: while threads are at work, that never gives less than none.
 std::uint64_t live_count(const Group& group) {
   const std::uint64_t gone = group.frees.load(std::memory_order_acquire) +
                              group.released_count.load(std::memory_order_acquire);
   return group.allocations.load(relaxed) - gone;
+}
+std::uint64_t live_bytes(const Group& group) {
+  const std::uint64_t gone = group.freed_bytes.load(std::memory_order_acquire) +
+                             group.released_bytes.load(std::memory_order_acquire);
+  return group.allocated_bytes.load(relaxed) - gone;
 }
 
 void fold(Series& series) {
@@ -98,53 +103,51 @@ void Totals::adopt(GroupId id) noexcept {
 }
 
 void Totals::allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
   group.allocations.fetch_add(1, relaxed);
-  group.allocated_bytes.fetch_add(bytes, relaxed);
   std::uint64_t none = 0;
   if (group.first_ns.load(relaxed) == 0) {
     group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
   }
   group.last_ns.store(now_ns, relaxed);
-  raise(group, series, 1, bytes, now_ns);
+  const std::uint64_t gone = group.freed_bytes.load(relaxed) + group.released_bytes.load(relaxed);
+  raise_to(group.peak_bytes, group.allocated_bytes.fetch_add(bytes, relaxed) + bytes - gone);
+  raise(series_of(group), 1, bytes, now_ns);
 }
 
 void Totals::undo_allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
-  lower(group, series, bytes, now_ns);
-  group.allocations.fetch_sub(1, relaxed);
+  lower(series_of(group), bytes, now_ns);
   group.allocated_bytes.fetch_sub(bytes, relaxed);
+  group.allocations.fetch_sub(1, relaxed);
 }
 
 void Totals::freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
-  lower(group, series, bytes, now_ns);
+  lower(series_of(group), bytes, now_ns);
+  group.freed_bytes.fetch_add(bytes, relaxed);
   group.frees.fetch_add(1, relaxed);
 }
 
 void Totals::undo_freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
   group.frees.fetch_sub(1, relaxed);
-  raise(group, series, 1, bytes, now_ns);
+  group.freed_bytes.fetch_sub(bytes, relaxed);
+  raise(series_of(group), 1, bytes, now_ns);
 }
 
 void Totals::released(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
-  lower(group, series, bytes, now_ns);
-  group.released_count.fetch_add(1, relaxed);
+  lower(series_of(group), bytes, now_ns);
   group.released_bytes.fetch_add(bytes, relaxed);
+  group.released_count.fetch_add(1, relaxed);
 }
 
 void Totals::failed(Group& group) noexcept { group.failures.fetch_add(1, relaxed); }
 
 void Totals::learned_size(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   group.allocated_bytes.fetch_add(bytes, relaxed);
-  raise(group, series_of(group), 0, bytes, now_ns);
+  raise_to(group.peak_bytes, live_bytes(group));
+  raise(series_of(group), 0, bytes, now_ns);
 }
 
-void Totals::raise(Group& group, Series* series, std::uint64_t added, std::uint64_t bytes,
+void Totals::raise(Series* series, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
-  raise_to(group.peak_bytes, group.live_bytes.fetch_add(bytes, relaxed) + bytes);
   if (series == nullptr) return;
   const std::uint64_t count = series->live_count.fetch_add(added, relaxed) + added;
   const std::uint64_t before = series->live_bytes.fetch_add(bytes, relaxed);
@@ -163,9 +166,7 @@ void Totals::raise(Group& group, Series* series, std::uint64_t added, std::uint6
   mark(*series, now_ns, before, after);
 }
 
-void Totals::lower(Group& group, Series* series, std::uint64_t bytes,
-                   std::uint64_t now_ns) noexcept {
-  group.live_bytes.fetch_sub(bytes, relaxed);
+void Totals::lower(Series* series, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   if (series == nullptr) return;
   series->live_count.fetch_sub(1, relaxed);
   const std::uint64_t before = series->live_bytes.fetch_sub(bytes, relaxed);
@@ -180,7 +181,7 @@ void Totals::copy_peak(Series& series) noexcept {
   std::uint64_t total = 0;
   for (std::uint32_t i = series.first_group.load(std::memory_order_acquire); i != 0;
        i = groups[i].next_in_series) {
-    const std::uint64_t bytes = groups[i].live_bytes.load(relaxed);
+    const std::uint64_t bytes = live_bytes(groups[i]);
     groups[i].at_peak_bytes.store(bytes, relaxed);
     groups[i].at_peak_count.store(live_count(groups[i]), relaxed);
     store_field(groups[i].peak_version, version);

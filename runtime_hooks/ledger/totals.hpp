@@ -48,9 +48,8 @@ class Totals {
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
-  void raise(Group&, Series*, std::uint64_t count, std::uint64_t bytes,
-             std::uint64_t now_ns) noexcept;
-  void lower(Group&, Series*, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void raise(Series*, std::uint64_t count, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void lower(Series*, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void copy_peak(Series&) noexcept;
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 

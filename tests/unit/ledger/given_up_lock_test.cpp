@@ -54,7 +54,7 @@ TEST_F(GivenUpLockTest, NobodyWaitsForEverForALockWhoseHolderJumpedAway) {
 
   const auto start = Clock::now();
   std::thread([&] { add(0x5000, 200, group); }).join();
-  EXPECT_GT(Clock::now() - start, std::chrono::seconds(5));
+  EXPECT_GT(Clock::now() - start, std::chrono::seconds(2));
   EXPECT_NE(reasons() & reason_recording_stopped, 0u);
   EXPECT_EQ(reasons() & reason_ledger_full, 0u);
 
@@ -62,7 +62,7 @@ TEST_F(GivenUpLockTest, NobodyWaitsForEverForALockWhoseHolderJumpedAway) {
   const auto later = Clock::now();
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(take(0x5000));
   EXPECT_TRUE(take(0x1000));
-  EXPECT_LT(Clock::now() - later, std::chrono::seconds(5));
+  EXPECT_LT(Clock::now() - later, std::chrono::seconds(2));
 }
 
 TEST_F(GivenUpLockTest, AHolderThatIsOnlySlowIsWaitedFor) {
