@@ -30,6 +30,9 @@
 #include "shim/runtime_tables.hpp"
 
 namespace cuwarden::shim {
+
+constinit std::atomic<bool> passes_through{false};
+
 namespace {
 
 constinit Process process;
@@ -136,7 +139,10 @@ bool Process::drops_deepbind() noexcept { return enabled() && drops_deepbind_by_
 families::Recorder* Process::start() noexcept {
   // Inside a hooked call already, or in our own work: nothing to begin with.
   if (families::call_state.driver_depth > 0) return nullptr;
-  if (!enabled()) return nullptr;
+  if (!enabled()) {
+    turn_off();
+    return nullptr;
+  }
   std::atomic<Home>* const home_word = home();
   for (;;) {
     if (home_word != nullptr && home_word->load(std::memory_order_acquire) != Home::ours)
@@ -167,10 +173,18 @@ families::Recorder* Process::start() noexcept {
         },
         &made);
     --families::call_state.driver_depth;
-    state_.store(made != nullptr ? State::recording : State::off, std::memory_order_release);
+    if (made != nullptr)
+      state_.store(State::recording, std::memory_order_release);
+    else
+      turn_off();
     futex_wake_all(state_);
     return made;
   }
+}
+
+void Process::turn_off() noexcept {
+  state_.store(State::off, std::memory_order_release);
+  passes_through.store(true, std::memory_order_relaxed);
 }
 
 // Exists before the state leaves `fresh`, so that a child can tell a state that it inherited, with
@@ -295,7 +309,7 @@ void Process::driver_initialised() noexcept {
 void Process::driver_about_to_end() noexcept {
   // A forked child inherits this handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
-  if (!is_same_process()) state_.store(State::off, std::memory_order_release);
+  if (!is_same_process()) turn_off();
   if (!has_records() || getpid() != pid_) return;
   const ErrnoGuard keep;
   const Uncancelled whole;

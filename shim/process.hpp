@@ -12,6 +12,9 @@
 
 namespace cuwarden::shim {
 
+// Nothing is recorded in this process, and nothing will be: calls only go through.
+extern constinit std::atomic<bool> passes_through;
+
 class Process {
  public:
   static Process& get() noexcept;
@@ -59,6 +62,7 @@ class Process {
   // A word in a page that a forked child finds wiped; getpid would cost a system call.
   enum class Home : std::uint32_t { wiped, ours, being_taken_over };
   std::atomic<Home>* home() noexcept;
+  void turn_off() noexcept;
   void take_over(std::atomic<Home>&) noexcept;
   bool is_same_process() const noexcept {
     const std::atomic<Home>* home = home_.load(std::memory_order_acquire);
