@@ -137,6 +137,12 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] int dlclose(void* handle) {
+  {
+    const ErrnoGuard keep;
+    // Found now at the latest: another thread may look it up while it is on its way out.
+    if (Process::get().enabled()) real_driver();
+    keep_driver_loaded();
+  }
   const int result = real_libc().dlclose(handle);
   const ErrnoGuard keep;
   forget_callers_of_runtime();
