@@ -50,6 +50,13 @@ def test_the_driver_finds_its_own_functions_and_not_the_hooks(with_stand_in, pre
     assert run.report.calls("cuMemAlloc_v2") == 1
 
 
+def test_a_call_that_the_driver_makes_through_a_hook_is_part_of_the_programs_own(with_stand_in):
+    run = with_stand_in("nested_calls")
+    totals = run.report.totals()
+    assert {kind: row["allocations"] for kind, row in totals.items()} == {"managed": 1}
+    assert run.report.calls("cuMemAlloc_v2") == 0
+
+
 @pytest.mark.parametrize("way, name", [("proc_address", "cuMemAlloc"), ("name", "cuMemAlloc_v9")])
 def test_a_version_that_is_not_known_is_passed_through_and_the_report_says_so(
     with_stand_in, way, name

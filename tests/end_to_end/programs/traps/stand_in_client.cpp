@@ -42,6 +42,12 @@ void own_lookups() {
   std::printf("the driver allocated %d times\n", find<int (*)()>("stand_in_allocations")());
 }
 
+void nested_calls() {
+  find<void (*)(Allocate)>("stand_in_allocates_by")(allocate);
+  std::printf("managed: %d\n", find<int (*)(Pointer*, std::size_t, unsigned)>("cuMemAllocManaged")(
+                                   &first, 70000, 1));
+}
+
 void newer_version(bool by_name) {
   using Newest = int (*)(Pointer*, std::size_t, int);
   void* found = nullptr;
@@ -79,6 +85,7 @@ int main(int, char** arguments) {
   if (find<int (*)(unsigned)>("cuInit")(0) != 0) return 3;
   allocate = find<Allocate>("cuMemAlloc_v2");
   if (what == "own_lookups") own_lookups();
+  if (what == "nested_calls") nested_calls();
   if (what == "newer_by_proc_address") newer_version(false);
   if (what == "newer_by_name") newer_version(true);
   if (what == "reused_address") reused_address();
