@@ -133,7 +133,7 @@ def test_a_thread_that_holds_the_loader_may_wait_for_one_that_uses_cuda(
     if beside == "alone":
         assert totals["allocations"] == totals["frees"] == pairs
     else:
-        assert totals["allocations"] == totals["frees"] > pairs
+        assert totals["allocations"] == totals["frees"] >= pairs + 2
 
 
 # --- what the hooked path calls

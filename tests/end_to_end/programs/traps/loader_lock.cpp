@@ -16,16 +16,17 @@
 
 namespace {
 
-std::atomic<bool> over{false};
+std::atomic<bool> begun{false}, over{false};
 
 void use_cuda_beside() {
   using Allocate = CUresult (*)(CUdeviceptr*, std::size_t);
   CUcontext context = nullptr;
+  begun = true;
   REQUIRE(cuInit(0));
   REQUIRE(cuDevicePrimaryCtxRetain(&context, 0));
   REQUIRE(cuCtxSetCurrent(context));
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-  while (!over) {
+  do {
     for (void* const handle : {RTLD_DEFAULT, driver}) {
       CUdeviceptr memory = 0;
       // Waits for whoever holds the loader's lock.
@@ -33,7 +34,7 @@ void use_cuda_beside() {
       REQUIRE(allocate(&memory, 1000));
       REQUIRE(cuMemFree(memory));
     }
-  }
+  } while (!over);
 }
 
 }  // namespace
@@ -46,7 +47,10 @@ int main(int, char** arguments) {
     REQUIRE(cudaFree(memory));
   }
   std::thread beside;
-  if (arguments[3] == std::string("beside")) beside = std::thread(use_cuda_beside);
+  if (arguments[3] == std::string("beside")) {
+    beside = std::thread(use_cuda_beside);
+    while (!begun) std::this_thread::yield();
+  }
   void* const library = dlopen(arguments[1], RTLD_NOW);
   if (library == nullptr) return 3;
   std::puts("open");
