@@ -19,6 +19,12 @@ const driver::RealDriver& next_driver();
 // Whether an address lies inside libcuda.
 bool is_in_driver(std::uintptr_t address);
 
+// The addresses that we hold must stay good: libcuda, once it was found, is not unloaded any more.
+// In practice it never is, but a program may try. To be called before any dlclose and nowhere else:
+// it takes the loader's lock, as that does. A thread that finds libcuda may be one that is waited
+// for by another, which runs a constructor and holds that lock.
+void keep_driver_loaded();
+
 // The hook for a real entry point of libcuda, by address: one name may stand for several ABIs.
 // Null for an address that has no hook.
 void* hook_for(const void* real_function);

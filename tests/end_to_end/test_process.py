@@ -281,6 +281,13 @@ def test_a_vforked_child_whose_exec_fails_leaves_its_parents_recording_alone(run
     assert run.report.totals()["device"]["frees"] == 1
 
 
+def test_a_vforked_childs_end_writes_no_report_and_leaves_the_ledger_to_its_parent(run_both):
+    run = run_both([program("ending"), "vfork_failed_exec_and_kill"])
+    assert killed_by(run, signal.SIGKILL)
+    assert run.reports == []
+    assert len(run.ledgers) == 1
+
+
 def test_a_process_may_fork_while_another_thread_makes_its_first_cuda_call(run_both):
     for _ in range(3):
         run = run_both([program("ending"), "fork_during_first_call"])
