@@ -10,14 +10,22 @@
 #include "shim/settings.hpp"
 
 namespace cuwarden::shim {
+
+constinit driver::RealDriver detail::functions{};
+constinit driver::RealDriver detail::wrapped_functions{};
+constinit std::atomic<bool> detail::filled{false};
+
 namespace {
 
-constinit driver::RealDriver functions{};
-constinit driver::RealDriver wrapped_functions{};
+using detail::filled;
+using detail::find_driver;
+using detail::functions;
+using detail::wrapped_functions;
+
 // The same functions by row; null for runtime rows.
 constinit std::atomic<void*> by_row[driver::row_count]{};
 constinit std::atomic<std::uintptr_t> driver_start{0}, driver_end{0};
-constinit std::atomic<bool> filled{false}, kept_loaded{false};
+constinit std::atomic<bool> kept_loaded{false};
 
 template <class Function>
 void fill(Function& slot, void* found) {
@@ -55,20 +63,6 @@ void fill_from(const LoadedObject& driver) {
   driver_end.store(driver.end(), std::memory_order_relaxed);
 }
 
-bool find_driver() {
-  if (filled.load(std::memory_order_acquire)) return true;
-  bool found = false;
-  with_loaded_objects_held([&] {
-    found = any_loaded_object([&](const LoadedObject& object) {
-      if (!is_library(object.soname(), "libcuda.so")) return false;
-      fill_from(object);
-      return true;
-    });
-  });
-  if (found) filled.store(true, std::memory_order_release);
-  return found;
-}
-
 bool is_inside(std::uintptr_t address) {
   return address >= driver_start.load(std::memory_order_relaxed) &&
          address < driver_end.load(std::memory_order_relaxed);
@@ -93,14 +87,18 @@ constexpr bool driver_row[driver::row_count] = {
 
 }  // namespace
 
-const driver::RealDriver& real_driver() {
-  find_driver();
-  return functions;
-}
-
-const driver::RealDriver& next_driver() {
-  find_driver();
-  return wrapped_functions;
+bool detail::find_driver() {
+  if (filled.load(std::memory_order_acquire)) return true;
+  bool found = false;
+  with_loaded_objects_held([&] {
+    found = any_loaded_object([&](const LoadedObject& object) {
+      if (!is_library(object.soname(), "libcuda.so")) return false;
+      fill_from(object);
+      return true;
+    });
+  });
+  if (found) filled.store(true, std::memory_order_release);
+  return found;
 }
 
 bool is_in_driver(std::uintptr_t address) { return find_driver() && is_inside(address); }

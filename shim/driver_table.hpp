@@ -1,6 +1,7 @@
 // The real libcuda of this process, and the way from its entry points to our hooks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -10,11 +11,25 @@
 
 namespace cuwarden::shim {
 
+namespace detail {
+extern constinit driver::RealDriver functions, wrapped_functions;
+extern constinit std::atomic<bool> filled;
+bool find_driver();
+}  // namespace detail
+
 // The driver's functions, found when libcuda is first seen. All slots are null until then.
-const driver::RealDriver& real_driver();
+inline const driver::RealDriver& real_driver() {
+  if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
+    detail::find_driver();
+  return detail::functions;
+}
 // The same, but where a library that was preloaded behind the shim wraps one (a quota, say), its
 // own: what a call of the program would have reached without us.
-const driver::RealDriver& next_driver();
+inline const driver::RealDriver& next_driver() {
+  if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
+    detail::find_driver();
+  return detail::wrapped_functions;
+}
 
 // Whether an address lies inside libcuda.
 bool is_in_driver(std::uintptr_t address);
