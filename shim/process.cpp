@@ -21,6 +21,7 @@
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "shim/driver_table.hpp"
+#include "shim/ledger_place.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
 #include "shim/lookup.hpp"
@@ -77,38 +78,6 @@ void read_settings_and_set_up_log() {
     log_warn(std::string_view(kept).substr(at, end - at));
     at = end + 1;
   }
-}
-
-// The folder of a path; the root's for "/x".
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-ledger::Writer* make_ledger(const std::string& report_path) {
-  // The report's folder may not exist yet, and may be on a network: the ledger skips those.
-  const std::string beside = folder_of(report_path);
-  const std::string wanted =
-      settings.ledger_folder[0] == '\0' ? "" : absolute_path(settings.ledger_folder);
-  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
-  const char* folders[5];
-  std::size_t count = 0;
-  if (!wanted.empty()) folders[count++] = wanted.c_str();
-  folders[count++] = beside.c_str();
-  if (temporary != nullptr && *temporary == '/') folders[count++] = temporary;
-  folders[count++] = "/dev/shm";
-  folders[count++] = "/tmp";
-  ledger::Writer* made = ledger::Writer::create(
-      {.folders = {folders, count}, .hook_names = driver::row_names, .report_path = report_path});
-  if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
-    log_warn(
-        fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "
-                    "unwritable folder, a network file system, or a limit on file sizes). Going on "
-                    "{}.",
-                    settings.ledger_folder,
-                    made->path().empty() ? "in memory, lost if the process is killed"
-                                         : fmt::format("with {}", made->path())));
-  return made;
 }
 
 // Tells `cuwarden run` of a ledger or a report.
@@ -228,7 +197,7 @@ families::Recorder* Process::start_recording() noexcept {
       return nullptr;
     }
     const std::string report_path = expand_report_path(settings.report);
-    ledger_ = make_ledger(report_path);
+    ledger_ = make_ledger(settings, report_path);
     if (ledger_ == nullptr) {
       log_warn("no memory for the ledger; nothing is recorded");
       return nullptr;

@@ -72,7 +72,7 @@ class NoHeap : public FamiliesTest {
     }
   }
 
-  Recorder with_stacks{*writer, real, 64};
+  Recorder with_stacks{*writer, real, 64, [](ledger::Reason) noexcept {}};
 };
 
 TEST_F(NoHeap, RecordingACallUsesNoHeapAndAsksNoLoader) {

@@ -1,5 +1,5 @@
-// Calls through whatever stands in front of CUDA. `runtime`: cudaMalloc and cudaMallocHost. `driver`:
-// two requests through dlsym, the larger of which a quota may refuse.
+// Calls through whatever stands in front of CUDA. `runtime`: cudaMalloc and cudaMallocHost.
+// `driver`: two requests through dlsym, the larger of which a quota may refuse.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
