@@ -107,11 +107,14 @@ def test_a_runtime_that_is_linked_in_gives_calls_their_names(run_both):
     facts = run.last_line["leaked"]
     assert run.report["leaks"]["count"] == sum(fact["count"] for fact in facts)
     for fact in facts:
-        (group,) = [group for group in run.report.leaks() if group["api"] == fact["api"]]
-        assert (group["kind"], group["bytes"]) == (fact["kind"], fact["bytes"])
-        lines = {name: frame["line"] for name, frame in run.report.functions(group)}
-        assert lines["main"] == fact["line"]
-        assert run.report.module_name(group["module"]) == "static_runtime"
+        # A loop may have been unrolled: then there are several stacks.
+        groups = [group for group in run.report.leaks() if group["api"] == fact["api"]]
+        assert {group["kind"] for group in groups} == {fact["kind"]}
+        assert sum(group["bytes"] for group in groups) == fact["bytes"]
+        for group in groups:
+            lines = {name: frame["line"] for name, frame in run.report.functions(group)}
+            assert lines["main"] == fact["line"]
+            assert run.report.module_name(group["module"]) == "static_runtime"
 
 
 # --- the loader's lock
