@@ -133,6 +133,12 @@ void* hook_named(std::string_view name) {
   return nullptr;
 }
 
+void* looked_up_hook_named(std::string_view name) {
+  for (std::size_t row = 0; row < driver::row_count; ++row)
+    if (driver::row_names[row] == name) return looked_up_functions[row];
+  return nullptr;
+}
+
 bool is_version_of_a_hook(std::string_view name) {
   name = without_version(name);
   for (std::size_t row = 0; row < driver::row_count; ++row)

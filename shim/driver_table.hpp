@@ -46,6 +46,8 @@ void* hook_for(const void* real_function);
 
 // The exported hook of this exact name; null where the name is not ours.
 void* hook_named(std::string_view name);
+// The one of these two that leads to libcuda itself. Null for the runtime's names, too.
+void* looked_up_hook_named(std::string_view name);
 
 // Whether the name is one of a hooked function in some version: then a pointer without a hook is
 // a gap in what we see.

@@ -52,6 +52,26 @@ bool is_visible(const char* name, std::uintptr_t caller) {
   return visible || real_libc().libc_dlsym(RTLD_NEXT, name) != nullptr;
 }
 
+// What comes next for a wrapper that asks for the next cuMemAlloc: libcuda's must not leave us out.
+// A wrapper behind the shim was called by us; what it is given must not lead back to it.
+void* next_of_driver(void* ours, const char* name, std::uintptr_t caller) {
+  bool caller_behind_us = false;
+  void* found = nullptr;
+  with_loaded_objects_held([&] {
+    any_startup_object_behind_shim([&](const LoadedObject& object) {
+      if (object.contains(caller)) {
+        caller_behind_us = true;
+        return false;
+      }
+      if (caller_behind_us) found = object.find(name);
+      return found != nullptr;
+    });
+  });
+  if (!caller_behind_us) return ours;
+  const bool other_wrapper = found != nullptr && hook_for(found) == nullptr;
+  return other_wrapper ? found : looked_up_hook_named(name);
+}
+
 // RTLD_NEXT and RTLD_DEFAULT search from the caller's place, which no call from here can do: they
 // are jumped to. RTLD_DEFAULT then finds our export where that comes first, as a linked call does.
 Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t caller) {
@@ -63,7 +83,7 @@ Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t ca
   // A wrapper that asks for the next cudaMalloc means the cudart behind it, where the driver's
   // hooks are below; one that asks for the next cuMemAlloc would leave us out.
   const bool driver_function = !std::string_view(name).starts_with("cuda");
-  if (driver_function && handle == RTLD_NEXT) return {nullptr, ours};
+  if (driver_function && handle == RTLD_NEXT) return {nullptr, next_of_driver(ours, name, caller)};
   return {real, nullptr};
 }
 

@@ -206,6 +206,27 @@ def test_another_preloaded_wrapper_works_as_without_the_shim(place, wrapped, ord
         assert run.report["leaks"]["bytes"] == (0 if wrapped == "runtime" else 1000)
 
 
+@pytest.mark.parametrize("order", ["before_the_shim", "behind_the_shim", "twice_behind_the_shim"])
+@pytest.mark.parametrize("enabled", ["1", "0"])
+def test_a_wrapper_that_asks_for_the_next_function_is_never_led_back_to_itself(
+    place, tmp_path, order, enabled
+):
+    wrapper = PROGRAMS / "libcounting_driver.so"
+    wrappers = [wrapper]
+    if order == "twice_behind_the_shim":
+        wrappers.append(shutil.copy(wrapper, tmp_path / "libanother.so"))
+    command = [program("frees_in_child")]
+    bare = place.run(command, shim=False, preload=(*wrappers, DRIVER))
+    preload = [*wrappers, SHIM] if order == "before_the_shim" else [SHIM, *wrappers]
+    preload = ":".join(map(str, [*preload, DRIVER]))
+    run = place.run(command, {"LD_PRELOAD": preload, "CUWARDEN_ENABLED": enabled})
+    assert (run.stdout, run.returncode) == (bare.stdout, 0)
+    assert "the child's status: 0" in run.stdout
+    if enabled == "1":
+        totals = run.report.totals()["device"]
+        assert (totals["allocations"], totals["frees"]) == (2, 2)
+
+
 def test_a_driver_that_the_program_unloads_stays_good_for_the_report(run_both, library_path):
     run = run_both(
         [program("unloading"), "driver", library_path / "libcuda.so.1"],
