@@ -1,0 +1,40 @@
+// The environment is the user's: whatever a setting holds, there is a value to go on with and at most
+// a line to act on. The input is the environment: one variable, from zero byte to zero byte.
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "shim/report_path.hpp"
+#include "shim/settings.hpp"
+
+namespace {
+
+std::size_t lines = 0;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
+  std::string text(reinterpret_cast<const char*>(input), size);
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\0', at), text.size());
+    names.push_back("CUWARDEN_" + text.substr(at, end - at));
+    at = end + 1;
+  }
+  std::vector<char*> entries;
+  for (std::string& name : names) entries.push_back(name.data());
+  entries.push_back(nullptr);
+
+  char** const before = environ;
+  environ = entries.data();
+  cuwarden::shim::Settings settings;
+  lines = 0;
+  cuwarden::shim::read_settings(settings, [](std::string_view) { ++lines; });
+  const std::string path = cuwarden::shim::expand_report_path(settings.report);
+  environ = before;
+  if (lines > names.size() || settings.stack_depth > 1024 || path.empty()) std::abort();
+  return 0;
+}
