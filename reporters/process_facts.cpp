@@ -144,8 +144,12 @@ std::vector<std::string> tool_reasons(const ledger::ProcessView& process) {
       "recovered");
   add(ledger::reason_ledger_full,
       "a table of the ledger was full: later allocations or stacks are missing");
+  add(ledger::reason_names_missing,
+      "a table of names was full: some threads, modules, devices or settings have none");
   add(ledger::reason_recording_stopped,
-      "recording stopped after an internal failure: later calls passed through unrecorded");
+      "recording stopped after an internal failure (a lock of the ledger was not given back): "
+      "later "
+      "calls passed through unrecorded");
   return reasons;
 }
 

@@ -1,6 +1,8 @@
 #include "shim/log.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
@@ -9,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <ctime>
 #include <memory>
 #include <new>
 
@@ -35,6 +39,25 @@ bool is_for_messages(int fd) {
   return S_ISREG(now.st_mode) && (fcntl(fd, F_GETFL) & O_APPEND) != 0;
 }
 
+// A pipe whose reader has gone would kill the host by SIGPIPE, and a full one would hold it up:
+// then the message is lost.
+void write_without_harm(int fd, const char* text, std::size_t bytes) {
+  pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
+  constexpr int patience_ms = 100;
+  if (poll(&room, 1, patience_ms) != 1 || (room.revents & POLLOUT) == 0) return;
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  sigprocmask(SIG_BLOCK, &pipe, &before);  // of this thread; pthread_sigmask is newer
+  const bool failed = write(fd, text, bytes) < 0 && errno == EPIPE;
+  if (failed && sigismember(&pending, SIGPIPE) == 0) {
+    constexpr timespec at_once{};
+    sigtimedwait(&pipe, nullptr, &at_once);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
 // Writes each message with one write(2), so that lines of several processes do not mix, and holds
 // no descriptor in between: the program may close or reuse any.
 class WholeLineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
@@ -52,7 +75,7 @@ class WholeLineSink final : public spdlog::sinks::base_sink<spdlog::details::nul
       fd = open(file_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
     if (fd < 0) fd = STDERR_FILENO;
     if (fd == STDERR_FILENO && !is_for_messages(fd)) return;
-    [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
+    write_without_harm(fd, line.data(), line.size());
     if (fd != STDERR_FILENO) close(fd);
   }
   void flush_() override {}

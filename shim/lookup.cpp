@@ -107,9 +107,7 @@ void* own_lookup_behind(std::uintptr_t caller, const void* handle, std::string_v
 
 // A function of the driver that no hook stands for, though one does for its name in other versions.
 void count_as_unhooked(const char* name) {
-  if (!is_version_of_a_hook(name)) return;
-  if (families::Recorder* const recorder = Process::get().recorder())
-    recorder->ledger().count_unhooked_lookup(name);
+  if (is_version_of_a_hook(name)) Process::get().looked_up_unhooked(name);
 }
 
 // libcuda means its own functions. In the global scope our exports come before them.

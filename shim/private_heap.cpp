@@ -39,8 +39,9 @@ constexpr unsigned smallest_shift = 5, largest_shift = 15;
 constexpr std::size_t class_count = largest_shift - smallest_shift + 1;
 constexpr std::size_t refill_bytes = std::size_t{1} << 18;
 
-// Guards all below. A leaf lock. Not taken by the hooked path, so a signal handler's _exit meets
-// it held only where the thread was starting or reporting, and then does not report.
+// Guards all below. A leaf lock. The hooked path takes it for a message at most, so a signal
+// handler's _exit meets it held only where the thread was starting, reporting or writing a message,
+// and then does not report.
 struct Heap {
   FutexLock lock;
   FreeBlock* free_lists[class_count];

@@ -18,9 +18,11 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "shim/driver_table.hpp"
+#include "shim/early_lookups.hpp"
 #include "shim/ledger_place.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
@@ -79,6 +81,8 @@ void read_settings_and_set_up_log() {
     at = end + 1;
   }
 }
+
+constinit EarlyLookups early_lookups;
 
 // Tells `cuwarden run` of a ledger or a report.
 void tell(std::string_view path) {
@@ -181,8 +185,18 @@ void Process::take_over(std::atomic<Home>& home_word) noexcept {
   if (state_.load(std::memory_order_relaxed) != State::off)
     state_.store(State::fresh, std::memory_order_relaxed);
   finishing_thread_.store(0, std::memory_order_relaxed);
+  families::forget_graphs();
   home_word.store(Home::ours, std::memory_order_release);
   futex_wake_all(home_word);
+}
+
+void Process::looked_up_unhooked(const char* name) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (has_records())
+    ledger_->count_unhooked_lookup(name);
+  else
+    early_lookups.keep(name);
 }
 
 void Process::loaded() noexcept { loaded_pid_ = getpid(); }
@@ -206,6 +220,7 @@ families::Recorder* Process::start_recording() noexcept {
     recorder_ = new (recorder_storage)
         families::Recorder(*ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete);
     note_facts();
+    early_lookups.tell(*ledger_);
     tell(ledger_->path());
     log_debug(fmt::format("recording; ledger {}, report {}", ledger_->path(), report_path));
     return recorder_;
@@ -219,14 +234,15 @@ families::Recorder* Process::start_recording() noexcept {
 void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   const Uncancelled whole;
   const bool stops = reason == ledger::reason_recording_stopped;
-  State recording = State::recording;
-  if (stops) process.state_.compare_exchange_strong(recording, State::stopped);
+  for (State seen : {State::recording, State::ended})
+    if (stops) process.state_.compare_exchange_strong(seen, State::stopped);
   call_on_own_stack(
       [](void* stops_here) {
         if (stops_here != nullptr)
           log_warn(
-              "recording has stopped: a signal handler left a CUDA call with a lock of the ledger "
-              "held. Calls go through unrecorded; the report has what came before.");
+              "recording has stopped: a lock of the ledger was not given back for ten seconds (a "
+              "signal handler that jumped out of a CUDA call, or a disk that stalled). Calls go "
+              "through unrecorded; the report has what came before.");
         else
           log_warn(
               "the ledger is full: allocations from here on are missing in the report. More fits "

@@ -31,6 +31,10 @@ class Process {
   bool enabled() noexcept;
   bool drops_deepbind() noexcept;
 
+  // The program was given a memory function that has no hook. Does not start recording, for a
+  // look-up is no call; the first call then tells the ledger.
+  void looked_up_unhooked(const char* name) noexcept;
+
   // By the constructor.
   void loaded() noexcept;
   // After a dlclose.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "shim/loaded_objects.hpp"
@@ -165,8 +166,13 @@ const Caller* resolve(std::uintptr_t address) {
     int (*get_version)(int*);
   } task{free_slot(), address, nullptr};
   if (task.slot == nullptr) {
-    if (elsewhere.state.load(std::memory_order_acquire) == Caller::ready) return &elsewhere;
-    if (!take(elsewhere)) return &callers[0];  // for as long as another thread fills it
+    for (;;) {
+      const std::uint32_t state = elsewhere.state.load(std::memory_order_acquire);
+      if (state == Caller::ready || state == Caller::retired) return &elsewhere;
+      if (take(elsewhere)) break;
+      constexpr timespec a_millisecond{.tv_sec = 0, .tv_nsec = 1'000'000};
+      futex_wait(elsewhere.state, state, &a_millisecond);
+    }
     task.slot = &elsewhere;
     task.address = 0;
   }

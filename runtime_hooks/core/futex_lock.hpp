@@ -1,15 +1,17 @@
-// A four-byte lock that needs no constructor, no destructor and no libpthread: usable in zeroed
+// An eight-byte lock that needs no constructor, no destructor and no libpthread: usable in zeroed
 // memory and inside preloaded code. Threads that have to wait sleep in the kernel. It is neither
 // recursive nor fair, and a holder must not call foreign code.
 //
 // A holder may never come back: the host's signal handler left it by longjmp. So nobody waits for
-// ever: after some seconds the lock is given up, and what it guards is not touched again.
+// ever: where one holder keeps it for more than ten seconds, the lock is given up, and nobody takes
+// it until that holder gives it back after all.
 #pragma once
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -37,8 +39,9 @@ class FutexLock {
   }
 
   // Without a locked instruction where nobody waits. A thread that goes to sleep between these two
-  // lines is not woken, and finds the lock free after one_wait.
+  // lines is not woken, and finds the lock free after its first wait.
   void unlock() noexcept {
+    turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == held) {
       state_.store(free, std::memory_order_release);
     } else if (state_.exchange(free, std::memory_order_release) == contended) {
@@ -50,8 +53,7 @@ class FutexLock {
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
   // Many short waits, not a long one: a process that was frozen meanwhile has used up one of them.
-  static constexpr timespec one_wait{.tv_sec = 0, .tv_nsec = 1'000'000};
-  static constexpr int wait_limit = 5'000;
+  static constexpr long first_wait_ms = 1, longest_wait_ms = 64, patience_ms = 10'000;
 
   bool lock_contended() noexcept {
     // Critical sections here are some tens of nanoseconds: sleeping at once would cost more.
@@ -60,10 +62,12 @@ class FutexLock {
       __builtin_ia32_pause();
     }
     const ErrnoGuard keep;
-    int waits = 0;
+    long wait_ms = first_wait_ms, waited_ms = 0;
+    std::uint32_t turn = turns_.load(std::memory_order_relaxed);
     std::uint32_t seen = state_.load(std::memory_order_relaxed);
     while (seen != given_up) {
-      const std::uint32_t wanted = waits == wait_limit && seen == contended ? given_up : contended;
+      const std::uint32_t wanted =
+          waited_ms >= patience_ms && seen == contended ? given_up : contended;
       // Taken as contended: others may be asleep.
       if (!state_.compare_exchange_weak(seen, wanted, std::memory_order_acquire,
                                         std::memory_order_relaxed)) {
@@ -71,9 +75,14 @@ class FutexLock {
       }
       if (seen == free) return true;
       if (wanted == given_up) return false;
-      if (syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, contended, &one_wait, nullptr, 0) != 0 &&
+      const timespec limit{.tv_sec = 0, .tv_nsec = wait_ms * 1'000'000};
+      if (syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, contended, &limit, nullptr, 0) != 0 &&
           errno == ETIMEDOUT) {
-        ++waits;
+        // Counted only where it is one and the same holder all the time.
+        const std::uint32_t now = turns_.load(std::memory_order_relaxed);
+        waited_ms = now == turn ? waited_ms + wait_ms : 0;
+        wait_ms = std::min(wait_ms * 2, longest_wait_ms);
+        turn = now;
       }
       seen = state_.load(std::memory_order_relaxed);
     }
@@ -86,6 +95,7 @@ class FutexLock {
   }
 
   std::atomic<std::uint32_t> state_{free};
+  std::atomic<std::uint32_t> turns_{0};  // how often it was given back
 };
 
 // Holds a lock for the length of a scope, unless it was given up.

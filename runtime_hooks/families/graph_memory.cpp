@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/memory_nodes.hpp"
@@ -19,6 +20,11 @@ constinit ExecEffects effects;
 constinit std::atomic<bool> seen{false};
 
 std::uint64_t number_of(CUgraphExec exec) { return reinterpret_cast<std::uint64_t>(exec); }
+
+void say_where_left(HookedCall& call) {
+  if (makers.left() || effects.left())
+    call.recorder().ledger().add_reason(ledger::reason_recording_stopped);
+}
 
 // Whether what the node does could be stored.
 bool note_effect(HookedCall& call, CUgraphExec exec, CUgraphNode node) {
@@ -46,6 +52,7 @@ void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address,
   if (!call.recording() || result != CUDA_SUCCESS || address == 0) return;
   seen.store(true, std::memory_order_relaxed);
   makers.made(address, call.recorder().group_here(call.api(), Kind::graph, device));
+  say_where_left(call);
 }
 
 namespace {
@@ -75,8 +82,9 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
     return;
   const ErrnoGuard keep;
   effects.forget(number_of(exec));
-  if (!note_effects(call, exec, graph))
-    call.recorder().ledger().add_reason(ledger::reason_ledger_full);
+  const bool complete = note_effects(call, exec, graph);
+  say_where_left(call);
+  if (!complete) call.recorder().ledger().add_reason(ledger::reason_ledger_full);
 }
 
 void graph_launched(HookedCall& call, CUgraphExec exec) {
@@ -96,6 +104,13 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
   effects.for_each(number_of(exec), false, [&](const Effect& effect) {
     ledger.take(Space::pointer, DeviceAddress{effect.address});
   });
+  say_where_left(call);
+}
+
+void forget_graphs() noexcept {
+  new (&makers) NodeMakers();
+  new (&effects) ExecEffects();
+  seen.store(false, std::memory_order_relaxed);
 }
 
 void graph_exec_destroyed(CUgraphExec exec) {

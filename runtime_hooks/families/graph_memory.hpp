@@ -15,5 +15,8 @@ void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, DeviceOrdina
 void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
 void graph_launched(HookedCall&, CUgraphExec exec);
 void graph_exec_destroyed(CUgraphExec exec);
+// In a forked child: the parent's graphs are none of its own, and another thread of the parent's
+// may have been at work on the tables.
+void forget_graphs() noexcept;
 
 }  // namespace cuwarden::families

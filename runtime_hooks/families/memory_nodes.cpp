@@ -15,7 +15,7 @@ void NodeMakers::unlink(Node& node) noexcept {
 
 void NodeMakers::made(std::uint64_t address, GroupId group) noexcept {
   const Locked locked(lock_);
-  if (!locked) return;
+  if (!locked) return left_.store(true, std::memory_order_relaxed);
   std::uint16_t& first = first_[bucket_of(address)];
   for (std::uint16_t row = first; row != 0; row = nodes_[row - 1].next) {
     if (nodes_[row - 1].address != address) continue;
@@ -31,7 +31,10 @@ void NodeMakers::made(std::uint64_t address, GroupId group) noexcept {
 
 GroupId NodeMakers::maker_of(std::uint64_t address) noexcept {
   const Locked locked(lock_);
-  if (!locked) return {};
+  if (!locked) {
+    left_.store(true, std::memory_order_relaxed);
+    return {};
+  }
   for (std::uint16_t row = first_[bucket_of(address)]; row != 0; row = nodes_[row - 1].next)
     if (nodes_[row - 1].address == address) return nodes_[row - 1].group;
   return {};
@@ -39,7 +42,10 @@ GroupId NodeMakers::maker_of(std::uint64_t address) noexcept {
 
 bool ExecEffects::add(const Effect& effect) noexcept {
   const Locked locked(lock_);
-  if (!locked) return false;
+  if (!locked) {
+    left_.store(true, std::memory_order_relaxed);
+    return false;
+  }
   std::uint16_t row = free_;
   if (row != 0)
     free_ = rows_[row - 1].next;
@@ -56,7 +62,7 @@ bool ExecEffects::add(const Effect& effect) noexcept {
 void ExecEffects::forget(std::uint64_t exec) noexcept {
   if (!any(exec)) return;
   const Locked locked(lock_);
-  if (!locked) return;
+  if (!locked) return left_.store(true, std::memory_order_relaxed);
   auto& first = first_[bucket_of(exec)];
   std::uint16_t kept = 0, last_kept = 0;
   for (std::uint16_t row = first.load(std::memory_order_relaxed), next = 0; row != 0; row = next) {
@@ -81,6 +87,7 @@ std::size_t ExecEffects::copy(std::uint64_t exec, bool allocates, std::uint16_t&
                               Effect (&to)[32]) noexcept {
   const Locked locked(lock_);
   if (!locked) {
+    left_.store(true, std::memory_order_relaxed);
     at = 0;
     return 0;
   }

@@ -20,6 +20,8 @@ class NodeMakers {
   void made(std::uint64_t address, GroupId) noexcept;
   // 0: not known.
   GroupId maker_of(std::uint64_t address) noexcept;
+  // The lock was given up: the table is no longer kept.
+  bool left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t limit = 4096, buckets = 4096;
@@ -33,6 +35,7 @@ class NodeMakers {
   }
   void unlink(Node&) noexcept;
 
+  std::atomic<bool> left_{false};
   FutexLock lock_;  // a leaf: nothing else is locked and no foreign call is made below it
   std::size_t oldest_ = 0;
   std::uint16_t first_[buckets]{};
@@ -53,6 +56,7 @@ class ExecEffects {
   // False: no room.
   bool add(const Effect&) noexcept;
   void forget(std::uint64_t exec) noexcept;
+  bool left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
   // Whether `exec` may have effects. Never wrong where it says no.
   bool any(std::uint64_t exec) const noexcept {
@@ -82,6 +86,7 @@ class ExecEffects {
   std::size_t copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
                    Effect (&to)[32]) noexcept;
 
+  std::atomic<bool> left_{false};
   FutexLock lock_;
   std::uint16_t free_ = 0;
   std::uint16_t used_ = 0;  // rows that were ever in use

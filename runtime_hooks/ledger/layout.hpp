@@ -59,9 +59,10 @@ enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,  // no folder would take the file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the disk filled up while the ledger grew
   reason_ledger_full = 1u << 2,          // a table is at its capacity: later entries are missing
-  reason_recording_stopped = 1u << 3,    // a lock's holder never came back
+  reason_recording_stopped = 1u << 3,    // a lock was not given back
   reason_superseded = 1u << 4,           // an address was handed out twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // a libcuda in another namespace (dlmopen): not covered
+  reason_names_missing = 1u << 6,        // a table of names (of threads, settings) is at capacity
 };
 
 enum class EndReason : std::uint32_t {
@@ -148,13 +149,14 @@ struct Group {
   std::uint16_t api;                 // row of the hooks table: the outermost API
   Kind kind;
   std::uint8_t reserved;
-  std::int32_t device;                    // -1 for host memory
-  std::uint32_t next_in_series;           // groups of one series form a list; 0 ends it
-  std::uint32_t peak_version;             // Series::peak_version that `at_peak_*` belong to
-  std::atomic<std::uint64_t> peak_bytes;  // highest live bytes of this group
-  // Live is what was allocated and neither freed nor released with its context.
+  std::int32_t device;           // -1 for host memory
+  std::uint32_t next_in_series;  // groups of one series form a list; 0 ends it
+  std::uint32_t peak_version;    // Series::peak_version that `at_peak_*` belong to
+  std::atomic<std::uint64_t> live_bytes;
+  std::atomic<std::uint64_t> peak_bytes;  // highest live_bytes of this group
+  // Live are those that were neither freed nor released with their context.
   std::atomic<std::uint64_t> allocations, allocated_bytes;
-  std::atomic<std::uint64_t> frees, freed_bytes;
+  std::atomic<std::uint64_t> frees;
   std::atomic<std::uint64_t> released_count, released_bytes;
   std::atomic<std::uint64_t> failures;
   std::atomic<std::uint64_t> first_ns, last_ns;             // first and last allocation

@@ -184,7 +184,7 @@ void ModuleTable::add(const Description& module) noexcept {
   if (known_count_ == known_capacity_) return;
   const std::uint64_t row = storage_.allocate(RegionId::modules, 1);
   if (row == 0) {
-    storage_.add_reason(reason_ledger_full);
+    storage_.add_reason(reason_names_missing);
     return;
   }
   Module& stored = storage_.rows<Module>(RegionId::modules)[row];

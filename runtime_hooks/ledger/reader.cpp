@@ -182,17 +182,20 @@ std::optional<GroupView> Reader::group(std::uint64_t index) const noexcept {
   view.kind = load_field(found->kind);
   if (!is_kind(view.kind)) return std::nullopt;
   view.device = DeviceOrdinal{load_field(found->device)};
-  // What ends is read before what began: of a ledger at work, never more.
-  view.frees = get(found->frees);
-  view.released_count = get(found->released_count);
-  view.allocations = get(found->allocations);
-  const std::uint64_t gone = view.frees + view.released_count;
-  view.live_count = view.allocations > gone ? view.allocations - gone : 0;
-  view.released_bytes = get(found->released_bytes);
-  const std::uint64_t gone_bytes = get(found->freed_bytes) + view.released_bytes;
-  view.allocated_bytes = get(found->allocated_bytes);
-  view.live_bytes = view.allocated_bytes > gone_bytes ? view.allocated_bytes - gone_bytes : 0;
+  // Of a ledger at work: what went must be the same before and after what came was read.
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const std::uint64_t before = get(found->frees) + get(found->released_count);
+    view.allocations = get(found->allocations);
+    view.frees = get(found->frees);
+    view.released_count = get(found->released_count);
+    const std::uint64_t gone = view.frees + view.released_count;
+    view.live_count = view.allocations > gone ? view.allocations - gone : 0;
+    if (before == gone) break;
+  }
+  view.live_bytes = get(found->live_bytes);
   view.peak_bytes = get(found->peak_bytes);
+  view.allocated_bytes = get(found->allocated_bytes);
+  view.released_bytes = get(found->released_bytes);
   view.failures = get(found->failures);
   view.first_ns = get(found->first_ns);
   view.last_ns = get(found->last_ns);

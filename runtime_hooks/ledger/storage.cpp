@@ -97,7 +97,7 @@ StringRef Storage::store(std::string_view text) noexcept {
   if (text.empty()) return {};
   const std::uint64_t offset = allocate(RegionId::strings, text.size());
   if (offset == 0) {
-    add_reason(reason_ledger_full);
+    add_reason(reason_names_missing);
     return {};
   }
   std::memcpy(rows<char>(RegionId::strings) + offset, text.data(), text.size());

@@ -22,16 +22,21 @@ void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
   into.last_bytes.store(last, relaxed);
 }
 
-// What went is looked at first: while threads are at work, that never gives less than none.
+// Threads are at work meanwhile: what went must be the same before and after what came was read.
 std::uint64_t live_count(const Group& group) {
-  const std::uint64_t gone = group.frees.load(std::memory_order_acquire) +
-                             group.released_count.load(std::memory_order_acquire);
-  return group.allocations.load(relaxed) - gone;
-}
-std::uint64_t live_bytes(const Group& group) {
-  const std::uint64_t gone = group.freed_bytes.load(std::memory_order_acquire) +
-                             group.released_bytes.load(std::memory_order_acquire);
-  return group.allocated_bytes.load(relaxed) - gone;
+  std::uint64_t live = 0;
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    const auto gone = [&] {
+      return group.frees.load(std::memory_order_acquire) +
+             group.released_count.load(std::memory_order_acquire);
+    };
+    const std::uint64_t before = gone();
+    const std::uint64_t came = group.allocations.load(std::memory_order_acquire);
+    const std::uint64_t after = gone();
+    live = came > after ? came - after : 0;
+    if (before == after) break;
+  }
+  return live;
 }
 
 void fold(Series& series) {
@@ -109,31 +114,28 @@ void Totals::allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) 
     group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
   }
   group.last_ns.store(now_ns, relaxed);
-  const std::uint64_t gone = group.freed_bytes.load(relaxed) + group.released_bytes.load(relaxed);
-  raise_to(group.peak_bytes, group.allocated_bytes.fetch_add(bytes, relaxed) + bytes - gone);
-  raise(series_of(group), 1, bytes, now_ns);
+  group.allocated_bytes.fetch_add(bytes, relaxed);
+  raise(group, 1, bytes, now_ns);
 }
 
 void Totals::undo_allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  lower(series_of(group), bytes, now_ns);
+  lower(group, bytes, now_ns);
   group.allocated_bytes.fetch_sub(bytes, relaxed);
   group.allocations.fetch_sub(1, relaxed);
 }
 
 void Totals::freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  lower(series_of(group), bytes, now_ns);
-  group.freed_bytes.fetch_add(bytes, relaxed);
+  lower(group, bytes, now_ns);
   group.frees.fetch_add(1, relaxed);
 }
 
 void Totals::undo_freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   group.frees.fetch_sub(1, relaxed);
-  group.freed_bytes.fetch_sub(bytes, relaxed);
-  raise(series_of(group), 1, bytes, now_ns);
+  raise(group, 1, bytes, now_ns);
 }
 
 void Totals::released(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  lower(series_of(group), bytes, now_ns);
+  lower(group, bytes, now_ns);
   group.released_bytes.fetch_add(bytes, relaxed);
   group.released_count.fetch_add(1, relaxed);
 }
@@ -142,12 +144,13 @@ void Totals::failed(Group& group) noexcept { group.failures.fetch_add(1, relaxed
 
 void Totals::learned_size(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   group.allocated_bytes.fetch_add(bytes, relaxed);
-  raise_to(group.peak_bytes, live_bytes(group));
-  raise(series_of(group), 0, bytes, now_ns);
+  raise(group, 0, bytes, now_ns);
 }
 
-void Totals::raise(Series* series, std::uint64_t added, std::uint64_t bytes,
+void Totals::raise(Group& group, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
+  raise_to(group.peak_bytes, group.live_bytes.fetch_add(bytes, relaxed) + bytes);
+  Series* const series = series_of(group);
   if (series == nullptr) return;
   const std::uint64_t count = series->live_count.fetch_add(added, relaxed) + added;
   const std::uint64_t before = series->live_bytes.fetch_add(bytes, relaxed);
@@ -161,27 +164,30 @@ void Totals::raise(Series* series, std::uint64_t added, std::uint64_t bytes,
     series->peak_count.store(count, relaxed);
     series->peak_ns.store(now_ns, relaxed);
     const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
-    if (after - copied > copied / 100) copy_peak(*series);
+    if (after - copied > copied / 100) copy_peak(*series, now_ns);
   }
   mark(*series, now_ns, before, after);
 }
 
-void Totals::lower(Series* series, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+void Totals::lower(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  group.live_bytes.fetch_sub(bytes, relaxed);
+  Series* const series = series_of(group);
   if (series == nullptr) return;
   series->live_count.fetch_sub(1, relaxed);
   const std::uint64_t before = series->live_bytes.fetch_sub(bytes, relaxed);
   mark(*series, now_ns, before, before - bytes);
 }
 
-void Totals::copy_peak(Series& series) noexcept {
-  FutexLock& lock = side_of(series).peak_lock;
-  if (!lock.try_lock()) return;  // another thread copies the same moment
+void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
+  TriedLock& lock = side_of(series).peak_lock;
+  // Another thread copies the same moment.
+  if (!lock.try_lock(now_ns)) return watch(lock, now_ns);
   const std::uint32_t version = series.peak_version.fetch_add(1, std::memory_order_acq_rel) + 2;
   Group* const groups = storage_.rows<Group>(RegionId::groups);
   std::uint64_t total = 0;
   for (std::uint32_t i = series.first_group.load(std::memory_order_acquire); i != 0;
        i = groups[i].next_in_series) {
-    const std::uint64_t bytes = live_bytes(groups[i]);
+    const std::uint64_t bytes = groups[i].live_bytes.load(relaxed);
     groups[i].at_peak_bytes.store(bytes, relaxed);
     groups[i].at_peak_count.store(live_count(groups[i]), relaxed);
     store_field(groups[i].peak_version, version);
@@ -190,6 +196,11 @@ void Totals::copy_peak(Series& series) noexcept {
   series.copied_peak_bytes.store(total, relaxed);
   series.peak_version.store(version, std::memory_order_release);
   lock.unlock();
+}
+
+// Nobody waits for these locks; so nobody would notice that a holder jumped away.
+void Totals::watch(const TriedLock& lock, std::uint64_t now_ns) noexcept {
+  if (lock.was_left(now_ns)) storage_.add_reason(reason_recording_stopped);
 }
 
 void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
@@ -201,9 +212,9 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
       side.missed_max.load(relaxed) == 0) {
     return;
   }
-  if (!side.timeline_lock.try_lock()) {
+  if (!side.timeline_lock.try_lock(now_ns)) {
     raise_to(side.missed_max, highest);
-    return;
+    return watch(side.timeline_lock, now_ns);
   }
   if (side.missed_max.load(relaxed) != 0) {
     highest = std::max(highest, side.missed_max.exchange(0, relaxed));

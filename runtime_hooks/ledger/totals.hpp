@@ -33,9 +33,34 @@ class Totals {
   void adopt(GroupId) noexcept;
 
  private:
+  // A lock that is only ever tried. It remembers since when it is held.
+  class TriedLock {
+   public:
+    bool try_lock(std::uint64_t now_ns) noexcept {
+      if (!lock_.try_lock()) return false;
+      held_since_ns_.store(now_ns, std::memory_order_relaxed);
+      return true;
+    }
+    void unlock() noexcept {
+      held_since_ns_.store(0, std::memory_order_relaxed);
+      lock_.unlock();
+    }
+    // For one who could not take it: by its length this is no visit of some microseconds.
+    bool was_left(std::uint64_t now_ns) const noexcept {
+      constexpr std::uint64_t patience_ns = 10'000'000'000;
+      const std::uint64_t since = held_since_ns_.load(std::memory_order_relaxed);
+      return since != 0 && now_ns > since + patience_ns;
+    }
+
+   private:
+    FutexLock lock_;
+    std::atomic<std::uint64_t> held_since_ns_;  // 0: not held
+  };
+  void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
+
   // What readers do not need of a series.
   struct alignas(64) Side {
-    FutexLock timeline_lock, peak_lock;
+    TriedLock timeline_lock, peak_lock;
     std::atomic<std::uint64_t> missed_max{0};  // of those that found the timeline locked
     std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // of the newest bucket
   };
@@ -48,9 +73,9 @@ class Totals {
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
-  void raise(Series*, std::uint64_t count, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void lower(Series*, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void copy_peak(Series&) noexcept;
+  void raise(Group&, std::uint64_t count, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void lower(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void copy_peak(Series&, std::uint64_t now_ns) noexcept;
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
   static constexpr std::size_t direct_devices = 64;  // -1 … 62; others are searched for

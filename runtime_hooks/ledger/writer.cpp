@@ -258,7 +258,7 @@ ThreadId Writer::thread() noexcept {
   const std::uint64_t row = state_.storage.allocate(RegionId::threads, 1);
   cached_thread = {state_.serial, static_cast<std::uint32_t>(row)};
   if (row == 0) {
-    add_reason(reason_ledger_full);
+    add_reason(reason_names_missing);
     return {};
   }
   Thread& thread = state_.storage.rows<Thread>(RegionId::threads)[row];
@@ -289,7 +289,7 @@ void Writer::count_unhooked_lookup(std::string_view name) noexcept {
     }
   }
   const std::uint64_t row = state_.storage.allocate(RegionId::unhooked_lookups, 1);
-  if (row == 0) return add_reason(reason_ledger_full);
+  if (row == 0) return add_reason(reason_names_missing);
   rows[row].name = state_.storage.store(name);
   rows[row].count.store(1, relaxed);
   rows[row].state.store(1, std::memory_order_release);
@@ -300,7 +300,7 @@ void Writer::State::set_named_value(RegionId region, std::string_view name, std:
   const LedgerLocked locked(names_lock, storage);
   if (!locked) return;
   const std::uint64_t row = storage.allocate(region, 1);
-  if (row == 0) return storage.add_reason(reason_ledger_full);
+  if (row == 0) return storage.add_reason(reason_names_missing);
   NamedValue& stored = storage.rows<NamedValue>(region)[row];
   stored.source = source;
   stored.name = storage.store(name);
@@ -325,7 +325,7 @@ Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
   }
   const std::uint64_t row = storage.allocate(RegionId::devices, 1);
   if (row == 0) {
-    storage.add_reason(reason_ledger_full);
+    storage.add_reason(reason_names_missing);
     return nullptr;
   }
   rows[row].ordinal = ordinal.value;

@@ -182,6 +182,35 @@ def test_a_full_ledger_is_said_once_and_keeps_what_it_has(run_both):
     assert 100_000 < run.report["leaks"]["count"] < 600_000
 
 
+def test_a_message_never_kills_a_program_whose_standard_error_nobody_reads(place):
+    for fill in (False, True):
+        reader, writer = os.pipe()
+        if fill:  # nobody reads, and there is no room
+            os.set_blocking(writer, False)
+            while True:
+                try:
+                    os.write(writer, b"x" * 4096)
+                except BlockingIOError:
+                    break
+            os.set_blocking(writer, True)
+        else:
+            os.close(reader)
+        done = subprocess.run(
+            [program("allocate"), "2"],
+            env=place.environment({"CUWARDEN_STACK_DEPTH": "deep"}),
+            cwd=place.work,
+            stdout=subprocess.PIPE,
+            stderr=writer,
+            timeout=60,
+            restore_signals=True,
+        )
+        os.close(writer)
+        if fill:
+            os.close(reader)
+        assert done.returncode == 0
+        assert b"leaked" in done.stdout
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root")
 def test_a_program_in_another_root_writes_nothing_there_and_keeps_its_ledger(place):
     jail = place.folder / "jail"

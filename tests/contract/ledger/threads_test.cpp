@@ -65,6 +65,58 @@ class Program {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> held_;
 };
 
+Sum live_in(const Reader& reader, GroupId group) {
+  Sum sum;
+  for (const RecordView& record : records(reader)) {
+    if (record.group != group) continue;
+    ++sum.count;
+    sum.bytes += record.bytes.value;
+  }
+  return sum;
+}
+
+// Each thread holds one block at a time: no figure may ever say more than all of them can hold.
+TEST(LedgerThreads, no_live_figure_and_no_peak_is_above_what_is_possible) {
+  constexpr std::uint64_t threads = 4, block = 1 << 20;
+  const auto turns = repetitions(200'000, 5'000'000);
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  const std::array<Frame, 1> frames = {0x1000};
+  const GroupId group = writer->group(
+      {writer->intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+  std::atomic<std::uint64_t> running{threads};
+  std::vector<std::thread> workers;
+  for (std::uint64_t t = 1; t <= threads; ++t) {
+    workers.emplace_back([&, t] {
+      NewRecord record;
+      record.address = DeviceAddress{t << 30};
+      record.bytes = ByteCount{block};
+      record.group = group;
+      for (int turn = 0; turn < turns; ++turn) {
+        writer->add(record);
+        const TakenRecord taken = writer->take(Space::pointer, record.address);
+        if (turn % 16 != 0) continue;
+        writer->put_back(taken);
+        writer->take(Space::pointer, record.address);
+      }
+      --running;
+    });
+  }
+  const Reader reader = read(*writer);
+  std::uint64_t most = 0, most_count = 0;
+  while (running != 0) {
+    const GroupView view = reader.group(group.value).value();
+    most = std::max(most, view.live_bytes);
+    most_count = std::max(most_count, view.live_count);
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_LE(most, threads * block);
+  EXPECT_LE(most_count, threads);
+  EXPECT_LE(reader.group(group.value)->peak_bytes, threads * block);
+  EXPECT_LE(reader.series(1)->peak_bytes, threads * block);
+  expect_live(reader, {});
+}
+
 TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
   constexpr int threads = 16;
   // At the large counts, ten million allocations and as many frees.
@@ -160,6 +212,8 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
     counted_frees += group->frees;
     counted_bytes += group->allocated_bytes;
     counted_failures += group->failures;
+    EXPECT_EQ(group->live_bytes, live_in(reader, group->id).bytes);
+    EXPECT_EQ(group->live_count, live_in(reader, group->id).count);
   }
   EXPECT_EQ(counted_failures, failures.load());
   EXPECT_EQ(counted_allocations, allocations.load());

@@ -54,7 +54,7 @@ TEST_F(GivenUpLockTest, NobodyWaitsForEverForALockWhoseHolderJumpedAway) {
 
   const auto start = Clock::now();
   std::thread([&] { add(0x5000, 200, group); }).join();
-  EXPECT_GT(Clock::now() - start, std::chrono::seconds(2));
+  EXPECT_GT(Clock::now() - start, std::chrono::seconds(5));
   EXPECT_NE(reasons() & reason_recording_stopped, 0u);
   EXPECT_EQ(reasons() & reason_ledger_full, 0u);
 
@@ -62,7 +62,7 @@ TEST_F(GivenUpLockTest, NobodyWaitsForEverForALockWhoseHolderJumpedAway) {
   const auto later = Clock::now();
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(take(0x5000));
   EXPECT_TRUE(take(0x1000));
-  EXPECT_LT(Clock::now() - later, std::chrono::seconds(2));
+  EXPECT_LT(Clock::now() - later, std::chrono::seconds(5));
 }
 
 TEST_F(GivenUpLockTest, AHolderThatIsOnlySlowIsWaitedFor) {
@@ -77,6 +77,65 @@ TEST_F(GivenUpLockTest, AHolderThatIsOnlySlowIsWaitedFor) {
   lock.unlock();
   other.join();
   EXPECT_TRUE(got);
+}
+
+TEST_F(GivenUpLockTest, ALockThatGoesFromHandToHandIsNeverGivenUp) {
+  // Longer than a lock is waited for: half a minute on all cores, and no less would tell.
+  if (std::getenv("LARGE_COUNTS") == nullptr) GTEST_SKIP() << "with LARGE_COUNTS only";
+  FutexLock lock;
+  std::atomic<bool> done{false};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 512; ++t)
+    threads.emplace_back([&] {
+      while (!done) {
+        const Locked locked(lock);
+        refused += !locked;
+      }
+    });
+  std::this_thread::sleep_for(std::chrono::seconds(30));
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused, 0);
+}
+
+TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
+  const GroupId group = device_group();
+  add(0x1000, 100, group);
+  auto* const base = const_cast<std::byte*>(writer->bytes().data());
+  const Region& region = writer->header().regions[static_cast<std::size_t>(RegionId::series)];
+  // All of the series but its first page can be written: the counters lie there, the newest of many
+  // buckets does not.
+  auto& series = *reinterpret_cast<Series*>(base + region.offset + sizeof(Series));
+  auto* const bucket = reinterpret_cast<std::byte*>(&series.buckets[bucket_count - 1]);
+  const auto page = reinterpret_cast<std::uintptr_t>(bucket) / page_bytes * page_bytes;
+  ASSERT_GT(page, reinterpret_cast<std::uintptr_t>(&series.buckets_used));
+  struct sigaction jump {
+  }, before{};
+  jump.sa_handler = jump_outside;
+  sigaction(SIGSEGV, &jump, &before);
+  // When the newest bucket lies there.
+  NewRecord record;
+  record.space = Space::pointer;
+  record.group = group;
+  record.bytes = ByteCount{100};
+  record.address = DeviceAddress{0x2000};
+  record.time_ns = 239'500'000;
+  mprotect(reinterpret_cast<void*>(page), page_bytes, PROT_READ);
+  if (sigsetjmp(outside, 1) == 0) {
+    writer->add(record);
+    ADD_FAILURE() << "nothing was written into the bucket";
+  }
+  mprotect(reinterpret_cast<void*>(page), page_bytes, PROT_READ | PROT_WRITE);
+  sigaction(SIGSEGV, &before, nullptr);
+  record.address = DeviceAddress{0x3000};
+  record.time_ns = 5'000'000'000;
+  writer->add(record);
+  EXPECT_EQ(reasons() & reason_recording_stopped, 0u);
+  record.address = DeviceAddress{0x4000};
+  record.time_ns = 20'000'000'000;
+  writer->add(record);
+  EXPECT_NE(reasons() & reason_recording_stopped, 0u);
 }
 
 TEST_F(GivenUpLockTest, ALockWhoseHolderComesBackAfterAllIsUsedAgain) {

@@ -121,6 +121,17 @@ TEST_F(LedgerTest, an_address_handed_out_twice_supersedes_the_first) {
   EXPECT_TRUE(reader().process().reasons & reason_superseded);
 }
 
+TEST_F(LedgerTest, a_refused_free_raises_the_peak_that_others_have_reached_meanwhile) {
+  const GroupId id = device_group();
+  add(0x7000, 100, id);
+  const TakenRecord taken = take(0x7000);
+  add(0x8000, 200, id);
+  writer->put_back(taken);
+  EXPECT_EQ(group(id).live_bytes, 300u);
+  EXPECT_EQ(group(id).peak_bytes, 300u);
+  EXPECT_EQ(reader().series(1)->peak_bytes, 300u);
+}
+
 TEST_F(LedgerTest, a_record_put_back_after_its_address_was_reused_is_counted_as_freed) {
   const GroupId id = device_group();
   add(0x7000, 100, id);
