@@ -10,6 +10,7 @@
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/stacks/unwinder.hpp"
 
 namespace cuwarden::families {
 
@@ -42,6 +43,10 @@ class Recorder {
       : ledger_(ledger), real_(real), stack_depth_(stack_depth) {}
 
   ledger::Writer& ledger() noexcept { return ledger_; }
+
+  stacks::Unwinder& unwinder() noexcept { return unwinder_; }
+  // After a dlclose.
+  void modules_changed() noexcept;
 
   // All functions here keep errno as it was.
   void allocated(HookId api, CUresult, const Allocation&) noexcept;
@@ -87,6 +92,8 @@ class Recorder {
   void read_devices_at_exit() noexcept;
 
  private:
+  // Not inlined: its own frame is where the walk begins.
+  [[gnu::noinline]] StackId stack_here() noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void meet(DeviceOrdinal) noexcept;
   // A context of this device that is alive, whatever the program did; 0: none known.
@@ -97,6 +104,7 @@ class Recorder {
   ledger::Writer& ledger_;
   const driver::RealDriver& real_;
   std::size_t stack_depth_;
+  stacks::Unwinder unwinder_;
   std::atomic<bool> ending_{false};
   std::atomic<bool> capture_seen_{false};
   std::atomic<bool> unrecorded_{false};
