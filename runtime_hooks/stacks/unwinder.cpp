@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t ucontext_rbp = 120, ucontext_rsp = 160, ucontext_rip = 168;
 
 // Frames of our own are not kept: without a bound, damaged ones could go in circles for ever.
-constexpr std::size_t steps_beside_frames = 4096;
+constexpr std::size_t most_own_frames = 4096;
 
 // How often the loader took a module out.
 std::uint64_t unloads() noexcept {
@@ -33,17 +33,19 @@ std::uint64_t unloads() noexcept {
 // all.
 __attribute__((no_sanitize("address"), always_inline)) inline std::uint64_t read(
     std::uint64_t address) noexcept {
+  using Word [[gnu::may_alias]] = std::uint64_t;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller has checked it
-  return *reinterpret_cast<const volatile std::uint64_t*>(address);
+  return *reinterpret_cast<const Word*>(address);
 }
 
 }  // namespace
 
 struct Unwinder::Registers {
-  std::uint64_t next = 0;  // where the frame goes on
+  // Where the frame goes on: the return address, or one behind the interrupted instruction. The
+  // address that stands for the frame is the one before.
+  std::uint64_t place = 0;
   std::uint64_t sp = 0;
   std::uint64_t bp = 0;
-  bool interrupted = false;  // `next` is to be executed; else it is behind a call
 };
 
 struct Unwinder::Walk {
@@ -51,7 +53,8 @@ struct Unwinder::Walk {
   std::span<std::uint64_t> frames;
   Captured result;
   Region region;
-  bool lasts = true;  // all of it is the thread's own stack and modules' code
+  bool lasts = true;              // all of it is the thread's own stack and modules' code
+  std::uint64_t interrupted = 0;  // the last place that a signal handler interrupted
 
   // Rarely: the walk leaves the region that it knows.
   [[gnu::noinline, gnu::cold]] Region enter(std::uint64_t address) noexcept {
@@ -99,6 +102,40 @@ Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
   return whole ? state.result : walk_slowly(frames);
 }
 
+// Writes down what the walk reads.
+struct Unwinder::Notes {
+  KnownStacks::Entry* entry;
+  std::uint64_t start;
+  std::uint32_t count = 0;
+  // Where rbp's value comes from. Until a rule uses it, it need not be remembered: the program may
+  // use rbp for anything.
+  std::uint64_t bp_at;
+  std::uint32_t bp_place = no_place;  // which has it as its lower word
+
+  static constexpr std::uint32_t no_place = ~0u, used = ~0u - 1;
+
+  [[gnu::always_inline]] bool full() const noexcept { return count + 3 > KnownStacks::places; }
+
+  __attribute__((no_sanitize("address"), always_inline)) void add(std::uint64_t at) noexcept {
+    entry->offsets[count] = static_cast<std::uint32_t>(at - 8 - start);
+    entry->values[count] = {read(at - 8), read(at)};
+    ++count;
+  }
+  [[gnu::always_inline]] void use_bp() noexcept {
+    if (__builtin_expect(bp_place < KnownStacks::places, true)) {
+      entry->offsets[bp_place] |= 1;
+    } else if (bp_place == no_place) {
+      add(bp_at);
+    }
+    bp_place = used;
+  }
+  [[gnu::always_inline]] void bp_saved_below_last() noexcept { bp_place = count - 1; }
+  [[gnu::always_inline]] void bp_saved(std::uint64_t at) noexcept {
+    bp_at = at;
+    bp_place = no_place;
+  }
+};
+
 // False: libgcc has to walk this stack. What the loop carries from frame to frame is in local
 // variables whose address nobody has: in registers.
 template <bool drafting>
@@ -111,63 +148,90 @@ __attribute__((no_sanitize("address"))) bool Unwinder::walk(Walk& w,
     region = w.enter(address);
     return region.holds(address);
   };
-  std::uint32_t words = 0;
-  // Overwritten by the next word unless it counts.
-  const auto note = [&](std::uint64_t address, std::uint64_t value, bool counts)
-      __attribute__((always_inline)) {
-    if (!drafting) return;
-    store_field(entry->offsets[words], static_cast<std::uint32_t>(address - w.start));
-    store_field(entry->values[words], value);
-    words += counts;
-  };
-  const auto over = [&](std::size_t count, bool truncated) {
-    w.result = {count, truncated};
-    if (drafting) store_field(entry->count, words);
-    return true;
-  };
-
   if (!can_read(w.start) || !can_read(w.start + 8)) return false;
   // The frame of the function that called us, by its frame pointer.
-  Registers at{.next = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
-  std::uint64_t bp_at = w.start;
-  bool bp_pending = true;  // no rule has used rbp since it was read: it need not be remembered
-  note(w.start + 8, at.next, true);
+  Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
+  Notes notes{.entry = entry, .start = w.start, .bp_at = w.start};
+  if (drafting) {
+    notes.add(w.start + 8);
+    notes.bp_saved_below_last();
+  }
+
+  // With the word below, which may lie outside where the stack is damaged.
+  const auto note = [&](std::uint64_t address) __attribute__((always_inline)) {
+    if (!drafting) return;
+    if (__builtin_expect(region.holds(address - 8), true))
+      notes.add(address);
+    else
+      w.lasts = false;
+  };
 
   std::uint64_t* const frames = w.frames.data();
   const std::size_t room = w.frames.size();
-  std::size_t count = 0;
-  for (std::size_t steps = room + steps_beside_frames; steps != 0; --steps) {
-    if (at.next == 0) return over(count, false);
-    const std::uint64_t address = at.next - !at.interrupted;
-    if (!is_own(address)) {
-      if (count == room) return over(count, true);
-      frames[count++] = address;
+  std::size_t count = 0, own_frames = 0;
+  const auto over = [&](bool truncated) {
+    w.result = {count, truncated};
+    if (drafting) entry->count = notes.count;
+    return true;
+  };
+  const auto keep_frame = [&]() __attribute__((always_inline)) {
+    if (is_own(at.place - 1)) {
+      ++own_frames;
+      return true;
     }
-    Rule rule = rules_.find(address);
-    if (__builtin_expect(!rule, false)) rule = learn(w, address, at.interrupted);
+    if (count == room) return false;
+    frames[count++] = at.place - 1;
+    return true;
+  };
 
+  while (own_frames < most_own_frames) {
+    if (drafting && notes.full()) {
+      w.lasts = false;
+      notes.count = 1;
+    }
+    const std::uint64_t found = rules_.first(at.place);
+
+    // What compilers make of a function that keeps a frame pointer. As a branch of its own, it lets
+    // the processor run ahead: the next frame is found by rbp alone, before the rule is read.
+    constexpr Rule usual = Rule::framed(Rule::Base::rbp, 16, true, -16);
+    if (found == usual.word()) {
+      if (!keep_frame()) return over(true);
+      if (!can_read(at.bp) || !can_read(at.bp + 8)) break;
+      if (drafting) {
+        if (w.lasts) notes.use_bp();
+        notes.add(at.bp + 8);
+        notes.bp_saved_below_last();
+      }
+      at.place = read(at.bp + 8);
+      at.sp = at.bp + 16;
+      at.bp = read(at.bp);
+      continue;
+    }
+
+    Rule rule =
+        RuleTable::is_rule(found) ? Rule(static_cast<std::uint32_t>(found)) : rules_.find(at.place);
+    if (__builtin_expect(!rule, false)) {
+      if (at.place == 0) return over(false);
+      rule = learn(w, at.place);
+    }
+    if (!keep_frame()) return over(true);
     const Rule::Base base = rule.base();
     if (__builtin_expect(base == Rule::Base::special, false)) {
       Registers copy = at;
       const Way way = step_specially(w, copy, rule);
       if (way == Way::slowly) return false;
-      if (way == Way::over) return over(count, false);
+      if (way == Way::over) return over(false);
       at = copy;
       region = w.region;
       continue;
     }
-    if (drafting) {
-      if (words + 3 > KnownStacks::words) w.lasts = false, words = 0;
-      const bool uses_bp = base != Rule::Base::rsp;
-      note(bp_at, at.bp, uses_bp && bp_pending);
-      bp_pending = bp_pending && !uses_bp;
-    }
+    if (drafting && base != Rule::Base::rsp && w.lasts) notes.use_bp();
     std::uint64_t cfa = 0, saved_at = 0;
     if (__builtin_expect(base == Rule::Base::stored_at_rbp, false)) {
       const std::uint64_t stored_at = at.bp + static_cast<std::uint64_t>(rule.signed_cfa());
       if (!can_read(stored_at)) break;
       cfa = read(stored_at);
-      note(stored_at, cfa, true);
+      note(stored_at);
       saved_at = (rule.rbp_saved() ? at.bp : cfa) + static_cast<std::uint64_t>(rule.rbp_at());
     } else {
       cfa = (base == Rule::Base::rsp ? at.sp : at.bp) + rule.cfa();
@@ -178,17 +242,19 @@ __attribute__((no_sanitize("address"))) bool Unwinder::walk(Walk& w,
     if (!can_read(saved_at)) break;
     const std::uint64_t saved = read(saved_at);
     if (!can_read(return_at)) break;
-    at.next = read(return_at);
-    at.interrupted = false;
+    at.place = read(return_at);
+    note(return_at);
+    if (drafting && rule.rbp_saved()) {
+      // Noted when it is used.
+      if (!region.holds(saved_at - 8)) w.lasts = false;
+      notes.bp_saved(saved_at);
+    }
     at.bp = rule.rbp_saved() ? saved : at.bp;
-    bp_at = rule.rbp_saved() ? saved_at : bp_at;
-    bp_pending = bp_pending || rule.rbp_saved();
     at.sp = cfa;
-    note(return_at, at.next, true);
   }
   w.lasts = false;
   this->count(region.count == 0 ? Exception::unreadable : Exception::endless);
-  return over(count, false);
+  return over(false);
 }
 
 // The rarer ways to leave a frame.
@@ -207,20 +273,22 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
       if (!can_read(context + ucontext_rbp)) break;
       at.bp = read(context + ucontext_rbp);
       if (!can_read(context + ucontext_rip)) break;
-      at.next = read(context + ucontext_rip);
+      const std::uint64_t instruction = read(context + ucontext_rip);
       if (!can_read(context + ucontext_rsp)) break;
       at.sp = read(context + ucontext_rsp);
-      at.interrupted = true;
+      if (instruction == 0) return Way::over;
+      w.interrupted = at.place = instruction + 1;
       return Way::on;
     }
-    case Rule::Special::plt:
-      // By the instruction itself, which has not pushed yet or has.
+    case Rule::Special::plt: {
+      // By the instruction, which has not pushed yet or has.
       w.lasts = false;
-      at.sp += 8 + ((at.next & 15) >= rule.argument() ? 8 : 0);
+      const std::uint64_t instruction = at.place - (at.place == w.interrupted);
+      at.sp += 8 + ((instruction & 15) >= rule.argument() ? 8 : 0);
       if (!can_read(at.sp - 8)) break;
-      at.next = read(at.sp - 8);
-      at.interrupted = false;
+      at.place = read(at.sp - 8);
       return Way::on;
+    }
     case Rule::Special::no_description:
       count(Exception::no_description);
       return Way::over;
@@ -240,12 +308,12 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
 }
 
 // Code that is met for the first time, or that may be replaced.
-[[gnu::noinline, gnu::cold]] Rule Unwinder::learn(Walk& w, std::uint64_t address,
-                                                  bool interrupted) noexcept {
+[[gnu::noinline, gnu::cold]] Rule Unwinder::learn(Walk& w, std::uint64_t place) noexcept {
   const ErrnoGuard keep;
-  const Learned learned = learn_rule(address, interrupted, host_.load(std::memory_order_relaxed));
+  const Learned learned =
+      learn_rule(place - 1, place == w.interrupted, host_.load(std::memory_order_relaxed));
   if (learned.lasts)
-    rules_.insert(address, learned.rule);
+    rules_.insert(place, learned.rule);
   else
     w.lasts = false;
   return learned.rule;

@@ -67,11 +67,12 @@ class Unwinder {
  private:
   struct Registers;
   struct Walk;
+  struct Notes;
   enum class Way;
   template <bool drafting>
   bool walk(Walk&, KnownStacks::Entry*) noexcept;
   Way step_specially(Walk&, Registers&, Rule) noexcept;
-  Rule learn(Walk&, std::uint64_t address, bool interrupted) noexcept;
+  Rule learn(Walk&, std::uint64_t place) noexcept;
   void count(Exception reason) noexcept {
     counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   }
