@@ -1,5 +1,5 @@
 // The calling thread's stack, by the unwinder of libgcc that is linked into this object: a quarter
-// of a microsecond a frame. Takes over where the rules of the fast walk do not reach, and is what
+// of a microsecond a frame. For a process without the memory that the fast walk needs, and what
 // that one is measured against.
 #pragma once
 

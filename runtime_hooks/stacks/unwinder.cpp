@@ -64,7 +64,7 @@ struct Unwinder::Walk {
   }
 };
 
-enum class Unwinder::Way { on, over, slowly };
+enum class Unwinder::Way { on, over };
 
 Unwinder::Unwinder() noexcept
     : memory_(Mapping::anonymous(RuleTable::bytes + KnownStacks::bytes)),
@@ -84,7 +84,9 @@ Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames) n
   Walk state;
   state.start = reinterpret_cast<std::uint64_t>(frame);
   state.frames = frames;
-  return memory_ && walk<false>(state, nullptr) ? state.result : walk_slowly(frames);
+  if (!memory_) return walk_slowly(frames);
+  walk<false>(state, nullptr);
+  return state.result;
 }
 
 Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
@@ -97,9 +99,9 @@ Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
   Walk state;
   state.start = reinterpret_cast<std::uint64_t>(frame);
   state.frames = frames;
-  const bool whole = walk<true>(state, &draft.entry());
-  if (!whole || !state.lasts) draft.drop();
-  return whole ? state.result : walk_slowly(frames);
+  walk<true>(state, &draft.entry());
+  if (!state.lasts) draft.drop();
+  return state.result;
 }
 
 // Writes down what the walk reads.
@@ -136,10 +138,10 @@ struct Unwinder::Notes {
   }
 };
 
-// False: libgcc has to walk this stack. What the loop carries from frame to frame is in local
+// What the loop carries from frame to frame is in local
 // variables whose address nobody has: in registers.
 template <bool drafting>
-__attribute__((no_sanitize("address"))) bool Unwinder::walk(Walk& w,
+__attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
                                                             KnownStacks::Entry* entry) noexcept {
   Region region = w.region = region_of_stack_pointer(w.start);
   w.lasts = region.own;
@@ -148,7 +150,6 @@ __attribute__((no_sanitize("address"))) bool Unwinder::walk(Walk& w,
     region = w.enter(address);
     return region.holds(address);
   };
-  if (!can_read(w.start) || !can_read(w.start + 8)) return false;
   // The frame of the function that called us, by its frame pointer.
   Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
   Notes notes{.entry = entry, .start = w.start, .bp_at = w.start};
@@ -172,7 +173,6 @@ __attribute__((no_sanitize("address"))) bool Unwinder::walk(Walk& w,
   const auto over = [&](bool truncated) {
     w.result = {count, truncated};
     if (drafting) entry->count = notes.count;
-    return true;
   };
   const auto keep_frame = [&]() __attribute__((always_inline)) {
     if (is_own(at.place - 1)) {
@@ -219,7 +219,6 @@ __attribute__((no_sanitize("address"))) bool Unwinder::walk(Walk& w,
     if (__builtin_expect(base == Rule::Base::special, false)) {
       Registers copy = at;
       const Way way = step_specially(w, copy, rule);
-      if (way == Way::slowly) return false;
       if (way == Way::over) return over(false);
       at = copy;
       region = w.region;
@@ -300,7 +299,7 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
       return Way::over;
     default:
       count(Exception::not_expressible);
-      return Way::slowly;
+      return Way::over;
   }
   w.lasts = false;
   count(Exception::unreadable);

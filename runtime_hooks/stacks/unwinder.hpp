@@ -1,7 +1,9 @@
 // Call stacks, fast: frames are left by cached rules (rule_table.hpp), and a stack that has not
-// changed since it was last walked is recognised without a walk (known_stacks.hpp). What the rules
-// cannot express is left to libgcc's unwinder (slow_walk.hpp). Every stack is the one that libgcc
-// would give, or its beginning; where it ends early, a counter says why.
+// changed since it was last walked is recognised without a walk (known_stacks.hpp). Every stack is
+// the one that libgcc's unwinder would give, or its beginning; where it ends early, a counter says
+// why. Frames that rules cannot express end it too: libgcc could leave them, but it reads whatever
+// a damaged stack tells it to, and would take the process down. At calls compilers make no such
+// frames; a few hand-written functions, interrupted at certain instructions, are such.
 //
 // No function takes a lock, allocates, or makes a system call, except where something is met for
 // the first time (code, a deeper part of the thread's stack) and on stacks that are not the
@@ -20,13 +22,13 @@
 
 namespace cuwarden::stacks {
 
-// Why a stack was not walked by rules alone, or ends early.
+// Why a stack ends early.
 enum class Exception : std::uint32_t {
-  not_expressible,  // libgcc walked it
-  foreign_code,     // ends at code of no module, which nobody describes: a JIT compiler's
-  no_description,   // ends at a module's code without unwind tables
-  malformed,        // ends at unwind tables that make no sense
-  unreadable,       // ends at a frame that cannot be read: the stack is damaged
+  not_expressible,  // at a frame that a rule cannot express
+  foreign_code,     // at code of no module, which nobody describes: a JIT compiler's
+  no_description,   // at a module's code without unwind tables
+  malformed,        // at unwind tables that make no sense
+  unreadable,       // at a frame that cannot be read: the stack is damaged
   endless,          // goes in circles
 };
 inline constexpr std::size_t exceptions = 6;
@@ -70,7 +72,7 @@ class Unwinder {
   struct Notes;
   enum class Way;
   template <bool drafting>
-  bool walk(Walk&, KnownStacks::Entry*) noexcept;
+  void walk(Walk&, KnownStacks::Entry*) noexcept;
   Way step_specially(Walk&, Registers&, Rule) noexcept;
   Rule learn(Walk&, std::uint64_t place) noexcept;
   void count(Exception reason) noexcept {

@@ -34,7 +34,9 @@ class Comparing {
   std::uint64_t compared() const { return stacks_seen().compared - before_.compared; }
   std::uint64_t different() const { return stacks_seen().different - before_.different; }
   std::uint64_t recognised() const { return stacks_seen().recognised - before_.recognised; }
-  std::uint64_t slow() const { return stacks_seen().slow - before_.slow; }
+  std::uint64_t not_expressible() const {
+    return stacks_seen().not_expressible - before_.not_expressible;
+  }
   std::uint64_t foreign_code() const { return stacks_seen().foreign_code - before_.foreign_code; }
   std::uint64_t no_description() const {
     return stacks_seen().no_description - before_.no_description;
