@@ -112,7 +112,7 @@ TEST(ChangingCode, WhatNobodyDescribesEndsAStackAsItEndsLibgccs) {
 
 std::uint64_t frames[64];
 int count;
-int walk() {
+__attribute__((noinline)) int walk() {
   count = walk_stack(frames, 64);
   return 0;
 }
