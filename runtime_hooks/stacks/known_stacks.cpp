@@ -16,29 +16,30 @@ __m128i load(const KnownStacks::Words& words) {
   return _mm_load_si128(reinterpret_cast<const __m128i*>(&words));
 }
 
-// Whether all that counts is as it was. The entry may be overwritten meanwhile, by another thread
-// that walks another stack: each place is held against this thread's bounds, and the caller looks
-// at the version afterwards. The functions whose stack this is may have put AddressSanitizer's red
-// zones there.
+// Whether all that counts is as it was. `room`: how far behind `start` a place can be read, both
+// words. The entry may be overwritten meanwhile, by another thread that walks another stack: each
+// place is held against that, and the caller looks at the version afterwards. The functions whose
+// stack this is may have put AddressSanitizer's red zones there.
 __attribute__((no_sanitize("address", "thread"))) bool is_unchanged(
     std::uint64_t start, std::uint64_t room, std::uint32_t count, const KnownStacks::Entry& entry) {
-  constexpr std::uint32_t together = 4;
-  __m128i changed = _mm_setzero_si128();
-  const __m128i zero = changed;
-  for (std::uint32_t i = 0; i < count;) {
-    const std::uint32_t end = std::min(count, i + together);
-    for (; i < end; ++i) {
-      const std::uint64_t offset = entry.offsets[i];
-      if (offset >= room) return false;
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): a place on the thread's own stack
-      const auto* const place = reinterpret_cast<const __m128i*>(start + (offset & ~7ull));
-      changed = _mm_or_si128(
-          changed, _mm_and_si128(_mm_xor_si128(_mm_loadu_si128(place), load(entry.values[i])),
-                                 load(which[offset & 1])));
-    }
-    // The innermost places first: most stacks that differ, differ there.
-    if (_mm_movemask_epi8(_mm_cmpeq_epi8(changed, zero)) != 0xffff) return false;
+  const std::uint32_t* offset = entry.offsets;
+  const KnownStacks::Words* words = entry.values;
+  const __m128i zero = _mm_setzero_si128();
+  __m128i changed = zero;
+  // The innermost places first: most stacks that differ, differ there.
+  for (std::uint32_t left = count; left != 0; ++offset, ++words) {
+    const std::uint64_t at = *offset;
+    if (at >= room) return false;
+    const std::uint64_t whole = at & 1;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a place on the thread's own stack
+    const auto* const place = reinterpret_cast<const __m128i*>(start + at - whole);
+    changed = _mm_or_si128(
+        changed,
+        _mm_and_si128(_mm_xor_si128(_mm_loadu_si128(place), load(*words)), load(which[whole])));
+    if (--left % 8 == 0 && _mm_movemask_epi8(_mm_cmpeq_epi8(changed, zero)) != 0xffff) return false;
   }
+  // Before the version is looked at.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   return true;
 }
 
@@ -53,9 +54,11 @@ std::uint32_t KnownStacks::find(std::uint64_t start, const Region& own) const no
     // Believed only once the version is seen not to have changed.
     const std::uint32_t count = load_field(entry.count);
     const std::uint32_t name = load_field(entry.name);
-    if (version % 2 != 0 || load_field(entry.start) != start || count > places || !own.holds(start))
+    if (version % 2 != 0 || load_field(entry.start) != start || count > places ||
+        !own.holds(start) || !own.holds(start + sizeof(Words)))
       continue;
-    if (is_unchanged(start, own.count - (start - own.begin), count, entry) &&
+    const std::uint64_t room = own.count - sizeof(std::uint64_t) - (start - own.begin);
+    if (is_unchanged(start, room, count, entry) &&
         entry.version.load(std::memory_order_acquire) == version)
       return name;
   }

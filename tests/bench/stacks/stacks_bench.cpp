@@ -11,6 +11,7 @@
 #include <libunwind.h>
 #endif
 
+#include "tests/bench/stacks/recorded_pair.hpp"
 #include "tests/bench/stacks/walks.hpp"
 
 namespace {
@@ -130,5 +131,6 @@ WALK(recognise_or_walk);
 WALK(by_libunwind);
 #endif
 WALK(walk_by_libgcc);
+WALK(record_pair);
 
 }  // namespace
