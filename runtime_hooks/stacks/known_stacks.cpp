@@ -9,58 +9,71 @@
 namespace cuwarden::stacks {
 namespace {
 
-constexpr KnownStacks::Words which[2] = {{0, ~std::uint64_t{0}},
-                                         {~std::uint64_t{0}, ~std::uint64_t{0}}};
+// What makes both differ: zero where nothing does. The functions whose stack this is may have put
+// AddressSanitizer's red zones there; the entry may be overwritten meanwhile.
+#define CUWARDEN_READS_ANYTHING __attribute__((no_sanitize("address", "thread")))
 
-__m128i load(const KnownStacks::Words& words) {
-  return _mm_load_si128(reinterpret_cast<const __m128i*>(&words));
+CUWARDEN_READS_ANYTHING inline std::uint64_t difference(std::uint64_t at, std::uint64_t value) {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a place on the thread's own stack
+  return *reinterpret_cast<const Word*>(at) ^ value;
 }
 
-// Whether all that counts is as it was. `room`: how far behind `start` a place can be read, both
-// words. The entry may be overwritten meanwhile, by another thread that walks another stack: each
-// place is held against that, and the caller looks at the version afterwards. The functions whose
-// stack this is may have put AddressSanitizer's red zones there.
-__attribute__((no_sanitize("address", "thread"))) bool is_unchanged(
-    std::uint64_t start, std::uint64_t room, std::uint32_t count, const KnownStacks::Entry& entry) {
-  const std::uint32_t* offset = entry.offsets;
-  const KnownStacks::Words* words = entry.values;
-  const __m128i zero = _mm_setzero_si128();
-  __m128i changed = zero;
-  // The innermost places first: most stacks that differ, differ there.
-  for (std::uint32_t left = count; left != 0; ++offset, ++words) {
-    const std::uint64_t at = *offset;
-    if (at >= room) return false;
-    const std::uint64_t whole = at & 1;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): a place on the thread's own stack
-    const auto* const place = reinterpret_cast<const __m128i*>(start + at - whole);
-    changed = _mm_or_si128(
-        changed,
-        _mm_and_si128(_mm_xor_si128(_mm_loadu_si128(place), load(*words)), load(which[whole])));
-    if (--left % 8 == 0 && _mm_movemask_epi8(_mm_cmpeq_epi8(changed, zero)) != 0xffff) return false;
+CUWARDEN_READS_ANYTHING inline __m128i difference(std::uint64_t at, const KnownStacks::Pair& pair) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a place on the thread's own stack
+  const __m128i now = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  return _mm_xor_si128(now, _mm_load_si128(reinterpret_cast<const __m128i*>(&pair)));
+}
+
+bool is_zero(std::uint64_t value) { return value == 0; }
+bool is_zero(__m128i value) {
+  return _mm_movemask_epi8(_mm_cmpeq_epi8(value, _mm_setzero_si128())) == 0xffff;
+}
+
+// Whether `count` values are where they were. `room`: how far behind `start` one can be read; the
+// offsets may be another thread's by now, which walks another stack, so that each is held against
+// it. Four at a time: that is what the processor can overlap.
+template <class Value, class Difference>
+CUWARDEN_READS_ANYTHING [[gnu::always_inline]] inline bool are_unchanged(
+    std::uint64_t start, std::uint64_t room, const std::uint32_t* offsets, const Value* values,
+    std::uint32_t count, Difference changed) {
+  std::uint32_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const std::uint64_t a = offsets[i], b = offsets[i + 1], c = offsets[i + 2], d = offsets[i + 3];
+    if (a >= room || b >= room || c >= room || d >= room) return false;
+    const auto first = difference(start + a, values[i]) | difference(start + b, values[i + 1]);
+    const auto second = difference(start + c, values[i + 2]) | difference(start + d, values[i + 3]);
+    if (!is_zero(first | second)) return false;
   }
-  // Before the version is looked at.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  return true;
+
+  for (; i < count; ++i) {
+    if (offsets[i] >= room) return false;
+    changed = changed | difference(start + offsets[i], values[i]);
+  }
+  return is_zero(changed);
 }
 
 }  // namespace
 
 std::uint32_t KnownStacks::find(std::uint64_t start, const Region& own) const noexcept {
   const std::size_t at = set_of(start);
+  if (!own.holds(start) || !own.holds(start + sizeof(Pair))) return 0;
+  const std::uint64_t room = own.count - sizeof(std::uint64_t) - (start - own.begin);
   for (std::size_t way = 0; way < ways; ++way) {
     if (sets_[at].starts[way].load(std::memory_order_acquire) != start) continue;
     const Entry& entry = entries_[at * ways + way];
     const std::uint32_t version = entry.version.load(std::memory_order_acquire);
     // Believed only once the version is seen not to have changed.
-    const std::uint32_t count = load_field(entry.count);
+    const std::uint32_t words = load_field(entry.words), pairs = load_field(entry.pairs);
     const std::uint32_t name = load_field(entry.name);
-    if (version % 2 != 0 || load_field(entry.start) != start || count > places ||
-        !own.holds(start) || !own.holds(start + sizeof(Words)))
+    if (version % 2 != 0 || load_field(entry.start) != start || words > places || pairs > places)
       continue;
-    const std::uint64_t room = own.count - sizeof(std::uint64_t) - (start - own.begin);
-    if (is_unchanged(start, room, count, entry) &&
-        entry.version.load(std::memory_order_acquire) == version)
-      return name;
+    if (!are_unchanged(start, room, entry.pair_offsets, entry.pair_values, pairs, __m128i{}) ||
+        !are_unchanged(start, room, entry.word_offsets, entry.word_values, words, std::uint64_t{}))
+      continue;
+    // All was read before the version is looked at again.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (entry.version.load(std::memory_order_acquire) == version) return name;
   }
   return 0;
 }

@@ -19,21 +19,24 @@ namespace cuwarden::stacks {
 class KnownStacks {
  public:
   static constexpr std::size_t sets = 64, ways = 8;
-  static constexpr std::size_t places = 512;  // that can be remembered of a stack
+  // What can be remembered of a stack: so many words, and so many pairs of neighbours. Most words
+  // are return addresses; in a pair, the one below it is the saved rbp, which counts where the walk
+  // has used it.
+  static constexpr std::size_t places = 320;
 
-  // Two neighbouring words; of most places only the upper one counts, a return address. Below it
-  // there may be the saved rbp, which counts where the walk has used it.
-  struct alignas(16) Words {
+  struct alignas(16) Pair {
     std::uint64_t lower, upper;
   };
   struct Entry {
     std::atomic<std::uint32_t> version;
     std::uint32_t name;
-    std::uint32_t count;
+    std::uint32_t words, pairs;
     std::uint64_t start;
-    // Bytes from `start`, a multiple of 8; 1 more where both words count.
-    std::uint32_t offsets[places];
-    Words values[places];
+    Pair pair_values[places];
+    std::uint64_t word_values[places];
+    // Bytes from `start`.
+    std::uint32_t pair_offsets[places];
+    std::uint32_t word_offsets[places];
   };
   struct alignas(64) Set {
     std::atomic<std::uint64_t> starts[ways];  // 0: nothing there
@@ -69,7 +72,7 @@ class KnownStacks {
   // Takes the place of the stack that is least worth, by chance. Leaves `draft` empty where another
   // thread, or the code that this signal handler interrupted, is writing there.
   void begin(Draft& draft, std::uint64_t start) noexcept;
-  // The draft's places are whole.
+  // The draft is whole.
   void keep(Draft& draft, std::uint32_t name) noexcept;
 
   // Rules have changed: names that are kept from now on are of walks that began later.

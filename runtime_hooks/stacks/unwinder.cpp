@@ -104,38 +104,35 @@ Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
   return state.result;
 }
 
-// Writes down what the walk reads.
+// Writes down what the walk reads. A return address waits until the next frame has shown whether
+// the saved rbp below it counts too: until a rule uses it, rbp need not be remembered, for the
+// program may use it for anything.
 struct Unwinder::Notes {
   KnownStacks::Entry* entry;
   std::uint64_t start;
-  std::uint32_t count = 0;
-  // Where rbp's value comes from. Until a rule uses it, it need not be remembered: the program may
-  // use rbp for anything.
-  std::uint64_t bp_at;
-  std::uint32_t bp_place = no_place;  // which has it as its lower word
+  std::uint64_t return_at;  // the one that waits
+  std::uint64_t bp_at;      // where rbp's value comes from; 0: has been noted
+  std::uint32_t words = 0, pairs = 0;
 
-  static constexpr std::uint32_t no_place = ~0u, used = ~0u - 1;
-
-  [[gnu::always_inline]] bool full() const noexcept { return count + 3 > KnownStacks::places; }
-
-  __attribute__((no_sanitize("address"), always_inline)) void add(std::uint64_t at) noexcept {
-    entry->offsets[count] = static_cast<std::uint32_t>(at - 8 - start);
-    entry->values[count] = {read(at - 8), read(at)};
-    ++count;
+  [[gnu::always_inline]] bool full() const noexcept {
+    return words + 4 > KnownStacks::places || pairs + 1 > KnownStacks::places;
   }
-  [[gnu::always_inline]] void use_bp() noexcept {
-    if (__builtin_expect(bp_place < KnownStacks::places, true)) {
-      entry->offsets[bp_place] |= 1;
-    } else if (bp_place == no_place) {
-      add(bp_at);
+  [[gnu::always_inline]] void add_word(std::uint64_t at) noexcept {
+    entry->word_offsets[words] = static_cast<std::uint32_t>(at - start);
+    entry->word_values[words++] = read(at);
+  }
+  // The frame that is left now goes by rbp.
+  [[gnu::always_inline]] void next_by_bp() noexcept {
+    if (__builtin_expect(bp_at == return_at - 8, true)) {
+      entry->pair_offsets[pairs] = static_cast<std::uint32_t>(bp_at - start);
+      entry->pair_values[pairs++] = {read(bp_at), read(return_at)};
+    } else {
+      if (bp_at != 0) add_word(bp_at);
+      add_word(return_at);
     }
-    bp_place = used;
+    bp_at = 0;
   }
-  [[gnu::always_inline]] void bp_saved_below_last() noexcept { bp_place = count - 1; }
-  [[gnu::always_inline]] void bp_saved(std::uint64_t at) noexcept {
-    bp_at = at;
-    bp_place = no_place;
-  }
+  [[gnu::always_inline]] void next_by_sp() noexcept { add_word(return_at); }
 };
 
 // What the loop carries from frame to frame is in local
@@ -152,27 +149,18 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   };
   // The frame of the function that called us, by its frame pointer.
   Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
-  Notes notes{.entry = entry, .start = w.start, .bp_at = w.start};
-  if (drafting) {
-    notes.add(w.start + 8);
-    notes.bp_saved_below_last();
-  }
-
-  // With the word below, which may lie outside where the stack is damaged.
-  const auto note = [&](std::uint64_t address) __attribute__((always_inline)) {
-    if (!drafting) return;
-    if (__builtin_expect(region.holds(address - 8), true))
-      notes.add(address);
-    else
-      w.lasts = false;
-  };
+  Notes notes{.entry = entry, .start = w.start, .return_at = w.start + 8, .bp_at = w.start};
 
   std::uint64_t* const frames = w.frames.data();
   const std::size_t room = w.frames.size();
   std::size_t count = 0, own_frames = 0;
   const auto over = [&](bool truncated) {
     w.result = {count, truncated};
-    if (drafting) entry->count = notes.count;
+    if (drafting) {
+      notes.add_word(notes.return_at);
+      entry->words = notes.words;
+      entry->pairs = notes.pairs;
+    }
   };
   const auto keep_frame = [&]() __attribute__((always_inline)) {
     if (is_own(at.place - 1)) {
@@ -187,7 +175,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   while (own_frames < most_own_frames) {
     if (drafting && notes.full()) {
       w.lasts = false;
-      notes.count = 1;
+      notes.words = notes.pairs = 0;
     }
     const std::uint64_t found = rules_.first(at.place);
 
@@ -198,9 +186,9 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
       if (!keep_frame()) return over(true);
       if (!can_read(at.bp) || !can_read(at.bp + 8)) break;
       if (drafting) {
-        if (w.lasts) notes.use_bp();
-        notes.add(at.bp + 8);
-        notes.bp_saved_below_last();
+        notes.next_by_bp();
+        notes.return_at = at.bp + 8;
+        notes.bp_at = at.bp;
       }
       at.place = read(at.bp + 8);
       at.sp = at.bp + 16;
@@ -224,13 +212,13 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
       region = w.region;
       continue;
     }
-    if (drafting && base != Rule::Base::rsp && w.lasts) notes.use_bp();
+    if (drafting) base == Rule::Base::rsp ? notes.next_by_sp() : notes.next_by_bp();
     std::uint64_t cfa = 0, saved_at = 0;
     if (__builtin_expect(base == Rule::Base::stored_at_rbp, false)) {
       const std::uint64_t stored_at = at.bp + static_cast<std::uint64_t>(rule.signed_cfa());
       if (!can_read(stored_at)) break;
       cfa = read(stored_at);
-      note(stored_at);
+      if (drafting) notes.add_word(stored_at);
       saved_at = (rule.rbp_saved() ? at.bp : cfa) + static_cast<std::uint64_t>(rule.rbp_at());
     } else {
       cfa = (base == Rule::Base::rsp ? at.sp : at.bp) + rule.cfa();
@@ -242,11 +230,9 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
     const std::uint64_t saved = read(saved_at);
     if (!can_read(return_at)) break;
     at.place = read(return_at);
-    note(return_at);
-    if (drafting && rule.rbp_saved()) {
-      // Noted when it is used.
-      if (!region.holds(saved_at - 8)) w.lasts = false;
-      notes.bp_saved(saved_at);
+    if (drafting) {
+      notes.return_at = return_at;
+      if (rule.rbp_saved()) notes.bp_at = saved_at;
     }
     at.bp = rule.rbp_saved() ? saved : at.bp;
     at.sp = cfa;
