@@ -12,17 +12,10 @@
 extern "C" void* __libc_stack_end;
 
 namespace cuwarden::stacks {
-namespace {
 
-// Per thread. Read and written by the thread itself alone, a signal handler in between included:
-// every state between two stores is a true one.
-struct OwnStack {
-  std::uint64_t low = 0;      // a page's begin; [low, top) is readable
-  std::uint64_t top = 0;      // 0: not known
-  std::uint64_t barrier = 0;  // a page below `low` that could not be read; 0: none was met
-  bool confirmed = false;     // a stack pointer was met in it
-};
-[[gnu::tls_model("initial-exec")]] constinit thread_local OwnStack own_stack;
+constinit thread_local OwnStack own_stack;
+
+namespace {
 
 // A stack pointer further below is not searched for.
 constexpr std::uint64_t reach = std::uint64_t{64} << 20;
@@ -34,10 +27,6 @@ constexpr std::uint64_t page_of(std::uint64_t address) noexcept {
 bool is_page_readable(std::uint64_t page) noexcept {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): asked of the kernel, not read
   return is_readable(reinterpret_cast<const void*>(page));
-}
-
-Region between(std::uint64_t begin, std::uint64_t end, bool own) noexcept {
-  return {begin, end - begin - (sizeof(std::uint64_t) - 1), own};
 }
 
 bool lies_below(std::uint64_t stack_pointer, std::uint64_t top) noexcept {
@@ -90,20 +79,13 @@ bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   return true;
 }
 
-Region own_region(const OwnStack& stack) noexcept { return between(stack.low, stack.top, true); }
-
 }  // namespace
-
-Region known_own_stack() noexcept {
-  const OwnStack& stack = own_stack;
-  return stack.confirmed ? own_region(stack) : Region{};
-}
 
 Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   OwnStack& stack = own_stack;
-  if (stack.confirmed && stack_pointer >= stack.low && stack_pointer < stack.top)
-    return own_region(stack);
-  if (choose_top(stack, stack_pointer) && extend_to(stack, stack_pointer)) return own_region(stack);
+  const bool known = stack.confirmed && stack_pointer >= stack.low && stack_pointer < stack.top;
+  if (known || (choose_top(stack, stack_pointer) && extend_to(stack, stack_pointer)))
+    return known_own_stack();
   return region_of(stack_pointer);
 }
 
@@ -112,7 +94,7 @@ Region region_of(std::uint64_t address) noexcept {
   if (own.holds(address)) return own;
   // Not aligned, eight bytes might reach into a page that was not asked about.
   if (address % sizeof(std::uint64_t) != 0 || !is_page_readable(page_of(address))) return {};
-  return between(page_of(address), page_of(address) + page_bytes, false);
+  return region_between(page_of(address), page_of(address) + page_bytes, false);
 }
 
 }  // namespace cuwarden::stacks

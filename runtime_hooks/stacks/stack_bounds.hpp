@@ -24,8 +24,27 @@ struct Region {
   }
 };
 
+// Per thread. Read and written by the thread itself alone, a signal handler in between included:
+// every state between two stores is a true one.
+struct OwnStack {
+  std::uint64_t low = 0;      // a page's begin; [low, top) is readable
+  std::uint64_t top = 0;      // 0: not known
+  std::uint64_t barrier = 0;  // a page below `low` that could not be read; 0: none was met
+  bool confirmed = false;     // a stack pointer was met in it
+};
+extern constinit thread_local OwnStack own_stack
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// What lies from `begin` to `end`, which are some words apart.
+constexpr Region region_between(std::uint64_t begin, std::uint64_t end, bool own) noexcept {
+  return {begin, end - begin - (sizeof(std::uint64_t) - 1), own};
+}
+
 // The calling thread's own stack as far as it is known; holds nothing where it is not.
-Region known_own_stack() noexcept;
+inline Region known_own_stack() noexcept {
+  const OwnStack& stack = own_stack;
+  return stack.confirmed ? region_between(stack.low, stack.top, true) : Region{};
+}
 // For the start of a walk.
 Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
 // For an address that the walk's region does not hold. One that holds nothing: it cannot be read.
