@@ -34,7 +34,7 @@ bool is_zero(__m128i value) {
 // offsets may be another thread's by now, which walks another stack, so that each is held against
 // it. Four at a time: that is what the processor can overlap.
 template <class Value, class Difference>
-CUWARDEN_READS_ANYTHING [[gnu::always_inline]] inline bool are_unchanged(
+CUWARDEN_READS_ANYTHING __attribute__((always_inline)) inline bool are_unchanged(
     std::uint64_t start, std::uint64_t room, const std::uint32_t* offsets, const Value* values,
     std::uint32_t count, Difference changed) {
   std::uint32_t i = 0;

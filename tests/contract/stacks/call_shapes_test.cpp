@@ -216,9 +216,9 @@ NOINLINE int recurse(int depth) {
 
 TEST(CallShapes, AnUnchangedStackIsRecognisedAndAChangedOneIsNot) {
   Comparing all;
-  for (int times = 0; times < 10; ++times) recurse(40);
+  for (int i = times(10); i > 0; --i) recurse(40);
   EXPECT_EQ(all.recognised(), 9u);
-  for (int depth = 41; depth < 60; ++depth) recurse(depth);
+  for (int depth = 41; depth < times(60); ++depth) recurse(depth);
   EXPECT_EQ(all.recognised(), 9u);
 }
 

@@ -26,7 +26,7 @@ TEST(ChangingCode, ALibraryInThePlaceOfAnotherIsWalkedByItsOwnRules) {
     void* const library = dlopen(path, RTLD_NOW);
     ASSERT_NE(library, nullptr) << dlerror();
     const auto call = reinterpret_cast<CallBack>(dlsym(library, "call_back"));
-    for (int again = 0; again < 3; ++again) call(compared);
+    for (int again = times(3); again > 0; --again) call(compared);
     Dl_info info;
     dladdr(reinterpret_cast<void*>(call), &info);
     at[info.dli_fbase] |= 1 << i % 2;
@@ -41,7 +41,7 @@ TEST(ChangingCode, ALibraryInThePlaceOfAnotherIsWalkedByItsOwnRules) {
 
 TEST(ChangingCode, ADlcloseThatUnloadsNothingLeavesWhatIsKnown) {
   Comparing all;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = times(10); i > 0; --i) {
     void* const library = dlopen("libc.so.6", RTLD_NOW);
     dlclose(library);
     probe_modules_changed();

@@ -13,6 +13,13 @@ inline std::uint64_t repetitions(std::uint64_t daily, std::uint64_t large) {
   return std::getenv("LARGE_COUNTS") != nullptr ? large : daily;
 }
 
+// So often that compilers cannot know it: a loop that is unrolled has a place of its own for each
+// turn, and each is another stack.
+inline int times(int count) {
+  asm volatile("" : "+r"(count));
+  return count;
+}
+
 // A comparison here, that must not become a jump.
 inline int compared() {
   const int frames = compare_stacks();
