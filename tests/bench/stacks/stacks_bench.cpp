@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #ifdef CUWARDEN_LIBUNWIND
@@ -39,6 +40,14 @@ using Walk = std::size_t (*)(std::uint64_t*, std::size_t);
 #endif
 
 [[gnu::noinline]] std::size_t nothing(std::uint64_t*, std::size_t) { return 0; }
+
+// Nothing by itself; for a heap profiler that is preloaded (beside_heaptrack.py).
+[[gnu::noinline]] std::size_t malloc_pair(std::uint64_t*, std::size_t room) {
+  void* memory = std::malloc(512);
+  benchmark::DoNotOptimize(memory);
+  std::free(memory);
+  return room;
+}
 
 // Four hundred functions that call one another in any order: a path is a sequence of them.
 struct Descent;
@@ -132,5 +141,6 @@ WALK(by_libunwind);
 #endif
 WALK(walk_by_libgcc);
 WALK(record_pair);
+WALK(malloc_pair);
 
 }  // namespace
