@@ -10,14 +10,22 @@
 #include "shim/settings.hpp"
 
 namespace cuwarden::shim {
+
+constinit driver::RealDriver detail::functions{};
+constinit driver::RealDriver detail::wrapped_functions{};
+constinit std::atomic<bool> detail::filled{false};
+
 namespace {
 
-constinit driver::RealDriver functions{};
-constinit driver::RealDriver wrapped_functions{};
+using detail::filled;
+using detail::find_driver;
+using detail::functions;
+using detail::wrapped_functions;
+
 // The same functions by row; null for runtime rows.
 constinit std::atomic<void*> by_row[driver::row_count]{};
 constinit std::atomic<std::uintptr_t> driver_start{0}, driver_end{0};
-constinit std::atomic<bool> filled{false};
+constinit std::atomic<bool> kept_loaded{false};
 
 template <class Function>
 void fill(Function& slot, void* found) {
@@ -55,24 +63,9 @@ void fill_from(const LoadedObject& driver) {
   driver_end.store(driver.end(), std::memory_order_relaxed);
 }
 
-bool find_driver() {
-  if (filled.load(std::memory_order_acquire)) return true;
-  char path[path_limit] = "";
-  with_loaded_objects_held([&] {
-    any_loaded_object([&](const LoadedObject& object) {
-      if (!is_library(object.soname(), "libcuda.so")) return false;
-      if (object.path().size() >= sizeof path) return false;
-      std::memcpy(path, object.path().data(), object.path().size());
-      fill_from(object);
-      return true;
-    });
-  });
-  if (path[0] == '\0') return false;
-  // The addresses that we hold must stay good: from here on libcuda is not unloaded. In practice
-  // it never is, but a program may try.
-  real_libc().dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-  filled.store(true, std::memory_order_release);
-  return true;
+bool is_inside(std::uintptr_t address) {
+  return address >= driver_start.load(std::memory_order_relaxed) &&
+         address < driver_end.load(std::memory_order_relaxed);
 }
 
 // "cuMemAlloc" of "cuMemAlloc_v2_ptsz": what cuGetProcAddress is asked for.
@@ -94,25 +87,39 @@ constexpr bool driver_row[driver::row_count] = {
 
 }  // namespace
 
-const driver::RealDriver& real_driver() {
-  find_driver();
-  return functions;
+bool detail::find_driver() {
+  if (filled.load(std::memory_order_acquire)) return true;
+  bool found = false;
+  with_loaded_objects_held([&] {
+    found = any_loaded_object([&](const LoadedObject& object) {
+      if (!is_library(object.soname(), "libcuda.so")) return false;
+      fill_from(object);
+      return true;
+    });
+  });
+  if (found) filled.store(true, std::memory_order_release);
+  return found;
 }
 
-const driver::RealDriver& next_driver() {
-  find_driver();
-  return wrapped_functions;
-}
+bool is_in_driver(std::uintptr_t address) { return find_driver() && is_inside(address); }
 
-bool is_in_driver(std::uintptr_t address) {
-  return address >= driver_start.load(std::memory_order_relaxed) &&
-         address < driver_end.load(std::memory_order_relaxed);
+void keep_driver_loaded() {
+  if (kept_loaded.load(std::memory_order_acquire) || !filled.load(std::memory_order_acquire))
+    return;
+  char path[path_limit] = "";
+  any_loaded_object([&](const LoadedObject& object) {
+    if (!is_inside(object.start()) || object.path().size() >= sizeof path) return false;
+    std::memcpy(path, object.path().data(), object.path().size());
+    return true;
+  });
+  if (path[0] == '\0') return;
+  real_libc().dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  kept_loaded.store(true, std::memory_order_release);
 }
 
 bool is_driver_row(std::size_t row) { return driver_row[row]; }
 
 void* hook_for(const void* real_function) {
-  if (real_function == nullptr || !find_driver()) return nullptr;
   if (!is_in_driver(reinterpret_cast<std::uintptr_t>(real_function))) return nullptr;
   for (std::size_t row = 0; row < driver::row_count; ++row)
     if (by_row[row].load(std::memory_order_relaxed) == real_function)

@@ -1,6 +1,7 @@
 // The real libcuda of this process, and the way from its entry points to our hooks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -10,14 +11,34 @@
 
 namespace cuwarden::shim {
 
+namespace detail {
+extern constinit driver::RealDriver functions, wrapped_functions;
+extern constinit std::atomic<bool> filled;
+bool find_driver();
+}  // namespace detail
+
 // The driver's functions, found when libcuda is first seen. All slots are null until then.
-const driver::RealDriver& real_driver();
+inline const driver::RealDriver& real_driver() {
+  if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
+    detail::find_driver();
+  return detail::functions;
+}
 // The same, but where a library that was preloaded behind the shim wraps one (a quota, say), its
 // own: what a call of the program would have reached without us.
-const driver::RealDriver& next_driver();
+inline const driver::RealDriver& next_driver() {
+  if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
+    detail::find_driver();
+  return detail::wrapped_functions;
+}
 
 // Whether an address lies inside libcuda.
 bool is_in_driver(std::uintptr_t address);
+
+// The addresses that we hold must stay good: libcuda, once it was found, is not unloaded any more.
+// In practice it never is, but a program may try. To be called before any dlclose and nowhere else:
+// it takes the loader's lock, as that does. A thread that finds libcuda may be one that is waited
+// for by another, which runs a constructor and holds that lock.
+void keep_driver_loaded();
 
 // The hook for a real entry point of libcuda, by address: one name may stand for several ABIs.
 // Null for an address that has no hook.

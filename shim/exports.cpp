@@ -58,21 +58,41 @@ void note_free_at_end() {}
 #define CUWARDEN_EXPORT extern "C" [[gnu::visibility("default")]]
 #define CUWARDEN_CALL(...) (call __VA_OPT__(, ) __VA_ARGS__)
 
-// The body of a driver's hook. What a program is linked with goes on to the next definition behind
-// the shim, which may be a wrapper's; what it got as a pointer was libcuda's own.
-#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)                          \
-  CUWARDEN_EXPORT result CUDAAPI name parameters { CUWARDEN_HOOKED(name, driver_below(), body) } \
-  namespace cuwarden::shim::looked_up {                                                          \
-  result CUDAAPI name parameters { CUWARDEN_HOOKED(name, real_driver(), body) }                  \
+// A driver's hook. What a program is linked with goes on to the next definition behind the shim,
+// which may be a wrapper's; what it got as a pointer was libcuda's own. The part that records is a
+// function of its own, so that a call that only goes through needs no frame.
+#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)           \
+  namespace cuwarden::shim {                                                      \
+  namespace recording::linked {                                                   \
+  CUWARDEN_RECORDING(result, name, parameters, driver_below(), body)              \
+  }                                                                               \
+  namespace recording::looked_up {                                                \
+  CUWARDEN_RECORDING(result, name, parameters, real_driver(), body)               \
+  }                                                                               \
+  namespace looked_up {                                                           \
+  result CUDAAPI name parameters {                                                \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::looked_up, real_driver()) \
+  }                                                                               \
+  }                                                                               \
+  }                                                                               \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                \
+    using namespace cuwarden::shim;                                               \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::linked, next_driver())    \
   }
 
-#define CUWARDEN_HOOKED(name, below, body)                                             \
-  using namespace cuwarden;                                                            \
-  families::forget_left_driver_call(__builtin_frame_address(0));                       \
-  const driver::RealDriver& real = shim::below;                                        \
-  if (real.name == nullptr) return shim::missing_in_driver;                            \
-  families::HookedCall call(real, shim::Process::get().recorder(), driver::Row::name); \
-  return body;
+#define CUWARDEN_RECORDING(result, name, parameters, below, body)                  \
+  [[gnu::noinline]] static result name parameters {                                \
+    families::forget_left_driver_call(__builtin_frame_address(0));                 \
+    const driver::RealDriver& real = below;                                        \
+    if (real.name == nullptr) return missing_in_driver;                            \
+    families::HookedCall call(real, Process::get().recorder(), driver::Row::name); \
+    return body;                                                                   \
+  }
+
+#define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
+  if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
+  const auto& real = below;                                                              \
+  return real.name != nullptr ? real.name arguments : missing_in_driver;
 
 #define HOOK(result, name, parameters, arguments) \
   CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, families::name CUWARDEN_CALL arguments)
@@ -88,6 +108,7 @@ void note_free_at_end() {}
     constexpr driver::Row row = driver::Row::name;                                              \
     const driver::RealRuntime& real = shim::real_runtime_for(__builtin_return_address(0), row); \
     if (real.name == nullptr) return shim::missing_in_runtime;                                  \
+    if (shim::passes_through.load(std::memory_order_relaxed)) return real.name arguments;       \
     const families::RuntimeCall call(row);                                                      \
     const result answer = real.name arguments;                                                  \
     if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;              \

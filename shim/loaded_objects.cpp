@@ -130,6 +130,17 @@ constinit std::atomic<std::size_t> startup_objects{SIZE_MAX};
 
 }  // namespace
 
+std::uint64_t unloaded_objects() {
+  std::uint64_t count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* answer) {
+        *static_cast<std::uint64_t*>(answer) = info->dlpi_subs;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
 void note_startup_objects() {
   std::size_t count = 0;
   any_loaded_object([&](const LoadedObject&) {

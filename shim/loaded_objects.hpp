@@ -84,6 +84,9 @@ void with_loaded_objects_held(Work work) {
   });
 }
 
+// How many objects were ever unloaded.
+std::uint64_t unloaded_objects();
+
 // To be called before the program runs: all that is loaded then is the global scope of every
 // look-up, in that order.
 void note_startup_objects();

@@ -24,6 +24,7 @@ struct Next {
 static_assert(sizeof(Next) == 16);  // returned in rax and rdx
 
 constinit std::atomic<bool> dlmopen_called{false};
+constinit std::atomic<std::uint64_t> noticed_unloaded{0};
 
 template <class Function>
 void* code(Function* function) {
@@ -84,9 +85,35 @@ void* own_lookup_behind(std::uintptr_t caller, const void* handle, std::string_v
   return name == "dlsym" ? code(dlsym) : code(dlvsym);
 }
 
+// A function of the driver that no hook stands for, though one does for its name in other versions.
+void count_as_unhooked(const char* name) {
+  if (!is_version_of_a_hook(name)) return;
+  if (families::Recorder* const recorder = Process::get().recorder())
+    recorder->ledger().count_unhooked_lookup(name);
+}
+
+// libcuda means its own functions. In the global scope our exports come before them.
+Next lookup_by_driver(void* real, void* handle, const char* name, std::uintptr_t caller) {
+  void* const ours = hook_named(name);
+  if (ours == nullptr || handle == RTLD_NEXT) return {real, nullptr};
+  const auto look_up = handle == RTLD_DEFAULT ? real_libc().libc_dlsym : real_libc().dlsym;
+  if (look_up(handle, name) != ours) return {real, nullptr};
+  void* found = nullptr;
+  with_loaded_objects_held([&] {
+    any_startup_object_behind_shim([&](const LoadedObject& object) {
+      found = object.find(name);
+      return found != nullptr;
+    });
+    if (found == nullptr) found = object_at(caller).find(name);
+  });
+  // Where there is none, the look-up that fails says so by dlerror().
+  return {nullptr, found != nullptr ? found : real_libc().libc_dlsym(RTLD_NEXT, name)};
+}
+
 void* replaced(void* found, const char* name, std::uintptr_t caller) {
   if (found == nullptr) return nullptr;
   if (void* const hook = hook_for(found)) return hook;
+  if (is_in_driver(reinterpret_cast<std::uintptr_t>(found))) count_as_unhooked(name);
   // A handle of the main program reaches our exports too.
   if (found == hook_named(name) && !is_visible(name, caller))
     return real_libc().libc_dlsym(RTLD_NEXT, name);
@@ -103,8 +130,8 @@ extern "C" {
                                                          std::uintptr_t caller) {
   const ErrnoGuard keep;
   void* const real = code(real_libc().dlsym);
-  if (!may_be_cuda(name) || is_in_driver(caller) || !Process::get().enabled())
-    return {real, nullptr};
+  if (!may_be_cuda(name) || !Process::get().enabled()) return {real, nullptr};
+  if (is_in_driver(caller)) return lookup_by_driver(real, handle, name, caller);
   if (is_pseudo_handle(handle)) return pseudo_lookup(real, handle, name, caller);
   return {nullptr, replaced(real_libc().dlsym(handle, name), name, caller)};
 }
@@ -118,8 +145,8 @@ extern "C" {
     if (void* const ours = own_lookup_behind(caller, handle, name)) return {nullptr, ours};
   // Our exports have no version, and a version asked for with RTLD_NEXT or RTLD_DEFAULT is found
   // from the caller's place only.
-  if (!may_be_cuda(name) || is_pseudo_handle(handle) || is_in_driver(caller) ||
-      !Process::get().enabled())
+  if (!may_be_cuda(name) || is_pseudo_handle(handle) || !Process::get().enabled() ||
+      is_in_driver(caller))
     return {real, nullptr};
   return {nullptr, replaced(real_libc().dlvsym(handle, name, version), name, caller)};
 }
@@ -137,10 +164,21 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] int dlclose(void* handle) {
+  {
+    const ErrnoGuard keep;
+    // Found now at the latest: another thread may look it up while it is on its way out.
+    if (Process::get().enabled()) real_driver();
+    keep_driver_loaded();
+  }
   const int result = real_libc().dlclose(handle);
   const ErrnoGuard keep;
-  forget_callers_of_runtime();
-  Process::get().modules_changed();
+  // Most only count down. Remembered when the work is done: until then, it is everybody's.
+  const std::uint64_t unloaded = unloaded_objects();
+  if (unloaded != noticed_unloaded.load(std::memory_order_acquire)) {
+    forget_callers_of_runtime();
+    Process::get().modules_changed();
+    noticed_unloaded.store(unloaded, std::memory_order_release);
+  }
   return result;
 }
 
@@ -153,12 +191,10 @@ CUresult looked_up(CUresult result, const char* name, void** function) {
   if (result != CUDA_SUCCESS || function == nullptr || *function == nullptr || name == nullptr)
     return result;
   if (!Process::get().enabled()) return result;
-  if (void* const hook = hook_for(*function)) {
+  if (void* const hook = hook_for(*function))
     *function = hook;
-  } else if (is_version_of_a_hook(name)) {
-    if (families::Recorder* const recorder = Process::get().recorder())
-      recorder->ledger().count_unhooked_lookup(name);
-  }
+  else
+    count_as_unhooked(name);
   return result;
 }
 

@@ -85,6 +85,7 @@ void* allocate(std::size_t bytes) {
   const std::size_t block_bytes = std::size_t{1} << (size_class + smallest_shift);
   auto& [lock, free_lists, fresh, fresh_bytes] = heap();
   const Locked locked(lock);
+  if (!locked) return nullptr;
   if (FreeBlock* block = free_lists[size_class]; block != nullptr) {
     free_lists[size_class] = block->next;
     return block;
@@ -113,6 +114,7 @@ void release(void* block) {
   }
   auto& [lock, free_lists, fresh, fresh_bytes] = heap();
   const Locked locked(lock);
+  if (!locked) return;
   auto* freed = static_cast<FreeBlock*>(block);
   freed->next = free_lists[head->size_class];
   free_lists[head->size_class] = freed;

@@ -21,6 +21,7 @@
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "shim/driver_table.hpp"
+#include "shim/ledger_place.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
 #include "shim/lookup.hpp"
@@ -30,6 +31,9 @@
 #include "shim/runtime_tables.hpp"
 
 namespace cuwarden::shim {
+
+constinit std::atomic<bool> passes_through{false};
+
 namespace {
 
 constinit Process process;
@@ -76,37 +80,6 @@ void read_settings_and_set_up_log() {
   }
 }
 
-// The folder of a path; the root's for "/x".
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-ledger::Writer* make_ledger(const std::string& report_path) {
-  // The report's folder may not exist yet, and may be on a network: the ledger skips those.
-  const std::string beside = folder_of(report_path);
-  const std::string wanted =
-      settings.ledger_folder[0] == '\0' ? "" : absolute_path(settings.ledger_folder);
-  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
-  const char* folders[5];
-  std::size_t count = 0;
-  if (!wanted.empty()) folders[count++] = wanted.c_str();
-  folders[count++] = beside.c_str();
-  if (temporary != nullptr && *temporary == '/') folders[count++] = temporary;
-  folders[count++] = "/dev/shm";
-  folders[count++] = "/tmp";
-  ledger::Writer* made = ledger::Writer::create(
-      {.folders = {folders, count}, .hook_names = driver::row_names, .report_path = report_path});
-  if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
-    log_warn(
-        fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "
-                    "unwritable folder, or a network file system). Going on {}.",
-                    settings.ledger_folder,
-                    made->path().empty() ? "in memory, lost if the process is killed"
-                                         : fmt::format("with {}", made->path())));
-  return made;
-}
-
 // Tells `cuwarden run` of a ledger or a report.
 void tell(std::string_view path) {
   if (settings.report_list[0] == '\0' || path.empty()) return;
@@ -135,13 +108,16 @@ bool Process::drops_deepbind() noexcept { return enabled() && drops_deepbind_by_
 families::Recorder* Process::start() noexcept {
   // Inside a hooked call already, or in our own work: nothing to begin with.
   if (families::call_state.driver_depth > 0) return nullptr;
-  if (!enabled()) return nullptr;
+  if (!enabled()) {
+    turn_off();
+    return nullptr;
+  }
   std::atomic<Home>* const home_word = home();
   for (;;) {
     if (home_word != nullptr && home_word->load(std::memory_order_acquire) != Home::ours)
       take_over(*home_word);
     State state = state_.load(std::memory_order_acquire);
-    if (state == State::off) return nullptr;
+    if (state == State::off || state == State::stopped) return nullptr;
     if (state == State::recording) return recorder_;
     if (state == State::ended) {
       if (state_.compare_exchange_strong(state, State::recording)) {
@@ -166,10 +142,18 @@ families::Recorder* Process::start() noexcept {
         },
         &made);
     --families::call_state.driver_depth;
-    state_.store(made != nullptr ? State::recording : State::off, std::memory_order_release);
+    if (made != nullptr)
+      state_.store(State::recording, std::memory_order_release);
+    else
+      turn_off();
     futex_wake_all(state_);
     return made;
   }
+}
+
+void Process::turn_off() noexcept {
+  state_.store(State::off, std::memory_order_release);
+  passes_through.store(true, std::memory_order_relaxed);
 }
 
 // Exists before the state leaves `fresh`, so that a child can tell a state that it inherited, with
@@ -213,14 +197,14 @@ families::Recorder* Process::start_recording() noexcept {
       return nullptr;
     }
     const std::string report_path = expand_report_path(settings.report);
-    ledger_ = make_ledger(report_path);
+    ledger_ = make_ledger(settings, report_path);
     if (ledger_ == nullptr) {
       log_warn("no memory for the ledger; nothing is recorded");
       return nullptr;
     }
     report_file = new (report_file_storage) ReportFile(report_path);
-    recorder_ =
-        new (recorder_storage) families::Recorder(*ledger_, real_driver(), settings.stack_depth);
+    recorder_ = new (recorder_storage)
+        families::Recorder(*ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete);
     note_facts();
     tell(ledger_->path());
     log_debug(fmt::format("recording; ledger {}, report {}", ledger_->path(), report_path));
@@ -229,6 +213,27 @@ families::Recorder* Process::start_recording() noexcept {
     log_warn("out of memory while starting; nothing is recorded");
     return nullptr;
   }
+}
+
+// Said when it happens, not only in the report: whoever watches the log can still act.
+void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
+  const Uncancelled whole;
+  const bool stops = reason == ledger::reason_recording_stopped;
+  State recording = State::recording;
+  if (stops) process.state_.compare_exchange_strong(recording, State::stopped);
+  call_on_own_stack(
+      [](void* stops_here) {
+        if (stops_here != nullptr)
+          log_warn(
+              "recording has stopped: a signal handler left a CUDA call with a lock of the ledger "
+              "held. Calls go through unrecorded; the report has what came before.");
+        else
+          log_warn(
+              "the ledger is full: allocations from here on are missing in the report. More fits "
+              "with more room for files and addresses (ulimit -f, ulimit -v, disk space), or with "
+              "a smaller CUWARDEN_STACK_DEPTH.");
+      },
+      stops ? &process : nullptr);
 }
 
 void Process::note_facts() noexcept {
@@ -273,7 +278,7 @@ void Process::driver_initialised() noexcept {
 void Process::driver_about_to_end() noexcept {
   // A forked child inherits this handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
-  if (!is_same_process()) state_.store(State::off, std::memory_order_release);
+  if (!is_same_process()) turn_off();
   if (!has_records() || getpid() != pid_) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
@@ -318,7 +323,8 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
       [](void* result) { *static_cast<bool*>(result) = Process::get().write_report(); }, &written);
   if (written && afterwards == Afterwards::may_return) {
     ledger_->header().report_written.store(1, std::memory_order_relaxed);
-    state_.store(State::ended, std::memory_order_release);
+    State recording = State::recording;
+    state_.compare_exchange_strong(recording, State::ended);
   } else if (written) {
     ledger_->remove_file();
   }
@@ -328,8 +334,8 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
 }
 
 void Process::has_ended() noexcept {
-  if (state_.load(std::memory_order_acquire) != State::ended || !is_same_process()) return;
-  if (getpid() == pid_) ledger_->remove_file();
+  if (!has_records() || getpid() != pid_) return;
+  if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
 }
 
 // Whether there is a report, with symbols or without.

@@ -12,6 +12,9 @@
 
 namespace cuwarden::shim {
 
+// Nothing is recorded in this process, and nothing will be: calls only go through.
+extern constinit std::atomic<bool> passes_through;
+
 class Process {
  public:
   static Process& get() noexcept;
@@ -51,13 +54,15 @@ class Process {
 
  private:
   // ended: the report of an end is written that may not come; a later call goes on recording.
-  enum class State : std::uint32_t { fresh, starting, recording, ended, off };
+  // stopped: an internal failure; calls go through, and what was recorded before is reported.
+  enum class State : std::uint32_t { fresh, starting, recording, ended, stopped, off };
 
   families::Recorder* start() noexcept;
   families::Recorder* start_recording() noexcept;
   // A word in a page that a forked child finds wiped; getpid would cost a system call.
   enum class Home : std::uint32_t { wiped, ours, being_taken_over };
   std::atomic<Home>* home() noexcept;
+  void turn_off() noexcept;
   void take_over(std::atomic<Home>&) noexcept;
   bool is_same_process() const noexcept {
     const std::atomic<Home>* home = home_.load(std::memory_order_acquire);
@@ -65,8 +70,10 @@ class Process {
   }
   bool has_records() const noexcept {
     const State state = state_.load(std::memory_order_acquire);
-    return (state == State::recording || state == State::ended) && is_same_process();
+    return (state == State::recording || state == State::ended || state == State::stopped) &&
+           is_same_process();
   }
+  static void ledger_is_incomplete(ledger::Reason) noexcept;
   void note_facts() noexcept;
   bool write_report() noexcept;
   void note_unseen_driver() noexcept;

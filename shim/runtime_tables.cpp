@@ -28,9 +28,11 @@ struct Caller {
   driver::RealRuntime bottom{};  // the cudart itself, for a wrapper that comes back to us
 };
 
-// Modules that call the runtime; there are some dozens in the largest programs.
+// Modules that call the runtime; there are some dozens in the largest programs. The last entry
+// stands for all callers that have none of their own, and is bound as a call from nowhere is.
 constexpr std::size_t caller_limit = 1024;
 constinit Caller callers[caller_limit]{};
+constexpr Caller& elsewhere = callers[caller_limit - 1];
 constinit std::atomic<std::uint32_t> generation{1};  // bumped when entries of `callers` go
 constinit std::atomic<int> version{0};
 
@@ -83,32 +85,16 @@ class Search {
   }
 
  private:
-  bool is_caller(const LoadedObject& object) const {
-    return caller_ && object.base() == caller_.base() && object.start() == caller_.start();
-  }
-
+  // Also for a wrapper behind the shim that calls by name: RTLD_NEXT would not have led it to us.
   void* at_startup(std::string_view name) const {
-    // A wrapper behind the shim that calls on means those behind itself.
-    bool behind_caller = !caller_ || is_whole_runtime(caller_) || caller_.find(name) == nullptr ||
-                         !is_behind_the_shim();
     void* found = nullptr;
     any_startup_object_behind_shim([&](const LoadedObject& object) {
-      if (is_caller(object)) {
-        behind_caller = true;
-        if (!is_whole_runtime(object)) return false;
-      }
-      if (!behind_caller) return false;
       if (is_shared_runtime(object) && own_runtime_ && object.base() != own_runtime_.base())
         return false;
       found = object.find(name);
       return found != nullptr;
     });
     return found;
-  }
-
-  bool is_behind_the_shim() const {
-    return any_startup_object_behind_shim(
-        [&](const LoadedObject& object) { return is_caller(object); });
   }
 
   void* needed(std::string_view name) const {
@@ -140,13 +126,15 @@ const Caller* known_caller(std::uintptr_t address) {
   return nullptr;
 }
 
+bool take(Caller& caller) {
+  std::uint32_t state = caller.state.load(std::memory_order_relaxed);
+  return (state == Caller::empty || state == Caller::unmapped) &&
+         caller.state.compare_exchange_strong(state, Caller::filling);
+}
+
 Caller* free_slot() {
-  for (Caller& caller : callers) {
-    std::uint32_t state = caller.state.load(std::memory_order_relaxed);
-    if ((state == Caller::empty || state == Caller::unmapped) &&
-        caller.state.compare_exchange_strong(state, Caller::filling))
-      return &caller;
-  }
+  for (Caller& caller : callers)
+    if (&caller != &elsewhere && take(caller)) return &caller;
   return nullptr;
 }
 
@@ -176,7 +164,12 @@ const Caller* resolve(std::uintptr_t address) {
     std::uintptr_t address;
     int (*get_version)(int*);
   } task{free_slot(), address, nullptr};
-  if (task.slot == nullptr) return &callers[0];
+  if (task.slot == nullptr) {
+    if (elsewhere.state.load(std::memory_order_acquire) == Caller::ready) return &elsewhere;
+    if (!take(elsewhere)) return &callers[0];  // for as long as another thread fills it
+    task.slot = &elsewhere;
+    task.address = 0;
+  }
   // The search keeps a list of objects that a thread's small stack may not hold.
   call_on_own_stack(
       [](void* argument) {
@@ -190,6 +183,11 @@ const Caller* resolve(std::uintptr_t address) {
       task.get_version(&number) == 0)
     version.store(number, std::memory_order_relaxed);
   return task.slot;
+}
+
+bool is_mapped(const Caller& caller) {
+  const LoadedObject module = object_at(caller.start);
+  return module && module.start() == caller.start && module.end() == caller.end;
 }
 
 }  // namespace
@@ -214,13 +212,13 @@ void forget_callers_of_runtime() {
   with_loaded_objects_held([&] {
     for (Caller& caller : callers) {
       std::uint32_t state = caller.state.load(std::memory_order_acquire);
-      if (state == Caller::empty) break;
       if (state != Caller::ready) continue;
-      const LoadedObject module = object_at(caller.start);
-      const bool mapped = module && module.start() == caller.start && module.end() == caller.end;
-      if (mapped && (caller.leads_to == 0 || object_at(caller.leads_to))) continue;
-      any |=
-          caller.state.compare_exchange_strong(state, mapped ? Caller::retired : Caller::unmapped);
+      if (caller.leads_to != 0 && !object_at(caller.leads_to)) {
+        any |= caller.state.compare_exchange_strong(
+            state, is_mapped(caller) ? Caller::retired : Caller::unmapped);
+      } else if (&caller != &elsewhere && !is_mapped(caller)) {
+        any |= caller.state.compare_exchange_strong(state, Caller::unmapped);
+      }
     }
   });
   if (any) generation.fetch_add(1, std::memory_order_release);

@@ -1,6 +1,9 @@
 // A four-byte lock that needs no constructor, no destructor and no libpthread: usable in zeroed
 // memory and inside preloaded code. Threads that have to wait sleep in the kernel. It is neither
 // recursive nor fair, and a holder must not call foreign code.
+//
+// A holder may never come back: the host's signal handler left it by longjmp. So nobody waits for
+// ever: after some seconds the lock is given up, and what it guards is not touched again.
 #pragma once
 
 #include <linux/futex.h>
@@ -10,18 +13,20 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <ctime>
+
+#include "runtime_hooks/core/errno_guard.hpp"
 
 namespace cuwarden {
 
 class FutexLock {
  public:
-  void lock() noexcept {
+  // False where the lock was given up; it is not held then.
+  [[nodiscard]] bool lock() noexcept {
     std::uint32_t expected = free;
-    if (state_.compare_exchange_strong(expected, held, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
-      return;
-    }
-    lock_contended();
+    return state_.compare_exchange_strong(expected, held, std::memory_order_acquire,
+                                          std::memory_order_relaxed) ||
+           lock_contended();
   }
 
   bool try_lock() noexcept {
@@ -31,46 +36,72 @@ class FutexLock {
                                           std::memory_order_relaxed);
   }
 
+  // Without a locked instruction where nobody waits. A thread that goes to sleep between these two
+  // lines is not woken, and finds the lock free after one_wait.
   void unlock() noexcept {
-    if (state_.exchange(free, std::memory_order_release) == contended) wake_one();
+    if (state_.load(std::memory_order_relaxed) == held) {
+      state_.store(free, std::memory_order_release);
+    } else if (state_.exchange(free, std::memory_order_release) == contended) {
+      wake_one();
+    }
   }
 
  private:
-  static constexpr std::uint32_t free = 0, held = 1, contended = 2;
+  static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+  // Many short waits, not a long one: a process that was frozen meanwhile has used up one of them.
+  static constexpr timespec one_wait{.tv_sec = 0, .tv_nsec = 1'000'000};
+  static constexpr int wait_limit = 5'000;
 
-  void lock_contended() noexcept {
+  bool lock_contended() noexcept {
     // Critical sections here are some tens of nanoseconds: sleeping at once would cost more.
     for (int spin = 0; spin < 100; ++spin) {
-      if (try_lock()) return;
+      if (try_lock()) return true;
       __builtin_ia32_pause();
     }
-    const int saved_errno = errno;
-    while (state_.exchange(contended, std::memory_order_acquire) != free) {
-      syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, contended, nullptr, nullptr, 0);
+    const ErrnoGuard keep;
+    int waits = 0;
+    std::uint32_t seen = state_.load(std::memory_order_relaxed);
+    while (seen != given_up) {
+      const std::uint32_t wanted = waits == wait_limit && seen == contended ? given_up : contended;
+      // Taken as contended: others may be asleep.
+      if (!state_.compare_exchange_weak(seen, wanted, std::memory_order_acquire,
+                                        std::memory_order_relaxed)) {
+        continue;
+      }
+      if (seen == free) return true;
+      if (wanted == given_up) return false;
+      if (syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, contended, &one_wait, nullptr, 0) != 0 &&
+          errno == ETIMEDOUT) {
+        ++waits;
+      }
+      seen = state_.load(std::memory_order_relaxed);
     }
-    errno = saved_errno;
+    return false;
   }
 
   void wake_one() noexcept {
-    const int saved_errno = errno;
+    const ErrnoGuard keep;
     syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-    errno = saved_errno;
   }
 
   std::atomic<std::uint32_t> state_{free};
 };
 
-// Holds a lock for the length of a scope.
+// Holds a lock for the length of a scope, unless it was given up.
 class [[nodiscard]] Locked {
  public:
-  explicit Locked(FutexLock& lock) noexcept : lock_(lock) { lock_.lock(); }
-  ~Locked() { lock_.unlock(); }
+  explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}
+  ~Locked() {
+    if (holds_) lock_.unlock();
+  }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
+  explicit operator bool() const noexcept { return holds_; }
 
  private:
   FutexLock& lock_;
+  const bool holds_;
 };
 
 }  // namespace cuwarden

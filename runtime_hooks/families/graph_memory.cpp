@@ -39,11 +39,6 @@ bool note_effect(HookedCall& call, CUgraphExec exec, CUgraphNode node) {
   return effects.add({number_of(exec), address, 0, {}, false});
 }
 
-void forget_at(ledger::Writer& ledger, CUdeviceptr address) {
-  if (const ledger::TakenRecord taken = ledger.take(Space::pointer, DeviceAddress{address}))
-    ledger.forget(taken);
-}
-
 }  // namespace
 
 void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address,
@@ -91,15 +86,16 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
   const ContextId context = call.recorder().contexts().owner(call.recorder().place().context);
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
     // AUTO_FREE_ON_LAUNCH frees what the last launch left.
-    forget_at(ledger, effect.address);
+    ledger.take(Space::pointer, DeviceAddress{effect.address});
     ledger.add({.space = Space::pointer,
                 .address = DeviceAddress{effect.address},
                 .bytes = ByteCount{effect.bytes},
                 .group = effect.group,
                 .context = context});
   });
-  effects.for_each(number_of(exec), false,
-                   [&](const Effect& effect) { forget_at(ledger, effect.address); });
+  effects.for_each(number_of(exec), false, [&](const Effect& effect) {
+    ledger.take(Space::pointer, DeviceAddress{effect.address});
+  });
 }
 
 void graph_exec_destroyed(CUgraphExec exec) {

@@ -88,7 +88,7 @@ class HookedCall {
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();
-    ledger::TakenRecord taken = recorder_->take(space, address);
+    const ledger::TakenRecord taken = recorder_->take(space, address);
     const CUresult result = real_free();
     const bool waits = row_ == driver::Row::cuMemFree || row_ == driver::Row::cuMemFree_v2;
     recorder_->settle(taken, result, waits ? Captures::none_in_the_way : Captures::unknown);

@@ -15,6 +15,7 @@ void NodeMakers::unlink(Node& node) noexcept {
 
 void NodeMakers::made(std::uint64_t address, GroupId group) noexcept {
   const Locked locked(lock_);
+  if (!locked) return;
   std::uint16_t& first = first_[bucket_of(address)];
   for (std::uint16_t row = first; row != 0; row = nodes_[row - 1].next) {
     if (nodes_[row - 1].address != address) continue;
@@ -30,6 +31,7 @@ void NodeMakers::made(std::uint64_t address, GroupId group) noexcept {
 
 GroupId NodeMakers::maker_of(std::uint64_t address) noexcept {
   const Locked locked(lock_);
+  if (!locked) return {};
   for (std::uint16_t row = first_[bucket_of(address)]; row != 0; row = nodes_[row - 1].next)
     if (nodes_[row - 1].address == address) return nodes_[row - 1].group;
   return {};
@@ -37,6 +39,7 @@ GroupId NodeMakers::maker_of(std::uint64_t address) noexcept {
 
 bool ExecEffects::add(const Effect& effect) noexcept {
   const Locked locked(lock_);
+  if (!locked) return false;
   std::uint16_t row = free_;
   if (row != 0)
     free_ = rows_[row - 1].next;
@@ -53,6 +56,7 @@ bool ExecEffects::add(const Effect& effect) noexcept {
 void ExecEffects::forget(std::uint64_t exec) noexcept {
   if (!any(exec)) return;
   const Locked locked(lock_);
+  if (!locked) return;
   auto& first = first_[bucket_of(exec)];
   std::uint16_t kept = 0, last_kept = 0;
   for (std::uint16_t row = first.load(std::memory_order_relaxed), next = 0; row != 0; row = next) {
@@ -76,6 +80,10 @@ void ExecEffects::forget(std::uint64_t exec) noexcept {
 std::size_t ExecEffects::copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
                               Effect (&to)[32]) noexcept {
   const Locked locked(lock_);
+  if (!locked) {
+    at = 0;
+    return 0;
+  }
   // A graph that is destroyed while it is launched has lost its place in the chain.
   if (at != 0 && rows_[at - 1].effect.exec != exec) {
     at = 0;

@@ -70,6 +70,18 @@ void Recorder::modules_changed() noexcept {
   unwinder_.modules_changed();
 }
 
+// A load and a comparison where there is nothing new.
+void Recorder::give_notice() noexcept {
+  constexpr std::uint32_t noteworthy =
+      ledger::reason_ledger_full | ledger::reason_recording_stopped;
+  const std::uint32_t reasons =
+      ledger_.header().reasons.load(std::memory_order_relaxed) & noteworthy;
+  if ((reasons & ~noticed_.load(std::memory_order_relaxed)) == 0) return;
+  const std::uint32_t fresh = reasons & ~noticed_.fetch_or(reasons, std::memory_order_relaxed);
+  for (const ledger::Reason reason : {ledger::reason_ledger_full, ledger::reason_recording_stopped})
+    if ((fresh & reason) != 0) notice_(reason);
+}
+
 void Recorder::allocated(HookId api, CUresult result, const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) return;
@@ -82,9 +94,11 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   const GroupId group = group_here(api, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     ledger_.count_failure(group);
+    give_notice();
     return;
   }
   if (allocation.address == 0) return;  // success without memory: a size of 0
+  const std::uint64_t now = ledger_.now_ns();
   std::uint8_t flags = 0;
   if (allocation.owned_by_context) flags |= ledger::record_owned_by_context;
   if (allocation.counts_no_bytes) flags |= ledger::record_counts_no_bytes;
@@ -95,13 +109,15 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
                                  .context = contexts_.owner(here.context),
                                  .related = allocation.related,
                                  .references = allocation.opened ? 1u : 0u,
-                                 .flags = flags};
+                                 .flags = flags,
+                                 .time_ns = now};
   if (allocation.space == Space::vmm_handle)
     ledger_.handle_created(record);
   else
     ledger_.add(record);
-  read_device_now_and_then(allocation.kind == Kind::device ? Captures::none_in_the_way
-                                                           : Captures::unknown);
+  give_notice();
+  read_device_now_and_then(
+      allocation.kind == Kind::device ? Captures::none_in_the_way : Captures::unknown, now);
 }
 
 ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
@@ -109,24 +125,29 @@ ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept 
   return ledger_.take(space, DeviceAddress{address});
 }
 
-void Recorder::settle(ledger::TakenRecord taken, CUresult result, Captures captures) noexcept {
+void Recorder::settle(const ledger::TakenRecord& taken, CUresult result,
+                      Captures captures) noexcept {
   const ErrnoGuard keep;
   const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
   if (!taken) {
-    if (result == CUDA_SUCCESS) ledger_.count_unknown_free();
+    if (result == CUDA_SUCCESS) unknown_free();
     return;
   }
-  if (gone)
-    ledger_.forget(taken);
-  else
-    ledger_.put_back(taken);
-  if (result == CUDA_SUCCESS) read_device_now_and_then(captures);
+  if (!gone) ledger_.put_back(taken);
+  give_notice();
+  if (result == CUDA_SUCCESS) read_device_now_and_then(captures, ledger_.recently_ns());
+}
+
+void Recorder::unknown_free() noexcept {
+  give_notice();
+  // What was allocated may be missing for a reason of our own: no sign of a way that leads past us.
+  constexpr std::uint32_t ours = ledger::reason_ledger_full | ledger::reason_recording_stopped;
+  if ((ledger_.header().reasons.load(std::memory_order_relaxed) & ours) == 0)
+    ledger_.count_unknown_free();
 }
 
 void Recorder::unknown_release() noexcept {
-  const auto reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
-  if (!unrecorded_.load(std::memory_order_relaxed) && (reasons & ledger::reason_ledger_full) == 0)
-    ledger_.count_unknown_free();
+  if (!unrecorded_.load(std::memory_order_relaxed)) unknown_free();
 }
 
 void Recorder::context_ended(ContextId context) noexcept {
@@ -174,8 +195,7 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
     ledger_.read_device(device, at, ByteCount{total}, ByteCount{free});
 }
 
-void Recorder::read_device_now_and_then(Captures captures) noexcept {
-  const std::uint64_t now = ledger_.now_ns();
+void Recorder::read_device_now_and_then(Captures captures, std::uint64_t now) noexcept {
   if (due(next_rss_ns_, now, rss_interval_ns)) {
     const std::uint64_t rss = host_memory_in_use();
     if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});

@@ -39,8 +39,13 @@ enum class Captures { unknown, none_in_the_way };
 
 class Recorder {
  public:
-  Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth) noexcept
-      : ledger_(ledger), real_(real), stack_depth_(stack_depth) {}
+  // Called once for each reason for which the ledger is no longer complete, by the thread that met
+  // it, with no lock held.
+  using Notice = void (*)(ledger::Reason) noexcept;
+
+  Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth,
+           Notice notice) noexcept
+      : ledger_(ledger), real_(real), stack_depth_(stack_depth), notice_(notice) {}
 
   ledger::Writer& ledger() noexcept { return ledger_; }
 
@@ -53,7 +58,7 @@ class Recorder {
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // After the real free. A driver that refuses only because the process is ending has freed the
   // memory as far as the program is concerned.
-  void settle(ledger::TakenRecord, CUresult, Captures = Captures::unknown) noexcept;
+  void settle(const ledger::TakenRecord&, CUresult, Captures = Captures::unknown) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;
@@ -87,7 +92,7 @@ class Recorder {
   // cuMemAlloc and cuMemFree are of the forbidden sort is. Where the driver has just let this
   // thread do one of those, it may do the other as well. So, once there was a capture, a reading
   // follows only on such a call.
-  void read_device_now_and_then(Captures) noexcept;
+  void read_device_now_and_then(Captures, std::uint64_t now_ns) noexcept;
   // The last readings, while the driver still answers: every device that was seen.
   void read_devices_at_exit() noexcept;
 
@@ -96,6 +101,8 @@ class Recorder {
   [[gnu::noinline]] StackId stack_here() noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void meet(DeviceOrdinal) noexcept;
+  void give_notice() noexcept;
+  void unknown_free() noexcept;
   // A context of this device that is alive, whatever the program did; 0: none known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
@@ -104,6 +111,8 @@ class Recorder {
   ledger::Writer& ledger_;
   const driver::RealDriver& real_;
   std::size_t stack_depth_;
+  Notice notice_;
+  std::atomic<std::uint32_t> noticed_{0};  // Reason bits
   stacks::Unwinder unwinder_;
   std::atomic<bool> ending_{false};
   std::atomic<bool> capture_seen_{false};

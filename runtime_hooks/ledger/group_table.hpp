@@ -25,7 +25,8 @@ class GroupTable {
              group.kind == key.kind && group.device == key.device.value;
     };
     if (const std::uint32_t row = ids_.find(hash, matches)) return GroupId{row};
-    const Locked locked(ids_.lock());
+    const LedgerLocked locked(ids_.lock(), storage_);
+    if (!locked) return {};
     if (const std::uint32_t row = ids_.find(hash, matches)) return GroupId{row};
     const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::groups, 1));
     if (row == 0) {

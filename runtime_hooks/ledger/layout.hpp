@@ -19,7 +19,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 1;
+inline constexpr std::uint32_t layout_version = 2;
 
 // Text in the strings region.
 struct StringRef {
@@ -59,7 +59,7 @@ enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,  // no folder would take the file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the disk filled up while the ledger grew
   reason_ledger_full = 1u << 2,          // a table is at its capacity: later entries are missing
-  reason_recording_stopped = 1u << 3,    // an internal failure: calls pass through unrecorded
+  reason_recording_stopped = 1u << 3,    // a lock's holder never came back
   reason_superseded = 1u << 4,           // an address was handed out twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // a libcuda in another namespace (dlmopen): not covered
 };
@@ -148,16 +148,17 @@ struct Group {
   std::uint16_t api;                 // row of the hooks table: the outermost API
   Kind kind;
   std::uint8_t reserved;
-  std::int32_t device;           // -1 for host memory
-  std::uint32_t next_in_series;  // groups of one series form a list; 0 ends it
-  std::uint32_t peak_version;    // Series::peak_version that `at_peak_*` belong to
-  std::atomic<std::uint64_t> live_count, live_bytes;
-  std::atomic<std::uint64_t> peak_bytes;  // highest live_bytes of this group
+  std::int32_t device;                    // -1 for host memory
+  std::uint32_t next_in_series;           // groups of one series form a list; 0 ends it
+  std::uint32_t peak_version;             // Series::peak_version that `at_peak_*` belong to
+  std::atomic<std::uint64_t> peak_bytes;  // highest live bytes of this group
+  // Live is what was allocated and neither freed nor released with its context.
   std::atomic<std::uint64_t> allocations, allocated_bytes;
-  std::atomic<std::uint64_t> frees, failures;
-  std::atomic<std::uint64_t> released_count, released_bytes;  // went with their context
-  std::atomic<std::uint64_t> first_ns, last_ns;               // first and last allocation
-  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;    // when the series was at its peak
+  std::atomic<std::uint64_t> frees, freed_bytes;
+  std::atomic<std::uint64_t> released_count, released_bytes;
+  std::atomic<std::uint64_t> failures;
+  std::atomic<std::uint64_t> first_ns, last_ns;             // first and last allocation
+  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // when the series was at its peak
 };
 
 // A call stack, innermost first; its frames are `count` addresses at frames[first].
@@ -195,12 +196,14 @@ struct Thread {
 // The highest and the last value in a span of time. The highest takes in the value from before the
 // first change, so that max_bytes == 0 with a value carried in means: nothing changed here.
 struct Bucket {
-  std::atomic<std::uint64_t> max_bytes, last_bytes;
+  std::atomic<std::uint64_t> max_bytes;
+  std::atomic<std::uint64_t> last_bytes;  // of the newest bucket: the series' live_bytes
 };
 inline constexpr std::size_t bucket_count = 240;
 
-// Totals of one kind on one device, and their timeline. When time runs past the last bucket,
-// neighbours are folded together and the width doubles, so that a series never grows.
+// Totals of one kind on one device, and their timeline: what the groups' own counts do not give.
+// When time runs past the last bucket, neighbours are folded together and the width doubles, so
+// that a series never grows.
 inline constexpr std::uint8_t series_host_rss = 255;  // instead of a Kind: the process's RSS
 struct Series {
   std::atomic<std::uint32_t> state;
@@ -210,7 +213,6 @@ struct Series {
   std::atomic<std::uint32_t> first_group;
   std::atomic<std::uint32_t> peak_version;  // odd while the peak is being copied
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
-  std::atomic<std::uint64_t> allocations, frees, failures;
   std::atomic<std::uint64_t> live_count, live_bytes;
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
   std::atomic<std::uint64_t> copied_peak_bytes;  // the peak that the groups' at_peak_* show

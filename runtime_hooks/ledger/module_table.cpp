@@ -117,7 +117,8 @@ ModuleTable::Known* ModuleTable::find(std::uint64_t address) const noexcept {
 }
 
 ModuleTable::Coverage ModuleTable::coverage(std::span<const Frame> frames) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return Coverage::complete;
   const auto* const loaded = static_cast<const Gone*>(loaded_.data());
   Coverage found = Coverage::complete;
   for (const Frame frame : frames) {
@@ -132,7 +133,8 @@ ModuleTable::Coverage ModuleTable::coverage(std::span<const Frame> frames) noexc
 }
 
 void ModuleTable::note_loaded(const Description& module, bool first) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return;
   if (first) loaded_count_ = 0;
   if (loaded_count_ == known_capacity_) return;
   static_cast<Gone*>(loaded_.data())[loaded_count_++] = {module.start, module.end};
@@ -174,7 +176,8 @@ void ModuleTable::cover(std::span<const Frame> frames) noexcept {
 void ModuleTable::add(const Description& module) noexcept {
   char path[PATH_MAX];
   const std::size_t path_bytes = module.path.empty() ? 0 : absolute_path(module.path, path);
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return;
   const std::size_t at = lower_bound(module.start);
   // Known already, or in the place of one whose end modules_changed() has not seen yet.
   if (at < known_count_ && known()[at].start < module.end) return;
@@ -208,7 +211,8 @@ std::uint64_t ModuleTable::mark_present() noexcept {
     std::uint64_t generation;
   } scan{*this, 0};
   {
-    const Locked locked(lock_);
+    const LedgerLocked locked(lock_, storage_);
+    if (!locked) return 0;
     scan.generation = ++generation_;
   }
   dl_iterate_phdr(
@@ -217,7 +221,8 @@ std::uint64_t ModuleTable::mark_present() noexcept {
         Description module;
         if (!describe(*info, module)) return 0;
         const std::uint64_t identity = module.identity();
-        const Locked locked(search.table.lock_);
+        const LedgerLocked locked(search.table.lock_, search.table.storage_);
+        if (!locked) return 1;
         Known* const entry = search.table.find(module.start);
         if (entry != nullptr && entry->start == module.start && entry->identity == identity) {
           entry->generation = std::max(entry->generation, search.generation);
@@ -229,7 +234,8 @@ std::uint64_t ModuleTable::mark_present() noexcept {
 }
 
 bool ModuleTable::take_unmarked(std::uint64_t generation, Gone& gone) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return false;
   for (std::size_t i = 0; i < known_count_; ++i) {
     const Known entry = known()[i];
     if (entry.generation >= generation) continue;

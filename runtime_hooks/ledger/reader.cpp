@@ -182,15 +182,18 @@ std::optional<GroupView> Reader::group(std::uint64_t index) const noexcept {
   view.kind = load_field(found->kind);
   if (!is_kind(view.kind)) return std::nullopt;
   view.device = DeviceOrdinal{load_field(found->device)};
-  view.live_count = get(found->live_count);
-  view.live_bytes = get(found->live_bytes);
-  view.peak_bytes = get(found->peak_bytes);
-  view.allocations = get(found->allocations);
-  view.allocated_bytes = get(found->allocated_bytes);
+  // What ends is read before what began: of a ledger at work, never more.
   view.frees = get(found->frees);
-  view.failures = get(found->failures);
   view.released_count = get(found->released_count);
+  view.allocations = get(found->allocations);
+  const std::uint64_t gone = view.frees + view.released_count;
+  view.live_count = view.allocations > gone ? view.allocations - gone : 0;
   view.released_bytes = get(found->released_bytes);
+  const std::uint64_t gone_bytes = get(found->freed_bytes) + view.released_bytes;
+  view.allocated_bytes = get(found->allocated_bytes);
+  view.live_bytes = view.allocated_bytes > gone_bytes ? view.allocated_bytes - gone_bytes : 0;
+  view.peak_bytes = get(found->peak_bytes);
+  view.failures = get(found->failures);
   view.first_ns = get(found->first_ns);
   view.last_ns = get(found->last_ns);
   view.at_peak_count = get(found->at_peak_count);
@@ -238,6 +241,19 @@ std::optional<ThreadView> Reader::thread(std::uint64_t index) const noexcept {
                     fixed_text(found->name, sizeof found->name), load_field(found->first_ns)};
 }
 
+void Reader::add_groups(SeriesView& series) const noexcept {
+  for (std::uint64_t i = 1; i < rows(RegionId::groups); ++i) {
+    const auto* const group = published<Group>(RegionId::groups, i);
+    if (group == nullptr || load_field(group->kind) != series.kind ||
+        load_field(group->device) != series.device.value) {
+      continue;
+    }
+    series.frees += get(group->frees);
+    series.allocations += get(group->allocations);
+    series.failures += get(group->failures);
+  }
+}
+
 std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   const auto* const found = published<Series>(RegionId::series, index);
   if (found == nullptr) return std::nullopt;
@@ -249,9 +265,7 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
     if (!is_kind(view.kind)) return std::nullopt;
   }
   view.device = DeviceOrdinal{load_field(found->device)};
-  view.allocations = get(found->allocations);
-  view.frees = get(found->frees);
-  view.failures = get(found->failures);
+  if (!view.host_rss) add_groups(view);
   view.peak_count = get(found->peak_count);
   view.peak_bytes = get(found->peak_bytes);
   view.peak_ns = get(found->peak_ns);
@@ -270,6 +284,7 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   }
   view.live_count = get(found->live_count);
   view.live_bytes = get(found->live_bytes);
+  if (view.buckets_used > 0) view.buckets[view.buckets_used - 1].last_bytes = view.live_bytes;
   std::uint64_t carried = 0;
   for (std::size_t i = 0; i < view.buckets_used; ++i) {
     BucketView& bucket = view.buckets[i];

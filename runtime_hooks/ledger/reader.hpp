@@ -148,6 +148,8 @@ class Reader {
   const Row* row(RegionId, std::uint64_t index) const noexcept;
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
+  // Counts of all groups of the series' kind on its device.
+  void add_groups(SeriesView&) const noexcept;
   std::string_view text(const StringRef&) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
 

@@ -113,7 +113,8 @@ void RecordIndex::publish(Record& record) noexcept { end(record); }
 bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot) return false;
   Record& record = row(RecordId{slot_row(shard.slots[slot])});
@@ -125,7 +126,8 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
 bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot) return false;
   Record& record = row(RecordId{slot_row(shard.slots[slot])});
@@ -134,20 +136,12 @@ bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   return true;
 }
 
-RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
-                                          const RecordFields& fields) noexcept {
-  const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
-  Inserted result;
-  if (const std::uint32_t slot = slot_of(shard, hash, space, address); slot != no_slot) {
-    result.replaced = cut(shard, slot);
-    end(row(result.replaced));
-  }
-  if (!make_room(shard)) return result;
-  result.id = new_row(shard);
-  if (result.id.value == 0) return result;
-  Record& record = row(result.id);
+RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Space space, DeviceAddress address,
+                              const RecordFields& fields) noexcept {
+  if (!make_room(shard)) return {};
+  const RecordId id = new_row(shard);
+  if (id.value == 0) return {};
+  Record& record = row(id);
   store_field(record.group, fields.group.value);
   store_field(record.address, address.value);
   store_field(record.bytes, fields.bytes.value);
@@ -160,19 +154,56 @@ RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
   store_field(record.space, space);
   store_field(record.flags, fields.flags);
   publish(record);
-  put(shard, hash, result.id);
+  put(shard, hash, id);
+  return id;
+}
+
+RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
+                                          const RecordFields& fields) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
+  Inserted result;
+  if (const std::uint32_t slot = slot_of(shard, hash, space, address); slot != no_slot) {
+    result.replaced = cut(shard, slot);
+    end(row(result.replaced));
+  }
+  result.id = put_new(shard, hash, space, address, fields);
   return result;
 }
 
-RecordId RecordIndex::remove(Space space, DeviceAddress address) noexcept {
+RecordIndex::Restored RecordIndex::restore(Space space, DeviceAddress address,
+                                           const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return Restored::no_room;
+  if (slot_of(shard, hash, space, address) != no_slot) return Restored::address_in_use;
+  return put_new(shard, hash, space, address, fields).value != 0 ? Restored::yes
+                                                                 : Restored::no_room;
+}
+
+bool RecordIndex::take(Space space, DeviceAddress address, RecordFields& fields) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
-  if (slot == no_slot) return {};
+  if (slot == no_slot) return false;
   const RecordId id = cut(shard, slot);
-  end(row(id));
-  return id;
+  Record& record = row(id);
+  fields.group = GroupId{record.group};
+  fields.bytes = ByteCount{record.bytes};
+  fields.time_ns = record.time_ns;
+  fields.context = ContextId{record.context};
+  fields.related = record.related;
+  fields.thread = ThreadId{record.thread};
+  fields.references = record.references;
+  fields.flags = record.flags;
+  end(record);
+  give_back(shard, id);
+  return true;
 }
 
 bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
@@ -181,7 +212,8 @@ bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
   const DeviceAddress address{load_field(record.address)};
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   if (slot == no_slot || slot_row(shard.slots[slot]) != id.value) return false;
   if (owner != nullptr &&
@@ -193,36 +225,32 @@ bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
   return true;
 }
 
-RecordIndex::Inserted RecordIndex::restore(RecordId id) noexcept {
+bool RecordIndex::restore(RecordId id) noexcept {
   Record& record = row(id);
   const DeviceAddress address{record.address};
   const std::uint64_t hash = hash_of(record.space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
-  Inserted result;
-  if (slot_of(shard, hash, record.space, address) != no_slot) {
-    // Somebody was given this address meanwhile: the free did happen, whatever the driver said.
-    result.replaced = id;
-    return result;
-  }
-  if (!make_room(shard)) return result;
-  result.id = id;
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
+  if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
   publish(record);
   put(shard, hash, id);
-  return result;
+  return true;
 }
 
 void RecordIndex::recycle(RecordId id) noexcept {
   const Record& record = row(id);
   Shard& shard = shard_of(hash_of(record.space, DeviceAddress{record.address}));
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return;
   give_back(shard, id);
 }
 
 RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   return slot == no_slot ? RecordId{} : RecordId{slot_row(shard.slots[slot])};
 }
@@ -230,7 +258,8 @@ RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
 RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
   return slot == no_slot ? RecordId{} : cut(shard, slot);
 }
@@ -239,7 +268,8 @@ bool RecordIndex::show(RecordId id, DeviceAddress address) noexcept {
   Record& record = row(id);
   const std::uint64_t hash = hash_of(record.space, address);
   Shard& shard = shard_of(hash);
-  const Locked locked(shard.lock);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
   if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
   store_field(record.address, address.value);
   put(shard, hash, id);

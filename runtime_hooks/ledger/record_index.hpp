@@ -12,20 +12,9 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
 
 namespace cuwarden::ledger {
-
-// What a record holds besides its key and its state.
-struct RecordFields {
-  GroupId group;
-  ByteCount bytes;
-  std::uint64_t time_ns = 0;
-  ContextId context;
-  std::uint64_t related = 0;
-  ThreadId thread;
-  std::uint32_t references = 0;
-  std::uint8_t flags = 0;
-};
 
 class RecordIndex {
  public:
@@ -39,15 +28,19 @@ class RecordIndex {
     RecordId id;        // 0: no room
     RecordId replaced;  // was found under this key; removed, to be recycled by the caller
   };
+  // A live record's fields; its row is given away for good. False: there is none.
+  bool take(Space, DeviceAddress, RecordFields&) noexcept;
   // A new live record under this key.
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
-  // Takes the record out of the index and out of the live table. 0: there is none.
-  RecordId remove(Space, DeviceAddress) noexcept;
-  // The same for a row that was met without a lock: only if it is still a live record's, and, where
-  // an owner is given, one that goes with this context.
+  // Puts back what take() took, unless somebody was given this address meanwhile.
+  enum class Restored { yes, address_in_use, no_room };
+  Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
+
+  // Takes a row that was met without a lock out of the index and out of the live table: only if it
+  // is still a live record's, and, where an owner is given, one that goes with this context.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
-  // Brings a removed row back; `replaced` as for insert. False: no room in the index.
-  Inserted restore(RecordId) noexcept;
+  // Brings such a row back. False: its address is in use, or there is no room in the index.
+  bool restore(RecordId) noexcept;
   // Gives a removed row away for good.
   void recycle(RecordId) noexcept;
 
@@ -90,6 +83,7 @@ class RecordIndex {
   static void put(Shard&, std::uint64_t hash, RecordId) noexcept;
   static RecordId cut(Shard&, std::uint32_t slot) noexcept;
   RecordId new_row(Shard&) noexcept;
+  RecordId put_new(Shard&, std::uint64_t hash, Space, DeviceAddress, const RecordFields&) noexcept;
   void give_back(Shard&, RecordId) noexcept;
   static void end(Record&) noexcept;
   static void publish(Record&) noexcept;

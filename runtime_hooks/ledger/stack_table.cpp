@@ -26,7 +26,8 @@ StackId StackTable::intern(std::span<const Frame> frames, bool truncated) noexce
   if (const std::uint32_t row = find(hash, frames, truncated)) return StackId{row};
 
   modules_.cover(frames);
-  const Locked locked(ids_.lock());
+  const LedgerLocked locked(ids_.lock(), storage_);
+  if (!locked) return {};
   if (const std::uint32_t row = find(hash, frames, truncated)) return StackId{row};
   const std::uint64_t first =
       frames.empty() ? 0 : storage_.allocate(RegionId::frames, frames.size());
@@ -51,7 +52,8 @@ StackId StackTable::intern(std::span<const Frame> frames, bool truncated) noexce
 }
 
 void StackTable::retire(ModuleTable::Gone range) noexcept {
-  const Locked locked(ids_.lock());
+  const LedgerLocked locked(ids_.lock(), storage_);
+  if (!locked) return;
   const Stack* const stacks = storage_.rows<Stack>(RegionId::stacks);
   const Frame* const all = storage_.rows<Frame>(RegionId::frames);
   const std::uint64_t used = storage_.used(RegionId::stacks);

@@ -39,7 +39,8 @@ bool Storage::create(const BackingRequest& request) noexcept {
 bool Storage::make_ready(RegionId id, std::uint64_t bytes) noexcept {
   Fill& fill = fills_[index_of(id)];
   if (bytes <= fill.ready.load(std::memory_order_acquire)) return true;
-  const Locked locked(fill.lock);
+  const LedgerLocked locked(fill.lock, *this);
+  if (!locked) return false;
   const std::uint64_t ready = fill.ready.load(std::memory_order_relaxed);
   const std::uint64_t capacity = fill.capacity.load(std::memory_order_relaxed);
   if (bytes <= ready) return true;

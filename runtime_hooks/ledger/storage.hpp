@@ -39,9 +39,10 @@ class Storage {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }
   void add_reason(Reason reason) noexcept {
-    if ((header().reasons.load(std::memory_order_relaxed) & reason) == 0) {
-      header().reasons.fetch_or(reason, std::memory_order_relaxed);
-    }
+    const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
+    // Once recording has stopped, what fails fails for that.
+    if (reason == reason_ledger_full && (present & reason_recording_stopped) != 0) return;
+    if ((present & reason) == 0) header().reasons.fetch_or(reason, std::memory_order_relaxed);
   }
 
  private:
@@ -55,6 +56,15 @@ class Storage {
 
   BackingFile file_;
   std::array<Fill, region_count> fills_;
+};
+
+// Holds one of the ledger's locks for a scope. Where the lock was given up the ledger cannot be
+// kept up to date any more, and says so: nothing may be done then but to return.
+class [[nodiscard]] LedgerLocked : public Locked {
+ public:
+  LedgerLocked(FutexLock& lock, Storage& storage) noexcept : Locked(lock) {
+    if (!*this) storage.add_reason(reason_recording_stopped);
+  }
 };
 
 }  // namespace cuwarden::ledger

@@ -22,6 +22,18 @@ void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
   into.last_bytes.store(last, relaxed);
 }
 
+// What went is looked at first: while threads are at work, that never gives less than none.
+std::uint64_t live_count(const Group& group) {
+  const std::uint64_t gone = group.frees.load(std::memory_order_acquire) +
+                             group.released_count.load(std::memory_order_acquire);
+  return group.allocations.load(relaxed) - gone;
+}
+std::uint64_t live_bytes(const Group& group) {
+  const std::uint64_t gone = group.freed_bytes.load(std::memory_order_acquire) +
+                             group.released_bytes.load(std::memory_order_acquire);
+  return group.allocated_bytes.load(relaxed) - gone;
+}
+
 void fold(Series& series) {
   series.fold_version.fetch_add(1, std::memory_order_acq_rel);
   for (std::size_t i = 0; i < bucket_count / 2; ++i) {
@@ -62,7 +74,8 @@ Series* Totals::series_of(std::uint8_t kind, std::int32_t device) noexcept {
 }
 
 Series* Totals::make_series(std::uint8_t kind, std::int32_t device) noexcept {
-  const Locked locked(make_lock_);
+  const LedgerLocked locked(make_lock_, storage_);
+  if (!locked) return nullptr;
   if (Series* const there = series_of(kind, device)) return there;
   const std::uint64_t row = storage_.allocate(RegionId::series, 1);
   if (row == 0) {
@@ -90,61 +103,51 @@ void Totals::adopt(GroupId id) noexcept {
 }
 
 void Totals::allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
   group.allocations.fetch_add(1, relaxed);
-  group.allocated_bytes.fetch_add(bytes, relaxed);
   std::uint64_t none = 0;
   if (group.first_ns.load(relaxed) == 0) {
     group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
   }
   group.last_ns.store(now_ns, relaxed);
-  if (series != nullptr) series->allocations.fetch_add(1, relaxed);
-  raise(group, series, 1, bytes, now_ns);
+  const std::uint64_t gone = group.freed_bytes.load(relaxed) + group.released_bytes.load(relaxed);
+  raise_to(group.peak_bytes, group.allocated_bytes.fetch_add(bytes, relaxed) + bytes - gone);
+  raise(series_of(group), 1, bytes, now_ns);
 }
 
 void Totals::undo_allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
-  lower(group, series, bytes, now_ns);
-  group.allocations.fetch_sub(1, relaxed);
+  lower(series_of(group), bytes, now_ns);
   group.allocated_bytes.fetch_sub(bytes, relaxed);
-  if (series != nullptr) series->allocations.fetch_sub(1, relaxed);
+  group.allocations.fetch_sub(1, relaxed);
 }
 
 void Totals::freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
-  lower(group, series, bytes, now_ns);
+  lower(series_of(group), bytes, now_ns);
+  group.freed_bytes.fetch_add(bytes, relaxed);
   group.frees.fetch_add(1, relaxed);
-  if (series != nullptr) series->frees.fetch_add(1, relaxed);
 }
 
 void Totals::undo_freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
   group.frees.fetch_sub(1, relaxed);
-  if (series != nullptr) series->frees.fetch_sub(1, relaxed);
-  raise(group, series, 1, bytes, now_ns);
+  group.freed_bytes.fetch_sub(bytes, relaxed);
+  raise(series_of(group), 1, bytes, now_ns);
 }
 
 void Totals::released(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Series* const series = series_of(group);
-  lower(group, series, bytes, now_ns);
-  group.released_count.fetch_add(1, relaxed);
+  lower(series_of(group), bytes, now_ns);
   group.released_bytes.fetch_add(bytes, relaxed);
+  group.released_count.fetch_add(1, relaxed);
 }
 
-void Totals::failed(Group& group) noexcept {
-  group.failures.fetch_add(1, relaxed);
-  if (Series* const series = series_of(group)) series->failures.fetch_add(1, relaxed);
-}
+void Totals::failed(Group& group) noexcept { group.failures.fetch_add(1, relaxed); }
 
 void Totals::learned_size(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   group.allocated_bytes.fetch_add(bytes, relaxed);
-  raise(group, series_of(group), 0, bytes, now_ns);
+  raise_to(group.peak_bytes, live_bytes(group));
+  raise(series_of(group), 0, bytes, now_ns);
 }
 
-void Totals::raise(Group& group, Series* series, std::uint64_t added, std::uint64_t bytes,
+void Totals::raise(Series* series, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
-  group.live_count.fetch_add(added, relaxed);
-  raise_to(group.peak_bytes, group.live_bytes.fetch_add(bytes, relaxed) + bytes);
   if (series == nullptr) return;
   const std::uint64_t count = series->live_count.fetch_add(added, relaxed) + added;
   const std::uint64_t before = series->live_bytes.fetch_add(bytes, relaxed);
@@ -163,10 +166,7 @@ void Totals::raise(Group& group, Series* series, std::uint64_t added, std::uint6
   mark(*series, now_ns, before, after);
 }
 
-void Totals::lower(Group& group, Series* series, std::uint64_t bytes,
-                   std::uint64_t now_ns) noexcept {
-  group.live_count.fetch_sub(1, relaxed);
-  group.live_bytes.fetch_sub(bytes, relaxed);
+void Totals::lower(Series* series, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   if (series == nullptr) return;
   series->live_count.fetch_sub(1, relaxed);
   const std::uint64_t before = series->live_bytes.fetch_sub(bytes, relaxed);
@@ -181,9 +181,9 @@ void Totals::copy_peak(Series& series) noexcept {
   std::uint64_t total = 0;
   for (std::uint32_t i = series.first_group.load(std::memory_order_acquire); i != 0;
        i = groups[i].next_in_series) {
-    const std::uint64_t bytes = groups[i].live_bytes.load(relaxed);
+    const std::uint64_t bytes = live_bytes(groups[i]);
     groups[i].at_peak_bytes.store(bytes, relaxed);
-    groups[i].at_peak_count.store(groups[i].live_count.load(relaxed), relaxed);
+    groups[i].at_peak_count.store(live_count(groups[i]), relaxed);
     store_field(groups[i].peak_version, version);
     total += bytes;
   }
@@ -196,6 +196,11 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
                   std::uint64_t after) noexcept {
   Side& side = side_of(series);
   std::uint64_t highest = std::max(before, after);
+  // Most changes tell the timeline nothing new.
+  if (now_ns < side.newest_end_ns.load(relaxed) && highest <= side.newest_max.load(relaxed) &&
+      side.missed_max.load(relaxed) == 0) {
+    return;
+  }
   if (!side.timeline_lock.try_lock()) {
     raise_to(side.missed_max, highest);
     return;
@@ -204,6 +209,8 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
     highest = std::max(highest, side.missed_max.exchange(0, relaxed));
   }
   std::uint64_t at = now_ns / series.width_ns.load(relaxed);
+  const std::uint32_t newest = series.buckets_used.load(relaxed);
+  if (newest != 0 && at >= newest) series.buckets[newest - 1].last_bytes.store(before, relaxed);
   while (at >= bucket_count) {
     fold(series);
     at = now_ns / series.width_ns.load(relaxed);
@@ -213,10 +220,11 @@ void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
   if (at + 1 < used) at = used - 1;
   Bucket& bucket = series.buckets[at];
   raise_to(bucket.max_bytes, highest);
-  bucket.last_bytes.store(series.live_bytes.load(relaxed), relaxed);
   if (at >= used) {
     series.buckets_used.store(static_cast<std::uint32_t>(at + 1), std::memory_order_release);
   }
+  side.newest_max.store(bucket.max_bytes.load(relaxed), relaxed);
+  side.newest_end_ns.store((at + 1) * series.width_ns.load(relaxed), relaxed);
   side.timeline_lock.unlock();
 }
 

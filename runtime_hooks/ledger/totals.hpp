@@ -37,6 +37,7 @@ class Totals {
   struct alignas(64) Side {
     FutexLock timeline_lock, peak_lock;
     std::atomic<std::uint64_t> missed_max{0};  // of those that found the timeline locked
+    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // of the newest bucket
   };
 
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
@@ -47,9 +48,8 @@ class Totals {
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
-  void raise(Group&, Series*, std::uint64_t count, std::uint64_t bytes,
-             std::uint64_t now_ns) noexcept;
-  void lower(Group&, Series*, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void raise(Series*, std::uint64_t count, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void lower(Series*, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void copy_peak(Series&) noexcept;
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 

@@ -83,7 +83,8 @@ void VirtualMemory::end_if_unused(RecordId id, Pending entry, std::uint64_t now_
 // --- handles
 
 bool VirtualMemory::created(DeviceAddress handle, const RecordFields& fields) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return false;
   trim();
   const RecordId old = records_.hide(Space::vmm_handle, handle);
   if (old.value != 0) drop_reference(old, true, ++operation_, fields.time_ns);
@@ -97,14 +98,16 @@ bool VirtualMemory::created(DeviceAddress handle, const RecordFields& fields) no
 }
 
 void VirtualMemory::retained(DeviceAddress handle) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return;
   const RecordId id = records_.find(Space::vmm_handle, handle);
   if (id.value != 0) store_field(row(id).references, row(id).references + 1);
 }
 
 bool VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress handle,
                                           const RecordFields& alias) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return false;
   if (const RecordId known = records_.find(Space::vmm_handle, handle); known.value != 0) {
     store_field(row(known).references, row(known).references + 1);
     return true;
@@ -148,7 +151,8 @@ void VirtualMemory::drop_reference(RecordId id, bool key_is_gone, std::uint64_t 
 }
 
 bool VirtualMemory::release_begin(DeviceAddress handle, std::uint64_t now_ns) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return false;
   trim();
   const RecordId id = records_.find(Space::vmm_handle, handle);
   if (id.value == 0) return false;
@@ -157,7 +161,8 @@ bool VirtualMemory::release_begin(DeviceAddress handle, std::uint64_t now_ns) no
 }
 
 void VirtualMemory::release_undo(DeviceAddress handle, std::uint64_t now_ns) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return;
   if (const RecordId id = records_.find(Space::vmm_handle, handle); id.value != 0) {
     store_field(row(id).references, row(id).references + 1);
     return;
@@ -193,7 +198,8 @@ RecordId VirtualMemory::mapping_around(DeviceAddress address) noexcept {
 
 void VirtualMemory::mapped(DeviceAddress address, DeviceAddress handle,
                            const RecordFields& given) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return;
   trim();
   if (const RecordId old = records_.find(Space::vmm_mapping, address); old.value != 0) {
     take_mapping(old, ++operation_, 0, 0, given.time_ns);
@@ -244,7 +250,8 @@ void VirtualMemory::take_mapping(RecordId id, std::uint64_t operation, std::uint
 
 bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
                                 std::uint64_t now_ns) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return false;
   trim();
   const std::uint64_t operation = ++operation_;
   if (live_mappings_ == 0) return false;
@@ -281,7 +288,8 @@ bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
 
 void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes,
                                std::uint64_t now_ns) noexcept {
-  const Locked locked(lock_);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return;
   std::uint64_t operation = 0;
   for (std::uint64_t i = newest_; i != oldest_; --i) {
     Pending& entry = pending(i - 1);
@@ -289,7 +297,7 @@ void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes,
     if (!entry.unmapped || entry.address != address.value || entry.bytes != bytes.value) continue;
     operation = entry.operation;
     const RecordId id{entry.row};
-    if (records_.restore(id).id.value == 0) continue;  // the address is in use again
+    if (!records_.restore(id)) continue;  // the address is in use again
     entry.unmapped = entry.ended = false;
     ++live_mappings_;
     const RecordId handle{static_cast<std::uint32_t>(row(id).related)};

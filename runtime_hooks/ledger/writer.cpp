@@ -25,6 +25,13 @@ struct CachedThread {
 [[gnu::tls_model("initial-exec")]] constinit thread_local CachedThread cached_thread{0, 0};
 constinit std::atomic<std::uint32_t> next_serial{1};
 
+std::uint64_t read_clock(clockid_t clock) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 }  // namespace
 
 Writer* Writer::create(const Creation& creation) noexcept {
@@ -71,10 +78,11 @@ std::span<const std::byte> Writer::bytes() const noexcept {
 Header& Writer::header() noexcept { return state_.storage.header(); }
 
 std::uint64_t Writer::now_ns() const noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec) - state_.start_monotonic_ns;
+  return read_clock(CLOCK_MONOTONIC) - state_.start_monotonic_ns;
+}
+std::uint64_t Writer::recently_ns() const noexcept {
+  const std::uint64_t tick = read_clock(CLOCK_MONOTONIC_COARSE);
+  return tick > state_.start_monotonic_ns ? tick - state_.start_monotonic_ns : 0;
 }
 
 StackId Writer::intern_stack(std::span<const Frame> frames, bool truncated) noexcept {
@@ -91,7 +99,7 @@ void Writer::modules_changed() noexcept {
 
 void Writer::add(const NewRecord& given) noexcept {
   if (given.group.value == 0) return;  // the groups are full, and the header says so
-  const std::uint64_t now = now_ns();
+  const std::uint64_t now = given.time_ns != 0 ? given.time_ns : now_ns();
   RecordFields fields;
   fields.group = given.group;
   fields.bytes = given.bytes;
@@ -122,33 +130,35 @@ void Writer::add(const NewRecord& given) noexcept {
 }
 
 TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
-  const RecordId id = state_.records.remove(space, address);
-  if (id.value == 0) return {};
-  Record& record = state_.records.row(id);
-  if ((record.flags & record_counts_no_bytes) == 0) {
-    Group& group = state_.storage.rows<Group>(RegionId::groups)[record.group];
-    state_.totals.freed(group, record.bytes, now_ns());
+  TakenRecord taken{space, address, {}};
+  if (!state_.records.take(space, address, taken.fields)) return {};
+  if ((taken.fields.flags & record_counts_no_bytes) == 0) {
+    Group& group = state_.storage.rows<Group>(RegionId::groups)[taken.fields.group.value];
+    state_.totals.freed(group, taken.fields.bytes.value, recently_ns());
   }
-  return {id, &record};
+  return taken;
 }
 
-void Writer::put_back(TakenRecord taken) noexcept {
+void Writer::put_back(const TakenRecord& taken) noexcept {
   if (!taken) return;
-  const Record& record = *taken.row;
-  const bool counts = (record.flags & record_counts_no_bytes) == 0;
-  Group& group = state_.storage.rows<Group>(RegionId::groups)[record.group];
+  const RecordFields& fields = taken.fields;
+  const bool counts = (fields.flags & record_counts_no_bytes) == 0;
+  Group& group = state_.storage.rows<Group>(RegionId::groups)[fields.group.value];
   const std::uint64_t now = now_ns();
-  if (counts) state_.totals.undo_freed(group, record.bytes, now);
-  if (state_.records.restore(taken.id).id.value != 0) return;
-  // The address has been handed out again meanwhile, so this allocation is gone after all.
-  if (counts) state_.totals.freed(group, record.bytes, now);
-  header().superseded.fetch_add(1, relaxed);
-  add_reason(reason_superseded);
-  state_.records.recycle(taken.id);
-}
-
-void Writer::forget(TakenRecord taken) noexcept {
-  if (taken) state_.records.recycle(taken.id);
+  if (counts) state_.totals.undo_freed(group, fields.bytes.value, now);
+  switch (state_.records.restore(taken.space, taken.address, fields)) {
+    case RecordIndex::Restored::yes:
+      return;
+    case RecordIndex::Restored::address_in_use:
+      // It has been handed out again meanwhile, so this allocation is gone after all.
+      header().superseded.fetch_add(1, relaxed);
+      add_reason(reason_superseded);
+      break;
+    case RecordIndex::Restored::no_room:
+      add_reason(reason_ledger_full);
+      break;
+  }
+  if (counts) state_.totals.freed(group, fields.bytes.value, now);
 }
 
 bool Writer::opened_again(Space space, DeviceAddress address) noexcept {
@@ -192,7 +202,7 @@ void Writer::handle_created(const NewRecord& given) noexcept {
   RecordFields fields;
   fields.group = given.group;
   fields.bytes = given.bytes;
-  fields.time_ns = now_ns();
+  fields.time_ns = given.time_ns != 0 ? given.time_ns : now_ns();
   fields.context = given.context;
   fields.related = given.related;
   fields.thread = thread();
@@ -269,7 +279,8 @@ void Writer::count_unhooked_lookup(std::string_view name) noexcept {
   const Storage& storage = state_.storage;
   NamedCount* const rows = storage.rows<NamedCount>(RegionId::unhooked_lookups);
   const char* const strings = storage.rows<char>(RegionId::strings);
-  const Locked locked(state_.names_lock);
+  const LedgerLocked locked(state_.names_lock, state_.storage);
+  if (!locked) return;
   const std::uint64_t used = storage.used(RegionId::unhooked_lookups);
   for (std::uint64_t i = 1; i < used; ++i) {
     if (name == std::string_view(strings + rows[i].name.offset, rows[i].name.length)) {
@@ -286,7 +297,8 @@ void Writer::count_unhooked_lookup(std::string_view name) noexcept {
 
 void Writer::State::set_named_value(RegionId region, std::string_view name, std::string_view value,
                                     std::uint32_t source) noexcept {
-  const Locked locked(names_lock);
+  const LedgerLocked locked(names_lock, storage);
+  if (!locked) return;
   const std::uint64_t row = storage.allocate(region, 1);
   if (row == 0) return storage.add_reason(reason_ledger_full);
   NamedValue& stored = storage.rows<NamedValue>(region)[row];
@@ -322,7 +334,8 @@ Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
 
 void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
                         const std::uint8_t (&uuid)[16]) noexcept {
-  const Locked locked(state_.devices_lock);
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
   Device* const device = state_.device(ordinal);
   if (device == nullptr || device->state.load(relaxed) != 0) return;
   std::memcpy(device->uuid, uuid, sizeof uuid);
@@ -332,7 +345,8 @@ void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
 
 void Writer::read_device(DeviceOrdinal ordinal, ReadingAt at, ByteCount total,
                          ByteCount free) noexcept {
-  const Locked locked(state_.devices_lock);
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
   Device* const device = state_.device(ordinal);
   if (device == nullptr) return;
   device->version.fetch_add(1, std::memory_order_acq_rel);

@@ -20,6 +20,18 @@ struct GroupKey {
   DeviceOrdinal device = no_device;  // no_device for host memory
 };
 
+// What a record holds besides its key and its state.
+struct RecordFields {
+  GroupId group;
+  ByteCount bytes;
+  std::uint64_t time_ns = 0;
+  ContextId context;
+  std::uint64_t related = 0;
+  ThreadId thread;
+  std::uint32_t references = 0;
+  std::uint8_t flags = 0;
+};
+
 struct NewRecord {
   Space space{};
   DeviceAddress address;
@@ -29,13 +41,15 @@ struct NewRecord {
   std::uint64_t related = 0;
   std::uint32_t references = 0;  // 1: opened, and may be opened again under the same address
   std::uint8_t flags = 0;        // RecordFlag
+  std::uint64_t time_ns = 0;     // of the allocation, since process start; 0: now
 };
 
 // A record taken out before the driver's free is called; hand it back when the driver refuses.
 struct TakenRecord {
-  RecordId id;  // 0: the address was not recorded
-  Record* row = nullptr;
-  explicit operator bool() const { return id.value != 0; }
+  Space space{};
+  DeviceAddress address;
+  RecordFields fields;  // group 0: the address was not recorded
+  explicit operator bool() const { return fields.group.value != 0; }
 };
 
 struct Creation {
@@ -63,6 +77,8 @@ class Writer {
   std::span<const std::byte> bytes() const noexcept;
 
   std::uint64_t now_ns() const noexcept;  // since process start
+  // The same as of the kernel's last tick, some milliseconds ago at most, in a quarter of the time.
+  std::uint64_t recently_ns() const noexcept;
 
   // Frames are normalised addresses, innermost first. Equal stacks get equal ids.
   StackId intern_stack(std::span<const Frame> frames, bool truncated) noexcept;
@@ -75,8 +91,7 @@ class Writer {
   void add(const NewRecord&) noexcept;
   // Before the driver's free. The totals drop at once.
   TakenRecord take(Space, DeviceAddress) noexcept;
-  void put_back(TakenRecord) noexcept;  // the driver refused
-  void forget(TakenRecord) noexcept;    // the driver freed it
+  void put_back(const TakenRecord&) noexcept;  // the driver refused
   // What is opened again is still one allocation; it goes with the last close. False: no such
   // record is open; for a close, it is the last one, and to be taken.
   bool opened_again(Space, DeviceAddress) noexcept;

@@ -172,6 +172,13 @@ def test_each_library_reaches_the_runtime_that_it_was_linked_with(
     assert {group["api"] for group in run.report.leaks()} == {"cudaMalloc"}
 
 
+def test_code_of_no_module_reaches_the_runtime_however_much_of_it_there_is(run_both):
+    run = run_both([program("generated_code"), "2000"])
+    assert run.stdout == "4000 calls worked\n"
+    totals = run.report.totals()["device"]
+    assert (totals["allocations"], totals["frees"]) == (4000, 4000)
+
+
 def test_threads_that_race_for_the_first_call_are_all_recorded(run_both):
     for _ in range(5):
         run = run_both([program("racing_threads")])

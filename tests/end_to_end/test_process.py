@@ -161,6 +161,27 @@ def test_run_makes_no_second_report_of_an_abort_that_has_one(place):
     assert list(place.ledger.iterdir()) == []
 
 
+def test_after_an_internal_failure_calls_go_through_and_it_is_said_once(run_both):
+    run = run_both([program("jumping_handler")])
+    assert run.stdout == "answered 2000\n"
+    assert len(run.said) == 1 and "recording has stopped" in run.said[0]
+    tool = run.report["tool"]
+    assert tool["complete"] is False
+    assert [reason for reason in tool["reasons"] if "recording stopped" in reason]
+    assert run.report.totals()["device"]["allocations"] >= 3
+
+
+def test_a_full_ledger_is_said_once_and_keeps_what_it_has(run_both):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
+
+    run = run_both([program("allocate"), "600000", "16"], preexec_fn=limited)
+    assert len(run.said) == 1 and "the ledger is full" in run.said[0]
+    assert run.report["tool"]["complete"] is False
+    assert run.report["coverage"]["complete"] is True
+    assert 100_000 < run.report["leaks"]["count"] < 600_000
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root")
 def test_a_program_in_another_root_writes_nothing_there_and_keeps_its_ledger(place):
     jail = place.folder / "jail"
@@ -258,6 +279,13 @@ def test_a_vforked_child_whose_exec_fails_leaves_its_parents_recording_alone(run
     run.report.check_leaks(run.last_line["leaked"])
     assert run.report["process"]["end_reason"] == "exit"
     assert run.report.totals()["device"]["frees"] == 1
+
+
+def test_a_vforked_childs_end_writes_no_report_and_leaves_the_ledger_to_its_parent(run_both):
+    run = run_both([program("ending"), "vfork_failed_exec_and_kill"])
+    assert killed_by(run, signal.SIGKILL)
+    assert run.reports == []
+    assert len(run.ledgers) == 1
 
 
 def test_a_process_may_fork_while_another_thread_makes_its_first_cuda_call(run_both):

@@ -50,7 +50,7 @@ void add_and_take(benchmark::State& state) {
   for (auto _ : state) {
     record.address = address_of(state.thread_index(), i++ % 4096);
     ledger.add(record);
-    ledger.forget(ledger.take(Space::pointer, record.address));
+    ledger.take(Space::pointer, record.address);
   }
 }
 BENCHMARK(add_and_take)->ThreadRange(1, 2)->UseRealTime();
@@ -68,11 +68,11 @@ void add_and_take_among_live(benchmark::State& state) {
   for (auto _ : state) {
     i = (i * 2862933555777941757 + 3037000493) % live;
     record.address = address_of(state.thread_index(), i);
-    ledger.forget(ledger.take(Space::pointer, record.address));
+    ledger.take(Space::pointer, record.address);
     ledger.add(record);
   }
   for (std::uint64_t n = 0; n < live; ++n) {
-    ledger.forget(ledger.take(Space::pointer, address_of(state.thread_index(), n)));
+    ledger.take(Space::pointer, address_of(state.thread_index(), n));
   }
 }
 BENCHMARK(add_and_take_among_live)->Arg(1'000'000)->UseRealTime();
@@ -102,7 +102,7 @@ void record_one_call(benchmark::State& state) {
     record.address = address_of(state.thread_index(), i++ % 4096);
     ledger.add(record);
     ledger.count_call(HookId{0});
-    ledger.forget(ledger.take(Space::pointer, record.address));
+    ledger.take(Space::pointer, record.address);
   }
 }
 BENCHMARK(record_one_call)->ThreadRange(1, 2)->UseRealTime();

@@ -27,7 +27,10 @@ driver::RealDriver idle_driver() {
 }
 
 struct Recording {
-  explicit Recording(std::size_t depth) : recorder(*writer, real, depth) { writer->remove_file(); }
+  explicit Recording(std::size_t depth)
+      : recorder(*writer, real, depth, [](ledger::Reason) noexcept {}) {
+    writer->remove_file();
+  }
   const std::array<const char*, 2> folders = {"/dev/shm", "/tmp"};
   ledger::Writer* const writer = ledger::Writer::create(
       {.folders = folders, .hook_names = driver::row_names, .report_path = "/r"});

@@ -221,7 +221,7 @@ TEST_F(DamagedLedger, what_is_no_ledger_is_refused_with_a_reason) {
     const auto reader = Reader::open(copy->bytes(), error);
     return reader ? "" : error.text;
   };
-  header().version = 2;
+  header().version = layout_version + 1;
   EXPECT_NE(reason().find("version"), std::string::npos);
   header().version = layout_version;
   header().process.pid += 1;

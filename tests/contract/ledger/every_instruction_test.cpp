@@ -41,7 +41,7 @@ NewRecord record_of(std::uint64_t bytes, GroupId group) {
   const GroupId group = writer->group({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
   // Tables and pages are in place before the first step.
   writer->add(record_of(first_bytes, group));
-  writer->forget(writer->take(Space::pointer, DeviceAddress{512}));
+  writer->take(Space::pointer, DeviceAddress{512});
   if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(skipped_status);
   raise(SIGSTOP);
   for (const std::uint64_t bytes : {first_bytes, second_bytes}) {
@@ -55,7 +55,7 @@ NewRecord record_of(std::uint64_t bytes, GroupId group) {
     writer->put_back(taken);
     told.certain = bytes;
     told.certain = 0;
-    writer->forget(writer->take(Space::pointer, DeviceAddress{512}));
+    writer->take(Space::pointer, DeviceAddress{512});
     told.gone = 1;
   }
   _exit(0);

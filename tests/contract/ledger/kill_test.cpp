@@ -55,7 +55,6 @@ void hammer(Writer* writer, Acknowledged& told, std::uint64_t thread, unsigned s
         writer->put_back(taken);
         state.store(held);
       } else {
-        writer->forget(taken);
         state.store(0);
       }
     }

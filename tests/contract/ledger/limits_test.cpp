@@ -47,7 +47,7 @@ void expect_recording_works(Writer* writer, std::uint64_t count) {
   Sum expected;
   for (std::uint64_t i = 1; i <= count; ++i) {
     if (i % 2 == 0) {
-      writer->forget(writer->take(Space::pointer, DeviceAddress{i * 512}));
+      writer->take(Space::pointer, DeviceAddress{i * 512});
     } else {
       ++expected.count;
       expected.bytes += i;
@@ -226,7 +226,7 @@ TEST(LedgerLimits, a_full_table_is_said_and_the_totals_hold_what_is_stored) {
     CHILD_EXPECT(live_in_groups(reader) == stored);
     CHILD_EXPECT(live_in_series(reader) == stored);
     for (std::uint64_t i = 1; i <= 50'000; ++i) {
-      writer->forget(writer->take(Space::pointer, DeviceAddress{i * 512}));
+      writer->take(Space::pointer, DeviceAddress{i * 512});
     }
     CHILD_EXPECT(live_in_series(reader) == Sum{});
     for (Frame i = 0; i < 50'000; ++i) {

@@ -66,13 +66,14 @@ class Program {
 };
 
 TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
-  constexpr int threads = 8;
-  const auto turns = static_cast<std::uint64_t>(repetitions(40'000, 1'250'000));
+  constexpr int threads = 16;
+  // At the large counts, ten million allocations and as many frees.
+  const auto turns = static_cast<std::uint64_t>(repetitions(20'000, 1'350'000));
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   Driver driver(500);
   Program program;
-  std::atomic<std::uint64_t> allocations{0}, frees{0}, allocated_bytes{0}, refused{0};
+  std::atomic<std::uint64_t> allocations{0}, frees{0}, allocated_bytes{0}, refused{0}, failures{0};
   std::atomic<bool> done{false};
 
   std::vector<std::thread> workers;
@@ -87,6 +88,12 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
           NewRecord record;
           record.group = writer->group({writer->intern_stack(frames, false), HookId{0},
                                         static_cast<Kind>(random() % 2), DeviceOrdinal{0}});
+          if (random() % 16 == 0) {
+            writer->count_failure(record.group);
+            ++failures;
+            driver.free(address);
+            continue;
+          }
           record.address = DeviceAddress{address};
           record.bytes = ByteCount{bytes_of(address, turn)};
           writer->add(record);
@@ -98,14 +105,13 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
           if (address == 0) continue;
           const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{address});
           ASSERT_TRUE(taken);
-          ASSERT_EQ(taken.row->bytes, bytes);
+          ASSERT_EQ(taken.fields.bytes.value, bytes);
           if (random() % 10 == 0) {
             writer->put_back(taken);
             ++refused;
             program.hold(address, bytes);
           } else {
             driver.free(address);
-            writer->forget(taken);
             ++frees;
           }
         }
@@ -147,13 +153,15 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
     ASSERT_NE(found, held.end());
     EXPECT_EQ(found->second, record.bytes.value);
   }
-  std::uint64_t counted_allocations = 0, counted_frees = 0, counted_bytes = 0;
+  std::uint64_t counted_allocations = 0, counted_frees = 0, counted_bytes = 0, counted_failures = 0;
   for (std::uint64_t i = 1; i < reader.rows(RegionId::groups); ++i) {
     const auto group = reader.group(i);
     counted_allocations += group->allocations;
     counted_frees += group->frees;
     counted_bytes += group->allocated_bytes;
+    counted_failures += group->failures;
   }
+  EXPECT_EQ(counted_failures, failures.load());
   EXPECT_EQ(counted_allocations, allocations.load());
   EXPECT_EQ(counted_frees, frees.load());
   EXPECT_EQ(counted_bytes, allocated_bytes.load());
@@ -181,7 +189,6 @@ TEST(LedgerThreads, a_contexts_end_beside_frees_counts_each_allocation_once) {
     for (std::uint64_t i = count; i >= 1; --i) {
       const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{i * 512});
       freed += taken ? 1 : 0;
-      writer->forget(taken);
     }
   });
   writer->release_context(ContextId{9});

@@ -159,6 +159,7 @@ class FamiliesTest : public ::testing::Test {
   FamiliesTest() {
     fake = {};
     call_state = {};
+    noticed.clear();
   }
   ~FamiliesTest() override { fake = {}; }
 
@@ -191,7 +192,9 @@ class FamiliesTest : public ::testing::Test {
   ledger::Writer* const writer =
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = fake_functions();
-  Recorder recorder{*writer, real, 0};
+  static inline std::vector<ledger::Reason> noticed;
+  Recorder recorder{*writer, real, 0,
+                    [](ledger::Reason reason) noexcept { noticed.push_back(reason); }};
 };
 
 }  // namespace cuwarden::families

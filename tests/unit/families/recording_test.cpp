@@ -5,6 +5,20 @@ namespace {
 
 using driver::Row;
 
+TEST_F(FamiliesTest, NoticeOfAnIncompleteLedgerIsGivenOnceForEachReason) {
+  allocate();
+  EXPECT_TRUE(noticed.empty());
+  writer->add_reason(ledger::reason_ledger_in_memory);  // nothing is missing for that
+  writer->add_reason(ledger::reason_ledger_full);
+  allocate();
+  EXPECT_EQ(noticed, std::vector{ledger::reason_ledger_full});
+  writer->add_reason(ledger::reason_recording_stopped);
+  hooked(Row::cuMemFree_v2, cuMemFree_v2, CUdeviceptr{0x123});  // not ours to count
+  allocate();
+  EXPECT_EQ(noticed, (std::vector{ledger::reason_ledger_full, ledger::reason_recording_stopped}));
+  EXPECT_EQ(unknown_frees(), 0u);
+}
+
 #if CUDA_VERSION >= 12040
 TEST_F(FamiliesTest, AtExitOnlyContextsThatAreAliveArePushed) {
   CUcontext context = nullptr;

@@ -1,5 +1,5 @@
-// Calls through whatever stands in front of CUDA. `runtime`: cudaMalloc and cudaFree. `driver`:
-// two requests through dlsym, the larger of which a quota may refuse.
+// Calls through whatever stands in front of CUDA. `runtime`: cudaMalloc and cudaMallocHost.
+// `driver`: two requests through dlsym, the larger of which a quota may refuse.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -18,6 +18,8 @@ void call_runtime() {
   void* pointer = nullptr;
   const int allocated = cudaMalloc(&pointer, 1000);
   std::printf("cudaMalloc %d %d, cudaFree %d\n", allocated, pointer != nullptr, cudaFree(pointer));
+  const int pinned = cudaMallocHost(&pointer, 1000);
+  std::printf("cudaMallocHost %d, cudaFreeHost %d\n", pinned, cudaFreeHost(pointer));
 }
 
 void call_driver() {

@@ -1,5 +1,5 @@
-// A library of somebody else's that stands in front of the runtime: it defines cudaMalloc alone and
-// asks the loader for the next one, as tools that count or pool allocations do.
+// A library of somebody else's that stands in front of the runtime: it defines some functions and
+// asks the loader for the next ones, as tools that count or pool allocations do.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -10,4 +10,17 @@ extern "C" int cudaMalloc(void** pointer, std::size_t bytes) {
   static const auto next = reinterpret_cast<Malloc>(dlsym(RTLD_NEXT, "cudaMalloc"));
   std::puts("the wrapper was called");
   return next != nullptr ? next(pointer, bytes) : -1;
+}
+
+// Two that go together: one calls the other by its name, as the loader binds it.
+extern "C" [[gnu::noinline]] int cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+  using Allocate = int (*)(void**, std::size_t, unsigned);
+  static const auto next = reinterpret_cast<Allocate>(dlsym(RTLD_NEXT, "cudaHostAlloc"));
+  std::puts("the second wrapper was called");
+  return next != nullptr ? next(pointer, bytes, flags) : -1;
+}
+extern "C" int cudaMallocHost(void** pointer, std::size_t bytes) {
+  const int result = cudaHostAlloc(pointer, bytes, 0);
+  std::puts("the first wrapper was called");
+  return result;
 }

@@ -240,13 +240,14 @@ int main(int argc, char** argv) {
     say();
     return 0;
   }
-  if (how == "vfork_failed_exec") {
+  if (how == "vfork_failed_exec" || how == "vfork_failed_exec_and_kill") {
     const pid_t child = vfork();
     if (child == 0) {
       execl("/nonexistent/program", "program", nullptr);
       _exit(127);
     }
     const int status = wait_for(child);
+    if (how == "vfork_failed_exec_and_kill") raise(SIGKILL);
     void* afterwards = nullptr;
     REQUIRE(cudaMalloc(&afterwards, bytes));  // recording goes on
     account.allocated("device", bytes);

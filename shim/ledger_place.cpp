@@ -1,0 +1,48 @@
+#include "shim/ledger_place.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "shim/log.hpp"
+#include "shim/report_path.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// The folder of a path; the root's for "/x".
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+ledger::Writer* make_ledger(const Settings& settings, const std::string& report_path) {
+  // The report's folder may not exist yet, and may be on a network: the ledger skips those.
+  const std::string beside = folder_of(report_path);
+  const std::string wanted =
+      settings.ledger_folder[0] == '\0' ? "" : absolute_path(settings.ledger_folder);
+  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
+  const char* folders[5];
+  std::size_t count = 0;
+  if (!wanted.empty()) folders[count++] = wanted.c_str();
+  folders[count++] = beside.c_str();
+  if (temporary != nullptr && *temporary == '/') folders[count++] = temporary;
+  folders[count++] = "/dev/shm";
+  folders[count++] = "/tmp";
+  ledger::Writer* made = ledger::Writer::create(
+      {.folders = {folders, count}, .hook_names = driver::row_names, .report_path = report_path});
+  if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
+    log_warn(
+        fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "
+                    "unwritable folder, a network file system, or a limit on file sizes). Going on "
+                    "{}.",
+                    settings.ledger_folder,
+                    made->path().empty() ? "in memory, lost if the process is killed"
+                                         : fmt::format("with {}", made->path())));
+  return made;
+}
+
+}  // namespace cuwarden::shim

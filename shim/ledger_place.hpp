@@ -1,0 +1,15 @@
+// Where the ledger of this process is kept.
+#pragma once
+
+#include <string>
+
+#include "runtime_hooks/ledger/writer.hpp"
+#include "shim/settings.hpp"
+
+namespace cuwarden::shim {
+
+// In CUWARDEN_LEDGER_DIR, beside the report, in $TMPDIR, /dev/shm or /tmp: the first that works,
+// with a warning where the folder that was asked for does not. Null: no memory even.
+ledger::Writer* make_ledger(const Settings&, const std::string& report_path);
+
+}  // namespace cuwarden::shim
