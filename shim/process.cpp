@@ -282,7 +282,7 @@ void Process::modules_changed() noexcept {
   if (!has_records()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  ledger_->modules_changed();
+  recorder_->modules_changed();
 }
 
 void Process::driver_initialised() noexcept {

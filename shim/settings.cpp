@@ -11,7 +11,7 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime_hooks/stacks/capture.hpp"
+#include "runtime_hooks/stacks/captured.hpp"
 
 namespace cuwarden::shim {
 namespace {

@@ -4,29 +4,21 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/readable.hpp"
 
 namespace cuwarden::families {
 namespace {
 
-// Whether eight bytes can be read. The kernel copies a signal set from there before it finds that
-// the request makes no sense: EFAULT where it cannot.
-bool is_readable(const void* address) {
-  constexpr int no_such_request = -1;
-  return syscall(SYS_rt_sigprocmask, no_such_request, address, nullptr, 8) == 0 || errno != EFAULT;
-}
-
 bool is_readable(const CallMark* mark) {
   const auto* words = reinterpret_cast<const std::uint64_t*>(mark);
   for (std::size_t i = 0; i < sizeof(CallMark) / sizeof *words; ++i)
-    if (!is_readable(static_cast<const void*>(words + i))) return false;
+    if (!cuwarden::is_readable(words + i)) return false;
   return true;
 }
 

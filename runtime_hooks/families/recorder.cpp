@@ -7,7 +7,6 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/host_memory_use.hpp"
-#include "runtime_hooks/stacks/capture.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -48,15 +47,27 @@ DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
   return no_device;
 }
 
+StackId Recorder::stack_here() noexcept {
+  const void* const frame = __builtin_frame_address(0);
+  if (const std::uint32_t known = unwinder_.recognise(frame)) return StackId{known};
+  auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
+  stacks::KnownStacks::Draft draft;
+  const stacks::Captured captured = unwinder_.capture(frame, {frames, stack_depth_}, draft);
+  const StackId stack = ledger_.intern_stack({frames, captured.count}, captured.truncated);
+  // 0: the ledger is full.
+  if (stack.value != 0) unwinder_.keep(draft, stack.value);
+  return stack;
+}
+
 GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
-  StackId stack{0};
-  if (stack_depth_ > 0) {
-    auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
-    const stacks::Captured captured = stacks::capture({frames, stack_depth_});
-    stack = ledger_.intern_stack({frames, captured.count}, captured.truncated);
-  }
+  const StackId stack = stack_depth_ > 0 ? stack_here() : StackId{0};
   return ledger_.group({.stack = stack, .api = api, .kind = kind, .device = device});
+}
+
+void Recorder::modules_changed() noexcept {
+  ledger_.modules_changed();
+  unwinder_.modules_changed();
 }
 
 // A load and a comparison where there is nothing new.

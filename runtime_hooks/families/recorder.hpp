@@ -10,6 +10,7 @@
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/stacks/unwinder.hpp"
 
 namespace cuwarden::families {
 
@@ -47,6 +48,10 @@ class Recorder {
       : ledger_(ledger), real_(real), stack_depth_(stack_depth), notice_(notice) {}
 
   ledger::Writer& ledger() noexcept { return ledger_; }
+
+  stacks::Unwinder& unwinder() noexcept { return unwinder_; }
+  // After a dlclose.
+  void modules_changed() noexcept;
 
   // All functions here keep errno as it was.
   void allocated(HookId api, CUresult, const Allocation&) noexcept;
@@ -92,6 +97,8 @@ class Recorder {
   void read_devices_at_exit() noexcept;
 
  private:
+  // Not inlined: its own frame is where the walk begins.
+  [[gnu::noinline]] StackId stack_here() noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void meet(DeviceOrdinal) noexcept;
   void give_notice() noexcept;
@@ -106,6 +113,7 @@ class Recorder {
   std::size_t stack_depth_;
   Notice notice_;
   std::atomic<std::uint32_t> noticed_{0};  // Reason bits
+  stacks::Unwinder unwinder_;
   std::atomic<bool> ending_{false};
   std::atomic<bool> capture_seen_{false};
   std::atomic<bool> unrecorded_{false};

@@ -1,0 +1,17 @@
+// What a walk yields.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuwarden::stacks {
+
+// Deepest stack that is kept; bounds the buffer on the caller's stack (8 KiB).
+inline constexpr std::size_t depth_limit = 1024;
+
+struct Captured {
+  std::size_t count = 0;
+  bool truncated = false;  // deeper frames were left out
+};
+
+}  // namespace cuwarden::stacks

@@ -1,0 +1,193 @@
+// The tables are found by libgcc's _Unwind_Find_FDE and read here. The layout is the one of the
+// Linux Standard Base (Core, "Exception Frames").
+#include "runtime_hooks/stacks/eh_frame.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/stacks/cfa_program.hpp"
+#include "runtime_hooks/stacks/cursor.hpp"
+
+extern "C" const void* _Unwind_Find_FDE(void* address, cuwarden::stacks::FoundFunction*);
+
+namespace cuwarden::stacks {
+namespace {
+
+// DW_EH_PE_*: how a pointer is written.
+constexpr std::uint8_t omitted = 0xff, aligned = 0x50, format = 0x0f;
+
+struct Range {
+  const std::uint8_t* begin = nullptr;
+  const std::uint8_t* end = nullptr;
+  bool contains(const std::uint8_t* at) const { return at >= begin && at < end; }
+};
+
+// A module's, from its first segment to its last.
+bool find_module(void* address, Range& module) {
+  dl_find_object found;
+  if (_dl_find_object(address, &found) != 0) return false;
+  module = {static_cast<const std::uint8_t*>(found.dlfo_map_start),
+            static_cast<const std::uint8_t*>(found.dlfo_map_end)};
+  return true;
+}
+
+// An entry's content, behind its length.
+Cursor entry_at(const std::uint8_t* at, Range within) {
+  constexpr std::uint32_t wide = 0xffffffff;  // DWARF's 64-bit format, which libgcc cannot read
+  if (!within.contains(at)) return {};
+  Cursor header(at, within.end);
+  const auto length = header.fixed<std::uint32_t>();
+  if (!header.good() || length == wide || length > header.left()) return {};
+  return {header.position(), header.position() + length};
+}
+
+bool skip_pointer(Cursor& from, std::uint8_t encoding) {
+  if (encoding == omitted) return true;
+  if (encoding == aligned) return false;
+  switch (encoding & format) {
+    case 0x00:  // a pointer
+    case 0x04:  // 8 bytes
+    case 0x08:
+    case 0x0c:
+      return from.skip(8);
+    case 0x02:  // 2 bytes
+    case 0x0a:
+      return from.skip(2);
+    case 0x03:  // 4 bytes
+    case 0x0b:
+      return from.skip(4);
+    case 0x01:  // LEB128
+    case 0x09:
+      from.unsigned_leb();
+      return from.good();
+    default:
+      return false;
+  }
+}
+
+struct Common {
+  bool good = false;
+  bool has_augmentation_data = false;
+  bool signal_frame = false;
+  std::uint8_t pointer_encoding = 0;
+  std::uint64_t code_alignment = 1;
+  std::int64_t data_alignment = 1;
+  std::uint64_t return_address_column = 0;
+  Cursor instructions;
+};
+
+// The augmentation's letters say what its data hold. Behind a letter that is not known, nothing is.
+void read_augmentation(const char* letters, Cursor data, Common& common) {
+  for (; *letters != '\0'; ++letters) {
+    switch (*letters) {
+      case 'R':
+        common.pointer_encoding = data.byte();
+        break;
+      case 'P':
+        if (!skip_pointer(data, data.byte())) common.good = false;
+        break;
+      case 'L':
+        data.byte();
+        break;
+      case 'S':
+        common.signal_frame = true;
+        break;
+      default:
+        return;
+    }
+  }
+  if (!data.good()) common.good = false;
+}
+
+Common read_common(const std::uint8_t* at, Range within) {
+  Common common;
+  Cursor from = entry_at(at, within);
+  if (from.fixed<std::uint32_t>() != 0 || !from.good()) return common;  // 0: a common entry
+  const std::uint8_t version = from.byte();
+  const auto* const letters = reinterpret_cast<const char*>(from.position());
+  while (from.byte() != 0) {
+  }
+  if (!from.good() || (version != 1 && version != 3 && version != 4)) return common;
+  if (version == 4 && (from.byte() != sizeof(void*) || from.byte() != 0)) return common;
+  common.code_alignment = from.unsigned_leb();
+  common.data_alignment = from.signed_leb();
+  common.return_address_column = version == 1 ? from.byte() : from.unsigned_leb();
+  common.good = true;
+  if (letters[0] == 'z') {
+    common.has_augmentation_data = true;
+    read_augmentation(letters + 1, from.block(), common);
+  } else if (letters[0] != '\0') {
+    common.good = false;  // GCC 2's
+  }
+  common.instructions = from;
+  common.good = common.good && from.good();
+  return common;
+}
+
+Rule read_description(const std::uint8_t* at, Range within, std::uint64_t address,
+                      std::uint64_t function) {
+  constexpr Rule malformed(Rule::Special::malformed);
+  Cursor from = entry_at(at, within);
+  const std::uint8_t* const pointer_at = from.position();
+  const auto back = from.fixed<std::int32_t>();
+  if (!from.good()) return malformed;
+  const Common common = read_common(pointer_at - back, within);
+  if (!common.good) return malformed;
+  if (common.return_address_column != 16) return Rule(Rule::Special::not_expressible);
+  // Where the function begins, and its length: known from the search.
+  const std::uint8_t size_only = common.pointer_encoding & 0x07;
+  if (common.pointer_encoding == aligned || !skip_pointer(from, size_only) ||
+      !skip_pointer(from, size_only))
+    return malformed;
+  if (common.has_augmentation_data) from.block();
+  if (!from.good()) return malformed;
+  CfaProgram program(address, function, common.code_alignment, common.data_alignment);
+  program.run(common.instructions);
+  program.run(from);
+  return program.rule(common.signal_frame);
+}
+
+// mov $SYS_rt_sigreturn, %rax; syscall: where the kernel's signal frame begins, if a libc does not
+// describe it. libgcc looks for the same bytes.
+bool is_sigreturn(std::uint64_t address) {
+  static constexpr std::uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): asked of the kernel before it is read
+  const auto* const at = reinterpret_cast<const std::uint8_t*>(address);
+  return is_readable(at) && is_readable(at + sizeof code - 8) &&
+         std::memcmp(at, code, sizeof code) == 0;
+}
+
+}  // namespace
+
+Learned learn_rule(std::uint64_t address, bool interrupted, FindDescription host) noexcept {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): looked up, not read
+  void* const code = reinterpret_cast<void*>(address);
+  FoundFunction function{};
+  Range module;
+  const bool in_module = find_module(code, module);
+  if (in_module) {
+    if (const void* description = _Unwind_Find_FDE(code, &function))
+      return {read_description(static_cast<const std::uint8_t*>(description), module, address,
+                               reinterpret_cast<std::uint64_t>(function.begin)),
+              true};
+    // Signal handlers return to the bytes in question; what is looked up lies one before.
+    if (interrupted) return {Rule(Rule::Special::no_description), false};
+    return {is_sigreturn(address + 1) ? Rule(Rule::Special::signal_frame)
+                                      : Rule(Rule::Special::no_description),
+            true};
+  }
+  const void* const description = host == nullptr ? nullptr : host(code, &function);
+  if (description == nullptr) return {Rule(Rule::Special::foreign_code), false};
+  // Lies in memory of the code's owner, who keeps it for as long as the code runs; how much there
+  // is, only the entries themselves say.
+  const auto* const at = static_cast<const std::uint8_t*>(description);
+  constexpr std::size_t reach = std::size_t{1} << 30;
+  const Range everything{at - reach, at + reach};
+  return {
+      read_description(at, everything, address, reinterpret_cast<std::uint64_t>(function.begin)),
+      false};
+}
+
+}  // namespace cuwarden::stacks

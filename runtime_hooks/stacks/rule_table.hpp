@@ -1,0 +1,84 @@
+// Rules by the place that a frame goes on at: one table for all threads, without locks. A slot is
+// one word, so that it is always whole. A place may be in the slot of its own or in the three
+// behind it.
+//
+// A place has 47 bits. Multiplication by an odd number mixes them and loses none: the upper 15 of
+// the product choose the slot; the other 32, and how far behind it the place had to go, are kept
+// beside the rule. So a rule is never found for a place that it was not stored for.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime_hooks/stacks/rule.hpp"
+
+namespace cuwarden::stacks {
+
+class RuleTable {
+ public:
+  static constexpr unsigned place_bits = 47;
+  static constexpr unsigned index_bits = 15;
+  static constexpr std::size_t ways = 4;
+  static constexpr std::size_t slots = (std::size_t{1} << index_bits) + ways - 1;
+  static constexpr std::size_t bytes = (slots * 8 + 63) / 64 * 64;
+
+  // `memory`: `bytes` of zeros.
+  explicit RuleTable(void* memory) noexcept
+      : slots_(static_cast<std::atomic<std::uint64_t>*>(memory)) {}
+
+  // What is in the place's own slot: its rule, or a number that is no rule. Most are there.
+  [[gnu::always_inline]] std::uint64_t first(std::uint64_t place) const noexcept {
+    const std::uint64_t mixed = mix(place);
+    const std::uint64_t rest =
+        slots_[mixed >> (64 - index_bits)].load(std::memory_order_relaxed) ^ tag(mixed, 0);
+    // Beyond the 47 bits, places would be taken for one another.
+    return place >> place_bits == 0 ? rest : ~std::uint64_t{0};
+  }
+  static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
+
+  // An empty rule where none is known.
+  Rule find(std::uint64_t place) const noexcept {
+    if (place >> place_bits != 0) return {};
+    const std::uint64_t mixed = mix(place);
+    for (std::size_t way = 0; way < ways; ++way) {
+      const std::uint64_t rest = slot(mixed, way).load(std::memory_order_relaxed) ^ tag(mixed, way);
+      if (is_rule(rest) && rest != 0) return Rule(static_cast<std::uint32_t>(rest));
+    }
+    return {};
+  }
+
+  void insert(std::uint64_t place, Rule rule) noexcept {
+    if (place >> place_bits != 0) return;
+    const std::uint64_t mixed = mix(place);
+    std::size_t way = 0;
+    while (way < ways && slot(mixed, way).load(std::memory_order_relaxed) != 0) ++way;
+    if (way == ways) way = victims_.fetch_add(1, std::memory_order_relaxed) % ways;
+    slot(mixed, way).store(tag(mixed, way) | rule.word(), std::memory_order_relaxed);
+  }
+
+  void clear() noexcept {
+    for (std::size_t i = 0; i < slots; ++i)
+      if (slots_[i].load(std::memory_order_relaxed) != 0)
+        slots_[i].store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint64_t mix(std::uint64_t place) noexcept {
+    constexpr std::uint64_t odd = 0x1e3779b97f4b;
+    return place * (odd << (64 - place_bits));
+  }
+  static constexpr std::uint64_t tag(std::uint64_t mixed, std::uint64_t way) noexcept {
+    return mixed << index_bits | way << Rule::bits;
+  }
+  std::atomic<std::uint64_t>& slot(std::uint64_t mixed, std::size_t way) const noexcept {
+    return slots_[(mixed >> (64 - index_bits)) + way];
+  }
+  static_assert(place_bits - index_bits + Rule::bits + 2 == 64 && ways == 4);
+  static_assert(sizeof(std::atomic<std::uint64_t>) == 8);
+
+  std::atomic<std::uint64_t>* slots_;
+  std::atomic<std::uint32_t> victims_{0};
+};
+
+}  // namespace cuwarden::stacks

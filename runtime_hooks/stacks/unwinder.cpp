@@ -1,0 +1,316 @@
+#include "runtime_hooks/stacks/unwinder.hpp"
+
+#include <link.h>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/stacks/own_code.hpp"
+#include "runtime_hooks/stacks/slow_walk.hpp"
+#include "runtime_hooks/stacks/stack_bounds.hpp"
+
+namespace cuwarden::stacks {
+namespace {
+
+// Of a struct ucontext on x86-64; what glibc's description of its signal trampoline says.
+constexpr std::uint64_t ucontext_rbp = 120, ucontext_rsp = 160, ucontext_rip = 168;
+
+// Frames of our own are not kept: without a bound, damaged ones could go in circles for ever.
+constexpr std::size_t most_own_frames = 4096;
+
+// How often the loader took a module out.
+std::uint64_t unloads() noexcept {
+  std::uint64_t count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t bytes, void* result) {
+        if (bytes > offsetof(dl_phdr_info, dlpi_subs))
+          *static_cast<std::uint64_t*>(result) = info->dlpi_subs;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+// `address` is inside a region. What lies there belongs to others, AddressSanitizer's red zones and
+// all.
+__attribute__((no_sanitize("address"), always_inline)) inline std::uint64_t read(
+    std::uint64_t address) noexcept {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller has checked it
+  return *reinterpret_cast<const Word*>(address);
+}
+
+}  // namespace
+
+struct Unwinder::Registers {
+  // Where the frame goes on: the return address, or one behind the interrupted instruction. The
+  // address that stands for the frame is the one before.
+  std::uint64_t place = 0;
+  std::uint64_t sp = 0;
+  std::uint64_t bp = 0;
+};
+
+struct Unwinder::Walk {
+  std::uint64_t start = 0;
+  std::span<std::uint64_t> frames;
+  Captured result;
+  Region region;
+  bool lasts = true;              // all of it is the thread's own stack and modules' code
+  std::uint64_t interrupted = 0;  // the last place that a signal handler interrupted
+
+  // Rarely: the walk leaves the region that it knows.
+  [[gnu::noinline, gnu::cold]] Region enter(std::uint64_t address) noexcept {
+    region = region_of(address);
+    if (!region.own) lasts = false;
+    return region;
+  }
+};
+
+enum class Unwinder::Way { on, over };
+
+Unwinder::Unwinder() noexcept
+    : memory_(Mapping::anonymous(RuleTable::bytes + KnownStacks::bytes)),
+      rules_(memory_.data()),
+      known_(static_cast<std::byte*>(memory_.data()) + (memory_ ? RuleTable::bytes : 0)),
+      unloads_(unloads()) {
+  static_assert(RuleTable::bytes % 64 == 0);
+}
+
+std::uint32_t Unwinder::recognise(const void* frame) const noexcept {
+  if (!memory_) return 0;
+  return known_.find(reinterpret_cast<std::uint64_t>(frame), known_own_stack());
+}
+
+Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames) noexcept {
+  if (frames.empty()) return {0, true};
+  Walk state;
+  state.start = reinterpret_cast<std::uint64_t>(frame);
+  state.frames = frames;
+  if (!memory_) return walk_slowly(frames);
+  walk<false>(state, nullptr);
+  return state.result;
+}
+
+Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
+                           KnownStacks::Draft& draft) noexcept {
+  if (memory_) known_.begin(draft, reinterpret_cast<std::uint64_t>(frame));
+  if (!draft || frames.empty()) {
+    draft.drop();
+    return capture(frame, frames);
+  }
+  Walk state;
+  state.start = reinterpret_cast<std::uint64_t>(frame);
+  state.frames = frames;
+  walk<true>(state, &draft.entry());
+  if (!state.lasts) draft.drop();
+  return state.result;
+}
+
+// Writes down what the walk reads. A return address waits until the next frame has shown whether
+// the saved rbp below it counts too: until a rule uses it, rbp need not be remembered, for the
+// program may use it for anything.
+struct Unwinder::Notes {
+  KnownStacks::Entry* entry;
+  std::uint64_t start;
+  std::uint64_t return_at;  // the one that waits
+  std::uint64_t bp_at;      // where rbp's value comes from; 0: has been noted
+  std::uint32_t words = 0, pairs = 0;
+
+  [[gnu::always_inline]] bool full() const noexcept {
+    return words + 4 > KnownStacks::places || pairs + 1 > KnownStacks::places;
+  }
+  [[gnu::always_inline]] void add_word(std::uint64_t at) noexcept {
+    entry->word_offsets[words] = static_cast<std::uint32_t>(at - start);
+    entry->word_values[words++] = read(at);
+  }
+  // The frame that is left now goes by rbp.
+  [[gnu::always_inline]] void next_by_bp() noexcept {
+    if (__builtin_expect(bp_at == return_at - 8, true)) {
+      entry->pair_offsets[pairs] = static_cast<std::uint32_t>(bp_at - start);
+      entry->pair_values[pairs++] = {read(bp_at), read(return_at)};
+    } else {
+      if (bp_at != 0) add_word(bp_at);
+      add_word(return_at);
+    }
+    bp_at = 0;
+  }
+  [[gnu::always_inline]] void next_by_sp() noexcept { add_word(return_at); }
+};
+
+// What the loop carries from frame to frame is in local
+// variables whose address nobody has: in registers.
+template <bool drafting>
+__attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
+                                                            KnownStacks::Entry* entry) noexcept {
+  Region region = w.region = region_of_stack_pointer(w.start);
+  w.lasts = region.own;
+  const auto can_read = [&](std::uint64_t address) __attribute__((always_inline)) {
+    if (__builtin_expect(region.holds(address), true)) return true;
+    region = w.enter(address);
+    return region.holds(address);
+  };
+  // The frame of the function that called us, by its frame pointer.
+  Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
+  Notes notes{.entry = entry, .start = w.start, .return_at = w.start + 8, .bp_at = w.start};
+
+  std::uint64_t* const frames = w.frames.data();
+  const std::size_t room = w.frames.size();
+  std::size_t count = 0, own_frames = 0;
+  const auto over = [&](bool truncated) {
+    w.result = {count, truncated};
+    if (drafting) {
+      notes.add_word(notes.return_at);
+      entry->words = notes.words;
+      entry->pairs = notes.pairs;
+    }
+  };
+  const auto keep_frame = [&]() __attribute__((always_inline)) {
+    if (is_own(at.place - 1)) {
+      ++own_frames;
+      return true;
+    }
+    if (count == room) return false;
+    frames[count++] = at.place - 1;
+    return true;
+  };
+
+  while (own_frames < most_own_frames) {
+    if (drafting && notes.full()) {
+      w.lasts = false;
+      notes.words = notes.pairs = 0;
+    }
+    const std::uint64_t found = rules_.first(at.place);
+
+    // What compilers make of a function that keeps a frame pointer. As a branch of its own, it lets
+    // the processor run ahead: the next frame is found by rbp alone, before the rule is read.
+    constexpr Rule usual = Rule::framed(Rule::Base::rbp, 16, true, -16);
+    if (found == usual.word()) {
+      if (!keep_frame()) return over(true);
+      if (!can_read(at.bp) || !can_read(at.bp + 8)) break;
+      if (drafting) {
+        notes.next_by_bp();
+        notes.return_at = at.bp + 8;
+        notes.bp_at = at.bp;
+      }
+      at.place = read(at.bp + 8);
+      at.sp = at.bp + 16;
+      at.bp = read(at.bp);
+      continue;
+    }
+
+    Rule rule =
+        RuleTable::is_rule(found) ? Rule(static_cast<std::uint32_t>(found)) : rules_.find(at.place);
+    if (__builtin_expect(!rule, false)) {
+      if (at.place == 0) return over(false);
+      rule = learn(w, at.place);
+    }
+    if (!keep_frame()) return over(true);
+    const Rule::Base base = rule.base();
+    if (__builtin_expect(base == Rule::Base::special, false)) {
+      Registers copy = at;
+      const Way way = step_specially(w, copy, rule);
+      if (way == Way::over) return over(false);
+      at = copy;
+      region = w.region;
+      continue;
+    }
+    if (drafting) base == Rule::Base::rsp ? notes.next_by_sp() : notes.next_by_bp();
+    std::uint64_t cfa = 0, saved_at = 0;
+    if (__builtin_expect(base == Rule::Base::stored_at_rbp, false)) {
+      const std::uint64_t stored_at = at.bp + static_cast<std::uint64_t>(rule.signed_cfa());
+      if (!can_read(stored_at)) break;
+      cfa = read(stored_at);
+      if (drafting) notes.add_word(stored_at);
+      saved_at = (rule.rbp_saved() ? at.bp : cfa) + static_cast<std::uint64_t>(rule.rbp_at());
+    } else {
+      cfa = (base == Rule::Base::rsp ? at.sp : at.bp) + rule.cfa();
+      saved_at = cfa + static_cast<std::uint64_t>(rule.rbp_at());
+    }
+    const std::uint64_t return_at = cfa - 8;
+    // Where rbp is not saved, its place is the return address's.
+    if (!can_read(saved_at)) break;
+    const std::uint64_t saved = read(saved_at);
+    if (!can_read(return_at)) break;
+    at.place = read(return_at);
+    if (drafting) {
+      notes.return_at = return_at;
+      if (rule.rbp_saved()) notes.bp_at = saved_at;
+    }
+    at.bp = rule.rbp_saved() ? saved : at.bp;
+    at.sp = cfa;
+  }
+  w.lasts = false;
+  this->count(region.count == 0 ? Exception::unreadable : Exception::endless);
+  return over(false);
+}
+
+// The rarer ways to leave a frame.
+__attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(Walk& w,
+                                                                               Registers& at,
+                                                                               Rule rule) noexcept {
+  const auto can_read = [&](std::uint64_t address) {
+    return w.region.holds(address) || w.enter(address).holds(address);
+  };
+  switch (rule.special()) {
+    case Rule::Special::end:
+      return Way::over;
+    case Rule::Special::signal_frame: {
+      w.lasts = false;
+      const std::uint64_t context = at.sp;
+      if (!can_read(context + ucontext_rbp)) break;
+      at.bp = read(context + ucontext_rbp);
+      if (!can_read(context + ucontext_rip)) break;
+      const std::uint64_t instruction = read(context + ucontext_rip);
+      if (!can_read(context + ucontext_rsp)) break;
+      at.sp = read(context + ucontext_rsp);
+      if (instruction == 0) return Way::over;
+      w.interrupted = at.place = instruction + 1;
+      return Way::on;
+    }
+    case Rule::Special::plt: {
+      // By the instruction, which has not pushed yet or has.
+      w.lasts = false;
+      const std::uint64_t instruction = at.place - (at.place == w.interrupted);
+      at.sp += 8 + ((instruction & 15) >= rule.argument() ? 8 : 0);
+      if (!can_read(at.sp - 8)) break;
+      at.place = read(at.sp - 8);
+      return Way::on;
+    }
+    case Rule::Special::no_description:
+      count(Exception::no_description);
+      return Way::over;
+    case Rule::Special::foreign_code:
+      count(Exception::foreign_code);
+      return Way::over;
+    case Rule::Special::malformed:
+      count(Exception::malformed);
+      return Way::over;
+    default:
+      count(Exception::not_expressible);
+      return Way::over;
+  }
+  w.lasts = false;
+  count(Exception::unreadable);
+  return Way::over;
+}
+
+// Code that is met for the first time, or that may be replaced.
+[[gnu::noinline, gnu::cold]] Rule Unwinder::learn(Walk& w, std::uint64_t place) noexcept {
+  const ErrnoGuard keep;
+  const Learned learned =
+      learn_rule(place - 1, place == w.interrupted, host_.load(std::memory_order_relaxed));
+  if (learned.lasts)
+    rules_.insert(place, learned.rule);
+  else
+    w.lasts = false;
+  return learned.rule;
+}
+
+void Unwinder::modules_changed() noexcept {
+  if (!memory_) return;
+  const ErrnoGuard keep;
+  const std::uint64_t now = unloads();
+  if (unloads_.exchange(now, std::memory_order_relaxed) == now) return;
+  rules_.clear();
+  known_.forget_all();
+}
+
+}  // namespace cuwarden::stacks

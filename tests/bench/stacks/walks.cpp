@@ -1,0 +1,39 @@
+#include "tests/bench/stacks/walks.hpp"
+
+#include "runtime_hooks/stacks/slow_walk.hpp"
+#include "runtime_hooks/stacks/unwinder.hpp"
+
+namespace cuwarden::bench {
+namespace {
+
+alignas(stacks::Unwinder) unsigned char storage[sizeof(stacks::Unwinder)];
+[[gnu::constructor]] void make() { new (storage) stacks::Unwinder; }
+stacks::Unwinder& unwinder() { return *reinterpret_cast<stacks::Unwinder*>(storage); }
+
+}  // namespace
+
+std::size_t walk_by_libgcc(std::uint64_t* frames, std::size_t room) {
+  return stacks::walk_slowly({frames, room}).count;
+}
+
+std::size_t walk_by_rules(std::uint64_t* frames, std::size_t room) {
+  return unwinder().capture(__builtin_frame_address(0), {frames, room}).count;
+}
+
+std::size_t walk_and_remember(std::uint64_t* frames, std::size_t room) {
+  stacks::KnownStacks::Draft draft;
+  const auto captured = unwinder().capture(__builtin_frame_address(0), {frames, room}, draft);
+  unwinder().keep(draft, 1);
+  return captured.count;
+}
+
+std::size_t recognise_or_walk(std::uint64_t* frames, std::size_t room) {
+  const void* const frame = __builtin_frame_address(0);
+  if (unwinder().recognise(frame) != 0) return 0;
+  stacks::KnownStacks::Draft draft;
+  const auto captured = unwinder().capture(frame, {frames, room}, draft);
+  unwinder().keep(draft, 1);
+  return captured.count;
+}
+
+}  // namespace cuwarden::bench
