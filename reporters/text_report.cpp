@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reporters/cuda_frames.hpp"
+#include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
 
 namespace cuwarden {
@@ -34,14 +35,6 @@ class Paint {
 std::uint64_t number_of(const json& row, const char* name) {
   const auto value = row.find(name);
   return value == row.end() || !value->is_number_unsigned() ? 0 : value->get<std::uint64_t>();
-}
-
-// Text from a report goes to a terminal: control characters of a hostile name must not.
-std::string printable(std::string text) {
-  for (char& letter : text) {
-    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = '?';
-  }
-  return text;
 }
 
 std::string text_of(const json& row, const char* name, const char* otherwise) {
