@@ -149,5 +149,32 @@ class Place:
         return shimmed
 
 
+def cuwarden(place, *arguments, env=None, **popen):
+    """Runs the command as a user does, not under the shim."""
+    popen.setdefault("cwd", place.work)
+    return subprocess.run(
+        [str(COMMAND), *map(str, arguments)],
+        env=place.environment(env, shim=False, preload=()),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        **popen,
+    )
+
+
+def start(place, command, env=None, **popen):
+    """Starts a program under the shim and goes on beside it."""
+    popen.setdefault("cwd", place.work)
+    return subprocess.Popen(
+        [str(part) for part in command],
+        env=place.environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        **popen,
+    )
+
+
 def killed_by(run, expected: signal.Signals):
     return run.returncode == -expected

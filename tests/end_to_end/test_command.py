@@ -1,30 +1,20 @@
 """The command, seen from a shell: `run` is the program with a report and a summary."""
 
+import functools
 import json
 import signal
-import subprocess
 import sys
 
 import pytest
 
+import shimmed
 from reports import Report
-from shimmed import COMMAND, TIMEOUT_S, program, sample
+from shimmed import program, sample
 
 
 @pytest.fixture
 def cuwarden(place):
-    def run(*arguments, env=None):
-        return subprocess.run(
-            [str(COMMAND), *map(str, arguments)],
-            cwd=place.work,
-            env=place.environment(env, shim=False, preload=()),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
-
-    return run
+    return functools.partial(shimmed.cuwarden, place)
 
 
 def simulated(place, *command, report="report.json"):
