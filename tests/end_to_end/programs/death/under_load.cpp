@@ -68,14 +68,14 @@ void* one(unsigned bits, unsigned left, unsigned slot, std::size_t bytes);
   void* memory = left == 0         ? allocate(slot, bytes)
                  : (bits & 1) != 0 ? one(bits >> 1, left - 1, slot, bytes)
                                    : zero(bits >> 1, left - 1, slot, bytes);
-  asm volatile("" ::: "memory");  // no tail call: each level is a frame
+  asm volatile("# zero" ::: "memory");  // no tail call: each level is a frame; not equal to one()
   return memory;
 }
 [[gnu::noinline]] void* one(unsigned bits, unsigned left, unsigned slot, std::size_t bytes) {
   void* memory = left == 0         ? allocate(slot, bytes)
                  : (bits & 1) != 0 ? one(bits >> 1, left - 1, slot, bytes)
                                    : zero(bits >> 1, left - 1, slot, bytes);
-  asm volatile("" ::: "memory");
+  asm volatile("# one" ::: "memory");
   return memory;
 }
 
