@@ -14,6 +14,7 @@
 
 #include "reporters/error_text.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
+#include "tools/cuwarden/command_output.hpp"
 
 namespace cuwarden {
 namespace {
@@ -32,7 +33,9 @@ void replace_by_zeros(int signal_number, siginfo_t* info, void*) {
       reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) / page * page);
   if (info->si_code != BUS_ADRERR ||
       mmap(start, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    if (before_a_crash != nullptr) before_a_crash();
     signal(signal_number, SIG_DFL);
+    raise(signal_number);  // one that was sent comes no second time by itself
   }
   errno = error;
 }

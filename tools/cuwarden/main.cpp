@@ -122,6 +122,15 @@ CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
   return verb;
 }
 
+CLI::App* declare_top(CLI::App& app, TopVerb& top) {
+  CLI::App* verb = app.add_subcommand(
+      "top", "watch a live process by call stack, or all live processes in a line each");
+  set_usage(*verb, "top [--once] [PID]");
+  add_pid(*verb, top.pid);
+  verb->add_flag("--once", top.once, "print once and end, as where there is no terminal");
+  return verb;
+}
+
 CLI::App* declare_doctor(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("doctor", "say what the shim can see here, and how CMD reaches CUDA");
@@ -165,8 +174,11 @@ int command_line(int count, char** arguments) {
   CLI::App* const report_app = declare_report(app, report);
   CLI::App* const snapshot_app = declare_snapshot(app, snapshot);
   CLI::App* const recover_app = declare_recover(app, recover);
+  TopVerb top;
+  CLI::App* const top_app = declare_top(app, top);
   CLI::App* const doctor_app = declare_doctor(app);
-  const std::vector<CLI::App*> verbs{run_app, report_app, snapshot_app, recover_app, doctor_app};
+  const std::vector<CLI::App*> verbs{run_app,     report_app, snapshot_app,
+                                     recover_app, top_app,    doctor_app};
 
   if (count < 2) {
     print(STDERR_FILENO, app.help());
@@ -203,6 +215,10 @@ int command_line(int count, char** arguments) {
     if (snapshot.pid == 0)
       return usage_error("snapshot: no process is given; usage: cuwarden snapshot PID");
     return snapshot_verb(snapshot);
+  }
+  if (top_app->parsed()) {
+    if (!command.empty()) return usage_error("top: unexpected word: " + command.front());
+    return top_verb(top);
   }
   const std::vector<std::string> rest = (run_app->parsed() ? run_app : doctor_app)->remaining();
   if (!rest.empty() && (separated || rest.front().starts_with('-'))) {

@@ -37,6 +37,12 @@ struct RecoverVerb {
 };
 int recover_verb(const RecoverVerb&);
 
+struct TopVerb {
+  pid_t pid = 0;  // 0: all processes
+  bool once = false;
+};
+int top_verb(const TopVerb&);
+
 int doctor_verb(const std::vector<std::string>& command);
 
 }  // namespace cuwarden
