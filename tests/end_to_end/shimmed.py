@@ -158,6 +158,7 @@ def cuwarden(place, *arguments, env=None, **popen):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        errors="replace",
         timeout=TIMEOUT_S,
         **popen,
     )

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import random
 import shutil
 import signal
 import stat
@@ -251,7 +252,48 @@ def test_a_ledger_that_is_cut_short_gives_what_is_left_and_says_so(cuwarden, pla
     assert any("cut short" in reason for reason in report["tool"]["reasons"])
 
 
-def test_an_unfinished_ledger_is_removed_once_nobody_can_be_making_it(cuwarden, place):
+def overwrite_at_random(path, chance):
+    """Changes some bytes of what is filled of a sparse file; the texts before the rows, too."""
+    with open(path, "r+b") as file:
+        extents, end = [], 0
+        while True:
+            try:
+                start = os.lseek(file.fileno(), end, os.SEEK_DATA)
+            except OSError:
+                break
+            end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            extents.append((start, end))
+        extreme = [b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", b"\1", b"\xff\xff"]
+        for _ in range(chance.choice([1, 5, 50, 500])):
+            start, end = chance.choice(extents)
+            # The header's checked part is a matter of its own: leave most of it.
+            file.seek(chance.randrange(max(start, 300), end - 8) & ~1)
+            file.write(chance.choice([*extreme, chance.randbytes(8)]))
+
+
+def test_whatever_the_bytes_are_recover_comes_to_an_end(cuwarden, place):
+    chance = random.Random(11)
+    original = place.folder / "original"
+    ledger, _ = dead(place)
+    subprocess.run(["cp", "--sparse=always", ledger, original], check=True)
+    recovered = 0
+    for _ in range(1000 if os.environ.get("LARGE_COUNTS") else 40):
+        subprocess.run(["cp", "--sparse=always", original, ledger], check=True)
+        overwrite_at_random(ledger, chance)
+        done = cuwarden("recover", ledger)
+        assert done.returncode in (0, 2), (done.returncode, done.stderr)
+        assert len(done.stdout.splitlines()) + len(done.stderr.splitlines()) == 1
+        for folder in (place.reports, place.ledger):
+            for path in folder.glob("*.json*"):
+                assert json.loads(path.read_text())["schema"] == "cuwarden.report/1"
+                recovered += 1
+                shown = cuwarden("report", path)
+                assert shown.returncode in (0, 2), shown.stderr
+                path.unlink()
+    assert recovered > 10
+
+
+def test_an_unfinished_ledger_may_still_be_in_the_making(cuwarden, place):
     empty = place.ledger / "cuwarden-ledger-host-1-1"
     empty.touch(mode=0o600)
     done = cuwarden("recover", place.ledger)
