@@ -177,5 +177,19 @@ def start(place, command, env=None, **popen):
     )
 
 
+def dead(place, how="kill"):
+    """What a killed process left, and what it said of itself."""
+    run = place.run([program("dying"), how])
+    assert run.returncode < 0
+    assert run.reports == []
+    (ledger,) = run.ledgers
+    return ledger, run.last_line["leaked"]
+
+
+def only_report(place):
+    (path,) = place.reports.iterdir()
+    return Report.read(path)
+
+
 def killed_by(run, expected: signal.Signals):
     return run.returncode == -expected
