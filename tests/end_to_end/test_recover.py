@@ -7,7 +7,9 @@ import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -258,18 +260,14 @@ NOBODY = 65534
 
 
 @pytest.fixture
-def shared(place):
-    """A place in which nobody may write, too."""
-    folder = place.folder
-    while folder != folder.parent:
-        if folder.stat().st_mode & 0o005 != 0o005:
-            if not str(folder).startswith("/tmp/"):
-                pytest.skip(f"others may not enter {folder}")
-            folder.chmod(folder.stat().st_mode | 0o055)
-        folder = folder.parent
-    for part in (place.work, place.reports, place.ledger):
-        part.chmod(0o1777)
-    return place
+def shared():
+    """A place in which nobody may write, too. Not below pytest's own folder, which it closes."""
+    with tempfile.TemporaryDirectory(prefix="cuwarden-test-") as folder:
+        os.chmod(folder, 0o755)
+        place = shimmed.Place(Path(folder))
+        for part in (place.work, place.reports, place.ledger):
+            part.chmod(0o1777)
+        yield place
 
 
 def nobody():

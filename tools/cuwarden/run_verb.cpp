@@ -270,7 +270,7 @@ std::vector<std::string> finished_reports(const ListFile& list, const RecoveryRe
       add(line);
       continue;
     }
-    const Recovery made = recover(line, child);
+    const Recovery made = recover_as_owner(line, child);
     if (made.outcome == RecoveryOutcome::recovered) add(made.report);
     if (made.outcome == RecoveryOutcome::failed) {
       print_error(made.text + "; the ledger stays at " + line);
