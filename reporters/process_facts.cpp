@@ -103,7 +103,8 @@ Row process_row(const ledger::ProcessView& process, const ReportOptions& options
   row["start"] = iso_8601(process.start_realtime_ns);
   row["end_ns"] = number(end_ns);
   row["end_reason"] = end_reason_name(reason);
-  const bool exited = reason != EndReason::signal && reason != EndReason::abort;
+  const bool exited =
+      reason != EndReason::signal && reason != EndReason::abort && reason != EndReason::running;
   row["exit_status"] = exited && process.exit_status ? Row(*process.exit_status) : Row(nullptr);
   row["signal"] = signal ? Row(*signal) : Row(nullptr);
   row["cuda_driver_version"] = text_or_null(version_text(process.driver_version));
@@ -146,6 +147,8 @@ std::vector<std::string> tool_reasons(const ledger::ProcessView& process) {
       "a table of the ledger was full: later allocations or stacks are missing");
   add(ledger::reason_names_missing,
       "a table of names was full: some threads, modules, devices or settings have none");
+  if (process.cut_short)
+    reasons.emplace_back("the ledger's file was cut short: what lay beyond is missing");
   add(ledger::reason_recording_stopped,
       "recording stopped after an internal failure (a lock of the ledger was not given back): "
       "later "

@@ -15,6 +15,7 @@
 namespace cuwarden {
 namespace {
 
+constexpr int most_unfinished = 16;  // names tried for the file that becomes the report
 constexpr int most_names = 100'000;  // `.1`, `.2`, … before it is given up
 
 class Descriptor {
@@ -30,6 +31,18 @@ class Descriptor {
  private:
   int number_;
 };
+
+// The name that a report has while it is written: of the process that it is about (a pid is used
+// again, also by another host or container that shares the folder) and of the one that writes it.
+std::string unfinished_name(const ledger::ProcessView& about, std::uint32_t writer, int attempt) {
+  return ".cuwarden-" + std::to_string(about.start_realtime_ns) + "-" + std::to_string(about.pid) +
+         "-" + std::to_string(writer) + "-" + std::to_string(attempt) + ".tmp";
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? "./" : path.substr(0, slash + 1);
+}
 
 // Makes every missing folder above `path`. 0 or an errno.
 int make_folders(const std::string& path) {
@@ -69,9 +82,26 @@ int rename_without_replacing(int folder, const char* from, const char* to) {
 
 }  // namespace
 
+void ReportFile::adopt(const std::string& path) {
+  struct stat status {};
+  if (status_at(AT_FDCWD, path.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  path_ = path;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+void ReportFile::remove_unfinished(const ledger::ProcessView& process) noexcept try {
+  const std::string folder = folder_of(std::string(process.report_path));
+  for (int attempt = 0; attempt < most_unfinished; ++attempt) {
+    unlink((folder + unfinished_name(process, process.pid, attempt)).c_str());
+  }
+} catch (...) {
+  // Out of memory: a leftover is no harm.
+}
+
 bool ReportFile::fail(int error, const char* what) {
   error_ = std::string("cannot ") + what + " the report " + wanted_ + ": " + error_text(error) +
-           "; set CUWARDEN_REPORT to a path that can be written";
+           "; " + advice_;
   return false;
 }
 
@@ -92,7 +122,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     return;
   }
   const std::size_t slash = target.rfind('/');
-  const std::string folder_path = slash == target.npos ? "." : target.substr(0, slash + 1);
+  const std::string folder_path = folder_of(target);
   const std::string name = slash == target.npos ? target : target.substr(slash + 1);
   if (name.empty() || name == "." || name == "..") {
     fail(EISDIR, "write");
@@ -104,11 +134,11 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     return;
   }
 
-  // The pid alone does not tell processes of several hosts or containers apart: O_EXCL does.
+  const ledger::ProcessView process = reader.process();
   std::string beside;
   int opened = -1;
-  for (int attempt = 0; attempt < 1000 && opened < 0; ++attempt) {
-    beside = ".cuwarden-" + std::to_string(getpid()) + "-" + std::to_string(attempt) + ".tmp";
+  for (int attempt = 0; attempt < most_unfinished && opened < 0; ++attempt) {
+    beside = unfinished_name(process, static_cast<std::uint32_t>(getpid()), attempt);
     opened = openat(folder.get(), beside.c_str(),
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (opened < 0 && errno != EEXIST) break;

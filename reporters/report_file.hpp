@@ -15,7 +15,13 @@ namespace cuwarden {
 class ReportFile {
  public:
   // `path`: absolute; missing folders are made when the report is written.
-  explicit ReportFile(std::string path) : wanted_(std::move(path)) {}
+  // `advice`: what an error line ends with, for whoever can do something about it.
+  explicit ReportFile(std::string path,
+                      const char* advice = "set CUWARDEN_REPORT to a path that can be written")
+      : wanted_(std::move(path)), advice_(advice) {}
+
+  // The file at `path` is an earlier report of this process: it is the one to replace.
+  void adopt(const std::string& path);
 
   // True when the whole report lies at path(). Otherwise error() is one line: what, where, what
   // to do; nothing is left behind, and an earlier report of this object stays as it was.
@@ -24,11 +30,16 @@ class ReportFile {
   const std::string& path() const noexcept { return path_; }  // empty before the first success
   const std::string& error() const noexcept { return error_; }
 
+  // Takes away what a process leaves in its report's folder when it dies while writing.
+  static void remove_unfinished(const ledger::ProcessView&) noexcept;
+
  private:
   void write_or_throw(const ledger::Reader&, const ReportOptions&);
   bool fail(int error, const char* what);
 
-  std::string wanted_, path_, error_;
+  std::string wanted_;
+  const char* advice_;
+  std::string path_, error_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reporters/cuda_frames.hpp"
+#include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
 
 namespace cuwarden {
@@ -36,14 +37,6 @@ std::uint64_t number_of(const json& row, const char* name) {
   return value == row.end() || !value->is_number_unsigned() ? 0 : value->get<std::uint64_t>();
 }
 
-// Text from a report goes to a terminal: control characters of a hostile name must not.
-std::string printable(std::string text) {
-  for (char& letter : text) {
-    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = '?';
-  }
-  return text;
-}
-
 std::string text_of(const json& row, const char* name, const char* otherwise) {
   const auto value = row.find(name);
   return value == row.end() || !value->is_string() ? otherwise
@@ -52,13 +45,6 @@ std::string text_of(const json& row, const char* name, const char* otherwise) {
 
 std::string allocations(std::uint64_t count) {
   return human_count(count) + (count == 1 ? " allocation" : " allocations");
-}
-
-std::string padded(std::string text, std::size_t width, bool right = false) {
-  std::size_t columns = 0;  // "µ" is two bytes and one column
-  for (const char letter : text) columns += (static_cast<unsigned char>(letter) & 0xc0) != 0x80;
-  if (columns < width) text.insert(right ? 0 : text.size(), width - columns, ' ');
-  return text;
 }
 
 std::string hexadecimal(std::uint64_t value) {
@@ -145,15 +131,23 @@ void add_totals(const ReportDocument& report, const Paint& paint, std::string& t
     if (row.at("peak_time_ns").is_number_unsigned()) {
       peak += " after " + human_time(number_of(row, "peak_time_ns"));
     }
-    if (const std::uint64_t failures = number_of(row, "failures")) {
-      peak += paint.red(" · " + human_count(failures) + (failures == 1 ? " failure" : " failures"));
-    }
     text +=
         "  " + padded(place_of(row), 26) +
         padded(live == 0 ? "nothing"
                          : human_bytes(number_of(row, "live_bytes")) + " in " + human_count(live),
                28) +
         peak + "\n";
+  }
+}
+
+// A failed request leaves nothing behind that a list of leaks would show.
+void add_failures(const ReportDocument& report, const Paint& paint, std::string& text) {
+  for (const json& row : report.table("totals")) {
+    const std::uint64_t failures = number_of(row, "failures");
+    if (failures == 0) continue;
+    text += "\n" + paint.red("FAILED") + ": " + human_count(failures) +
+            (failures == 1 ? " request for " : " requests for ") + place_of(row) +
+            (failures == 1 ? " was" : " were") + " refused by the driver\n";
   }
 }
 
@@ -366,6 +360,7 @@ std::string text_report(const ReportDocument& report, const TextOptions& options
   add_header(report, paint, text);
   add_reasons(report, paint, text);
   add_totals(report, paint, text);
+  add_failures(report, paint, text);
   add_leaks(report, options, paint, text);
   return text;
 }

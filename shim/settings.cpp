@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime_hooks/ledger/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
 
 namespace cuwarden::shim {
@@ -66,6 +67,7 @@ bool read_report(Settings& settings, std::string_view text) {
   return copy(settings.report, text);
 }
 
+static_assert(stacks::depth_limit <= ledger::deepest_stack);  // readers refuse deeper ones
 bool read_stack_depth(Settings& settings, std::string_view text) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

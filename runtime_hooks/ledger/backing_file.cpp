@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -141,8 +142,18 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
     flags |= FS_NOCOW_FL;
     usable = usable && ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
   }
+  // Whoever finds the file learns by this lock whether we are alive, from within another container
+  // too and after the pid was given to another process. It belongs to the open file, which the
+  // mapping holds on to after the descriptor is closed. Nobody but a reader ever waits for it.
+  const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
   usable = usable && map_file(fd, limit, request);
   close(fd);
+  if (usable && locked) {
+    // overlayfs maps another file than the one that was opened: there the lock is gone by now.
+    const int again = open_again();
+    locked_ = again >= 0 && flock(again, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (again >= 0) close(again);
+  }
   if (usable && fill(0, round_up(sizeof(Header), page_bytes))) return true;
   mapping_.reset();
   unlink(path_);
@@ -206,14 +217,22 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
 
 bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const Uncancelled keep;
-  const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = open_again();
   if (fd < 0) return false;
-  struct stat status {};
-  const bool same = status_of(fd, status) && status.st_dev == device_ && status.st_ino == inode_;
-  const bool filled =
-      same && fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+  const bool filled = fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
   close(fd);
   return filled;
+}
+
+// Our file by its path, if it is still there; -1 otherwise.
+int BackingFile::open_again() const noexcept {
+  const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  struct stat status {};
+  if (fd < 0 || (status_of(fd, status) && status.st_dev == device_ && status.st_ino == inode_)) {
+    return fd;
+  }
+  close(fd);
+  return -1;
 }
 
 bool BackingFile::replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {

@@ -31,6 +31,8 @@ class BackingFile {
 
   bool in_file() const noexcept { return path_[0] != '\0'; }
   const char* path() const noexcept { return path_; }
+  // Whether the mapping keeps the file locked for as long as it is there (Process::lock_held).
+  bool is_locked() const noexcept { return locked_; }
   std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
   const Geometry& geometry() const noexcept { return geometry_; }
 
@@ -48,10 +50,12 @@ class BackingFile {
   bool map_file(int fd, std::uint64_t limit, const BackingRequest&) noexcept;
   bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  int open_again() const noexcept;
 
   Mapping mapping_;
   Geometry geometry_;
   bool populate_unknown_ = false;
+  bool locked_ = false;
   dev_t device_ = 0;
   ino_t inode_ = 0;
   char path_[PATH_MAX] = {};

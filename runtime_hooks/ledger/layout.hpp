@@ -21,6 +21,9 @@ namespace cuwarden::ledger {
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
 inline constexpr std::uint32_t layout_version = 2;
 
+// No writer records deeper stacks.
+inline constexpr std::uint32_t deepest_stack = 1024;
+
 // Text in the strings region.
 struct StringRef {
   std::uint32_t offset = 0;  // from the start of the region; 0 is the empty string
@@ -81,7 +84,10 @@ struct Process {
   std::int64_t start_realtime_ns;    // since the epoch; zero of all times in the ledger
   std::uint64_t start_monotonic_ns;  // CLOCK_MONOTONIC at the same moment
   std::uint64_t start_ticks;         // field 22 of /proc/PID/stat: tells a reused pid
-  std::uint64_t reserved;
+  std::uint32_t pid_namespace;       // inode of /proc/self/ns/pid: where `pid` counts; 0 unknown
+  // 1: the mapping holds a flock of the file, which the kernel drops when the mapping goes with the
+  // process (or its exec). 0: the file system does not keep one, or an older writer did not ask.
+  std::uint32_t lock_held;
   std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id
   StringRef host;
   StringRef program;       // /proc/self/exe

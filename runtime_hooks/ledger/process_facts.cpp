@@ -52,6 +52,14 @@ std::uint64_t start_ticks() {
   return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
 }
 
+// "pid:[4026531836]"
+std::uint32_t pid_namespace() {
+  char text[64] = "";
+  if (readlink("/proc/self/ns/pid", text, sizeof text - 1) <= 0) return 0;
+  const char* number = std::strchr(text, '[');
+  return number == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(number + 1, nullptr, 10));
+}
+
 // How long ago the process started; 0 where that is not known.
 std::uint64_t age_ns(std::uint64_t ticks) {
   const long per_second = sysconf(_SC_CLK_TCK);
@@ -83,6 +91,8 @@ void record_process(Storage& storage) noexcept {
   process.pid = static_cast<std::uint32_t>(getpid());
   process.parent = static_cast<std::uint32_t>(getppid());
   process.start_ticks = start_ticks();
+  process.pid_namespace = pid_namespace();
+  process.lock_held = storage.file().is_locked() ? 1 : 0;
   const std::uint64_t age = age_ns(process.start_ticks);
   process.start_realtime_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - age);
   process.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC) - age;

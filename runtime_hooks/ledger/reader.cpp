@@ -17,6 +17,10 @@ namespace {
 // A row that changes all the time is read this often before what is there is taken as it is.
 constexpr int attempts = 64;
 
+// Longer texts are no writer's: without a bound, a few damaged rows could each hand out all of the
+// strings. Linux itself knows no longer path and, in a program's start, no longer word.
+constexpr std::uint64_t longest_path = 4096, longest_text = 128 << 10;
+
 constexpr std::array<std::uint32_t, region_count> row_sizes = {
     sizeof(Record),     sizeof(Group),      sizeof(Stack),     sizeof(Frame),  1,
     sizeof(Module),     sizeof(Thread),     sizeof(Series),    sizeof(Device), sizeof(Hook),
@@ -33,6 +37,20 @@ std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
 }
 
 bool is_kind(Kind kind) { return static_cast<std::uint8_t>(kind) < kind_count; }
+
+// What the series itself counts.
+void read_counts(const Series& series, SeriesView& view) noexcept {
+  view.live_bytes = get(series.live_bytes);
+  if (view.host_rss) view.live_count = get(series.live_count);
+  view.peak_ns = get(series.peak_ns);
+  view.peak_count = get(series.peak_count);
+  view.peak_bytes = get(series.peak_bytes);
+  // A kill came between the two: what is live was reached.
+  if (view.peak_bytes < view.live_bytes) {
+    view.peak_bytes = view.live_bytes;
+    view.peak_count = view.live_count;
+  }
+}
 
 }  // namespace
 
@@ -97,9 +115,11 @@ const Row* Reader::published(RegionId id, std::uint64_t index) const noexcept {
   return found != nullptr && get(found->state) == 1 ? found : nullptr;
 }
 
-std::string_view Reader::text(const StringRef& ref) const noexcept {
+std::string_view Reader::text(const StringRef& ref, std::uint64_t longest) const noexcept {
   const std::uint64_t offset = load_field(ref.offset), length = load_field(ref.length);
-  if (length == 0 || offset == 0 || offset + length > rows(RegionId::strings)) return {};
+  if (length == 0 || length > longest || offset == 0 || offset + length > rows(RegionId::strings)) {
+    return {};
+  }
   const std::byte* const start = bytes_.data() + tables_[index_of(RegionId::strings)].offset;
   return {reinterpret_cast<const char*>(start + offset), length};
 }
@@ -113,11 +133,13 @@ ProcessView Reader::process() const noexcept {
   view.start_realtime_ns = load_field(process.start_realtime_ns);
   view.start_monotonic_ns = load_field(process.start_monotonic_ns);
   view.start_ticks = load_field(process.start_ticks);
+  view.pid_namespace = load_field(process.pid_namespace);
+  view.lock_held = load_field(process.lock_held) == 1;
   view.boot_id = process.boot_id;
-  view.host = text(process.host);
-  view.program = text(process.program);
-  view.command_line = text(process.command_line);
-  view.report_path = text(process.report_path);
+  view.host = text(process.host, longest_path);
+  view.program = text(process.program, longest_path);
+  view.command_line = text(process.command_line, longest_text);
+  view.report_path = text(process.report_path, longest_path);
   const std::uint32_t end = get(header.end_reason);
   view.report_written = get(header.report_written) != 0;
   view.end_reason = end <= static_cast<std::uint32_t>(EndReason::unknown)
@@ -139,6 +161,7 @@ ProcessView Reader::process() const noexcept {
   view.shim_ns = get(header.shim_ns);
   view.unknown_frees = get(header.unknown_frees);
   view.superseded = get(header.superseded);
+  view.cut_short = load_field(header.file_bytes) > bytes_.size();
   view.ledger_bytes = sizeof(Header);
   for (std::size_t i = 0; i < region_count; ++i) {
     view.ledger_bytes += rows(static_cast<RegionId>(i)) * row_sizes[i];
@@ -209,7 +232,7 @@ std::optional<StackView> Reader::stack(std::uint64_t index) const noexcept {
   if (found == nullptr) return std::nullopt;
   const std::uint64_t first = load_field(found->first), count = load_field(found->count);
   const std::uint64_t frames = rows(RegionId::frames);
-  if (first > frames || count > frames - first) return std::nullopt;
+  if (count > deepest_stack || first > frames || count > frames - first) return std::nullopt;
   StackView view;
   view.id = StackId{static_cast<std::uint32_t>(index)};
   if (count != 0) {
@@ -226,7 +249,7 @@ std::optional<ModuleView> Reader::module(std::uint64_t index) const noexcept {
   if (found == nullptr) return std::nullopt;
   ModuleView view;
   view.id = ModuleId{static_cast<std::uint32_t>(index)};
-  view.path = text(found->path);
+  view.path = text(found->path, longest_path);
   view.build_id = {found->build_id, std::min<std::size_t>(load_field(found->build_id_bytes),
                                                           sizeof found->build_id)};
   view.base = load_field(found->base);
@@ -246,14 +269,12 @@ std::optional<ThreadView> Reader::thread(std::uint64_t index) const noexcept {
 
 void Reader::add_groups(SeriesView& series) const noexcept {
   for (std::uint64_t i = 1; i < rows(RegionId::groups); ++i) {
-    const auto* const group = published<Group>(RegionId::groups, i);
-    if (group == nullptr || load_field(group->kind) != series.kind ||
-        load_field(group->device) != series.device.value) {
-      continue;
-    }
-    series.frees += get(group->frees);
-    series.allocations += get(group->allocations);
-    series.failures += get(group->failures);
+    const std::optional<GroupView> found = group(i);
+    if (!found || found->kind != series.kind || found->device != series.device) continue;
+    series.allocations += found->allocations;
+    series.frees += found->frees;
+    series.failures += found->failures;
+    series.live_count += found->live_count;
   }
 }
 
@@ -269,10 +290,6 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   }
   view.device = DeviceOrdinal{load_field(found->device)};
   if (!view.host_rss) add_groups(view);
-  view.peak_count = get(found->peak_count);
-  view.peak_bytes = get(found->peak_bytes);
-  view.peak_ns = get(found->peak_ns);
-
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const std::uint32_t version = get(found->fold_version);
     const bool folding = (version & 1) != 0;
@@ -285,8 +302,7 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
     }
     if (get(found->fold_version) == version) break;
   }
-  view.live_count = get(found->live_count);
-  view.live_bytes = get(found->live_bytes);
+  read_counts(*found, view);
   if (view.buckets_used > 0) view.buckets[view.buckets_used - 1].last_bytes = view.live_bytes;
   std::uint64_t carried = 0;
   for (std::size_t i = 0; i < view.buckets_used; ++i) {
@@ -323,19 +339,21 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
 std::optional<HookView> Reader::hook(std::uint64_t index) const noexcept {
   const auto* const found = row<Hook>(RegionId::hooks, index);
   if (found == nullptr || index > UINT16_MAX) return std::nullopt;
-  return HookView{HookId{static_cast<std::uint16_t>(index)}, text(found->name), get(found->calls)};
+  return HookView{HookId{static_cast<std::uint16_t>(index)}, text(found->name, longest_text),
+                  get(found->calls)};
 }
 
 std::optional<NamedCountView> Reader::unhooked_lookup(std::uint64_t index) const noexcept {
   const auto* const found = published<NamedCount>(RegionId::unhooked_lookups, index);
   if (found == nullptr) return std::nullopt;
-  return NamedCountView{text(found->name), get(found->count)};
+  return NamedCountView{text(found->name, longest_text), get(found->count)};
 }
 
 std::optional<NamedValueView> Reader::named_value(RegionId id, std::uint64_t index) const noexcept {
   const auto* const found = published<NamedValue>(id, index);
   if (found == nullptr) return std::nullopt;
-  return NamedValueView{text(found->name), text(found->value), load_field(found->source) == 1};
+  return NamedValueView{text(found->name, longest_text), text(found->value, longest_text),
+                        load_field(found->source) == 1};
 }
 
 std::optional<NamedValueView> Reader::setting(std::uint64_t index) const noexcept {

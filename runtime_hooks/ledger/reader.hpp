@@ -94,6 +94,8 @@ struct ProcessView {
   std::uint32_t pid = 0, parent = 0;
   std::int64_t start_realtime_ns = 0;
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
+  std::uint32_t pid_namespace = 0;  // 0: unknown
+  bool lock_held = false;           // the process keeps the file locked while it lives
   std::span<const std::uint8_t> boot_id;
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;
@@ -104,6 +106,7 @@ struct ProcessView {
   std::uint32_t reasons = 0;  // Reason bits
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
   std::uint64_t ledger_bytes = 0;  // used, not reserved
+  bool cut_short = false;          // the file is smaller than it was made
 };
 
 // How reading went wrong; a text for people.
@@ -150,7 +153,7 @@ class Reader {
   const Row* published(RegionId, std::uint64_t index) const noexcept;
   // Counts of all groups of the series' kind on its device.
   void add_groups(SeriesView&) const noexcept;
-  std::string_view text(const StringRef&) const noexcept;
+  std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
 
   std::span<const std::byte> bytes_;

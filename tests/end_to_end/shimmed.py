@@ -149,5 +149,47 @@ class Place:
         return shimmed
 
 
+def cuwarden(place, *arguments, env=None, **popen):
+    """Runs the command as a user does, not under the shim."""
+    popen.setdefault("cwd", place.work)
+    return subprocess.run(
+        [str(COMMAND), *map(str, arguments)],
+        env=place.environment(env, shim=False, preload=()),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=TIMEOUT_S,
+        **popen,
+    )
+
+
+def start(place, command, env=None, **popen):
+    """Starts a program under the shim and goes on beside it."""
+    popen.setdefault("cwd", place.work)
+    return subprocess.Popen(
+        [str(part) for part in command],
+        env=place.environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        **popen,
+    )
+
+
+def dead(place, how="kill"):
+    """What a killed process left, and what it said of itself."""
+    run = place.run([program("dying"), how])
+    assert run.returncode < 0
+    assert run.reports == []
+    (ledger,) = run.ledgers
+    return ledger, run.last_line["leaked"]
+
+
+def only_report(place):
+    (path,) = place.reports.iterdir()
+    return Report.read(path)
+
+
 def killed_by(run, expected: signal.Signals):
     return run.returncode == -expected

@@ -1,30 +1,21 @@
 """The command, seen from a shell: `run` is the program with a report and a summary."""
 
+import functools
 import json
+import re
 import signal
-import subprocess
 import sys
 
 import pytest
 
+import shimmed
 from reports import Report
-from shimmed import COMMAND, TIMEOUT_S, program, sample
+from shimmed import program, sample
 
 
 @pytest.fixture
 def cuwarden(place):
-    def run(*arguments, env=None):
-        return subprocess.run(
-            [str(COMMAND), *map(str, arguments)],
-            cwd=place.work,
-            env=place.environment(env, shim=False, preload=()),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
-
-    return run
+    return functools.partial(shimmed.cuwarden, place)
 
 
 def simulated(place, *command, report="report.json"):
@@ -163,3 +154,47 @@ def test_a_simulated_device_too_small_for_a_context_is_refused(cuwarden, size):
     done = cuwarden("run", "--simulate", size, "--", "true")
     assert done.returncode == 2
     assert "1GiB" in done.stderr
+
+
+def test_failed_requests_are_said_in_words(cuwarden, place):
+    run = place.run(
+        [program("answers"), "sizes"], {"CUWARDEN_SIM_FAIL": "cuMemAlloc_v2:1:2"}
+    )
+    failures = run.report.totals()["device"]["failures"]
+    assert failures > 0
+    shown = cuwarden("report", run.report.path).stdout
+    said = re.search(r"FAILED: (\d+) requests? for device memory \(GPU 0\) w\w+ refused by the driver", shown)
+    assert said and int(said[1]) == failures, shown
+
+
+def test_help_shows_each_usage_once(cuwarden):
+    for verb in ("run", "report", "snapshot", "recover", "top", "doctor"):
+        shown = cuwarden(verb, "--help")
+        assert shown.returncode == 0
+        assert shown.stdout.count("Usage:") == 1
+        assert f"Usage: cuwarden {verb}" in shown.stdout
+    assert cuwarden("--help").stdout.count("Usage:") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, parts",
+    [
+        (("report",), ("no file", "cuwarden report FILE")),
+        (("report", "--by"), ("--by needs a value",)),
+        (("report", "--by", "colour", "x"), ("'colour'", "stack, module, api or kind")),
+        (("report", "--by", "api", "--by", "kind", "x"), ("--by is given twice",)),
+        (("report", "--top", "many", "x"), ("--top", "'many'", "whole number")),
+        (("report", "--frobnicate", "x"), ("no option --frobnicate", "report --help")),
+        (("run", "--simulate", "much", "--", "true"), ("--simulate", "'much'", "64MiB")),
+        (("run",), ("no program", "cuwarden run [options] -- CMD")),
+        (("snapshot",), ("no process", "cuwarden snapshot PID")),
+        (("snapshot", "x"), ("PID", "'x'")),
+        (("snapshot", "1", "2"), ("unexpected word: 2",)),
+        (("--frobnicate",), ("no option --frobnicate",)),
+    ],
+)
+def test_wrong_usage_is_one_line_that_says_what_where_and_what_to_do(cuwarden, arguments, parts):
+    done = cuwarden(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert all(part in done.stderr for part in parts), done.stderr

@@ -8,6 +8,8 @@
 
 namespace cuwarden {
 
+void (*before_a_crash)() = nullptr;
+
 void print(int descriptor, const std::string& text) {
   std::string_view rest = text;
   while (!rest.empty()) {

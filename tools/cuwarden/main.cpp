@@ -1,33 +1,150 @@
 // The `cuwarden` command: reads the command line and calls the verb.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
+#include <climits>
 #include <map>
 #include <string_view>
 
-#include "reporters/quantities.hpp"
+#include "reporters/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/usage.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
 namespace cuwarden {
 namespace {
 
 constexpr int wrong_usage = 2;
-constexpr std::array<std::string_view, 3> verbs{"run", "report", "doctor"};
 
 int usage_error(const std::string& line) {
-  print_error(line);
+  print_error(printable(line));
   return wrong_usage;
 }
 
-// Reads a size option; CLI11 turns what is thrown into its own error.
-void read_size(const std::string& text, std::uint64_t& bytes) {
-  const auto size = parse_size(text);
-  if (!size) {
-    throw CLI::ValidationError("'" + text +
-                               "' is not a size: give for example 4096, 64MiB or 1.5GB");
+using Text = const std::string&;
+
+CLI::App* declare_run(CLI::App& app, RunVerb& run) {
+  CLI::App* verb = app.add_subcommand("run", "run a program under the shim, show its report");
+  set_usage(*verb, "run [OPTIONS] -- CMD...");
+  verb->prefix_command();
+  verb->add_option("--report", run.report, "report path (CUWARDEN_REPORT; %e %h %p %j %r)")
+      ->type_name("PATH");
+  verb->add_option("--stack-depth", run.stack_depth,
+                   "frames kept per allocation (CUWARDEN_STACK_DEPTH)")
+      ->type_name("N");
+  verb->add_option("--log", run.log, "off, error, warn, info or debug (CUWARDEN_LOG)")
+      ->type_name("LEVEL");
+  verb->add_option("--ledger-dir", run.ledger_dir,
+                   "folder of the live ledger (CUWARDEN_LEDGER_DIR)")
+      ->type_name("DIR");
+  verb->add_option_function<std::string>(
+          "--simulate", [&run](Text text) { run.simulated_bytes = size_value("--simulate", text); },
+          "run on a simulated GPU with SIZE of memory")
+      ->type_name("SIZE");
+  return verb;
+}
+
+CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
+  CLI::App* verb = app.add_subcommand("report", "show what a report says, for people");
+  set_usage(*verb, "report [OPTIONS] FILE...");
+  verb->add_option("FILE", report.files, "reports, or ledgers that killed processes left")
+      ->type_name("");
+  verb->add_option_function<std::string>(
+          "--by",
+          [&report](Text text) {
+            const std::map<std::string, GroupBy> groupings{{"stack", GroupBy::stack},
+                                                           {"module", GroupBy::module},
+                                                           {"api", GroupBy::api},
+                                                           {"kind", GroupBy::kind}};
+            const auto grouping = groupings.find(text);
+            if (grouping == groupings.end()) {
+              throw CLI::ValidationError("--by takes stack, module, api or kind, not '" + text +
+                                         "'");
+            }
+            report.text.by = grouping->second;
+          },
+          "sum leaks by stack (default), module, api or kind")
+      ->type_name("WHAT");
+  verb->add_option_function<std::string>(
+          "--top", [&report](Text text) { report.text.top = count_value("--top", text); },
+          "groups to show; 0: all (default 10)")
+      ->type_name("N");
+  verb->add_option_function<std::string>(
+          "--min-bytes",
+          [&report](Text text) { report.text.min_bytes = size_value("--min-bytes", text); },
+          "leave out smaller groups")
+      ->type_name("SIZE");
+  verb->add_option("--module", report.text.module,
+                   "only leaks from modules whose path contains this")
+      ->type_name("TEXT");
+  verb->add_flag("--fail-on-leak", report.fail_on_leak,
+                 "exit with 1 when there are leaks (that --module and --min-bytes let through)");
+  return verb;
+}
+
+void add_pid(CLI::App& verb, pid_t& pid) {
+  verb.add_option_function<std::string>(
+          "PID",
+          [&pid](Text text) {
+            const std::uint64_t value = count_value("PID", text);
+            if (value == 0 || value > INT_MAX) {
+              throw CLI::ValidationError("PID is the number of a running process, not '" + text +
+                                         "'");
+            }
+            pid = static_cast<pid_t>(value);
+          },
+          "a running process")
+      ->type_name("");
+}
+
+CLI::App* declare_snapshot(CLI::App& app, SnapshotVerb& snapshot) {
+  CLI::App* verb =
+      app.add_subcommand("snapshot", "write a report of a live process, which is not disturbed");
+  set_usage(*verb, "snapshot [OPTIONS] PID");
+  add_pid(*verb, snapshot.pid);
+  verb->add_option("-o,--output", snapshot.output,
+                   "report path; - for standard output (default: the name of the report that the "
+                   "process will write, with .snapshot before .json, in this folder)")
+      ->type_name("PATH");
+  return verb;
+}
+
+CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
+  CLI::App* verb =
+      app.add_subcommand("recover", "write the reports of processes that died without one");
+  set_usage(*verb, "recover [DIR...]");
+  verb->add_option("DIR", recover.places,
+                   "folders with ledgers, or ledgers (default: where the shim keeps them: "
+                   "CUWARDEN_LEDGER_DIR, this folder, TMPDIR, /dev/shm, /tmp)")
+      ->type_name("");
+  return verb;
+}
+
+CLI::App* declare_top(CLI::App& app, TopVerb& top) {
+  CLI::App* verb = app.add_subcommand(
+      "top", "watch a live process by call stack, or all live processes in a line each");
+  set_usage(*verb, "top [--once] [PID]");
+  add_pid(*verb, top.pid);
+  verb->add_flag("--once", top.once, "print once and end, as where there is no terminal");
+  return verb;
+}
+
+CLI::App* declare_doctor(CLI::App& app) {
+  CLI::App* verb =
+      app.add_subcommand("doctor", "say what the shim can see here, and how CMD reaches CUDA");
+  set_usage(*verb, "doctor [-- CMD...]");
+  verb->prefix_command();
+  return verb;
+}
+
+std::string names_of(const std::vector<CLI::App*>& verbs) {
+  std::string text;
+  for (std::size_t i = 0; i < verbs.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 < verbs.size() ? ", " : " and ") + verbs[i]->get_name();
   }
-  bytes = *size;
+  return text;
 }
 
 int command_line(int count, char** arguments) {
@@ -45,89 +162,74 @@ int command_line(int count, char** arguments) {
 
   CLI::App app("cuwarden records the CUDA memory allocations of a program with their call stacks");
   app.name("cuwarden");
+  set_usage(app, "VERB [OPTIONS] ...    (cuwarden VERB --help says more)");
   app.set_version_flag("--version", "cuwarden " CUWARDEN_VERSION);
   app.require_subcommand(1);
-
   RunVerb run;
-  CLI::App* run_app = app.add_subcommand("run", "run a program under the shim, show its report");
-  run_app->footer("Usage: cuwarden run [options] -- CMD...");
-  run_app->prefix_command();
-  run_app->add_option("--report", run.report, "report path (CUWARDEN_REPORT; %e %h %p %j %r)");
-  run_app->add_option("--stack-depth", run.stack_depth,
-                      "frames kept per allocation (CUWARDEN_STACK_DEPTH)");
-  run_app->add_option("--log", run.log, "off, error, warn, info or debug (CUWARDEN_LOG)");
-  run_app->add_option("--ledger-dir", run.ledger_dir,
-                      "folder of the live ledger (CUWARDEN_LEDGER_DIR)");
-  run_app->add_option_function<std::string>(
-      "--simulate",
-      [&](const std::string& text) { read_size(text, run.simulated_bytes.emplace()); },
-      "run on a simulated GPU with SIZE of memory");
-
   ReportVerb report;
   report.text.colour = wants_colour(STDOUT_FILENO);
-  CLI::App* report_app = app.add_subcommand("report", "show what a report says, for people");
-  report_app->add_option("FILE", report.files, "reports")->required();
-  const std::map<std::string, GroupBy> groupings{{"stack", GroupBy::stack},
-                                                 {"module", GroupBy::module},
-                                                 {"api", GroupBy::api},
-                                                 {"kind", GroupBy::kind}};
-  report_app->add_option_function<std::string>(
-      "--by",
-      [&](const std::string& text) {
-        const auto grouping = groupings.find(text);
-        if (grouping == groupings.end()) {
-          throw CLI::ValidationError("--by takes stack, module, api or kind, not '" + text + "'");
-        }
-        report.text.by = grouping->second;
-      },
-      "sum leaks by stack (default), module, api or kind");
-  report_app->add_option("--top", report.text.top, "groups to show; 0: all (default 10)");
-  report_app->add_option_function<std::string>(
-      "--min-bytes", [&](const std::string& text) { read_size(text, report.text.min_bytes); },
-      "leave out smaller groups");
-  report_app->add_option("--module", report.text.module,
-                         "only leaks from modules whose path contains this");
-  report_app->add_flag(
-      "--fail-on-leak", report.fail_on_leak,
-      "exit with 1 when there are leaks (that --module and --min-bytes let through)");
-
-  CLI::App* doctor_app =
-      app.add_subcommand("doctor", "say what the shim can see here, and how CMD reaches CUDA");
-  doctor_app->footer("Usage: cuwarden doctor [-- CMD...]");
-  doctor_app->prefix_command();
+  SnapshotVerb snapshot;
+  RecoverVerb recover;
+  CLI::App* const run_app = declare_run(app, run);
+  CLI::App* const report_app = declare_report(app, report);
+  CLI::App* const snapshot_app = declare_snapshot(app, snapshot);
+  CLI::App* const recover_app = declare_recover(app, recover);
+  TopVerb top;
+  CLI::App* const top_app = declare_top(app, top);
+  CLI::App* const doctor_app = declare_doctor(app);
+  const std::vector<CLI::App*> verbs{run_app,     report_app, snapshot_app,
+                                     recover_app, top_app,    doctor_app};
 
   if (count < 2) {
     print(STDERR_FILENO, app.help());
     return wrong_usage;
   }
-  const std::string_view verb = arguments[1];
-  if (!verb.starts_with('-') && std::find(verbs.begin(), verbs.end(), verb) == verbs.end()) {
-    return usage_error("no verb '" + std::string(verb) + "'; there are run, report and doctor");
+  const std::string first = arguments[1];
+  const bool is_verb =
+      std::ranges::any_of(verbs, [&](const CLI::App* verb) { return verb->get_name() == first; });
+  if (!first.starts_with('-') && !is_verb) {
+    return usage_error("there is no verb '" + first + "'; there are " + names_of(verbs));
   }
   try {
     app.parse(own_count, arguments);
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    std::string text = error.what();
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    return usage_error(text + "; see cuwarden " +
-                       (verb.starts_with('-') ? "" : std::string(verb) + " ") + "--help");
+    if (!is_verb) return usage_error("there is no option " + first + "; see cuwarden --help");
+    return usage_error(usage_line(error, app, first));
   }
 
+  // Names that begin with a dash can be given after `--`.
   if (report_app->parsed()) {
-    if (separated) report.files.insert(report.files.end(), command.begin(), command.end());
+    report.files.insert(report.files.end(), command.begin(), command.end());
+    if (report.files.empty())
+      return usage_error("report: no file is given; usage: cuwarden report FILE...");
     return report_verb(report);
+  }
+  if (recover_app->parsed()) {
+    recover.places.insert(recover.places.end(), command.begin(), command.end());
+    return recover_verb(recover);
+  }
+  if (snapshot_app->parsed()) {
+    if (!command.empty()) return usage_error("snapshot: unexpected word: " + command.front());
+    if (snapshot.pid == 0)
+      return usage_error("snapshot: no process is given; usage: cuwarden snapshot PID");
+    return snapshot_verb(snapshot);
+  }
+  if (top_app->parsed()) {
+    if (!command.empty()) return usage_error("top: unexpected word: " + command.front());
+    return top_verb(top);
   }
   const std::vector<std::string> rest = (run_app->parsed() ? run_app : doctor_app)->remaining();
   if (!rest.empty() && (separated || rest.front().starts_with('-'))) {
-    return usage_error((rest.front().starts_with('-') ? "unknown option " : "unexpected ") +
-                       rest.front() + "; see cuwarden " + std::string(verb) + " --help");
+    return usage_error(
+        first + (rest.front().starts_with('-') ? ": there is no option " : ": unexpected word: ") +
+        rest.front() + "; see cuwarden " + first + " --help");
   }
   if (!separated) command = rest;
   if (doctor_app->parsed()) return doctor_verb(command);
   if (command.empty())
-    return usage_error("run: no program; usage: cuwarden run [options] -- CMD...");
+    return usage_error("run: no program is given; usage: cuwarden run [options] -- CMD...");
   run.command = std::move(command);
   return run_verb(run);
 }
@@ -136,6 +238,7 @@ int command_line(int count, char** arguments) {
 }  // namespace cuwarden
 
 int main(int count, char** arguments) {
+  cuwarden::zeros_where_files_shrink();
   try {
     return cuwarden::command_line(count, arguments);
   } catch (const std::exception& error) {

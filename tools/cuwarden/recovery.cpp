@@ -1,123 +1,268 @@
 #include "tools/cuwarden/recovery.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <chrono>
 #include <cstring>
 #include <string_view>
+#include <thread>
 
 #include "reporters/error_text.hpp"
-#include "reporters/file_status.hpp"
+#include "reporters/process_facts.hpp"
+#include "reporters/report_document.hpp"
 #include "reporters/report_file.hpp"
+#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/running_processes.hpp"
 
 namespace cuwarden {
 namespace {
 
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) {
-    const int descriptor = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+using ledger::EndReason;
+using ledger::RegionId;
+
+// A file that was made so recently may belong to a process that is about to fill it.
+constexpr std::int64_t still_being_made_ns = 60'000'000'000;
+// A process is waited for before the kernel has taken its last mapping down, if somebody else
+// looks at it at that moment.
+constexpr int lock_attempts = 50;
+constexpr auto lock_pause = std::chrono::milliseconds(20);
+constexpr const char* advice = "make its folder writable, or make room, and recover again";
+
+std::int64_t realtime_now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+// The last moment of which the ledger, or the file system, knows that the process was there.
+std::uint64_t last_sign_ns(const LedgerFile& file) {
+  const ledger::Reader& reader = file.reader();
+  std::uint64_t last = 0;
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::groups); ++row) {
+    if (const auto group = reader.group(row)) last = std::max(last, group->last_ns);
+  }
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::devices); ++row) {
+    if (const auto device = reader.device(row)) last = std::max(last, device->time_ns);
+  }
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::series); ++row) {
+    const auto series = reader.series(row);
+    if (series && series->buckets_used > 0) {
+      last = std::max(last, series->buckets[series->buckets_used - 1].time_ns);
+    }
+  }
+  const std::int64_t modified = file.modified_realtime_ns() - reader.process().start_realtime_ns;
+  return modified > 0 ? std::max(last, static_cast<std::uint64_t>(modified)) : last;
+}
+
+// A report that the process itself had written before it died at its end: without symbols, or whole
+// but for the removal of the ledger.
+std::optional<std::string> own_report(const ledger::ProcessView& process) {
+  constexpr int most_numbers = 1000;
+  if (process.end_reason == EndReason::running) return std::nullopt;
+  for (int number = 0; number < most_numbers; ++number) {
+    std::string path(process.report_path);
+    if (number > 0) path += "." + std::to_string(number);
     struct stat status {};
-    if (descriptor < 0) {
-      error = errno;
-      return;
+    if (lstat(path.c_str(), &status) != 0) return std::nullopt;
+    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid()) continue;
+    std::string ignored;
+    const auto report = ReportDocument::load(path, ignored);
+    if (!report) continue;
+    const auto about = report->root().find("process");
+    if (about == report->root().end() || !about->is_object()) continue;
+    if (about->value("pid", nlohmann::json()) == process.pid &&
+        about->value("start", nlohmann::json()) == iso_8601(process.start_realtime_ns)) {
+      return path;
     }
-    if (status_of(descriptor, status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-      bytes_ = static_cast<std::size_t>(status.st_size);
-      start_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor, 0);
-    }
-    if (start_ == MAP_FAILED) error = start_ == MAP_FAILED && bytes_ > 0 ? errno : EINVAL;
-    close(descriptor);
   }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile() {
-    if (start_ != MAP_FAILED) munmap(start_, bytes_);
+  return std::nullopt;
+}
+
+bool pid_counts_here(const ledger::ProcessView& process) {
+  const std::uint32_t here = pid_namespace_of(getpid());
+  return process.pid_namespace == 0 || here == 0 || process.pid_namespace == here;
+}
+
+bool ran_here(const ledger::ProcessView& process) {
+  utsname system{};
+  return uname(&system) == 0 && process.host == system.nodename && pid_counts_here(process);
+}
+
+bool is_waited_for(const ledger::ProcessView& process, const RecoveryRequest& request) {
+  return request.waited_for > 0 && process.pid == static_cast<std::uint32_t>(request.waited_for) &&
+         pid_counts_here(process);
+}
+
+Recovery failure(std::string text) { return {RecoveryOutcome::failed, {}, std::move(text)}; }
+Recovery left_alone(RecoveryOutcome outcome, std::string text) {
+  return {outcome, {}, std::move(text) + ": left alone"};
+}
+
+Recovery without_contents(const std::string& path, LedgerFile::Failure why,
+                          const std::string& error) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return left_alone(RecoveryOutcome::busy, "it has just been removed");
+    return failure(std::string("cannot read the ledger: ") + error_text(errno));
   }
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(start_), start_ == MAP_FAILED ? 0 : bytes_};
+  if (why == LedgerFile::Failure::unreadable && S_ISREG(status.st_mode) &&
+      status.st_uid != geteuid()) {
+    const passwd* const user = getpwuid(status.st_uid);
+    return left_alone(RecoveryOutcome::other_user,
+                      "it belongs to " +
+                          (user != nullptr ? std::string(user->pw_name)
+                                           : "user " + std::to_string(status.st_uid)) +
+                          ", for whom only root can recover it");
   }
+  if (why != LedgerFile::Failure::unfinished) return failure("cannot read the ledger: " + error);
+  const std::int64_t changed =
+      status.st_ctim.tv_sec * std::int64_t{1'000'000'000} + status.st_ctim.tv_nsec;
+  if (realtime_now_ns() - changed < still_being_made_ns) {
+    return left_alone(RecoveryOutcome::running, "it is being made");
+  }
+  unlink(path.c_str());
+  return {
+      RecoveryOutcome::nothing_in_it, {}, "its process died before it recorded anything: removed"};
+}
+
+// Null when the process has ended and nobody else is at work: the lock is ours then.
+std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& request) {
+  const ledger::ProcessView process = file.reader().process();
+  const std::string pid = std::to_string(process.pid);
+  const bool known_dead = is_waited_for(process, request);
   int error = 0;
-
- private:
-  void* start_ = MAP_FAILED;
-  std::size_t bytes_ = 0;
-};
-
-// Field 22 of /proc/PID/stat, and whether the process is more than a zombie. A pid is reused; the
-// pair (pid, start) is not.
-bool is_running(std::uint32_t pid, std::uint64_t start_ticks) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  char text[1024];
-  const ssize_t count = read(descriptor, text, sizeof text - 1);
-  close(descriptor);
-  text[count > 0 ? count : 0] = 0;
-  const char* rest = std::strrchr(text, ')');  // the name may hold anything
-  char state = 0;
-  unsigned long long start = 0;
-  if (rest == nullptr ||
-      std::sscanf(
-          rest + 1,
-          " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-          &state, &start) != 2) {
-    return false;
+  bool locked = file.lock(error);
+  for (int i = 0; known_dead && !locked && error == 0 && i < lock_attempts; ++i) {
+    std::this_thread::sleep_for(lock_pause);
+    locked = file.lock(error);
   }
-  return state != 'Z' && state != 'X' && start == start_ticks;
+  // A child of fork may hold on to what its dead parent had locked.
+  if (known_dead) return std::nullopt;
+  if (!locked && error == 0) {
+    if (life_of(process, file.inode()) != Life::ended) {
+      return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+    }
+    return left_alone(RecoveryOutcome::busy, "another cuwarden is at work on it");
+  }
+  if (!file.is_in_place()) {
+    return left_alone(RecoveryOutcome::busy, "another cuwarden has just recovered it");
+  }
+  if (process.lock_held && locked) return std::nullopt;
+  switch (life_of(process, file.inode())) {
+    case Life::ended:
+      return std::nullopt;
+    case Life::running:
+      return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+    case Life::unknown:
+      break;
+  }
+  return left_alone(RecoveryOutcome::out_of_sight,
+                    "process " + pid +
+                        " belongs to a container that cannot be seen from here "
+                        "(recover it in there, or as root outside)");
 }
 
 }  // namespace
 
-bool is_ledger(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  std::uint64_t start = 0;
-  const bool matches =
-      read(descriptor, &start, sizeof start) == sizeof start && start == ledger::magic;
-  close(descriptor);
-  return matches;
-}
+Recovery recover(const std::string& ledger_path, const RecoveryRequest& request) {
+  std::string error;
+  LedgerFile::Failure why{};
+  const auto file = LedgerFile::open(ledger_path, error, &why);
+  if (!file) return without_contents(ledger_path, why, error);
+  if (auto stop = in_use(*file, request)) return *stop;
 
-std::optional<std::string> recover(const std::string& ledger_path, const DeadProcess& waited_for,
-                                   std::string& error, std::string* written) {
-  const MappedFile file(ledger_path);
-  if (file.error != 0) {
-    error = "cannot read the ledger " + ledger_path + ": " + error_text(file.error);
-    return std::nullopt;
-  }
-  ledger::ReadError read_error;
-  const auto reader = ledger::Reader::open(file.bytes(), read_error);
-  if (!reader) {
-    error = "cannot read the ledger " + ledger_path + ": " + read_error.text;
-    return std::nullopt;
-  }
-  const ledger::ProcessView process = reader->process();
-  if (is_running(process.pid, process.start_ticks)) return std::nullopt;
-
+  const ledger::ProcessView process = file->reader().process();
+  const std::string subject =
+      file_name(std::string(process.program.empty() ? "a program" : process.program)) + " (pid " +
+      std::to_string(process.pid) + ")";
   if (process.report_written) {
-    if (written != nullptr) *written = process.report_path;
-    unlink(ledger_path.c_str());
-    return std::nullopt;
+    file->remove();
+    const std::string path(process.report_path);
+    return {RecoveryOutcome::had_report, path, subject + " had written its report: " + path};
   }
 
   ReportOptions options;
-  if (process.end_reason == ledger::EndReason::running) {
-    const bool is_waited_for = process.pid == static_cast<std::uint32_t>(waited_for.pid);
-    if (is_waited_for) options.signal = waited_for.signal;
-    options.end_reason = options.signal ? ledger::EndReason::signal : ledger::EndReason::unknown;
+  const bool known_dead = is_waited_for(process, request);
+  if (process.end_reason == EndReason::running) {
+    if (known_dead) options.signal = request.signal;
+    options.end_reason = options.signal ? EndReason::signal : EndReason::unknown;
   }
-  ReportFile report{std::string(process.report_path)};
-  if (!report.write(*reader, options)) {
-    error = report.error() + "; the ledger stays at " + ledger_path;
-    return std::nullopt;
+  if (!known_dead) options.end_ns = last_sign_ns(*file);
+
+  const std::string wanted(process.report_path);
+  const bool path_counts = wanted.starts_with('/') && (request.path_is_known || ran_here(process));
+  const std::string beside =
+      folder_of(ledger_path) + "/" +
+      (file_name(wanted).empty() ? "cuwarden-" + std::to_string(process.pid) + ".json"
+                                 : file_name(wanted));
+  ReportFile report{path_counts ? wanted : beside, advice};
+  if (path_counts) {
+    ReportFile::remove_unfinished(process);
+    if (const auto earlier = own_report(process)) report.adopt(*earlier);
   }
-  unlink(ledger_path.c_str());
-  return report.path();
+  std::string text = subject + ": report: ";
+  if (!report.write(file->reader(), options)) {
+    if (!path_counts) return failure(report.error());
+    const std::string first_error = report.error();
+    report = ReportFile(beside, advice);
+    if (!report.write(file->reader(), options)) return failure(first_error);
+  }
+  file->remove();
+  return {RecoveryOutcome::recovered, report.path(), text + report.path()};
+}
+
+Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest& request) {
+  struct stat status {};
+  if (geteuid() != 0 || lstat(ledger_path.c_str(), &status) != 0 || status.st_uid == 0) {
+    return recover(ledger_path, request);
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return failure(error_text(errno));
+  const pid_t child = fork();
+  if (child == 0) {
+    const passwd* const user = getpwuid(status.st_uid);
+    const bool in_groups = user != nullptr ? initgroups(user->pw_name, status.st_gid) == 0
+                                           : setgroups(1, &status.st_gid) == 0;
+    Recovery done = failure("cannot take the rights of its owner");
+    if (in_groups && setresgid(status.st_gid, status.st_gid, status.st_gid) == 0 &&
+        setresuid(status.st_uid, status.st_uid, status.st_uid) == 0) {
+      done = recover(ledger_path, request);
+    }
+    const std::string message =
+        std::string(1, static_cast<char>('0' + static_cast<int>(done.outcome))) + done.report +
+        '\0' + done.text;
+    [[maybe_unused]] const ssize_t count = write(ends[1], message.data(), message.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string message;
+  char piece[4096];
+  for (ssize_t count = 0; child > 0;) {
+    count = read(ends[0], piece, sizeof piece);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    message.append(piece, static_cast<std::size_t>(count));
+  }
+  close(ends[0]);
+  if (child > 0) waitpid(child, nullptr, 0);
+  const std::size_t split = message.find('\0');
+  if (split == message.npos) return failure("cannot recover it with the rights of its owner");
+  return {static_cast<RecoveryOutcome>(message[0] - '0'), message.substr(1, split - 1),
+          message.substr(split + 1)};
 }
 
 }  // namespace cuwarden

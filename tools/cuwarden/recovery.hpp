@@ -3,23 +3,44 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 namespace cuwarden {
 
-struct DeadProcess {
-  pid_t pid = 0;
-  std::optional<int> signal;  // that killed it
+enum class RecoveryOutcome : std::uint8_t {
+  recovered,      // there is a report now, and the ledger is gone
+  had_report,     // the process had written it; the ledger is gone
+  running,        // its process lives: left alone
+  busy,           // another cuwarden is at work on it, or was: left alone
+  out_of_sight,   // whether its process lives cannot be seen from here: left alone
+  other_user,     // it belongs to somebody else, and we are not root: left alone
+  nothing_in_it,  // its process died before it recorded anything; the ledger is gone
+  failed,         // no report; the ledger stays
 };
 
-bool is_ledger(const std::string& path);
+struct Recovery {
+  RecoveryOutcome outcome = RecoveryOutcome::failed;
+  std::string report;  // its path: recovered, had_report
+  std::string text;    // what to tell the user, in one line without the ledger's path
+};
 
-// The report's path; the ledger is then removed. Null with `error` empty when the process is alive,
-// or had written its report: then the ledger is removed too, and `written` gets the path that the
-// report was meant for. Null with one line in `error` when the ledger cannot be read or the report
-// not written. `waited_for`: the process whose end is known.
-std::optional<std::string> recover(const std::string& ledger_path, const DeadProcess& waited_for,
-                                   std::string& error, std::string* written = nullptr);
+struct RecoveryRequest {
+  // The process whose end the caller has waited for, and the signal that killed it.
+  pid_t waited_for = 0;
+  std::optional<int> signal;
+  // A report path counts where the process ran. From elsewhere (another host, another container)
+  // the report goes beside the ledger; `run` has started the process itself and knows better.
+  bool path_is_known = false;
+};
+
+// Acts with the rights that this process has; see recover_as_owner().
+Recovery recover(const std::string& ledger_path, const RecoveryRequest&);
+
+// The same, where the ledger is another user's and we are root: a child does it with that user's
+// rights, so that whatever the ledger names is read and written as its owner could have done, and
+// the report belongs to the owner.
+Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&);
 
 }  // namespace cuwarden

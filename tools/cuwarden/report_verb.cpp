@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
@@ -13,17 +14,13 @@ int report_verb(const ReportVerb& verb) {
     std::string error;
     // A ledger that a killed process left behind becomes the report that it would have written.
     if (is_ledger(path)) {
-      std::string written;
-      auto recovered = recover(path, {}, error, &written);
-      if (!written.empty()) recovered = written;
-      if (!recovered && error.empty())
-        error = path + ": the ledger of a process that is still running";
-      if (!recovered) {
-        print_error(error);
+      const Recovery made = recover_as_owner(path, {});
+      if (made.report.empty()) {
+        print_error(path + ": " + made.text);
         status = 2;
         continue;
       }
-      path = *recovered;
+      path = made.report;
       print(STDERR_FILENO, "report: " + path + "\n");
     }
     const auto report = ReportDocument::load(path, error);

@@ -25,6 +25,7 @@
 #include "reporters/error_text.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
+#include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/program_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
 #include "tools/cuwarden/verbs.hpp"
@@ -256,7 +257,7 @@ std::string why_no_report(const RunVerb& verb) {
 }
 
 // `said` becomes true where an error line told why one is missing.
-std::vector<std::string> finished_reports(const ListFile& list, const DeadProcess& child,
+std::vector<std::string> finished_reports(const ListFile& list, const RecoveryRequest& child,
                                           bool& said) {
   std::vector<std::string> reports;
   const auto add = [&](const std::string& path) {
@@ -269,11 +270,10 @@ std::vector<std::string> finished_reports(const ListFile& list, const DeadProces
       add(line);
       continue;
     }
-    std::string error;
-    const auto report = recover(line, child, error);
-    if (report) add(*report);
-    if (!error.empty()) {
-      print_error(error);
+    const Recovery made = recover_as_owner(line, child);
+    if (made.outcome == RecoveryOutcome::recovered) add(made.report);
+    if (made.outcome == RecoveryOutcome::failed) {
+      print_error(made.text + "; the ledger stays at " + line);
       said = true;
     }
   }
@@ -321,8 +321,10 @@ int run_verb(const RunVerb& verb) {
   if (!set_up(verb, program, list, environment)) return 2;
 
   int wait_status = 0;
-  DeadProcess child;
-  if (const int error = run_child(*path, verb.command, environment, child.pid, wait_status)) {
+  RecoveryRequest child;
+  child.path_is_known = true;
+  if (const int error =
+          run_child(*path, verb.command, environment, child.waited_for, wait_status)) {
     print_error("cannot run " + *path + ": " + error_text(error));
     return error == ENOENT ? status_not_found : status_not_runnable;
   }

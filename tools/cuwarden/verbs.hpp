@@ -2,6 +2,8 @@
 // 2 wrong usage or input; `run` returns its program's.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +25,23 @@ struct RunVerb {
   std::optional<std::uint64_t> simulated_bytes;
 };
 int run_verb(const RunVerb&);
+
+struct SnapshotVerb {
+  pid_t pid = 0;
+  std::string output;  // empty: the default name in this folder; "-": standard output
+};
+int snapshot_verb(const SnapshotVerb&);
+
+struct RecoverVerb {
+  std::vector<std::string> places;  // folders or ledgers; empty: the usual folders
+};
+int recover_verb(const RecoverVerb&);
+
+struct TopVerb {
+  pid_t pid = 0;  // 0: all processes
+  bool once = false;
+};
+int top_verb(const TopVerb&);
 
 int doctor_verb(const std::vector<std::string>& command);
 

@@ -215,6 +215,36 @@ TEST_F(DamagedLedger, a_cut_file_loses_rows_and_nothing_else) {
   }
 }
 
+TEST_F(DamagedLedger, a_few_rows_cannot_claim_all_of_the_file) {
+  ReadError error;
+  const auto reader = Reader::open(copy->bytes(), error);
+  ASSERT_TRUE(reader);
+  const auto claim_all = [&](RegionId id) {
+    Region& region = header().regions[index_of(id)];
+    region.file_bytes.store(region.capacity_bytes);
+    region.used.store(region.capacity_bytes / region.row_bytes);
+    return region.capacity_bytes / region.row_bytes;
+  };
+  ASSERT_GT(claim_all(RegionId::frames), 2 * deepest_stack);
+  auto& stack = reinterpret_cast<Stack*>(copy->bytes().data() +
+                                         header().regions[index_of(RegionId::stacks)].offset)[1];
+  stack.first = 1;
+  stack.count = deepest_stack;
+  ASSERT_TRUE(reader->stack(1));
+  EXPECT_EQ(reader->stack(1)->frames.size(), deepest_stack);
+  stack.count = deepest_stack + 1;
+  EXPECT_FALSE(reader->stack(1));
+
+  ASSERT_GT(claim_all(RegionId::strings), 8192u);
+  auto& module = reinterpret_cast<Module*>(copy->bytes().data() +
+                                           header().regions[index_of(RegionId::modules)].offset)[1];
+  ASSERT_TRUE(reader->module(1));
+  module.path = {1, 4096};
+  EXPECT_EQ(reader->module(1)->path.size(), 4096u);
+  module.path = {1, 4097};
+  EXPECT_EQ(reader->module(1)->path, "");
+}
+
 TEST_F(DamagedLedger, what_is_no_ledger_is_refused_with_a_reason) {
   const auto reason = [&]() -> std::string {
     ReadError error;

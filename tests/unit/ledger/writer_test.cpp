@@ -2,8 +2,12 @@
 #include "runtime_hooks/ledger/writer.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -56,6 +60,21 @@ TEST_F(LedgerTest, the_process_is_described) {
                           [](std::uint8_t byte) { return byte != 0; }));
   // The process started before this test did, and not long ago.
   EXPECT_LT(writer->now_ns(), 600'000'000'000u);
+}
+
+TEST_F(LedgerTest, the_file_is_locked_for_as_long_as_it_is_mapped) {
+  const int file = open(std::string(writer->path()).c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  const bool held = flock(file, LOCK_SH | LOCK_NB) != 0;
+  EXPECT_EQ(reader().process().lock_held, held);
+  struct statfs system {};
+  ASSERT_EQ(fstatfs(file, &system), 0);
+  constexpr long overlay = 0x794c7630;  // maps another file than the one it opens
+  EXPECT_EQ(held, system.f_type != overlay);
+  const std::span<const std::byte> bytes = writer->bytes();
+  munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
+  EXPECT_EQ(flock(file, LOCK_SH | LOCK_NB), 0) << "the process is gone, and its lock with it";
+  close(file);
 }
 
 TEST_F(LedgerTest, an_allocation_is_live_until_it_is_freed) {

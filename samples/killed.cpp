@@ -1,0 +1,44 @@
+// The bug: a result that is kept for each request and never freed. Before anybody looks at it, the
+// job is killed: by the scheduler at its time limit, by the kernel when memory runs out. SIGKILL
+// asks nobody, and a tool that writes at exit has nothing to show.
+//
+// cuwarden's record lies in a file and outlives the process: `cuwarden run` makes the report from
+// it at once, `cuwarden recover` whenever somebody asks.
+//
+//     killed [requests] [bytes a result]
+#include <cuda_runtime_api.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "samples/planted_leaks.hpp"
+
+namespace {
+
+int keeping_line = 0;
+
+[[gnu::noinline]] void serve_request(std::size_t bytes) {
+  void* scratch = nullptr;
+  void* result = nullptr;
+  sample::require(cudaMalloc(&scratch, bytes), "cudaMalloc");
+  keeping_line = __LINE__ + 1;
+  sample::require(cudaMalloc(&result, bytes), "cudaMalloc");
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the request's own work
+  sample::require(cudaFree(scratch), "cudaFree");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t requests = sample::argument(argc, argv, 1, 20);
+  const std::size_t bytes = sample::argument(argc, argv, 2, std::size_t{1} << 20);
+
+  for (std::size_t request = 0; request < requests; ++request) serve_request(bytes);
+  std::printf("%zu requests, and many more to come\n", requests);
+  sample::print_leaks(
+      {{"cudaMalloc", "device", requests, requests * bytes, "serve_request", keeping_line}});
+  std::fflush(stdout);
+  raise(SIGKILL);
+}

@@ -1,0 +1,94 @@
+"""A ledger is somebody else's file: whatever has become of it, `cuwarden recover` comes to an end."""
+
+import functools
+import json
+import os
+import random
+import subprocess
+
+import pytest
+
+import shimmed
+from reports import Report
+from shimmed import dead, only_report
+
+
+@pytest.fixture
+def cuwarden(place):
+    return functools.partial(shimmed.cuwarden, place)
+
+
+def test_a_damaged_ledger_is_a_line_and_the_others_are_recovered(cuwarden, place):
+    damaged, _ = dead(place)
+    with open(damaged, "r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * 64)
+    (place.ledger / "cuwarden-ledger-x-1-1").write_text("not a ledger at all, and short")
+    _, facts = dead(place)
+    done = cuwarden("recover", place.ledger)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 2
+    assert str(damaged) in done.stderr
+    only_report(place).check_leaks(facts)
+    assert damaged.exists()
+
+
+def test_a_ledger_that_is_cut_short_gives_what_is_left_and_says_so(cuwarden, place):
+    ledger, _ = dead(place)
+    os.truncate(ledger, 64 * 1024)  # the texts are gone too, and with them the report's path
+    done = cuwarden("recover", place.ledger)
+    assert done.returncode == 0, done.stderr
+    (path,) = place.ledger.iterdir()
+    report = Report.read(path)
+    assert report["leaks"]["count"] == 0
+    assert any("cut short" in reason for reason in report["tool"]["reasons"])
+
+
+def overwrite_at_random(path, chance):
+    """Changes some bytes of what is filled of a sparse file; the texts before the rows, too."""
+    with open(path, "r+b") as file:
+        extents, end = [], 0
+        while True:
+            try:
+                start = os.lseek(file.fileno(), end, os.SEEK_DATA)
+            except OSError:
+                break
+            end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            extents.append((start, end))
+        extreme = [b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", b"\1", b"\xff\xff"]
+        for _ in range(chance.choice([1, 5, 50, 500])):
+            start, end = chance.choice(extents)
+            # The header's checked part is a matter of its own: leave most of it.
+            file.seek(chance.randrange(max(start, 300), end - 8) & ~1)
+            file.write(chance.choice([*extreme, chance.randbytes(8)]))
+
+
+def test_whatever_the_bytes_are_recover_comes_to_an_end(cuwarden, place):
+    chance = random.Random(11)
+    original = place.folder / "original"
+    ledger, _ = dead(place)
+    subprocess.run(["cp", "--sparse=always", ledger, original], check=True)
+    recovered = 0
+    for _ in range(1000 if os.environ.get("LARGE_COUNTS") else 40):
+        subprocess.run(["cp", "--sparse=always", original, ledger], check=True)
+        overwrite_at_random(ledger, chance)
+        done = cuwarden("recover", ledger)
+        assert done.returncode in (0, 2), (done.returncode, done.stderr)
+        assert len(done.stdout.splitlines()) + len(done.stderr.splitlines()) == 1
+        for folder in (place.reports, place.ledger):
+            for path in folder.glob("*.json*"):
+                assert json.loads(path.read_text())["schema"] == "cuwarden.report/1"
+                recovered += 1
+                shown = cuwarden("report", path)
+                assert shown.returncode in (0, 2), shown.stderr
+                path.unlink()
+    assert recovered > 10
+
+
+def test_an_unfinished_ledger_may_still_be_in_the_making(cuwarden, place):
+    empty = place.ledger / "cuwarden-ledger-host-1-1"
+    empty.touch(mode=0o600)
+    done = cuwarden("recover", place.ledger)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "it is being made" in done.stdout
+    assert empty.exists()

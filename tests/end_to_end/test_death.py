@@ -1,0 +1,258 @@
+"""Killed at any moment, a process leaves a ledger that tells the truth: what its calls had returned
+is there, what it had freed is not. The processes keep accounts of their own to compare with."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+import shimmed
+from reports import Report, bare_name
+from shimmed import COMMAND, program, start
+
+ROUNDS = 1000 if os.environ.get("LARGE_COUNTS") else 30
+UNDER_WAY = 2**64 - 1
+LEVELS = 8
+KINDS = ("device", "pinned", "stream_ordered", "managed")
+
+
+class Account:
+    """What under_load says of itself: see there."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def operations(self):
+        try:
+            return struct.unpack("<Q", self.path.read_bytes()[:8])[0]
+        except (FileNotFoundError, struct.error):
+            return 0
+
+    def slots(self):
+        content = self.path.read_bytes()
+        return struct.unpack(f"<{len(content) // 8 - 1}Q", content[8:])
+
+    def wait_for_operations(self, process, count=1):
+        deadline = time.monotonic() + 30
+        while self.operations() < count:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.001)
+
+
+def slot_of(report, group):
+    """The names on the stack between main or load and the call are the slot's bits."""
+    names = [bare_name(frame["function"]) for frame in report.stack_frames(group)]
+    bits = [name == "one" for name in names if name in ("one", "zero")]
+    # Innermost first; the outermost is the entry, and each below it one bit, the lowest first.
+    assert len(bits) == LEVELS + 1, names
+    return sum(bit << place for place, bit in enumerate(reversed(bits[:-1])))
+
+
+def check_slots(report, account):
+    live = {}
+    for group in report.leaks():
+        slot = slot_of(report, group)
+        assert slot not in live, "one stack is one group"
+        assert group["kind"] == KINDS[slot % 4]
+        live[slot] = (group["count"], group["bytes"])
+    checked = 0
+    for slot, said in enumerate(account.slots()):
+        if said == UNDER_WAY:
+            continue
+        expected = None if said == 0 else (1, said)
+        assert live.get(slot) == expected, f"slot {slot} of {len(account.slots())}"
+        checked += 1
+    return checked
+
+
+def recover(place):
+    done = shimmed.cuwarden(place, "recover", place.ledger)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert list(place.ledger.iterdir()) == []
+    (path,) = place.reports.iterdir()
+    report = Report.read(path)
+    path.unlink()
+    return report
+
+
+def kill(process):
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+
+def test_killed_at_any_moment_nothing_is_lost_and_nothing_is_kept_too_long(place):
+    chance = random.Random(20240607)
+    account = Account(place.folder / "account")
+    checked = operations = 0
+    for round_number in range(ROUNDS):
+        process = start(place, [program("under_load"), "load", account.path, round_number])
+        account.wait_for_operations(process)
+        time.sleep(chance.random() * 0.05)
+        kill(process)
+        report = recover(place)
+        checked += check_slots(report, account)
+        operations += account.operations()
+        assert report["process"]["pid"] == process.pid
+        assert report["tool"]["complete"], report["tool"]
+        account.path.unlink()
+    slots = ROUNDS * 256
+    assert checked >= slots - 2 * ROUNDS, "two threads have at most one call each under way"
+    assert operations > slots / 4, "the load was too small to prove anything"
+
+
+def test_killed_while_the_ledger_grows_all_returned_calls_are_there(place):
+    chance = random.Random(7)
+    account = Account(place.folder / "account")
+    most = 0
+    for _ in range(max(6, ROUNDS // 20)):
+        process = start(place, [program("under_load"), "grow", account.path, 0])
+        account.wait_for_operations(process)
+        (ledger,) = place.ledger.iterdir()
+        # The records' region grows in steps of 16 KiB and more: at some step of the first few.
+        grown = ledger.stat().st_blocks * 512 + chance.randrange(0, 600_000)
+        deadline = time.monotonic() + 30
+        while ledger.stat().st_blocks * 512 <= grown:
+            assert time.monotonic() < deadline
+        kill(process)
+        report = recover(place)
+        returned = account.slots()[0]
+        assert report["leaks"]["count"] in (returned, returned + 1)
+        assert report["leaks"]["bytes"] == 512 * report["leaks"]["count"]
+        (group,) = report.leaks()
+        assert group["count"] == report["leaks"]["count"]
+        most = max(most, group["count"])
+        account.path.unlink()
+    assert most > 1000, "it was never killed after its ledger had grown"
+
+
+def unfinished(place):
+    return [path for path in place.reports.iterdir() if path.name.startswith(".cuwarden-")]
+
+
+@pytest.mark.parametrize("after_the_first", [False, True], ids=["first", "with_symbols"])
+def test_killed_while_its_report_is_written_it_gets_one_whole_report(place, after_the_first):
+    """The report is written twice: quickly, then with symbols."""
+    stacks = 1500
+    hits = 0
+    for _ in range(max(5, ROUNDS // 20)):
+        account = place.folder / "account"
+        process = start(place, [program("under_load"), "stacks", account, stacks])
+        deadline = time.monotonic() + 60
+        while process.poll() is None:
+            assert time.monotonic() < deadline
+            there = {path.name for path in place.reports.iterdir()}
+            whole = any(name.endswith(".json") for name in there)
+            if whole == after_the_first and any(name.startswith(".cuwarden-") for name in there):
+                break
+        kill(process)
+        ledgers = list(place.ledger.iterdir())
+        if not ledgers:  # it was quicker
+            for path in place.reports.iterdir():
+                path.unlink()
+            continue
+        hits += 1
+        report = recover(place)
+        assert report["leaks"]["count"] == stacks
+        assert report["process"]["end_reason"] == "exit"
+        assert any(frame["function"] == "main" for frame in report["frames"])
+        assert list(place.reports.iterdir()) == []
+    assert hits > 0
+
+
+# --- cuwarden run recovers by itself
+
+
+def run(place, *command, **popen):
+    return shimmed.cuwarden(
+        place, "run", "--simulate", "16GiB", "--report", place.reports / "report.json",
+        "--ledger-dir", place.ledger, "--", *command, **popen,
+    )  # fmt: skip
+
+
+FATAL = {
+    "kill": signal.SIGKILL,
+    "segfault": signal.SIGSEGV,
+    "bus": signal.SIGBUS,
+    "overflow": signal.SIGSEGV,
+    "terminate": signal.SIGTERM,
+}
+
+
+@pytest.mark.parametrize("how", FATAL)
+def test_run_has_the_report_of_a_program_that_a_signal_killed(place, how):
+    done = run(place, program("dying"), how)
+    assert done.returncode == 128 + FATAL[how], done.stderr
+    (path,) = place.reports.iterdir()
+    report = Report.read(path)
+    report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
+    told = report["process"]
+    assert (told["end_reason"], told["signal"]) == ("signal", FATAL[how])
+    assert "LEAKS: 6.0 MiB in 2 allocations" in done.stderr
+    assert list(place.ledger.iterdir()) == []
+
+
+def begin_run(place, *command):
+    return subprocess.Popen(
+        [COMMAND, "run", "--simulate", "16GiB", "--report", place.reports / "report.json",
+         "--ledger-dir", place.ledger, "--", *map(str, command)],
+        env=place.environment(shim=False, preload=()), cwd=place.work,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def child_of(process):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        children = open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()
+        if children:
+            return int(children[0])
+    raise AssertionError("no child")
+
+
+def test_run_recovers_a_program_killed_under_load(place):
+    account = Account(place.folder / "account")
+    command = begin_run(place, program("under_load"), "load", account.path, 3)
+    account.wait_for_operations(command, 2000)
+    os.kill(child_of(command), signal.SIGKILL)
+    _, said = command.communicate(timeout=60)
+    assert command.returncode == 128 + signal.SIGKILL
+    (path,) = place.reports.iterdir()
+    assert check_slots(Report.read(path), account) >= 254
+    assert str(path) in said
+
+
+def test_run_recovers_a_program_killed_while_its_ledger_grows(place):
+    account = Account(place.folder / "account")
+    command = begin_run(place, program("under_load"), "grow", account.path, 0)
+    account.wait_for_operations(command, 5000)
+    os.kill(child_of(command), signal.SIGKILL)
+    command.communicate(timeout=60)
+    (path,) = place.reports.iterdir()
+    returned = account.slots()[0]
+    assert Report.read(path)["leaks"]["count"] in (returned, returned + 1)
+
+
+def test_run_recovers_a_program_killed_while_its_report_is_written(place):
+    for _ in range(5):
+        command = begin_run(place, program("under_load"), "stacks", place.folder / "account", 1500)
+        while command.poll() is None and not unfinished(place):
+            pass
+        for ledger in place.ledger.iterdir():  # its name ends with the pid
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(ledger.name.rsplit("-", 1)[1]), signal.SIGKILL)
+        command.communicate(timeout=60)
+        (path,) = place.reports.iterdir()
+        report = Report.read(path)
+        assert report["leaks"]["count"] == 1500
+        assert list(place.ledger.iterdir()) == []
+        path.unlink()
+        if command.returncode == 128 + signal.SIGKILL:
+            return
+    raise AssertionError("the program was always quicker")

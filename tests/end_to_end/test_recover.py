@@ -1,0 +1,319 @@
+"""`cuwarden recover`: what died without a report gets it; what lives, or is another's, is left alone."""
+
+import functools
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import shimmed
+from reports import Report
+from shimmed import COMMAND, dead, only_report, program, sample, start
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
+
+
+@pytest.fixture
+def cuwarden(place):
+    return functools.partial(shimmed.cuwarden, place)
+
+
+@pytest.fixture
+def waiting(place):
+    """Starts a process that waits, and gives its ledger; ends it afterwards."""
+    started = []
+
+    def begin(how="wait", **popen):
+        process = start(place, [program("dying"), how], **popen)
+        started.append(process)
+        facts = json.loads(process.stdout.readline())["leaked"]
+        (ledger,) = set(place.ledger.iterdir())
+        return process, ledger, facts
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_each_ledger_is_one_line_and_becomes_its_processs_report(cuwarden, place):
+    facts = [dead(place)[1] for _ in range(3)]
+    done = cuwarden("recover", place.ledger)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 3
+    assert list(place.ledger.iterdir()) == []
+    paths = sorted(place.reports.iterdir())
+    assert len(paths) == 3
+    for path in paths:
+        report = Report.read(path)
+        report.check_leaks(facts[0])
+        assert report["process"]["end_reason"] is None
+        assert str(path) in done.stdout
+
+
+def test_the_killed_sample_has_its_report_afterwards(cuwarden, place):
+    run = place.run([sample("killed"), "9", "70000"])
+    assert run.returncode == -signal.SIGKILL
+    assert run.reports == []
+    assert cuwarden("recover", place.ledger).returncode == 0
+    report = only_report(place)
+    report.check_leaks(run.last_line["leaked"])
+    assert report.totals()["device"]["frees"] == 9
+    (group,) = report.leaks()
+    assert group["growth"] == "growing"
+
+
+def test_the_times_of_a_recovered_report_end_with_the_process(cuwarden, place):
+    ledger, _ = dead(place)
+    then = time.time() - 3600
+    os.utime(ledger, (then, then))
+    time.sleep(1.5)
+    cuwarden("recover", place.ledger)
+    assert only_report(place)["process"]["end_ns"] < 1_400_000_000
+
+
+@pytest.mark.parametrize("how", ["wait", "wait_without_main_thread"])
+def test_a_process_that_still_runs_keeps_its_ledger(cuwarden, place, waiting, how):
+    process, ledger, facts = waiting(how)
+    time.sleep(0.2)
+    done = cuwarden("recover", place.ledger)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"process {process.pid} is still running" in done.stdout
+    assert ledger.exists() and list(place.reports.iterdir()) == []
+    process.kill()
+    process.wait()
+    assert cuwarden("recover", place.ledger).returncode == 0
+    only_report(place).check_leaks(facts)
+
+
+def test_a_process_that_became_another_program_is_recovered_while_that_runs(
+    cuwarden, place, waiting
+):
+    process, ledger, facts = waiting("exec")
+    deadline = time.monotonic() + 20
+    while os.readlink(f"/proc/{process.pid}/exe").endswith("/dying"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert cuwarden("recover", place.ledger).returncode == 0
+    assert process.poll() is None
+    only_report(place).check_leaks(facts)
+    assert not ledger.exists()
+
+
+def can_choose_pids():
+    return (
+        os.geteuid() == 0
+        and os.access("/proc/sys/kernel/ns_last_pid", os.W_OK)
+        and shutil.which("unshare") is not None
+        and subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not can_choose_pids(), reason="takes a pid namespace")
+def test_a_pid_that_was_given_to_another_process_does_not_keep_the_ledger(place):
+    script = f"""
+env LD_PRELOAD={place.environment()["LD_PRELOAD"]} {program("dying")} kill
+pid=$(basename {place.ledger}/* | sed 's/.*-//')
+echo $((pid - 1)) > /proc/sys/kernel/ns_last_pid
+sleep 100 &
+[ $! = $pid ] || exit 3
+{COMMAND} recover {place.ledger}
+"""
+    env = place.environment()
+    del env["LD_PRELOAD"]
+    done = subprocess.run(
+        ["unshare", "-pf", "--mount-proc", "/bin/sh", "-c", script],
+        env=env, cwd=place.work, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(place.ledger.iterdir()) == []
+    assert only_report(place)["leaks"]["count"] == 2
+
+
+@pytest.mark.skipif(not can_choose_pids(), reason="takes a pid namespace")
+def test_a_process_in_a_container_is_known_to_live_and_recovered_beside_its_ledger(
+    cuwarden, place
+):
+    env = place.environment()
+    preload = env.pop("LD_PRELOAD")
+    container = subprocess.Popen(
+        ["unshare", "-pf", "--mount-proc", "--kill-child",
+         "env", f"LD_PRELOAD={preload}", program("dying"), "wait"],
+        env=env, cwd=place.work, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        facts = json.loads(container.stdout.readline())["leaked"]
+        done = cuwarden("recover", place.ledger)
+        assert "still running" in done.stdout
+        assert len(list(place.ledger.iterdir())) == 1
+    finally:
+        container.kill()
+        container.wait()
+        container.stdout.close()
+    deadline = time.monotonic() + 20
+    while (done := cuwarden("recover", place.ledger)).stdout.count("still running"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert list(place.reports.iterdir()) == []
+    (path,) = place.ledger.iterdir()
+    Report.read(path).check_leaks(facts)
+
+
+def test_two_at_once_make_one_report(place):
+    for _ in range(4):
+        dead(place)
+    env = place.environment(shim=False, preload=())
+    both = [
+        subprocess.Popen(
+            [COMMAND, "recover", place.ledger], env=env, cwd=place.work,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(4)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0] * 4, said
+    reports = [Report.read(path) for path in place.reports.iterdir()]
+    assert len(reports) == 4
+    assert len({report["process"]["pid"] for report in reports}) == 4
+    assert sum(out.count(": report: ") for out, _ in said) == 4
+    assert list(place.ledger.iterdir()) == []
+
+
+def test_without_a_folder_the_places_of_the_shim_are_searched(cuwarden, place):
+    run = place.run([program("dying"), "kill"], {"CUWARDEN_LEDGER_DIR": None, "CUWARDEN_REPORT": None})
+    (ledger,) = place.work.iterdir()
+    assert ledger.name.startswith("cuwarden-ledger-")
+    done = cuwarden("recover", env={"TMPDIR": place.folder})
+    assert "cuwarden-dying-" in done.stdout
+    (path,) = place.work.iterdir()
+    Report.read(path).check_leaks(run.last_line["leaked"])
+
+
+def test_a_folder_without_ledgers_and_a_missing_one_are_a_line_each(cuwarden, place):
+    done = cuwarden("recover", place.reports)
+    assert (done.returncode, done.stdout) == (0, f"no ledgers in {place.reports}\n")
+    done = cuwarden("recover", place.folder / "missing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1 and str(place.folder / "missing") in done.stderr
+
+
+def test_a_single_ledger_can_be_named(cuwarden, place):
+    ledger, facts = dead(place)
+    other, _ = dead(place)
+    assert cuwarden("recover", ledger).returncode == 0
+    only_report(place).check_leaks(facts)
+    assert other.exists()
+
+
+def test_a_ledger_behind_a_symbolic_link_is_not_touched(cuwarden, place):
+    ledger, _ = dead(place)
+    moved = place.folder / "elsewhere"
+    ledger.rename(moved)
+    ledger.symlink_to(moved)
+    done = cuwarden("recover", place.ledger)
+    assert "no ledgers" in done.stdout
+    assert moved.exists() and list(place.reports.iterdir()) == []
+
+
+def test_a_report_never_goes_through_a_symbolic_link(cuwarden, place):
+    run = place.run([program("dying"), "kill"], {"CUWARDEN_REPORT": place.reports / "report.json"})
+    precious = place.folder / "precious"
+    precious.write_text("precious")
+    (place.reports / "report.json").symlink_to(precious)
+    assert cuwarden("recover", place.ledger).returncode == 0
+    assert precious.read_text() == "precious"
+    report = Report.read(place.reports / "report.json.1")
+    report.check_leaks(run.last_line["leaked"])
+
+
+def test_where_the_reports_folder_cannot_be_written_the_report_goes_beside_the_ledger(
+    cuwarden, place
+):
+    blocked = place.folder / "gone"
+    run = place.run([program("dying"), "kill"], {"CUWARDEN_REPORT": blocked / "report.json"})
+    blocked.write_text("a file where a folder was meant")
+    done = cuwarden("recover", place.ledger)
+    assert done.returncode == 0, done.stderr
+    (path,) = place.ledger.iterdir()
+    assert path.name == "report.json"
+    Report.read(path).check_leaks(run.last_line["leaked"])
+
+
+def test_the_summary_says_that_how_it_ended_is_unknown(cuwarden, place):
+    dead(place)
+    cuwarden("recover", place.ledger)
+    shown = cuwarden("report", *place.reports.iterdir())
+    assert "how is unknown" in shown.stdout
+
+
+# --- other users
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def shared():
+    """A place in which nobody may write, too. Not below pytest's own folder, which it closes."""
+    with tempfile.TemporaryDirectory(prefix="cuwarden-test-") as folder:
+        os.chmod(folder, 0o755)
+        place = shimmed.Place(Path(folder))
+        for part in (place.work, place.reports, place.ledger):
+            part.chmod(0o1777)
+        yield place
+
+
+def nobody():
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def dead_nobody(place, report=None):
+    env = {"CUWARDEN_REPORT": report} if report else None
+    process = start(place, [program("dying"), "kill"], env, preexec_fn=nobody)
+    facts = json.loads(process.communicate(timeout=60)[0])["leaked"]
+    (ledger,) = place.ledger.iterdir()
+    assert ledger.stat().st_uid == NOBODY
+    return ledger, facts
+
+
+@as_root
+def test_root_recovers_for_a_user_and_the_report_is_the_users(cuwarden, shared):
+    ledger, facts = dead_nobody(shared)
+    done = cuwarden("recover", shared.ledger)
+    assert done.returncode == 0, done.stderr
+    report = only_report(shared)
+    report.check_leaks(facts)
+    status = report.path.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (NOBODY, NOBODY, 0o600)
+    assert not ledger.exists()
+
+
+@as_root
+def test_root_writes_for_a_user_only_where_the_user_could(cuwarden, shared):
+    private = shared.folder / "roots_own"
+    private.mkdir(mode=0o700)
+    ledger, facts = dead_nobody(shared, private / "report.json")
+    done = cuwarden("recover", shared.ledger)
+    assert done.returncode == 0, done.stderr
+    assert list(private.iterdir()) == []
+    (path,) = shared.ledger.iterdir()
+    assert path.stat().st_uid == NOBODY
+    Report.read(path).check_leaks(facts)
+
+
+@as_root
+def test_another_users_ledger_is_left_alone(shared):
+    ledger, _ = dead(shared)
+    done = shimmed.cuwarden(shared, "recover", shared.ledger, preexec_fn=nobody)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "belongs to root" in done.stdout and "left alone" in done.stdout
+    assert ledger.exists()

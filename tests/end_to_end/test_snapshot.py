@@ -1,0 +1,207 @@
+"""`cuwarden snapshot`: the report of a process that goes on and does not notice."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import shimmed
+from reports import Report
+from shimmed import COMMAND, program, start
+
+
+@pytest.fixture
+def cuwarden(place):
+    return functools.partial(shimmed.cuwarden, place)
+
+
+@pytest.fixture
+def live(place):
+    """Starts a program under the shim that goes on; ends it afterwards."""
+    started = []
+
+    def begin(*command, env=None, **popen):
+        process = start(place, command, env, **popen)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def waiting(live, how="wait", **popen):
+    process = live(program("dying"), how, **popen)
+    return process, json.loads(process.stdout.readline())["leaked"]
+
+
+@pytest.mark.parametrize("how", ["wait", "wait_without_main_thread"])
+def test_a_live_processs_report_lies_in_this_folder_and_says_that_it_runs(
+    cuwarden, place, live, how
+):
+    process, facts = waiting(live, how)
+    done = cuwarden("snapshot", process.pid)
+    assert (done.returncode, done.stderr) == (0, "")
+    path = place.work / f"dying-{process.pid}.snapshot.json"
+    assert done.stdout == f"report: ./{path.name}\n"
+    report = Report.read(path)
+    report.check_leaks(facts)
+    told = report["process"]
+    assert (told["end_reason"], told["exit_status"], told["signal"]) == ("running", None, None)
+    assert told["pid"] == process.pid
+    assert process.poll() is None
+    assert len(list(place.ledger.iterdir())) == 1
+    assert "was still running" in cuwarden("report", path).stdout
+
+
+def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, place, live):
+    process, facts = waiting(live)
+    done = cuwarden("snapshot", "--output", "-", process.pid)
+    assert (done.returncode, done.stderr) == (0, "")
+    Report(json.loads(done.stdout)).check_leaks(facts)
+    assert list(place.work.iterdir()) == []
+    for name in ("mine.json", "mine.json.1"):  # nothing is overwritten
+        done = cuwarden("snapshot", process.pid, "--output", place.reports / "mine.json")
+        assert done.stdout == f"report: {place.reports / name}\n"
+        Report.read(place.reports / name).check_leaks(facts)
+    done = cuwarden("snapshot", process.pid, "-o", place.reports)
+    Report.read(place.reports / f"dying-{process.pid}.snapshot.json")
+
+
+def test_a_path_that_cannot_be_written_is_one_line(cuwarden, place, live):
+    process, _ = waiting(live)
+    (place.folder / "file").write_text("")
+    done = cuwarden("snapshot", process.pid, "--output", place.folder / "file" / "x.json")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
+
+
+def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows(
+    cuwarden, place, live
+):
+    account = place.folder / "account"
+    process = live(program("under_load"), "load", account, "7")
+    operations = lambda: int.from_bytes(account.read_bytes()[:8], "little")  # noqa: E731
+    while not account.exists() or operations() == 0:
+        time.sleep(0.01)
+    status = f"/proc/{process.pid}/status"
+    pending = [line for line in open(status) if line.startswith(("Sig", "Shd", "TracerPid"))]
+    reports = []
+    for number in range(5):
+        before = operations()
+        path = place.reports / f"{number}.json"
+        assert cuwarden("snapshot", process.pid, "-o", path).returncode == 0
+        reports.append(Report.read(path))
+        assert operations() > before
+    assert [line for line in open(status) if line.startswith(("Sig", "Shd", "TracerPid"))] == pending
+    made = [sum(row["allocations"] for row in report["totals"]) for report in reports]
+    assert made == sorted(made) and made[0] < made[-1]
+    assert all(report["process"]["end_reason"] == "running" for report in reports)
+
+
+def test_a_process_without_a_ledger_is_told_apart(cuwarden, place, live):
+    plain = subprocess.Popen(["/bin/sleep", "100"])
+    try:
+        done = cuwarden("snapshot", plain.pid)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "does not run under the shim" in done.stderr and len(done.stderr.splitlines()) == 1
+    finally:
+        plain.kill()
+        plain.wait()
+    idle = live("/bin/sleep", "100")
+    while "libcuwarden" not in open(f"/proc/{idle.pid}/maps").read():
+        time.sleep(0.01)
+    done = cuwarden("snapshot", idle.pid)
+    assert done.returncode == 2
+    assert "no CUDA call yet" in done.stderr
+    dead = subprocess.Popen(["/bin/true"])
+    dead.wait()
+    done = cuwarden("snapshot", dead.pid)
+    assert done.returncode == 2
+    assert f"no process {dead.pid}" in done.stderr
+
+
+def test_a_ledger_that_was_deleted_is_still_root_s_to_read(cuwarden, place, live):
+    process, facts = waiting(live)
+    (ledger,) = place.ledger.iterdir()
+    ledger.unlink()
+    done = cuwarden("snapshot", process.pid, "-o", "-")
+    if done.returncode == 0:
+        Report(json.loads(done.stdout)).check_leaks(facts)
+    else:  # not root, or a root that may not look there
+        assert "deleted" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def can_unshare():
+    return (
+        os.geteuid() == 0
+        and subprocess.run(["unshare", "-mpf", "--mount-proc", "true"], capture_output=True).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not can_unshare(), reason="takes namespaces")
+def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, place, live):
+    env = place.environment()
+    preload = env.pop("LD_PRELOAD")
+    script = (
+        f"mount -t tmpfs none {place.ledger} && exec env LD_PRELOAD={preload} {program('dying')} wait"
+    )
+    container = subprocess.Popen(
+        ["unshare", "-mpf", "--mount-proc", "--kill-child", "/bin/sh", "-c", script],
+        env=env, cwd=place.work, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        facts = json.loads(container.stdout.readline())["leaked"]
+        assert list(place.ledger.iterdir()) == []
+        children = f"/proc/{container.pid}/task/{container.pid}/children"
+        pid = int(open(children).read())
+        done = cuwarden("snapshot", pid, "-o", "-")
+        assert done.returncode == 0, done.stderr
+        report = Report(json.loads(done.stdout))
+        report.check_leaks(facts)
+        assert report["process"]["pid"] == 1
+    finally:
+        container.kill()
+        container.wait()
+        container.stdout.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
+def test_another_users_process_is_one_line(place, live):
+    process, _ = waiting(live)
+
+    def nobody():
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+
+    place.folder.chmod(0o755)
+    done = subprocess.run(
+        [COMMAND, "snapshot", str(process.pid)],
+        cwd="/", capture_output=True, text=True, preexec_fn=nobody, timeout=60,
+    )  # fmt: skip
+    if done.returncode == 126 or "Permission" in done.stderr:
+        pytest.skip("others may not run what was built here")
+    assert done.returncode == 2
+    assert "root" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_process_that_ends_meanwhile_leaves_a_report_or_a_line(cuwarden, place):
+    for _ in range(5):
+        process = start(place, [program("ending"), "return"])
+        time.sleep(0.03)
+        done = cuwarden("snapshot", process.pid, "-o", "-")
+        process.wait(timeout=60)
+        process.stdout.close()
+        assert done.returncode in (0, 2)
+        if done.returncode == 0:
+            Report(json.loads(done.stdout))
+        else:
+            assert len(done.stderr.splitlines()) == 1
+        assert process.returncode != -signal.SIGBUS

@@ -1,0 +1,292 @@
+"""`cuwarden top`: a live view in a terminal, which it gives back; a print-out elsewhere."""
+
+import fcntl
+import functools
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+import shimmed
+from shimmed import COMMAND, program, start
+
+PLACES = ("holds_most", "grows_fastest", "allocates_most")
+
+
+@pytest.fixture
+def cuwarden(place):
+    return functools.partial(shimmed.cuwarden, place)
+
+
+@pytest.fixture
+def growing(place):
+    process = start(place, [program("growing")])
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def order_of(text):
+    """The places, as they stand from top to bottom."""
+    return [name for name in re.findall("|".join(PLACES), text)]
+
+
+# --- without a terminal
+
+
+def test_without_a_terminal_it_prints_once(cuwarden, growing):
+    for arguments in (("top", growing.pid), ("top", "--once", growing.pid)):
+        done = cuwarden(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "\033" not in done.stdout
+        assert f"growing (pid {growing.pid}) running for" in done.stdout
+        assert order_of(done.stdout)[0] == "holds_most"
+        assert set(order_of(done.stdout)) == set(PLACES)
+        (line,) = [line for line in done.stdout.splitlines() if "holds_most" in line]
+        assert re.match(r"\s+4\.0 GiB\s+1\s+0\s+0\.0  device 0\s+cudaMalloc\s+holds_most", line)
+        (line,) = [line for line in done.stdout.splitlines() if "grows_fastest" in line]
+        assert re.search(r"\+\d+\.\d [KM]iB/s", line) and "pinned" in line
+        assert "growing.cpp:" in line
+
+
+def test_all_live_processes_are_a_line_each(cuwarden, place, growing):
+    other = start(place, [program("dying"), "wait"])
+    try:
+        other.stdout.readline()
+        done = cuwarden("top")
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = {int(line.split()[0]): line for line in done.stdout.splitlines()[3:]}
+        assert lines[growing.pid].endswith("growing")
+        assert "4.0 GiB" in lines[growing.pid]
+        assert lines[other.pid].endswith("dying")
+        assert "6.0 MiB" in lines[other.pid]
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+
+
+def test_a_process_without_a_ledger_is_one_line(cuwarden):
+    done = cuwarden("top", os.getpid())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "does not run under the shim" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [("x",), ("0",), ("-1",), ("1", "2"), ("--frobnicate",)])
+def test_wrong_usage_is_one_line(cuwarden, arguments):
+    done = cuwarden("top", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("cuwarden: top: ") and len(done.stderr.splitlines()) == 1
+
+
+# --- in a terminal
+
+
+class Screen:
+    """The command in a terminal of its own, seen through tmux."""
+
+    def __init__(self, place, *arguments):
+        self.socket = f"cuwarden-test-{os.getpid()}"
+        env = place.environment({"TERM": "screen"}, shim=False, preload=())
+        env.pop("TMUX", None)
+        self.env = env
+        words = " ".join(map(str, (COMMAND, *arguments)))
+        # The shell afterwards shows what state the terminal is in.
+        shell = f"echo before; {words}; echo status $?; stty -a | tr ';' '\\n' | grep -w icanon; exec cat"
+        self.tmux("new-session", "-d", "-x", "140", "-y", "30", "/bin/sh", "-c", shell)
+
+    def tmux(self, *arguments):
+        return subprocess.run(
+            ["tmux", "-L", self.socket, "-f", "/dev/null", *arguments],
+            env=self.env, capture_output=True, text=True, timeout=20, check=True,
+        ).stdout  # fmt: skip
+
+    def text(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait_for(self, what, seconds=20):
+        deadline = time.monotonic() + seconds
+        while not what(text := self.text()):
+            assert time.monotonic() < deadline, text
+            time.sleep(0.05)
+        return text
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def close(self):
+        subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
+
+
+@pytest.fixture
+def screen(place):
+    if shutil.which("tmux") is None:
+        pytest.skip("no tmux")
+    opened = []
+
+    def begin(*arguments):
+        opened.append(Screen(place, *arguments))
+        return opened[-1]
+
+    yield begin
+    for each in opened:
+        each.close()
+
+
+def test_the_view_is_redrawn_and_sorted_by_keys(screen, growing):
+    view = screen("top", growing.pid)
+    first = view.wait_for(lambda text: order_of(text)[:1] == ["holds_most"])
+    assert "before" not in first
+    view.wait_for(lambda text: text.splitlines()[0] != first.splitlines()[0])
+    view.keys("g")
+    view.wait_for(lambda text: order_of(text)[:1] == ["grows_fastest"] and "GROWTH*" in text)
+    view.keys("r")
+    view.wait_for(lambda text: order_of(text)[:1] == ["allocates_most"] and "ALLOCS/s*" in text)
+    view.keys("b")
+    view.wait_for(lambda text: order_of(text)[:1] == ["holds_most"] and "LIVE*" in text)
+    assert growing.poll() is None
+
+
+def test_q_gives_the_terminal_back(screen, growing):
+    view = screen("top", growing.pid)
+    view.wait_for(lambda text: "holds_most" in text)
+    view.keys("q")
+    text = view.wait_for(lambda text: "status 0" in text)
+    assert text.startswith("before") and "holds_most" not in text
+    view.wait_for(lambda text: re.search(r"(?<!-)\bicanon", text))
+
+
+def test_the_view_fits_the_terminal_when_that_changes(screen, growing):
+    view = screen("top", growing.pid)
+    view.wait_for(lambda text: "growing.cpp" in text)
+    view.tmux("resize-window", "-x", "60", "-y", "8")
+    text = view.wait_for(
+        lambda text: "growing.cpp" not in text and text.startswith("growing (pid") and "LIVE" in text
+    )
+    assert len(text.splitlines()) <= 8
+    assert all(len(line) <= 60 for line in text.splitlines())
+    view.tmux("resize-window", "-x", "150", "-y", "30")
+    view.wait_for(lambda text: "growing.cpp" in text)
+
+
+def test_it_says_when_the_process_has_ended_and_stays(screen, growing):
+    view = screen("top", growing.pid)
+    view.wait_for(lambda text: "holds_most" in text)
+    growing.kill()
+    growing.wait()
+    text = view.wait_for(lambda text: "has ended" in text)
+    assert "holds_most" in text
+
+
+def test_the_list_takes_in_new_processes_and_drops_ended_ones(screen, place, growing):
+    view = screen("top")
+    view.wait_for(lambda text: str(growing.pid) in text)
+    other = start(place, [program("dying"), "wait"])
+    view.wait_for(lambda text: str(other.pid) in text)
+    other.kill()
+    other.wait()
+    other.stdout.close()
+    text = view.wait_for(lambda text: str(other.pid) not in text)
+    assert str(growing.pid) in text
+
+
+class Pty:
+    """The command on a terminal whose settings can be read from here."""
+
+    def __init__(self, place, *arguments):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.written = b""
+        self.process = subprocess.Popen(
+            [COMMAND, *map(str, arguments)],
+            env=place.environment({"TERM": "xterm"}, shim=False, preload=()),
+            stdin=self.slave, stdout=self.slave, stderr=self.slave,
+            preexec_fn=lambda: os.setpgid(0, 0),  # as a shell would
+        )  # fmt: skip
+        self.read_until(b"holds_most")
+        assert termios.tcgetattr(self.slave) != self.before
+
+    def read_until(self, what, seconds=20):
+        deadline = time.monotonic() + seconds
+        while what not in self.written:
+            assert time.monotonic() < deadline, self.written
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.written += os.read(self.master, 65536)
+
+    def expect_given_back(self):
+        self.read_until(b"\033[?1049l")
+        assert self.written.count(b"\033[?1049h") == self.written.count(b"\033[?1049l")
+        assert self.written.rindex(b"\033[?25h") > self.written.rindex(b"\033[?25l")
+        assert termios.tcgetattr(self.slave) == self.before
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def terminal(place, growing):
+    opened = Pty(place, "top", growing.pid)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV, signal.SIGBUS],
+    ids=lambda number: number.name,
+)
+def test_a_signal_ends_it_as_signals_do_and_the_terminal_is_as_before(terminal, number):
+    terminal.process.send_signal(number)
+    assert terminal.process.wait(timeout=20) == -number
+    terminal.expect_given_back()
+
+
+def test_a_stop_gives_the_terminal_back_until_it_goes_on(terminal):
+    terminal.process.send_signal(signal.SIGTSTP)
+    deadline = time.monotonic() + 20
+    while not re.search(r"^State:\s+T", open(f"/proc/{terminal.process.pid}/status").read(), re.M):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    terminal.expect_given_back()
+    terminal.written = b""
+    terminal.process.send_signal(signal.SIGCONT)
+    terminal.read_until(b"\033[?1049h")
+    terminal.read_until(b"holds_most")
+    os.write(terminal.master, b"q")
+    assert terminal.process.wait(timeout=20) == 0
+    terminal.expect_given_back()
+
+
+def test_a_key_without_a_meaning_changes_nothing(terminal):
+    os.write(terminal.master, b"x")
+    time.sleep(0.2)
+    assert terminal.process.poll() is None
+    os.write(terminal.master, b"q")
+    assert terminal.process.wait(timeout=20) == 0
+
+
+def test_it_ends_when_its_terminal_is_gone(place, growing):
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, "top", str(growing.pid)],
+        env=place.environment({"TERM": "xterm"}, shim=False, preload=()),
+        stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    os.close(slave)
+    os.read(master, 10)
+    os.close(master)
+    assert process.wait(timeout=20) is not None

@@ -1,0 +1,139 @@
+#include "tools/cuwarden/ledger_file.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "reporters/error_text.hpp"
+#include "runtime_hooks/ledger/layout.hpp"
+#include "tools/cuwarden/command_output.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+// No writer makes a larger one (8 GiB and the headers of its regions).
+constexpr off_t most_bytes = off_t{16} << 30;
+
+// A page beyond the end of a file becomes a page of zeros, and the read is repeated. What is not
+// such a read, or cannot be helped, ends the command as it would have ended without this.
+void replace_by_zeros(int signal_number, siginfo_t* info, void*) {
+  constexpr std::uintptr_t page = 4096;
+  const int error = errno;
+  auto* const start =
+      reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) / page * page);
+  if (info->si_code != BUS_ADRERR ||
+      mmap(start, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    if (before_a_crash != nullptr) before_a_crash();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);  // one that was sent comes no second time by itself
+  }
+  errno = error;
+}
+
+// On tmpfs each page that is looked at takes memory. There a file that claims more rows than it has
+// pages is not read: it would fill the machine with zeros.
+bool is_hollow(int descriptor, const struct stat& status, const ledger::Reader& reader) {
+  struct statfs system {};
+  if (fstatfs(descriptor, &system) != 0 || system.f_type != TMPFS_MAGIC) return false;
+  constexpr std::uint64_t block = 512, slack = 8 << 20;
+  const std::uint64_t there = static_cast<std::uint64_t>(status.st_blocks) * block;
+  return reader.process().ledger_bytes > there + slack;
+}
+
+}  // namespace
+
+void zeros_where_files_shrink() {
+  struct sigaction action {};
+  action.sa_sigaction = replace_by_zeros;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+bool is_ledger(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  std::uint64_t start = 0;
+  const bool matches =
+      read(descriptor, &start, sizeof start) == sizeof start && start == ledger::magic;
+  close(descriptor);
+  return matches;
+}
+
+std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::string& error,
+                                             Failure* failure, bool is_kernel_link) {
+  const auto fail = [&](Failure kind, std::string why) {
+    error = std::move(why);
+    if (failure != nullptr) *failure = kind;
+    return nullptr;
+  };
+  std::unique_ptr<LedgerFile> file(new LedgerFile);
+  file->path_ = path;
+  file->descriptor_ =
+      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | (is_kernel_link ? 0 : O_NOFOLLOW));
+  if (file->descriptor_ < 0) return fail(Failure::unreadable, error_text(errno));
+  struct stat status {};
+  if (fstat(file->descriptor_, &status) != 0) return fail(Failure::unreadable, error_text(errno));
+  if (!S_ISREG(status.st_mode)) return fail(Failure::unreadable, "it is no plain file");
+  file->device_ = status.st_dev;
+  file->inode_ = status.st_ino;
+  file->modified_realtime_ns_ =
+      status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+  // A process makes the file first and its contents afterwards.
+  if (status.st_size == 0) return fail(Failure::unfinished, "the file is empty");
+  if (status.st_size > most_bytes) return fail(Failure::no_ledger, "the file is too large");
+  file->bytes_ = static_cast<std::size_t>(status.st_size);
+  file->start_ = mmap(nullptr, file->bytes_, PROT_READ, MAP_SHARED, file->descriptor_, 0);
+  if (file->start_ == MAP_FAILED) {
+    file->start_ = nullptr;
+    return fail(Failure::unreadable, error_text(errno));
+  }
+  // Looking at a hole must not read megabytes ahead.
+  madvise(file->start_, file->bytes_, MADV_RANDOM);
+  ledger::ReadError reason;
+  file->reader_ =
+      ledger::Reader::open({static_cast<const std::byte*>(file->start_), file->bytes_}, reason);
+  if (!file->reader_) {
+    const auto* const header = static_cast<const ledger::Header*>(file->start_);
+    const bool unfinished = file->bytes_ >= sizeof *header &&
+                            header->published.load(std::memory_order_acquire) == 0 &&
+                            (header->magic == 0 || header->magic == ledger::magic);
+    return fail(unfinished ? Failure::unfinished : Failure::no_ledger, reason.text);
+  }
+  if (is_hollow(file->descriptor_, status, *file->reader_)) {
+    return fail(Failure::no_ledger, "it claims more entries than the file holds");
+  }
+  return file;
+}
+
+LedgerFile::~LedgerFile() {
+  if (start_ != nullptr) munmap(start_, bytes_);
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool LedgerFile::lock(int& error) const {
+  error = 0;
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) error = errno;
+  return false;
+}
+
+bool LedgerFile::is_in_place() const {
+  struct stat status {};
+  return lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+}
+
+void LedgerFile::remove() const {
+  if (is_in_place()) unlink(path_.c_str());
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,63 @@
+// A ledger opened for reading: checked to be a plain file, mapped, and closed again on destruction.
+// Whoever wrote it may still change it, or may be hostile: it is read by ledger::Reader only, and
+// where it shrinks under the reader, zeros are read (zeros_where_files_shrink).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden {
+
+// Once, at the start of the command: a mapped file that is cut short is no reason to die.
+void zeros_where_files_shrink();
+
+bool is_ledger(const std::string& path);
+
+class LedgerFile {
+ public:
+  enum class Failure : std::uint8_t {
+    none,
+    unreadable,  // not there, not permitted, no plain file
+    unfinished,  // no process has completed its header
+    no_ledger,   // another file, another version, or damaged
+  };
+  // Null with `error` set to the reason, without the path. Symbolic links are followed only where
+  // the kernel made them.
+  static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
+                                          Failure* failure = nullptr, bool is_kernel_link = false);
+  LedgerFile(const LedgerFile&) = delete;
+  LedgerFile& operator=(const LedgerFile&) = delete;
+  ~LedgerFile();
+
+  const std::string& path() const { return path_; }
+  const ledger::Reader& reader() const { return *reader_; }
+  ino_t inode() const { return inode_; }
+  // Last change that the file system knows of; a write through a mapping may not be one.
+  std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
+
+  // True when no living process keeps the file locked, nor another cuwarden; it is ours then until
+  // this object goes. False with `error` 0: somebody has it. False with an errno: no locks here.
+  bool lock(int& error) const;
+  // Whether the path still leads to this file.
+  bool is_in_place() const;
+  void remove() const;  // if it does
+
+ private:
+  LedgerFile() = default;
+  std::string path_;
+  int descriptor_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  std::int64_t modified_realtime_ns_ = 0;
+  void* start_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::optional<ledger::Reader> reader_;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,125 @@
+#include "tools/cuwarden/ledger_search.hpp"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "reporters/error_text.hpp"
+#include "reporters/printable.hpp"
+#include "tools/cuwarden/running_processes.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Whether the ledger is the process's own, and not one that it only looks at, as we do.
+bool is_of(const LedgerFile& file, pid_t pid) {
+  const ledger::ProcessView process = file.reader().process();
+  const auto stat = process_stat(pid);
+  const std::uint32_t own = own_pid(pid);
+  return stat && stat->start_ticks == process.start_ticks &&
+         process.pid == (own != 0 ? own : static_cast<std::uint32_t>(pid));
+}
+
+}  // namespace
+
+std::vector<std::string> usual_ledger_folders() {
+  std::vector<std::string> wanted;
+  const char* const chosen = std::getenv("CUWARDEN_LEDGER_DIR");
+  if (chosen != nullptr && *chosen != '\0') wanted.emplace_back(chosen);
+  const char* const report = std::getenv("CUWARDEN_REPORT");
+  if (report != nullptr) {
+    const std::string path(report);
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == path.npos ? "" : path.substr(0, slash + 1);
+    if (!folder.empty() && folder.find('%') == folder.npos) wanted.push_back(folder);
+  }
+  wanted.emplace_back(".");
+  const char* const temporary = std::getenv("TMPDIR");
+  if (temporary != nullptr && *temporary == '/') wanted.emplace_back(temporary);
+  wanted.emplace_back("/dev/shm");
+  wanted.emplace_back("/tmp");
+
+  std::vector<std::string> folders;
+  std::set<std::pair<dev_t, ino_t>> seen;
+  for (const std::string& folder : wanted) {
+    struct stat status {};
+    if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
+    if (seen.insert({status.st_dev, status.st_ino}).second) folders.push_back(folder);
+  }
+  return folders;
+}
+
+std::vector<std::string> ledgers_in(const std::string& folder, int& error) {
+  std::vector<std::string> paths;
+  error = 0;
+  DIR* const opened = opendir(folder.c_str());
+  if (opened == nullptr) {
+    error = errno;
+    return paths;
+  }
+  while (const dirent* entry = readdir(opened)) {
+    const std::string name = entry->d_name;
+    if (!name.starts_with("cuwarden-ledger-")) continue;
+    const std::string path = folder + (folder.ends_with('/') ? "" : "/") + name;
+    struct stat status {};
+    if (lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) paths.push_back(path);
+  }
+  closedir(opened);
+  std::sort(paths.begin(), paths.end());  // the names carry the start time
+  return paths;
+}
+
+LiveLedger ledger_of(pid_t pid) {
+  LiveLedger found;
+  const std::string subject = "process " + std::to_string(pid);
+  const auto stat = process_stat(pid);
+  if (!stat || stat->ended) {
+    found.error = "there is no " + subject;
+    return found;
+  }
+  const Mappings mappings = mappings_of(pid);
+  if (mappings.error != 0) {
+    found.error = subject + " (" + printable(stat->name) +
+                  ") cannot be looked into: " + error_text(mappings.error) +
+                  "; it is another user's, whom only root may watch";
+    return found;
+  }
+  const std::string proc = proc_folder(pid);
+  std::string why;
+  for (const MappedLedger& mapped : mappings.ledgers) {
+    // Its own root folder, for it may live in a container; what was deleted is still in map_files,
+    // for those who may look there.
+    for (const std::string& path :
+         {proc + "/root" + mapped.path, proc + "/map_files/" + mapped.range}) {
+      const bool is_link = path.ends_with(mapped.range);
+      if (mapped.deleted && !is_link) continue;
+      auto file = LedgerFile::open(path, why, nullptr, is_link);
+      if (!file || !is_of(*file, pid)) continue;
+      found.file = std::move(file);
+      return found;
+    }
+  }
+  found.has_none = mappings.ledgers.empty();
+  found.error = subject + " (" + printable(stat->name) + ") ";
+  if (!mappings.ledgers.empty() && mappings.ledgers.front().deleted) {
+    found.error += "goes on in a ledger that was deleted (" +
+                   printable(mappings.ledgers.front().path) + "), which only root can still read";
+  } else if (!mappings.ledgers.empty() && !why.empty()) {
+    found.error += "has a ledger that cannot be read: " + why;
+  } else if (mappings.has_shim) {
+    found.error +=
+        "runs under the shim but has no ledger: it has made no CUDA call yet, or there "
+        "was no folder for one (its report will say so)";
+  } else {
+    found.error += "does not run under the shim; start it with `cuwarden run`, or with LD_PRELOAD";
+  }
+  return found;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,209 @@
+#include "tools/cuwarden/running_processes.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+namespace cuwarden {
+namespace {
+
+std::string proc(pid_t pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+// The entries of a folder of /proc that are numbers.
+std::vector<pid_t> numbers_in(const std::string& path) {
+  std::vector<pid_t> numbers;
+  DIR* folder = opendir(path.c_str());
+  if (folder == nullptr) return numbers;
+  while (const dirent* entry = readdir(folder)) {
+    char* end = nullptr;
+    const long number = std::strtol(entry->d_name, &end, 10);
+    if (number > 0 && *end == '\0') numbers.push_back(static_cast<pid_t>(number));
+  }
+  closedir(folder);
+  return numbers;
+}
+
+// All of a file of /proc; `error` is an errno or 0.
+std::string content_of(const std::string& path, int& error) {
+  std::string content;
+  error = 0;
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    error = errno;
+    return content;
+  }
+  char piece[32 * 1024];
+  for (;;) {
+    const ssize_t count = read(descriptor, piece, sizeof piece);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) error = errno;
+    if (count <= 0) break;
+    content.append(piece, static_cast<std::size_t>(count));
+  }
+  close(descriptor);
+  return content;
+}
+
+std::string_view next_word(std::string_view& text) {
+  const std::size_t start = std::min(text.find_first_not_of(' '), text.size());
+  const std::size_t end = std::min(text.find(' ', start), text.size());
+  const std::string_view word = text.substr(start, end - start);
+  text.remove_prefix(end);
+  return word;
+}
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// "start-end perms offset device inode   path [(deleted)]"
+void add_mapping(std::string_view line, Mappings& mappings) {
+  constexpr std::string_view deleted = " (deleted)";
+  const std::string_view range = next_word(line);
+  for (int i = 0; i < 3; ++i) next_word(line);
+  const std::string_view inode = next_word(line);
+  const std::size_t slash = line.find('/');
+  if (slash == line.npos) return;
+  MappedLedger found;
+  std::string_view path = line.substr(slash);
+  if (path.ends_with(deleted)) {
+    found.deleted = true;
+    path.remove_suffix(deleted.size());
+  }
+  const std::string_view name = file_name(path);
+  if (name.starts_with("libcuwarden.so")) mappings.has_shim = true;
+  if (!name.starts_with("cuwarden-ledger-")) return;
+  std::from_chars(inode.data(), inode.data() + inode.size(), found.inode);
+  // One file is many mappings: what is in use, what is not yet.
+  for (const MappedLedger& known : mappings.ledgers) {
+    if (known.path == path && known.inode == found.inode) return;
+  }
+  found.range = range;
+  found.path = path;
+  mappings.ledgers.push_back(std::move(found));
+}
+
+std::array<std::uint8_t, 16> boot_id() {
+  std::array<std::uint8_t, 16> id{};
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  file >> text;
+  std::erase(text, '-');
+  for (std::size_t i = 0; i < id.size() && 2 * i + 2 <= text.size(); ++i) {
+    std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, id[i], 16);
+  }
+  return id;
+}
+
+bool is_of_another_boot(const ledger::ProcessView& process) {
+  const auto now = boot_id();
+  const auto known = [](const auto& id) {
+    return std::any_of(id.begin(), id.end(), [](std::uint8_t byte) { return byte != 0; });
+  };
+  return known(now) && known(process.boot_id) && !std::ranges::equal(process.boot_id, now);
+}
+
+// Whether this process, by whatever pid, is the one of the ledger.
+bool is_process_of(pid_t pid, const ledger::ProcessView& process, ino_t inode) {
+  const auto stat = process_stat(pid);
+  if (!stat || stat->ended || stat->start_ticks != process.start_ticks) return false;
+  // After an exec the process is the same, and its ledger left behind.
+  const Mappings mappings = mappings_of(pid);
+  return mappings.error != 0 ||
+         std::ranges::any_of(mappings.ledgers,
+                             [&](const MappedLedger& ledger) { return ledger.inode == inode; });
+}
+
+constexpr std::uint32_t initial_pid_namespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+
+}  // namespace
+
+std::optional<ProcessStat> process_stat(pid_t pid) {
+  int error = 0;
+  const std::string text = content_of(proc(pid, "stat"), error);
+  const std::size_t open = text.find('('), close = text.rfind(')');  // the name may hold anything
+  if (open == text.npos || close == text.npos || close < open) return std::nullopt;
+  ProcessStat stat;
+  stat.name = text.substr(open + 1, close - open - 1);
+  std::string_view rest(text);
+  rest.remove_prefix(close + 1);
+  const std::string_view state = next_word(rest);
+  for (int field = 4; field < 22; ++field) next_word(rest);
+  const std::string_view start = next_word(rest);
+  if (state.empty() || start.empty()) return std::nullopt;
+  const bool is_zombie = state.front() == 'Z' || state.front() == 'X';
+  stat.ended = is_zombie && numbers_in(proc(pid, "task")).size() < 2;
+  std::from_chars(start.data(), start.data() + start.size(), stat.start_ticks);
+  return stat;
+}
+
+std::vector<pid_t> all_pids() { return numbers_in("/proc"); }
+
+std::string proc_folder(pid_t pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  struct stat status {};
+  // A thread that has ended has no root folder any more.
+  if (stat((folder + "/root").c_str(), &status) == 0) return folder;
+  for (const pid_t thread : numbers_in(folder + "/task")) {
+    const std::string other = folder + "/task/" + std::to_string(thread);
+    if (stat((other + "/root").c_str(), &status) == 0) return other;
+  }
+  return folder;
+}
+
+std::uint32_t own_pid(pid_t pid) {
+  int error = 0;
+  const std::string text = content_of(proc(pid, "status"), error);
+  const std::size_t at = text.find("\nNSpid:");
+  if (at == text.npos) return 0;
+  std::string_view line = std::string_view(text).substr(at + 7);
+  line = line.substr(0, line.find('\n'));
+  const std::size_t last = line.find_last_of(" \t");
+  return static_cast<std::uint32_t>(
+      std::strtoul(std::string(line.substr(last + 1)).c_str(), nullptr, 10));
+}
+
+std::uint32_t pid_namespace_of(pid_t pid) {
+  char text[64] = "";
+  if (readlink(proc(pid, "ns/pid").c_str(), text, sizeof text - 1) <= 0) return 0;
+  const char* const number = std::strchr(text, '[');
+  return number == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(number + 1, nullptr, 10));
+}
+
+Mappings mappings_of(pid_t pid) {
+  Mappings mappings;
+  const std::string text = content_of(proc_folder(pid) + "/maps", mappings.error);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    add_mapping(rest.substr(0, end), mappings);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return mappings;
+}
+
+Life life_of(const ledger::ProcessView& process, ino_t inode) {
+  if (is_of_another_boot(process)) return Life::ended;
+  const std::uint32_t here = pid_namespace_of(getpid());
+  if (process.pid_namespace == 0 || here == 0 || process.pid_namespace == here) {
+    return is_process_of(static_cast<pid_t>(process.pid), process, inode) ? Life::running
+                                                                          : Life::ended;
+  }
+  // A process of a namespace inside ours is seen by another pid.
+  for (const pid_t pid : all_pids()) {
+    if (own_pid(pid) == process.pid && is_process_of(pid, process, inode)) return Life::running;
+  }
+  return here == initial_pid_namespace ? Life::ended : Life::unknown;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,65 @@
+// The report of a process that goes on. It is read out of the ledger that the process writes to
+// anyway: nothing is asked of the process, which cannot notice.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "reporters/error_text.hpp"
+#include "reporters/output.hpp"
+#include "reporters/printable.hpp"
+#include "reporters/report_file.hpp"
+#include "reporters/report_json.hpp"
+#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/ledger_search.hpp"
+#include "tools/cuwarden/verbs.hpp"
+
+namespace cuwarden {
+namespace {
+
+// The name of the report that the process will write, in our own folder: its own may be in another
+// container, or not for us to write in.
+std::string default_name(const ledger::ProcessView& process) {
+  constexpr std::string_view ending = ".json";
+  std::string name(process.report_path.substr(process.report_path.rfind('/') + 1));
+  if (name.ends_with(ending)) name.erase(name.size() - ending.size());
+  if (name.empty()) name = "cuwarden-" + std::to_string(process.pid);
+  return name + ".snapshot.json";
+}
+
+}  // namespace
+
+int snapshot_verb(const SnapshotVerb& verb) {
+  const LiveLedger live = ledger_of(verb.pid);
+  if (!live.file) {
+    print_error(live.error);
+    return 2;
+  }
+  const ledger::Reader& reader = live.file->reader();
+  ReportOptions options;
+  options.end_reason = ledger::EndReason::running;
+  if (verb.output == "-") {
+    const auto output = std::make_unique<Output>(STDOUT_FILENO);
+    write_report_json(reader, options, *output);
+    if (const int error = output->finish()) {
+      print_error(std::string("cannot write the report to standard output: ") + error_text(error));
+      return 2;
+    }
+    return 0;
+  }
+  std::string path = verb.output.empty() ? "." : verb.output;
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    path += (path.ends_with('/') ? "" : "/") + default_name(reader.process());
+  }
+  ReportFile report(path, "give a path that can be written with --output");
+  if (!report.write(reader, options)) {
+    print_error(printable(report.error()));
+    return 2;
+  }
+  print(STDOUT_FILENO, "report: " + printable(report.path()) + "\n");
+  return 0;
+}
+
+}  // namespace cuwarden

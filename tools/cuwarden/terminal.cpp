@@ -1,0 +1,159 @@
+// Signals are blocked except while wait() waits: between two of its calls nothing interrupts, and
+// none is missed. Those of a crash are taken at once.
+#include "tools/cuwarden/terminal.hpp"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "tools/cuwarden/command_output.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
+constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr int other_signals[] = {SIGWINCH, SIGTSTP};
+constexpr int crash_signals[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL};
+
+termios before{}, raw{};
+volatile std::sig_atomic_t taken = 0, ended_by = 0, resized = 0, stopped = 0;
+
+// Also in a signal handler.
+void give_back() {
+  if (taken == 0) return;
+  taken = 0;
+  [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, leave, sizeof leave - 1);
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+}
+
+void take_screen() {
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+  print(STDOUT_FILENO, enter);
+  taken = 1;
+}
+
+void note(int number) {
+  if (number == SIGWINCH) {
+    resized = 1;
+  } else if (number == SIGTSTP) {
+    stopped = 1;
+  } else {
+    ended_by = number;
+  }
+}
+
+void crash(int number) {
+  give_back();
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+std::unique_ptr<Terminal> Terminal::take() {
+  const char* const name = std::getenv("TERM");
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1 || name == nullptr || *name == '\0' ||
+      std::string_view(name) == "dumb" || tcgetattr(STDIN_FILENO, &before) != 0) {
+    return nullptr;
+  }
+  raw = before;
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  raw.c_cc[VMIN] = 0;
+  raw.c_cc[VTIME] = 0;
+
+  std::unique_ptr<Terminal> terminal(new Terminal);
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int number : ending_signals) {
+    struct sigaction present {};
+    sigaction(number, nullptr, &present);
+    if (present.sa_handler == SIG_IGN) continue;  // nohup
+    sigaddset(&ours, number);
+    handle(number, note);
+  }
+  for (const int number : other_signals) {
+    sigaddset(&ours, number);
+    handle(number, note);
+  }
+  sigprocmask(SIG_BLOCK, &ours, &terminal->outside_);
+  for (const int number : crash_signals) handle(number, crash);
+  before_a_crash = give_back;
+  take_screen();
+  return terminal;
+}
+
+Terminal::~Terminal() { give_back(); }
+
+TerminalSize Terminal::size() const {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
+    return {};
+  }
+  return {size.ws_col, size.ws_row};
+}
+
+void Terminal::draw(const std::string& lines) const {
+  const std::size_t rows = size().rows;
+  // In one piece, over what is there: no flicker.
+  std::string text = "\033[H";
+  std::string_view rest = lines;
+  for (std::size_t row = 0; row < rows && !rest.empty(); ++row) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    if (row > 0) text += "\r\n";
+    text += rest.substr(0, end);
+    text += "\033[K";
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  print(STDOUT_FILENO, text + "\033[J");
+}
+
+// Control-Z: the shell gets its terminal as it was, and we ours when we go on.
+void Terminal::stop_until_continued() {
+  give_back();
+  handle(SIGTSTP, SIG_DFL);
+  raise(SIGTSTP);
+  sigset_t unblocked = outside_, ours;
+  sigdelset(&unblocked, SIGTSTP);
+  sigprocmask(SIG_SETMASK, &unblocked, &ours);  // here it stops
+  sigprocmask(SIG_SETMASK, &ours, nullptr);
+  handle(SIGTSTP, note);
+  take_screen();
+}
+
+Terminal::Event Terminal::wait(int milliseconds) {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
+  const int ready = ppoll(&input, 1, &limit, &outside_);
+  if (ended_by != 0) return {Event::Kind::end, 0, ended_by};
+  if (stopped != 0) {
+    stopped = 0;
+    stop_until_continued();
+    return {Event::Kind::redraw, 0, 0};
+  }
+  if (resized != 0) {
+    resized = 0;
+    return {Event::Kind::redraw, 0, 0};
+  }
+  if (ready <= 0) return {};
+  char key = 0;
+  const ssize_t count = read(STDIN_FILENO, &key, 1);
+  if (count == 1) return {Event::Kind::key, key, 0};
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return {};
+  return {Event::Kind::end, 0, 0};
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,187 @@
+#include "tools/cuwarden/top_view.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "reporters/printable.hpp"
+#include "reporters/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+class Lines {
+ public:
+  explicit Lines(const ViewSize& size) : size_(size) {}
+  void add(std::string line, const char* style = nullptr) {
+    if (size_.columns != 0) line = cut(std::move(line), size_.columns);
+    while (line.ends_with(' ')) line.pop_back();
+    if (style != nullptr && size_.colour) line = style + line + "\033[0m";
+    text_ += line + "\n";
+    ++count_;
+  }
+  const std::string& text() const { return text_; }
+  std::size_t count() const { return count_; }
+
+ private:
+  const ViewSize& size_;
+  std::string text_;
+  std::size_t count_ = 0;
+};
+
+constexpr const char* bold = "\033[1m";
+constexpr const char* reverse = "\033[7m";
+
+std::string place_of(Kind kind, DeviceOrdinal device) {
+  const std::string name(kind_name(kind));
+  return device == no_device ? name : name + " " + std::to_string(device.value);
+}
+
+std::string per_second(double bytes) {
+  const double size = std::abs(bytes);
+  if (size < 1) return "0";
+  return (bytes < 0 ? "-" : "+") + human_bytes(static_cast<std::uint64_t>(size)) + "/s";
+}
+
+std::string rate(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value < 99.95 ? "%.1f" : "%.0f", std::max(value, 0.0));
+  return text;
+}
+
+std::string program_of(const ledger::ProcessView& process) {
+  const std::string path(process.program);
+  return printable(path.substr(path.rfind('/') + 1));
+}
+
+std::string age(const WatchedProcess& watched) {
+  const std::uint64_t start = watched.file->reader().process().start_monotonic_ns;
+  const std::uint64_t now = watched.recent->newest().time_ns;
+  return human_time(now > start ? now - start : 0);
+}
+
+const char* marker(SortBy by, SortBy column) { return by == column ? "*" : ""; }
+
+void add_keys(const ViewSize& size, Lines& lines) {
+  if (size.keys) lines.add("q quits; sort by b live bytes, g growth, r rate");
+}
+
+void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines) {
+  const ledger::Reader& reader = watched.file->reader();
+  const ledger::ProcessView process = reader.process();
+  const Sample& now = watched.recent->newest();
+  lines.add(program_of(process) + " (pid " + std::to_string(watched.pid) + ") " +
+                (watched.ended ? "has ended after " : "running for ") + age(watched),
+            bold);
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::devices); ++row) {
+    const auto device = reader.device(row);
+    if (!device) continue;
+    std::string line = "GPU " + std::to_string(device->ordinal.value) + ": " +
+                       printable(std::string(device->name));
+    if (device->at != ledger::ReadingAt::none && device->total_bytes >= device->free_bytes) {
+      line += ", " + human_bytes(device->total_bytes - device->free_bytes) + " of " +
+              human_bytes(device->total_bytes) + " in use";
+    }
+    lines.add(line);
+  }
+  for (const ledger::SeriesView& series : now.series) {
+    std::string line =
+        padded(place_of(series.kind, series.device), 22) +
+        padded(human_bytes(series.live_bytes) + " in " + human_count(series.live_count), 24) +
+        "peak " + human_bytes(series.peak_bytes);
+    if (series.failures > 0) line += ", " + human_count(series.failures) + " failed";
+    lines.add(line);
+  }
+  add_keys(size, lines);
+  lines.add("");
+}
+
+}  // namespace
+
+std::size_t process_view_head(const WatchedProcess& watched, const ViewSize& size) {
+  Lines lines(size);
+  add_head(watched, size, lines);
+  return lines.count() + 1;  // the columns' names
+}
+
+std::string process_view(const WatchedProcess& watched, const std::vector<GroupSample>& groups,
+                         SortBy by, const PlaceNames& names, const ViewSize& size) {
+  Lines lines(size);
+  add_head(watched, size, lines);
+  const Recent& recent = *watched.recent;
+  // Where something is allocated matters most: on a narrow terminal the call makes room for it.
+  const bool shows_call = size.columns == 0 || size.columns >= 110;
+  const auto row = [&](const std::string& live, const std::string& count, const std::string& growth,
+                       const std::string& made, const std::string& kind, const std::string& api,
+                       const std::string& where) {
+    return padded(live, 10, true) + padded(count, 9, true) + padded(growth, 14, true) +
+           padded(made, 10, true) + "  " + padded(kind, 14) + " " +
+           (shows_call ? padded(api, 20) + " " : "") + where;
+  };
+  lines.add(row(std::string("LIVE") + marker(by, SortBy::bytes), "COUNT",
+                std::string("GROWTH") + marker(by, SortBy::growth),
+                std::string("ALLOCS/s") + marker(by, SortBy::rate), "KIND, GPU", "CALL", "WHERE"),
+            reverse);
+  const std::size_t shown = size.rows == 0 ? groups.size() : std::min(size.rows, groups.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const GroupSample& group = groups[i];
+    const Change change = recent.of_group(group);
+    const PlaceName name = names.get(group.id);
+    lines.add(row(human_bytes(group.live_bytes), human_count(group.live_count),
+                  per_second(change.bytes_per_second), rate(change.allocations_per_second),
+                  place_of(group.kind, group.device), name.api, name.where));
+  }
+  if (groups.empty()) lines.add("nothing is live");
+  if (shown < groups.size() && size.columns == 0) {
+    lines.add("… " + std::to_string(groups.size() - shown) + " more stacks");
+  }
+  return lines.text();
+}
+
+std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy by,
+                           const ViewSize& size) {
+  Lines lines(size);
+  const auto row = [](const std::string& pid, const std::string& device, const std::string& host,
+                      const std::string& count, const std::string& growth, const std::string& made,
+                      const std::string& age, const std::string& program) {
+    return padded(pid, 9, true) + padded(device, 12, true) + padded(host, 12, true) +
+           padded(count, 11, true) + padded(growth, 15, true) + padded(made, 11, true) +
+           padded(age, 14, true) + "  " + program;
+  };
+  std::vector<const WatchedProcess*> order;
+  for (const WatchedProcess& watched : processes) order.push_back(&watched);
+  std::ranges::stable_sort(order, [by](const WatchedProcess* left, const WatchedProcess* right) {
+    const auto rank = [by](const WatchedProcess& watched) {
+      const Sample& now = watched.recent->newest();
+      const Change change = watched.recent->of_all();
+      return by == SortBy::bytes    ? static_cast<double>(now.device_bytes + now.host_bytes)
+             : by == SortBy::growth ? change.bytes_per_second
+                                    : change.allocations_per_second;
+    };
+    return rank(*left) > rank(*right);
+  });
+  lines.add("cuwarden top: " + std::to_string(order.size()) +
+                (order.size() == 1 ? " process" : " processes") + " with a ledger",
+            bold);
+  add_keys(size, lines);
+  lines.add("");
+  lines.add(row("PID", std::string("DEVICE") + marker(by, SortBy::bytes), "PINNED", "COUNT",
+                std::string("GROWTH") + marker(by, SortBy::growth),
+                std::string("ALLOCS/s") + marker(by, SortBy::rate), "RUNNING", "PROGRAM"),
+            reverse);
+  const std::size_t shown = size.rows == 0 ? order.size() : std::min(size.rows, order.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const WatchedProcess& watched = *order[i];
+    const Sample& now = watched.recent->newest();
+    const Change change = watched.recent->of_all();
+    lines.add(row(std::to_string(watched.pid), human_bytes(now.device_bytes),
+                  human_bytes(now.host_bytes), human_count(now.live_count),
+                  per_second(change.bytes_per_second), rate(change.allocations_per_second),
+                  age(watched), program_of(watched.file->reader().process())));
+  }
+  return lines.text();
+}
+
+}  // namespace cuwarden
