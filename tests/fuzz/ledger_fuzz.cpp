@@ -1,6 +1,7 @@
-// A ledger is somebody else's file: whatever its bytes are, it gives a report or an error, in bounded
-// time and memory. The input is a list of changes to a whole ledger (an offset and eight bytes each),
-// for bytes taken as they come would not pass the header; the first byte says how the rest is meant.
+// A ledger is somebody else's file: whatever its bytes are, it gives a report or an error, in
+// bounded time and memory. The input is a list of changes to a whole ledger (an offset and eight
+// bytes each), for bytes taken as they come would not pass the header; the first byte says how the
+// rest is meant.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -106,8 +107,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   --size;
   // Page-aligned, as a mapped file is, with nothing readable behind it.
   const std::size_t room = round_up(whole.size(), page_bytes);
-  static auto* const pages = static_cast<std::byte*>(mmap(
-      nullptr, room + page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  static auto* const pages = static_cast<std::byte*>(
+      mmap(nullptr, room + page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   mprotect(pages + room, page_bytes, PROT_NONE);
   if ((mode & as_it_comes) != 0) {
     const std::size_t used = std::min(size, room);

@@ -1,5 +1,5 @@
-// The environment is the user's: whatever a setting holds, there is a value to go on with and at most
-// a line to act on. The input is the environment: one variable, from zero byte to zero byte.
+// The environment is the user's: whatever a setting holds, there is a value to go on with and at
+// most a line to act on. The input is the environment: one variable, from zero byte to zero byte.
 #include <unistd.h>
 
 #include <cstdint>
