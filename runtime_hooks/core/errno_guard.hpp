@@ -7,13 +7,15 @@ namespace cuwarden {
 
 class [[nodiscard]] ErrnoGuard {
  public:
-  ErrnoGuard() noexcept : saved_(errno) {}
-  ~ErrnoGuard() { errno = saved_; }
+  // The address of errno is asked for once: that is a call.
+  ErrnoGuard() noexcept : errno_(errno), saved_(errno_) {}
+  ~ErrnoGuard() { errno_ = saved_; }
   ErrnoGuard(const ErrnoGuard&) = delete;
   ErrnoGuard& operator=(const ErrnoGuard&) = delete;
 
  private:
-  int saved_;
+  int& errno_;
+  const int saved_;
 };
 
 }  // namespace cuwarden

@@ -26,6 +26,10 @@ bool due(std::atomic<std::uint64_t>& next, std::uint64_t now, std::uint64_t inte
 
 Place Recorder::place() const noexcept {
   const ErrnoGuard keep;
+  return place_unguarded();
+}
+
+Place Recorder::place_unguarded() const noexcept {
   Place place;
   CUcontext context = nullptr;
   if (real_.cuCtxGetCurrent != nullptr && real_.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
@@ -47,22 +51,29 @@ DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
   return no_device;
 }
 
-StackId Recorder::stack_here() noexcept {
+// A known stack's name is the group that was last made from there: nearly always the one that is
+// wanted, and otherwise one of the same stack.
+GroupId Recorder::group_unguarded(ledger::GroupKey key) noexcept {
+  if (stack_depth_ == 0) return ledger_.group(key);
   const void* const frame = __builtin_frame_address(0);
-  if (const std::uint32_t known = unwinder_.recognise(frame)) return StackId{known};
+  if (const GroupId known{unwinder_.recognise(frame)}; known.value != 0) {
+    const ledger::GroupKey there = ledger_.key_of(known);
+    key.stack = there.stack;
+    return key == there ? known : ledger_.group(key);
+  }
   auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
   stacks::KnownStacks::Draft draft;
   const stacks::Captured captured = unwinder_.capture(frame, {frames, stack_depth_}, draft);
-  const StackId stack = ledger_.intern_stack({frames, captured.count}, captured.truncated);
+  key.stack = ledger_.intern_stack({frames, captured.count}, captured.truncated);
+  const GroupId group = ledger_.group(key);
   // 0: the ledger is full.
-  if (stack.value != 0) unwinder_.keep(draft, stack.value);
-  return stack;
+  if (key.stack.value != 0 && group.value != 0) unwinder_.keep(draft, group.value);
+  return group;
 }
 
 GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
-  const StackId stack = stack_depth_ > 0 ? stack_here() : StackId{0};
-  return ledger_.group({.stack = stack, .api = api, .kind = kind, .device = device});
+  return group_unguarded({.stack = {}, .api = api, .kind = kind, .device = device});
 }
 
 void Recorder::modules_changed() noexcept {
@@ -85,13 +96,14 @@ void Recorder::give_notice() noexcept {
 void Recorder::allocated(HookId api, CUresult result, const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) return;
-  const Place here = place();
+  const Place here = place_unguarded();
   DeviceOrdinal device = no_device;
   if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
   meet(here.device);
   // Handles and pools may lie on a device that has no context here.
   if (device != no_device) meet(device);
-  const GroupId group = group_here(api, allocation.kind, device);
+  const GroupId group =
+      group_unguarded({.stack = {}, .api = api, .kind = allocation.kind, .device = device});
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     ledger_.count_failure(group);
     give_notice();
@@ -135,7 +147,7 @@ void Recorder::settle(const ledger::TakenRecord& taken, CUresult result,
   }
   if (!gone) ledger_.put_back(taken);
   give_notice();
-  if (result == CUDA_SUCCESS) read_device_now_and_then(captures, ledger_.recently_ns());
+  if (result == CUDA_SUCCESS) read_device_now_and_then(captures, taken.taken_ns);
 }
 
 void Recorder::unknown_free() noexcept {

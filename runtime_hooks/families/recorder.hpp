@@ -98,7 +98,9 @@ class Recorder {
 
  private:
   // Not inlined: its own frame is where the walk begins.
-  [[gnu::noinline]] StackId stack_here() noexcept;
+  [[gnu::noinline]] GroupId group_unguarded(ledger::GroupKey) noexcept;
+  // For callers that keep errno themselves.
+  Place place_unguarded() const noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void meet(DeviceOrdinal) noexcept;
   void give_notice() noexcept;

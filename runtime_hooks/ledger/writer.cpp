@@ -91,6 +91,11 @@ StackId Writer::intern_stack(std::span<const Frame> frames, bool truncated) noex
 
 GroupId Writer::group(const GroupKey& key) noexcept { return state_.groups.get(key); }
 
+GroupKey Writer::key_of(GroupId id) const noexcept {
+  const Group& group = state_.storage.rows<Group>(RegionId::groups)[id.value];
+  return {StackId{group.stack}, HookId{group.api}, group.kind, DeviceOrdinal{group.device}};
+}
+
 void Writer::modules_changed() noexcept {
   state_.modules.remove_gone([this](ModuleTable::Gone range) { state_.stacks.retire(range); });
 }
@@ -130,11 +135,11 @@ void Writer::add(const NewRecord& given) noexcept {
 }
 
 TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
-  TakenRecord taken{space, address, {}};
+  TakenRecord taken{space, address, {}, recently_ns()};
   if (!state_.records.take(space, address, taken.fields)) return {};
   if ((taken.fields.flags & record_counts_no_bytes) == 0) {
     Group& group = state_.storage.rows<Group>(RegionId::groups)[taken.fields.group.value];
-    state_.totals.freed(group, taken.fields.bytes.value, recently_ns());
+    state_.totals.freed(group, taken.fields.bytes.value, taken.taken_ns);
   }
   return taken;
 }

@@ -18,6 +18,7 @@ struct GroupKey {
   HookId api;
   Kind kind{};
   DeviceOrdinal device = no_device;  // no_device for host memory
+  bool operator==(const GroupKey&) const = default;
 };
 
 // What a record holds besides its key and its state.
@@ -49,6 +50,7 @@ struct TakenRecord {
   Space space{};
   DeviceAddress address;
   RecordFields fields;  // group 0: the address was not recorded
+  std::uint64_t taken_ns = 0;
   explicit operator bool() const { return fields.group.value != 0; }
 };
 
@@ -83,6 +85,7 @@ class Writer {
   // Frames are normalised addresses, innermost first. Equal stacks get equal ids.
   StackId intern_stack(std::span<const Frame> frames, bool truncated) noexcept;
   GroupId group(const GroupKey&) noexcept;
+  GroupKey key_of(GroupId) const noexcept;
   // After a dlclose: finds modules that went away, ends their rows and retires their stacks. A
   // StackId or GroupId that the caller keeps for such a stack must not be used for new records.
   void modules_changed() noexcept;
