@@ -3,6 +3,7 @@ falls on both alike; each run is a process of its own and prints its median as J
 
 import json
 import shlex
+import shutil
 import statistics
 import sys
 import tempfile
@@ -41,6 +42,23 @@ def show(name, command, bare, shimmed):
     print(f"  shimmed median {statistics.median(shimmed) / 1e3:.2f} us, of: {in_us(shimmed)}")
     print(f"  ratio {ratio:.4f}", flush=True)
     return ratio
+
+
+def sanitized(command, count, timeout_s=120):
+    """Medians in ns under compute-sanitizer's leak check; none without it."""
+    sanitizer = shutil.which("compute-sanitizer") or shutil.which(
+        "compute-sanitizer", path="/usr/local/cuda/bin"
+    )
+    medians = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = preloaded.Place(Path(folder))
+        for _ in range(count if sanitizer else 0):
+            whole = [sanitizer, "--tool", "memcheck", "--leak-check", "full", *command]
+            run = place.run(whole, shim=False, timeout_s=timeout_s)
+            lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
+            if run.returncode == 0 and lines:
+                medians.append(json.loads(lines[-1])["median_ns"])
+    return medians
 
 
 def skip(reason):
