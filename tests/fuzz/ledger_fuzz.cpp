@@ -24,7 +24,7 @@ namespace {
 using namespace cuwarden;
 using namespace cuwarden::ledger;
 
-enum Mode : std::uint8_t { as_it_comes = 1, mend_header = 2, truncate = 4, symbolise = 8 };
+enum Mode : std::uint8_t { as_it_comes = 1, mend_header = 2, cut_short = 4, symbolise = 8 };
 
 // One of everything, in a file as small as a ledger can be.
 std::vector<std::byte> whole_ledger() {
@@ -119,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   }
   std::memcpy(pages, whole.data(), whole.size());
   std::size_t length = whole.size();
-  if ((mode & truncate) != 0 && size >= 4) {
+  if ((mode & cut_short) != 0 && size >= 4) {
     std::uint32_t cut = 0;
     std::memcpy(&cut, input, 4);
     length = cut % whole.size();
