@@ -147,6 +147,14 @@ std::vector<std::string> tool_reasons(const ledger::ProcessView& process) {
       "a table of the ledger was full: later allocations or stacks are missing");
   add(ledger::reason_names_missing,
       "a table of names was full: some threads, modules, devices or settings have none");
+  // Where code is described by nobody (a JIT compiler's), no unwinder goes on: those are not meant.
+  const std::uint64_t cut =
+      process.stacks_cut[0] + process.stacks_cut[3] + process.stacks_cut[4] + process.stacks_cut[5];
+  if (cut > 0)
+    reasons.push_back(
+        std::to_string(cut) + (cut == 1 ? " stack was" : " stacks were") +
+        " not walked to the end, at frames that the unwinder cannot leave: `truncated` "
+        "marks them");
   if (process.cut_short)
     reasons.emplace_back("the ledger's file was cut short: what lay beyond is missing");
   add(ledger::reason_recording_stopped,

@@ -45,4 +45,17 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
   return made;
 }
 
+void say_ledger_is_incomplete(bool stopped) noexcept {
+  if (stopped)
+    log_warn(
+        "recording has stopped: a lock of the ledger was not given back for ten seconds (a signal "
+        "handler that jumped out of a CUDA call, or a disk that stalled). Calls go through "
+        "unrecorded; the report has what came before.");
+  else
+    log_warn(
+        "the ledger is full: allocations from here on are missing in the report. More fits with "
+        "more room for files and addresses (ulimit -f, ulimit -v, disk space), or with a smaller "
+        "CUWARDEN_STACK_DEPTH.");
+}
+
 }  // namespace cuwarden::shim

@@ -12,4 +12,7 @@ namespace cuwarden::shim {
 // with a warning where the folder that was asked for does not. Null: no memory even.
 ledger::Writer* make_ledger(const Settings&, const std::string& report_path);
 
+// A line of warning: nothing is recorded any more (`stopped`), or not all that there is.
+void say_ledger_is_incomplete(bool stopped) noexcept;
+
 }  // namespace cuwarden::shim

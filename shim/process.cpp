@@ -21,6 +21,7 @@
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/early_lookups.hpp"
 #include "shim/ledger_place.hpp"
@@ -31,6 +32,7 @@
 #include "shim/own_stack.hpp"
 #include "shim/report_path.hpp"
 #include "shim/runtime_tables.hpp"
+#include "shim/thread_stack.hpp"
 
 namespace cuwarden::shim {
 
@@ -211,6 +213,7 @@ families::Recorder* Process::start_recording() noexcept {
       return nullptr;
     }
     const std::string report_path = expand_report_path(settings.report);
+    stacks::ask_thread_stacks(find_thread_stack);
     ledger_ = make_ledger(settings, report_path);
     if (ledger_ == nullptr) {
       log_warn("no memory for the ledger; nothing is recorded");
@@ -236,20 +239,8 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   const bool stops = reason == ledger::reason_recording_stopped;
   for (State seen : {State::recording, State::ended})
     if (stops) process.state_.compare_exchange_strong(seen, State::stopped);
-  call_on_own_stack(
-      [](void* stops_here) {
-        if (stops_here != nullptr)
-          log_warn(
-              "recording has stopped: a lock of the ledger was not given back for ten seconds (a "
-              "signal handler that jumped out of a CUDA call, or a disk that stalled). Calls go "
-              "through unrecorded; the report has what came before.");
-        else
-          log_warn(
-              "the ledger is full: allocations from here on are missing in the report. More fits "
-              "with more room for files and addresses (ulimit -f, ulimit -v, disk space), or with "
-              "a smaller CUWARDEN_STACK_DEPTH.");
-      },
-      stops ? &process : nullptr);
+  call_on_own_stack([](void* stopped) { say_ledger_is_incomplete(stopped != nullptr); },
+                    stops ? &process : nullptr);
 }
 
 void Process::note_facts() noexcept {

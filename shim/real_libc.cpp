@@ -10,11 +10,12 @@ namespace {
 constinit RealLibc functions{};
 constinit std::atomic<bool> filled{false};
 
-// libc's own; libdl's before glibc 2.34.
+// libc's own; libdl's and libpthread's before glibc 2.34.
 void* in_libc(const char* name) {
   void* found = nullptr;
   any_loaded_object([&](const LoadedObject& object) {
-    if (is_library(object.soname(), "libc.so") || is_library(object.soname(), "libdl.so"))
+    if (is_library(object.soname(), "libc.so") || is_library(object.soname(), "libdl.so") ||
+        is_library(object.soname(), "libpthread.so"))
       found = object.find(name);
     return found != nullptr;
   });
@@ -51,6 +52,9 @@ const RealLibc& real_libc() {
   fill(functions.quick_exit, behind_the_shim("quick_exit"));
   fill(functions.abort, behind_the_shim("abort"));
   fill(functions.assert_fail, behind_the_shim("__assert_fail"));
+  fill(functions.pthread_getattr_np, in_libc("pthread_getattr_np"));
+  fill(functions.pthread_attr_getstack, in_libc("pthread_attr_getstack"));
+  fill(functions.pthread_attr_destroy, in_libc("pthread_attr_destroy"));
   filled.store(true, std::memory_order_release);
   return functions;
 }

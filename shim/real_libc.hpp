@@ -3,6 +3,9 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstddef>
 
 namespace cuwarden::shim {
 
@@ -19,6 +22,10 @@ struct RealLibc {
   void (*quick_exit)(int);
   void (*abort)();
   void (*assert_fail)(const char*, const char*, unsigned, const char*);
+  // libpthread's before glibc 2.34; null where it is not loaded, and there is one thread only.
+  int (*pthread_getattr_np)(pthread_t, pthread_attr_t*);
+  int (*pthread_attr_getstack)(const pthread_attr_t*, void**, std::size_t*);
+  int (*pthread_attr_destroy)(pthread_attr_t*);
 };
 
 // Read from the objects' symbol tables on first use. Safe inside the loader and before any

@@ -44,7 +44,8 @@ set_up_folder() {
   fi
 }
 
+# build_folder FOLDER [TARGET...]: everything, where no target is named.
 build_folder() {
   say "Building $1"
-  ninja -C "$1" || stop "the build of $1 failed (see above)"
+  ninja -C "$@" || stop "the build of $1 failed (see above)"
 }

@@ -77,8 +77,10 @@ GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexce
 }
 
 void Recorder::modules_changed() noexcept {
-  ledger_.modules_changed();
   unwinder_.modules_changed();
+  ledger_.modules_changed();
+  // What was named between the two may have a stack that is retired now.
+  unwinder_.forget_names();
 }
 
 // A load and a comparison where there is nothing new.

@@ -45,7 +45,13 @@ class Recorder {
 
   Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth,
            Notice notice) noexcept
-      : ledger_(ledger), real_(real), stack_depth_(stack_depth), notice_(notice) {}
+      : ledger_(ledger),
+        real_(real),
+        stack_depth_(stack_depth),
+        notice_(notice),
+        unwinder_(ledger.header().stacks_cut) {
+    static_assert(ledger::stack_exceptions == stacks::exceptions);
+  }
 
   ledger::Writer& ledger() noexcept { return ledger_; }
 

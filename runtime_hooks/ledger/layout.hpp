@@ -21,6 +21,7 @@ namespace cuwarden::ledger {
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
 inline constexpr std::uint32_t layout_version = 2;
 
+inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
 inline constexpr std::uint32_t deepest_stack = 1024;
 
@@ -121,6 +122,9 @@ struct Header {
   // 1: the report of the end that is stated above is on disk, and the ledger is kept only because
   // that end may not come (an abort whose signal handler jumps away). A later call clears it.
   std::atomic<std::uint64_t> report_written;
+  // Stacks that were not walked to their end, by stacks::Exception; one that is recognised later is
+  // not counted again.
+  std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
   Region regions[region_count];
 };
 

@@ -152,6 +152,7 @@ ProcessView Reader::process() const noexcept {
   view.runtime_version = static_cast<int>(get(header.runtime_version));
   view.cuda_seen = get(header.cuda_seen) != 0;
   view.reasons = get(header.reasons);
+  for (std::size_t i = 0; i < stack_exceptions; ++i) view.stacks_cut[i] = get(header.stacks_cut[i]);
   view.recorded_calls = get(header.recorded_calls);
   const std::uint64_t hooks = rows(RegionId::hooks);
   for (std::uint64_t i = 0; i < hooks; ++i) {

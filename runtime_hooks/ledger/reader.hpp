@@ -104,6 +104,7 @@ struct ProcessView {
   int driver_version = 0, runtime_version = 0;
   bool cuda_seen = false;
   std::uint32_t reasons = 0;  // Reason bits
+  std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
   std::uint64_t ledger_bytes = 0;  // used, not reserved
   bool cut_short = false;          // the file is smaller than it was made

@@ -81,7 +81,12 @@ std::uint32_t KnownStacks::find(std::uint64_t start, const Region& own) const no
 void KnownStacks::begin(Draft& draft, std::uint64_t start) noexcept {
   const std::size_t at = set_of(start);
   std::size_t way = 0;
-  while (way < ways && sets_[at].starts[way].load(std::memory_order_relaxed) != 0) ++way;
+  // One that is being written may be so for ever: a signal handler jumped out of the walk.
+  const auto is_free = [&](std::size_t candidate) {
+    return sets_[at].starts[candidate].load(std::memory_order_relaxed) == 0 &&
+           entries_[at * ways + candidate].version.load(std::memory_order_relaxed) % 2 == 0;
+  };
+  while (way < ways && !is_free(way)) ++way;
   if (way == ways)
     // Not in turns: then more paths than ways, taken in turns, would never be recognised.
     way = (victims_.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b9u) >> 29;

@@ -37,6 +37,20 @@ bool lies_below(std::uint64_t stack_pointer, std::uint64_t top) noexcept {
 // the stack is taken for a foreign one.
 bool is_first_thread() noexcept { return syscall(SYS_gettid) == getpid(); }
 
+constinit std::atomic<AskThreadStack> ask{nullptr};
+
+// Where a thread's stack lies, other than the first one's.
+bool find_thread_stack(OwnStack& stack, std::uint64_t& top) noexcept {
+  const AskThreadStack libc = ask.load(std::memory_order_relaxed);
+  std::uint64_t low = 0, high = 0;
+  stack.asked = true;
+  if (libc == nullptr || !libc(low, high) || low >= high) return false;
+  const auto control_block = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
+  top = control_block > low && control_block < high ? control_block : high;
+  stack.floor = low;
+  return true;
+}
+
 void begin_at(OwnStack& stack, std::uint64_t top) noexcept {
   // A signal handler in between finds no top, or all of it.
   stack.top = 0;
@@ -51,17 +65,23 @@ void begin_at(OwnStack& stack, std::uint64_t top) noexcept {
 bool choose_top(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   if (stack.top != 0 && (stack.confirmed || lies_below(stack_pointer, stack.top)))
     return lies_below(stack_pointer, stack.top);
+  if (stack.asked) return false;
   const ErrnoGuard keep;
-  const std::uint64_t top = is_first_thread()
-                                ? reinterpret_cast<std::uint64_t>(__libc_stack_end)
-                                : reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
-  if (!lies_below(stack_pointer, top)) return false;
+  auto top = reinterpret_cast<std::uint64_t>(__libc_stack_end);
+  if (is_first_thread()) {
+    if (!lies_below(stack_pointer, top)) return false;
+    begin_at(stack, top);
+    return true;
+  }
+  // Kept in any case: this may be a foreign stack, and the thread's own is met later.
+  if (!find_thread_stack(stack, top)) return false;
   begin_at(stack, top);
-  return true;
+  return lies_below(stack_pointer, top);
 }
 
 // Extends what is known of the thread's stack down to this stack pointer.
 bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
+  if (stack_pointer < stack.floor) return false;
   if (stack_pointer < stack.barrier) {
     // The first thread's stack may have grown over it.
     if (!is_page_readable(stack.barrier)) return false;
@@ -69,7 +89,7 @@ bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   }
   for (const std::uint64_t lowest = page_of(stack_pointer); stack.low > lowest;) {
     const std::uint64_t next = stack.low - page_bytes;
-    if (!is_page_readable(next)) {
+    if (next < page_of(stack.floor) || !is_page_readable(next)) {
       stack.barrier = next;
       return false;
     }
@@ -80,6 +100,8 @@ bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
 }
 
 }  // namespace
+
+void ask_thread_stacks(AskThreadStack libc) noexcept { ask.store(libc, std::memory_order_relaxed); }
 
 Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   OwnStack& stack = own_stack;

@@ -2,11 +2,12 @@
 // readable, so that no stack, however damaged, makes a walk fault.
 //
 // A thread's own stack is known from its top: the first thread's top is where the loader found the
-// arguments, any other's is the thread's control block, which glibc puts there. From the top down
-// to the stack pointer, the kernel is asked page by page, once; what was found stays true, for a
-// thread's stack stays mapped as long as the thread runs. No map of the process is read, nothing
-// is opened. Other stacks (a signal handler's, a coroutine's) may go at any time: there the kernel
-// is asked in every walk, once for each page that it touches.
+// arguments, any other's is the thread's control block, which glibc puts there. How far down it
+// reaches libc knows, and is asked once: where there is no guard page, other memory may follow,
+// which may go. From the top down to the stack pointer, the kernel is asked page by page, once;
+// what was found stays true, for a thread's stack stays mapped as long as the thread runs. No map
+// of the process is read, nothing is opened. Other stacks (a signal handler's, a coroutine's) may
+// go at any time: there the kernel is asked in every walk, once for each page that it touches.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,17 @@ struct OwnStack {
   std::uint64_t low = 0;      // a page's begin; [low, top) is readable
   std::uint64_t top = 0;      // 0: not known
   std::uint64_t barrier = 0;  // a page below `low` that could not be read; 0: none was met
+  std::uint64_t floor = 0;    // where the stack begins, as libc says; the first thread's may grow
   bool confirmed = false;     // a stack pointer was met in it
+  bool asked = false;         // libc, or there is nobody to ask
 };
+
+// Gives the lowest address of the calling thread's stack and the one behind its highest, and
+// returns whether it could. Of the first thread it is not asked. Called once a thread.
+using AskThreadStack = bool (*)(std::uint64_t& low, std::uint64_t& high) noexcept;
+// Without one, stacks of other threads than the first are taken for foreign ones.
+void ask_thread_stacks(AskThreadStack) noexcept;
+
 extern constinit thread_local OwnStack own_stack
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

@@ -64,10 +64,11 @@ struct Unwinder::Walk {
   }
 };
 
-enum class Unwinder::Way { on, over };
+enum class Unwinder::Way { on, over, cut };
 
-Unwinder::Unwinder() noexcept
-    : memory_(Mapping::anonymous(RuleTable::bytes + KnownStacks::bytes)),
+Unwinder::Unwinder(std::atomic<std::uint64_t>* counts) noexcept
+    : counts_(counts != nullptr ? counts : own_counts_),
+      memory_(Mapping::anonymous(RuleTable::bytes + KnownStacks::bytes)),
       rules_(memory_.data()),
       known_(static_cast<std::byte*>(memory_.data()) + (memory_ ? RuleTable::bytes : 0)),
       unloads_(unloads()) {
@@ -207,7 +208,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
     if (__builtin_expect(base == Rule::Base::special, false)) {
       Registers copy = at;
       const Way way = step_specially(w, copy, rule);
-      if (way == Way::over) return over(false);
+      if (way != Way::on) return over(way == Way::cut);
       at = copy;
       region = w.region;
       continue;
@@ -239,7 +240,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   }
   w.lasts = false;
   this->count(region.count == 0 ? Exception::unreadable : Exception::endless);
-  return over(false);
+  return over(true);
 }
 
 // The rarer ways to leave a frame.
@@ -282,14 +283,14 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
       return Way::over;
     case Rule::Special::malformed:
       count(Exception::malformed);
-      return Way::over;
+      return Way::cut;
     default:
       count(Exception::not_expressible);
-      return Way::over;
+      return Way::cut;
   }
   w.lasts = false;
   count(Exception::unreadable);
-  return Way::over;
+  return Way::cut;
 }
 
 // Code that is met for the first time, or that may be replaced.
@@ -308,9 +309,15 @@ void Unwinder::modules_changed() noexcept {
   if (!memory_) return;
   const ErrnoGuard keep;
   const std::uint64_t now = unloads();
-  if (unloads_.exchange(now, std::memory_order_relaxed) == now) return;
+  // Remembered when the work is done: until then, it is everybody's.
+  if (unloads_.load(std::memory_order_acquire) == now) return;
   rules_.clear();
   known_.forget_all();
+  unloads_.store(now, std::memory_order_release);
+}
+
+void Unwinder::forget_names() noexcept {
+  if (memory_) known_.forget_all();
 }
 
 }  // namespace cuwarden::stacks

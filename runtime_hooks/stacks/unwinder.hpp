@@ -22,7 +22,7 @@
 
 namespace cuwarden::stacks {
 
-// Why a stack ends early.
+// Why a stack ends early. Where libgcc would have gone on, it says that it is truncated.
 enum class Exception : std::uint32_t {
   not_expressible,  // at a frame that a rule cannot express
   foreign_code,     // at code of no module, which nobody describes: a JIT compiler's
@@ -35,8 +35,9 @@ inline constexpr std::size_t exceptions = 6;
 
 class Unwinder {
  public:
-  // Without memory, all stacks are walked slowly.
-  Unwinder() noexcept;
+  // Without memory, all stacks are walked slowly. `counts`: one for each Exception, which outlives
+  // this object; its own where there is none.
+  explicit Unwinder(std::atomic<std::uint64_t>* counts = nullptr) noexcept;
   Unwinder(const Unwinder&) = delete;
   Unwinder& operator=(const Unwinder&) = delete;
 
@@ -58,6 +59,8 @@ class Unwinder {
 
   // After a dlclose: other code may come to lie where it was.
   void modules_changed() noexcept;
+  // Names that were given are no longer good.
+  void forget_names() noexcept;
 
   // libgcc_s's _Unwind_Find_FDE, if the process has it: knows code that was registered with it.
   void ask_host(FindDescription host) noexcept { host_.store(host, std::memory_order_relaxed); }
@@ -79,13 +82,14 @@ class Unwinder {
     counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
   }
 
+  std::atomic<std::uint64_t>* counts_;
+  std::atomic<std::uint64_t> own_counts_[exceptions]{};
   Mapping memory_;
   RuleTable rules_;
   KnownStacks known_;
   std::atomic<FindDescription> host_{nullptr};
-  std::atomic<std::uint64_t> unloads_{
-      0};  // that the loader counted when the rules were last forgotten
-  std::atomic<std::uint64_t> counts_[exceptions]{};
+  // That the loader counted when the rules were last forgotten.
+  std::atomic<std::uint64_t> unloads_{0};
 };
 
 }  // namespace cuwarden::stacks
