@@ -294,7 +294,8 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
     if (group.at_peak_count > 0) frames.add_stack(group.stack);
   });
   std::vector<std::string> reasons = tool_reasons(process);
-  frames.name_all(options.symbolise, reasons);
+  SymbolBudget budget = options.symbol_time ? SymbolBudget(*options.symbol_time) : SymbolBudget();
+  frames.name_all(options.symbolise ? &budget : nullptr, reasons);
 
   JsonStream json(output);
   json.value("schema", "cuwarden.report/1");
