@@ -100,8 +100,12 @@ void ReportFile::remove_unfinished(const ledger::ProcessView& process) noexcept 
 }
 
 bool ReportFile::fail(int error, const char* what) {
+  const char* advice = advice_;
+  // Limits that another path would not change.
+  if (error == EMFILE || error == ENFILE) advice = "allow more open files (ulimit -n)";
+  if (error == EFBIG) advice = "allow larger files (ulimit -f)";
   error_ = std::string("cannot ") + what + " the report " + wanted_ + ": " + error_text(error) +
-           "; " + advice_;
+           "; " + advice;
   return false;
 }
 
