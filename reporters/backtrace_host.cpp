@@ -35,11 +35,14 @@ int cuwarden_backtrace_lstat(const char* path, struct stat* result) {
 
 void* cuwarden_backtrace_mmap(void* address, size_t bytes, int protection, int flags,
                               int descriptor, off_t offset) {
-  if (!cuwarden::BoundReading::allows(bytes, (flags & MAP_ANONYMOUS) != 0)) {
+  const bool is_memory = (flags & MAP_ANONYMOUS) != 0;
+  if (!cuwarden::BoundReading::allows(bytes, is_memory)) {
     errno = ENOMEM;
     return MAP_FAILED;
   }
-  return mmap(address, bytes, protection, flags, descriptor, offset);
+  void* const start = mmap(address, bytes, protection, flags, descriptor, offset);
+  if (start == MAP_FAILED && is_memory) cuwarden::BoundReading::was_refused();
+  return start;
 }
 // As it is called in a libbacktrace that was built for large files.
 void* cuwarden_backtrace_mmap64(void* address, size_t bytes, int protection, int flags,

@@ -121,7 +121,7 @@ void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reason
   }
   constexpr auto advice = " (addr2line -fie FILE OFFSET finds them by a frame's module and offset)";
   if (!without_lines.empty()) {
-    reasons.push_back("reading debug information took too long: functions of " +
+    reasons.push_back("reading debug information took too long or too much memory: functions of " +
                       enumeration(without_lines) + " may lack files and lines" + advice);
   }
   if (!without_names.empty()) {

@@ -114,7 +114,7 @@ bool ReportFile::write(const ledger::Reader& reader, const ReportOptions& option
   try {
     write_or_throw(reader, options);
   } catch (...) {
-    error_ = "report not written: not enough memory";  // fits where no memory can be had
+    error_ = "too little memory for a whole report";  // fits where no memory can be had
   }
   return error_.empty();
 }

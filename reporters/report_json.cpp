@@ -295,6 +295,11 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   });
   std::vector<std::string> reasons = tool_reasons(process);
   SymbolBudget budget = options.symbol_time ? SymbolBudget(*options.symbol_time) : SymbolBudget();
+  if (!options.symbolise) {
+    // What stays of a report when the attempt to write it again, with names, does not succeed.
+    reasons.emplace_back(
+        "functions and lines were not looked up: the process died or ran out of memory in the act");
+  }
   frames.name_all(options.symbolise ? &budget : nullptr, reasons);
 
   JsonStream json(output);

@@ -8,7 +8,7 @@ constexpr std::size_t most_memory = std::size_t{256} << 20;
 // is the same few bytes again and again.
 constexpr std::size_t filled_bytes_per_ms = 50'000;
 
-constinit BoundReading* present = nullptr;
+constinit thread_local BoundReading* present = nullptr;
 
 }  // namespace
 
@@ -28,8 +28,12 @@ bool BoundReading::allows(std::size_t bytes, bool is_memory) noexcept {
   if (present == nullptr) return true;
   SymbolBudget& budget = present->budget_;
   if (is_memory ? budget.take_memory(bytes) : budget.has_time_for_lines()) return true;
-  present->was_cut_ = true;
+  was_refused();
   return false;
+}
+
+void BoundReading::was_refused() noexcept {
+  if (present != nullptr) present->was_cut_ = true;
 }
 
 }  // namespace cuwarden

@@ -38,7 +38,7 @@ class SymbolBudget {
 };
 
 // While it exists, libbacktrace reads within this budget: past it, no memory and no further part of
-// a file is to be had, upon which it gives the file up. One at a time in a process.
+// a file is to be had, upon which it gives the file up. One at a time in a thread.
 class BoundReading {
  public:
   explicit BoundReading(SymbolBudget&) noexcept;
@@ -49,6 +49,7 @@ class BoundReading {
   bool was_cut() const noexcept { return was_cut_; }
   // For the mmap that libbacktrace calls.
   static bool allows(std::size_t bytes, bool is_memory) noexcept;
+  static void was_refused() noexcept;  // by the system
 
  private:
   SymbolBudget& budget_;

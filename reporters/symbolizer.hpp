@@ -31,7 +31,7 @@ struct Symbolised {
   bool lines_are_missing = false, names_are_missing = false;
 };
 
-// `sorted`: addresses in the file's own terms. One thread at a time.
+// `sorted`: addresses in the file's own terms.
 Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted, SymbolBudget&);
 
 }  // namespace cuwarden
