@@ -5,11 +5,16 @@
 // A report is about files, perhaps of another process. So the loop over loaded objects shows it
 // one object: the file it was given, at address 0. All addresses are then the file's own, for
 // position-independent and fixed programs alike, and nothing else is read.
+//
+// Its memory and its views of files all come from mmap, a few pages at a time while it reads. So
+// that is where reading is stopped once it has taken too long (SymbolBudget).
 #include <link.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 
 #include "reporters/file_status.hpp"
+#include "reporters/symbol_budget.hpp"
 
 extern "C" {
 
@@ -26,6 +31,23 @@ int cuwarden_backtrace_fstat(int descriptor, struct stat* result) {
 
 int cuwarden_backtrace_lstat(const char* path, struct stat* result) {
   return cuwarden::status_at(AT_FDCWD, path, *result, AT_SYMLINK_NOFOLLOW);
+}
+
+void* cuwarden_backtrace_mmap(void* address, size_t bytes, int protection, int flags,
+                              int descriptor, off_t offset) {
+  const bool is_memory = (flags & MAP_ANONYMOUS) != 0;
+  if (!cuwarden::BoundReading::allows(bytes, is_memory)) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* const start = mmap(address, bytes, protection, flags, descriptor, offset);
+  if (start == MAP_FAILED && is_memory) cuwarden::BoundReading::was_refused();
+  return start;
+}
+// As it is called in a libbacktrace that was built for large files.
+void* cuwarden_backtrace_mmap64(void* address, size_t bytes, int protection, int flags,
+                                int descriptor, off_t offset) {
+  return cuwarden_backtrace_mmap(address, bytes, protection, flags, descriptor, offset);
 }
 // NOLINTEND(readability-identifier-naming)
 

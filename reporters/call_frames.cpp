@@ -1,6 +1,10 @@
 #include "reporters/call_frames.hpp"
 
-#include "reporters/symbolizer.hpp"
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "reporters/file_status.hpp"
 
 namespace cuwarden {
 namespace {
@@ -22,6 +26,18 @@ std::vector<std::uint8_t> from_hexadecimal(const std::string& text) {
     bytes.push_back(static_cast<std::uint8_t>(digit(text[i]) * 16 + digit(text[i + 1])));
   }
   return bytes;
+}
+
+// "A", "A and B", "A, B and 3 other files"
+std::string enumeration(const std::vector<std::string>& paths) {
+  constexpr std::size_t most = 3;
+  const std::size_t named = paths.size() > most ? most - 1 : paths.size();
+  std::string text = paths.at(0);
+  for (std::size_t i = 1; i < named; ++i) {
+    text += (i + 1 == paths.size() ? " and " : ", ") + paths[i];
+  }
+  if (named < paths.size()) text += " and " + std::to_string(paths.size() - named) + " other files";
+  return text;
 }
 
 }  // namespace
@@ -59,37 +75,69 @@ const std::string* CallFrames::intern(std::string text) {
   return &*texts_.insert(std::move(text)).first;  // nodes of a set do not move
 }
 
-void CallFrames::name_all(bool with_symbols, std::vector<std::string>& reasons) {
-  // places_by_offset_ is sorted by module and then by offset: one module after the other.
-  for (auto place = places_by_offset_.begin(); place != places_by_offset_.end();) {
-    const std::uint32_t module = place->first.first;
-    std::vector<std::uint64_t> offsets;
-    const auto first = place;
-    for (; place != places_by_offset_.end() && place->first.first == module; ++place) {
-      offsets.push_back(place->first.second);
-    }
-    std::vector<std::vector<SymbolisedFrame>> named(offsets.size());
-    if (with_symbols && module != 0) {
-      const ModuleRow& row = modules_[module];
-      const FileState state = check_file(row.path.c_str(), from_hexadecimal(row.build_id));
-      if (state == FileState::readable) {
-        named = symbolise(row.path.c_str(), offsets);
-      } else if (state == FileState::changed) {
-        reasons.push_back(row.path +
-                          " is not the file that ran (its build id differs): its "
-                          "functions are not named");
-      } else if (row.path.starts_with('/')) {
-        reasons.push_back(row.path + " could not be read: its functions are not named");
+std::vector<CallFrames::ModulePlaces> CallFrames::places_by_module() const {
+  std::vector<ModulePlaces> modules;
+  // Sorted by module and then by offset.
+  for (const auto& [key, place] : places_by_offset_) {
+    const auto [module, offset] = key;
+    if (modules.empty() || modules.back().module != module) {
+      modules.emplace_back().module = module;
+      struct stat status {};
+      if (module != 0 && status_at(AT_FDCWD, modules_.at(module).path.c_str(), status, 0) == 0) {
+        modules.back().file_bytes = static_cast<std::uint64_t>(status.st_size);
       }
     }
-    auto target = first;
-    for (std::size_t i = 0; i < offsets.size(); ++i, ++target) {
-      Place& entry = places_[target->second];
+    modules.back().offsets.push_back(offset);
+    modules.back().places.push_back(place);
+  }
+  return modules;
+}
+
+void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reasons) {
+  std::vector<ModulePlaces> modules = places_by_module();
+  // Where the time does not suffice for all files, it is to be for as many as possible: small ones
+  // come first.
+  std::vector<ModulePlaces*> by_size;
+  for (ModulePlaces& module : modules) by_size.push_back(&module);
+  std::ranges::stable_sort(by_size, {}, &ModulePlaces::file_bytes);
+  std::vector<std::string> without_lines, without_names;
+  for (ModulePlaces* const module : by_size) {
+    if (budget == nullptr || module->module == 0) continue;
+    const ModuleRow& row = modules_[module->module];
+    const FileState state = check_file(row.path.c_str(), from_hexadecimal(row.build_id));
+    if (state == FileState::readable) {
+      module->named = symbolise(row.path.c_str(), module->offsets, *budget);
+      if (module->named.names_are_missing)
+        without_names.push_back(row.path);
+      else if (module->named.lines_are_missing)
+        without_lines.push_back(row.path);
+    } else if (state == FileState::changed) {
+      reasons.push_back(row.path +
+                        " is not the file that ran (its build id differs): its "
+                        "functions are not named");
+    } else if (row.path.starts_with('/')) {
+      reasons.push_back(row.path + " could not be read: its functions are not named");
+    }
+  }
+  constexpr auto advice = " (addr2line -fie FILE OFFSET finds them by a frame's module and offset)";
+  if (!without_lines.empty()) {
+    reasons.push_back("reading debug information took too long or too much memory: functions of " +
+                      enumeration(without_lines) + " may lack files and lines" + advice);
+  }
+  if (!without_names.empty()) {
+    reasons.push_back("reading symbols took too long: functions of " + enumeration(without_names) +
+                      " may lack names" + advice);
+  }
+  for (ModulePlaces& module : modules) {
+    auto& named = module.named.frames;
+    named.resize(module.offsets.size());
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      Place& entry = places_[module.places[i]];
       entry.first_frame = static_cast<std::uint32_t>(frames_.size()) + 1;
       if (named[i].empty()) named[i].emplace_back();
       entry.frame_count = static_cast<std::uint32_t>(named[i].size());
       for (SymbolisedFrame& frame : named[i]) {
-        frames_.push_back({module, entry.offset, intern(std::move(frame.function)),
+        frames_.push_back({module.module, entry.offset, intern(std::move(frame.function)),
                            intern(std::move(frame.file)), frame.line, frame.inlined});
       }
     }

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/symbolizer.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
 namespace cuwarden {
@@ -38,8 +39,9 @@ class CallFrames {
   explicit CallFrames(const ledger::Reader& reader) : reader_(reader) {}
 
   void add_stack(StackId);
-  // Looks up functions and lines. What could not be looked up is said in `reasons`.
-  void name_all(bool with_symbols, std::vector<std::string>& reasons);
+  // Looks up functions and lines, within the budget; null: neither. What could not be looked up is
+  // said in `reasons`.
+  void name_all(SymbolBudget* budget, std::vector<std::string>& reasons);
 
   const std::set<std::uint32_t>& stacks() const { return stacks_; }
   const std::vector<FrameRow>& frames() const { return frames_; }  // id = index + 1
@@ -60,7 +62,17 @@ class CallFrames {
     }
   };
 
+  // The places in one module, and what they are called.
+  struct ModulePlaces {
+    std::uint32_t module = 0;
+    std::uint64_t file_bytes = 0;
+    std::vector<std::uint64_t> offsets;
+    std::vector<std::uint32_t> places;  // indices of places_
+    Symbolised named;
+  };
+
   std::uint32_t module_of(const ledger::ModuleView&);
+  std::vector<ModulePlaces> places_by_module() const;
   const std::string* intern(std::string);
 
   const ledger::Reader& reader_;

@@ -108,36 +108,38 @@ std::vector<std::uint8_t> ElfFile::build_id() const {
   return {};
 }
 
-// Calls visit(symbol, offset of its name in the file) until it returns true. .symtab when there
-// is one, because it holds what .dynsym holds and more.
+// Calls visit(symbol, offset of its name in the file). .symtab when there is one, because it holds
+// what .dynsym holds and more. False when the time was up before the end.
 template <class Visit>
-bool ElfFile::each_symbol(const Visit& visit) const {
+bool ElfFile::each_symbol(const SymbolBudget& budget, const Visit& visit) const {
   const Elf64_Shdr* table = nullptr;
   for (const Elf64_Shdr& section : sections_) {
     if (section.sh_type == SHT_SYMTAB) table = &section;
     if (section.sh_type == SHT_DYNSYM && table == nullptr) table = &section;
   }
-  if (table == nullptr || table->sh_link >= sections_.size()) return false;
+  if (table == nullptr || table->sh_link >= sections_.size()) return true;
   const Elf64_Shdr& names = sections_[table->sh_link];
 
   std::vector<Elf64_Sym> symbols(4096);
   std::uint64_t at = 0;
   while (at + sizeof(Elf64_Sym) <= table->sh_size) {
+    if (!budget.has_time_for_names()) return false;
     const std::uint64_t left = (table->sh_size - at) / sizeof(Elf64_Sym);
     const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, 4096));
     const std::size_t count =
         read(table->sh_offset + at, symbols.data(), wanted * sizeof(Elf64_Sym)) / sizeof(Elf64_Sym);
     for (std::size_t i = 0; i < count; ++i) {
       if (symbols[i].st_name >= names.sh_size) continue;
-      if (visit(symbols[i], names.sh_offset + symbols[i].st_name)) return true;
+      visit(symbols[i], names.sh_offset + symbols[i].st_name);
     }
     if (count < wanted) break;
     at += count * sizeof(Elf64_Sym);
   }
-  return false;
+  return true;
 }
 
-std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> sorted) const {
+std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> sorted,
+                                               const SymbolBudget& budget) const {
   struct Nearest {
     std::uint64_t value = 0, extent = 0;
     bool sized = false;
@@ -147,12 +149,12 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
   // Each symbol is kept only at the first address it precedes; a sweep then carries the nearest
   // one on. So the whole table is read once and nothing of it is stored.
   std::vector<Nearest> nearest(sorted.size());
-  each_symbol([&](const Elf64_Sym& symbol, std::uint64_t name) {
+  const bool complete = each_symbol(budget, [&](const Elf64_Sym& symbol, std::uint64_t name) {
     const auto type = ELF64_ST_TYPE(symbol.st_info);
-    if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) return false;
+    if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) return;
     const auto slot = static_cast<std::size_t>(
         std::lower_bound(sorted.begin(), sorted.end(), symbol.st_value) - sorted.begin());
-    if (slot == sorted.size()) return false;
+    if (slot == sorted.size()) return;
     // Assembly often gives no extent: then it is taken to reach to the end of its section.
     std::uint64_t extent = symbol.st_size;
     if (extent == 0 && symbol.st_shndx < sections_.size()) {
@@ -167,12 +169,16 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
     const bool better = !best.found || symbol.st_value > best.value ||
                         (symbol.st_value == best.value && rank > best_rank);
     if (better) best = {symbol.st_value, extent, symbol.st_size != 0, name, global, true};
-    return false;
   });
+  if (!complete) return {};  // half a table could name the wrong function
 
   std::vector<std::string> functions(sorted.size());
   Nearest carried;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (!budget.has_time_for_names()) {
+      functions.resize(i);
+      break;
+    }
     if (nearest[i].found) carried = nearest[i];
     if (!carried.found) continue;
     if (sorted[i] - carried.value < carried.extent) {

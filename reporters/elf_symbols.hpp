@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reporters/symbol_budget.hpp"
+
 namespace cuwarden {
 
 class ElfFile {
@@ -28,7 +30,9 @@ class ElfFile {
 
   // For each address, in the file's own terms and sorted: the mangled name of the function whose
   // extent covers it, or of the nearest one before it when that one has no extent; else empty.
-  std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted) const;
+  // The rest is left out when the budget has no more time for names.
+  std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted,
+                                        const SymbolBudget& budget = {}) const;
 
   // Whether the read-only data (the whole file, without a section table) contains `text`.
   bool constants_contain(std::string_view text) const;
@@ -41,7 +45,7 @@ class ElfFile {
  private:
   ElfFile() = default;
   template <class Visit>
-  bool each_symbol(const Visit& visit) const;
+  bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 
   int descriptor_ = -1;
   Elf64_Ehdr header_{};

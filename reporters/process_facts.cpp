@@ -142,7 +142,7 @@ std::vector<std::string> tool_reasons(const ledger::ProcessView& process) {
       "(set CUWARDEN_LEDGER_DIR to a local folder)");
   add(ledger::reason_ledger_partly_in_memory,
       "the disk filled up while the ledger grew: after a kill only a part could have been "
-      "recovered");
+      "recovered (set CUWARDEN_LEDGER_DIR to a local folder with more room)");
   add(ledger::reason_ledger_full,
       "a table of the ledger was full: later allocations or stacks are missing");
   add(ledger::reason_names_missing,

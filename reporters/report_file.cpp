@@ -100,8 +100,12 @@ void ReportFile::remove_unfinished(const ledger::ProcessView& process) noexcept 
 }
 
 bool ReportFile::fail(int error, const char* what) {
+  const char* advice = advice_;
+  // Limits that another path would not change.
+  if (error == EMFILE || error == ENFILE) advice = "allow more open files (ulimit -n)";
+  if (error == EFBIG) advice = "allow larger files (ulimit -f)";
   error_ = std::string("cannot ") + what + " the report " + wanted_ + ": " + error_text(error) +
-           "; " + advice_;
+           "; " + advice;
   return false;
 }
 
@@ -110,7 +114,7 @@ bool ReportFile::write(const ledger::Reader& reader, const ReportOptions& option
   try {
     write_or_throw(reader, options);
   } catch (...) {
-    error_ = "report not written: not enough memory";  // fits where no memory can be had
+    error_ = "too little memory for a whole report";  // fits where no memory can be had
   }
   return error_.empty();
 }

@@ -12,11 +12,15 @@ namespace {
 
 using ledger::RegionId;
 
+std::optional<std::uint64_t> device_number(DeviceOrdinal device) {
+  if (device == no_device || device.value < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(device.value);
+}
 Row device_or_null(DeviceOrdinal device) {
   return device == no_device ? Row(nullptr) : Row(device.value);
 }
 
-Row address_text(std::uint64_t address) {
+std::string address_text(std::uint64_t address) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
   return text;
@@ -118,10 +122,11 @@ void write_totals(const ledger::Reader& reader, JsonStream& json) {
   json.end_table();
 }
 
-std::vector<NamedFrame> named_frames(const ledger::StackView& stack, const CallFrames& frames) {
+// By frame id - 1.
+std::vector<NamedFrame> name_frames(const CallFrames& frames) {
   std::vector<NamedFrame> result;
-  for (const std::uint32_t id : frames.frame_ids(stack)) {
-    const FrameRow& frame = frames.frame(id);
+  result.reserve(frames.frames().size());
+  for (const FrameRow& frame : frames.frames()) {
     NamedFrame named;
     named.module = frame.module;
     if (frame.module != 0) named.path = frames.modules().at(frame.module).path;
@@ -149,38 +154,44 @@ void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& gro
   leaks["released_by_context_bytes"] = number(released);
   json.value("leaks", leaks);
 
-  const auto optional_number = [](std::optional<std::uint64_t> value) {
-    return value ? number(*value) : Row(nullptr);
-  };
+  const std::vector<NamedFrame> all_named = name_frames(frames);
+  std::vector<NamedFrame> named;
   json.begin_table("leak_groups");
   for (const LeakGroup& leak : groups) {
     const auto stack = reader.stack(leak.group.stack.value);
     const bool known_stack = stack && frames.stacks().contains(leak.group.stack.value);
     const auto hook = reader.hook(leak.group.api.value);
-    const GroupLabel label =
-        label_group(hook ? hook->name : "",
-                    known_stack ? named_frames(*stack, frames) : std::vector<NamedFrame>{});
-    Row row;
-    row["stack"] = known_stack ? Row(leak.group.stack.value) : Row(nullptr);
-    row["kind"] = kind_name(leak.group.kind);
-    row["api"] = text_or_null(label.api);
-    row["device"] = device_or_null(leak.group.device);
-    row["count"] = number(leak.count);
-    row["bytes"] = number(leak.bytes);
-    row["first_ns"] = optional_number(leak.first_ns);
-    row["last_ns"] = optional_number(leak.last_ns);
-    row["module"] = label.module == 0 ? Row(nullptr) : Row(label.module);
-    row["allocations"] = number(leak.group.allocations);
-    row["growth"] = leak.released_by_context ? Row(nullptr) : Row(leak.growth.name());
-    row["lost_count"] = nullptr;
-    row["lost_bytes"] = nullptr;
-    row["reachable_count"] = nullptr;
-    row["reachable_bytes"] = nullptr;
-    row["released_by"] = leak.released_by_context ? Row("context") : Row(nullptr);
-    row["suppressed"] = false;
-    row["example_address"] = leak.example ? address_text(leak.example->value) : Row(nullptr);
-    row["unmapped_count"] = optional_number(leak.unmapped_count);
-    json.row(row);
+    named.clear();
+    if (known_stack) {
+      for (const std::uint32_t id : frames.frame_ids(*stack)) named.push_back(all_named[id - 1]);
+    }
+    const GroupLabel label = label_group(hook ? hook->name : "", named);
+    const auto unless = [](bool absent, auto value) {
+      return absent ? std::nullopt : std::optional(value);
+    };
+    const bool is_released = leak.released_by_context;
+    json.begin_row();
+    json.field("stack", unless(!known_stack, leak.group.stack.value));
+    json.field("kind", kind_name(leak.group.kind));
+    json.field("api", unless(label.api.empty(), std::string_view(label.api)));
+    json.field("device", device_number(leak.group.device));
+    json.field("count", leak.count);
+    json.field("bytes", leak.bytes);
+    json.field("first_ns", leak.first_ns);
+    json.field("last_ns", leak.last_ns);
+    json.field("module", unless(label.module == 0, label.module));
+    json.field("allocations", leak.group.allocations);
+    json.field("growth", unless(is_released, leak.growth.name()));
+    json.field("lost_count", nullptr);
+    json.field("lost_bytes", nullptr);
+    json.field("reachable_count", nullptr);
+    json.field("reachable_bytes", nullptr);
+    json.field("released_by", unless(!is_released, std::string_view("context")));
+    json.field("suppressed", false);
+    json.field("example_address",
+               leak.example ? std::optional(address_text(leak.example->value)) : std::nullopt);
+    json.field("unmapped_count", leak.unmapped_count);
+    json.end_row();
   }
   json.end_table();
 }
@@ -208,11 +219,11 @@ void write_stacks(const ledger::Reader& reader, const CallFrames& frames, JsonSt
   for (const std::uint32_t id : frames.stacks()) {
     const auto stack = reader.stack(id);
     if (!stack) continue;
-    Row row;
-    row["id"] = id;
-    row["frames"] = frames.frame_ids(*stack);
-    row["truncated"] = stack->truncated;
-    json.row(row);
+    json.begin_row();
+    json.field("id", id);
+    json.field("frames", std::span<const std::uint32_t>(frames.frame_ids(*stack)));
+    json.field("truncated", stack->truncated);
+    json.end_row();
   }
   json.end_table();
 
@@ -220,18 +231,22 @@ void write_stacks(const ledger::Reader& reader, const CallFrames& frames, JsonSt
   std::uint32_t id = 0;
   for (const FrameRow& frame : frames.frames()) {
     const bool in_module = frame.module != 0;
-    Row row;
-    row["id"] = ++id;
-    row["function"] = frame.function == nullptr ? Row(nullptr) : Row(*frame.function);
-    row["file"] = frame.file == nullptr ? Row(nullptr) : Row(*frame.file);
-    row["line"] = frame.line == 0 ? Row(nullptr) : Row(frame.line);
-    row["inlined"] = frame.inlined;
-    row["module"] = in_module ? Row(frame.module) : Row(nullptr);
-    row["offset"] = in_module ? number(frame.offset) : Row(nullptr);
-    row["language"] = "native";
+    const auto text = [](const std::string* known) {
+      return known == nullptr ? std::nullopt : std::optional<std::string_view>(*known);
+    };
+    json.begin_row();
+    json.field("id", ++id);
+    json.field("function", text(frame.function));
+    json.field("file", text(frame.file));
+    json.field("line", frame.line > 0 ? std::optional(static_cast<std::uint32_t>(frame.line))
+                                      : std::nullopt);
+    json.field("inlined", frame.inlined);
+    json.field("module", in_module ? std::optional(frame.module) : std::nullopt);
+    json.field("offset", in_module ? std::optional(frame.offset) : std::nullopt);
+    json.field("language", "native");
     // Code that no file holds (compiled at run time) is told apart by its address.
-    row["address"] = in_module ? Row(nullptr) : address_text(frame.offset);
-    json.row(row);
+    json.field("address", in_module ? std::nullopt : std::optional(address_text(frame.offset)));
+    json.end_row();
   }
   json.end_table();
 
@@ -279,7 +294,13 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
     if (group.at_peak_count > 0) frames.add_stack(group.stack);
   });
   std::vector<std::string> reasons = tool_reasons(process);
-  frames.name_all(options.symbolise, reasons);
+  SymbolBudget budget = options.symbol_time ? SymbolBudget(*options.symbol_time) : SymbolBudget();
+  if (!options.symbolise) {
+    // What stays of a report when the attempt to write it again, with names, does not succeed.
+    reasons.emplace_back(
+        "functions and lines were not looked up: the process died or ran out of memory in the act");
+  }
+  frames.name_all(options.symbolise ? &budget : nullptr, reasons);
 
   JsonStream json(output);
   json.value("schema", "cuwarden.report/1");
@@ -346,14 +367,15 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   json.begin_table("peak_holders");
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count == 0) return;
-    Row row;
-    row["device"] = device_or_null(group.device);
-    row["kind"] = kind_name(group.kind);
-    row["stack"] =
-        frames.stacks().contains(group.stack.value) ? Row(group.stack.value) : Row(nullptr);
-    row["count"] = number(group.at_peak_count);
-    row["bytes"] = number(group.at_peak_bytes);
-    json.row(row);
+    json.begin_row();
+    json.field("device", device_number(group.device));
+    json.field("kind", kind_name(group.kind));
+    json.field("stack", frames.stacks().contains(group.stack.value)
+                            ? std::optional(group.stack.value)
+                            : std::nullopt);
+    json.field("count", group.at_peak_count);
+    json.field("bytes", group.at_peak_bytes);
+    json.end_row();
   });
   json.end_table();
 

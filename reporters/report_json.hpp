@@ -1,16 +1,20 @@
 // Writes what a ledger shows as one `cuwarden.report/1` object (report.schema.json).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
 #include "reporters/output.hpp"
+#include "reporters/symbol_budget.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
 namespace cuwarden {
 
 struct ReportOptions {
   bool symbolise = true;
+  // The longest that naming functions and lines may take, about; null: as long as it takes.
+  std::optional<std::chrono::nanoseconds> symbol_time;
   // End of the process (or the moment of a snapshot), since its start; now, when not given.
   std::optional<std::uint64_t> end_ns;
   // For a process that could not say it itself: `signal`, and which.

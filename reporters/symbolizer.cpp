@@ -52,35 +52,44 @@ FileState check_file(const char* path, std::span<const std::uint8_t> build_id) n
   return FileState::missing;
 }
 
-std::vector<std::vector<SymbolisedFrame>> symbolise(const char* path,
-                                                    std::span<const std::uint64_t> sorted) {
-  std::vector<std::vector<SymbolisedFrame>> result(sorted.size());
+Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted,
+                     SymbolBudget& budget) {
+  Symbolised result;
+  auto& found = result.frames;
+  found.resize(sorted.size());
   // Given a file that it cannot open, libbacktrace would go on with this process's own program.
   const auto file = ElfFile::open(path);
-  backtrace_state* state = nullptr;
-  if (file) {
-    // It keeps the pointer, not the text. Not by strdup: libc's would allocate from the host's
-    // heap, and the host may be inside malloc.
-    const std::size_t bytes = std::strlen(path) + 1;
-    char* kept_path = static_cast<char*>(std::memcpy(new char[bytes], path, bytes));
-    state = backtrace_create_state(kept_path, 0, ignore_error, nullptr);
-  }
   std::vector<std::uint64_t> nameless;
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    auto& frames = result[i];
-    if (state != nullptr) {
-      backtrace_pcinfo(state, static_cast<std::uintptr_t>(sorted[i]), add_frame, ignore_error,
-                       &frames);
+  {
+    const BoundReading reading(budget);
+    backtrace_state* state = nullptr;
+    if (file) {
+      // It keeps the pointer, not the text. Not by strdup: libc's would allocate from the host's
+      // heap, and the host may be inside malloc.
+      const std::size_t bytes = std::strlen(path) + 1;
+      char* kept_path = static_cast<char*>(std::memcpy(new char[bytes], path, bytes));
+      state = backtrace_create_state(kept_path, 0, ignore_error, nullptr);
     }
-    if (frames.empty()) frames.emplace_back();
-    for (std::size_t f = 0; f + 1 < frames.size(); ++f) frames[f].inlined = true;
-    if (frames.back().function.empty()) nameless.push_back(sorted[i]);
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      auto& frames = found[i];
+      if (state != nullptr && !result.lines_are_missing) {
+        backtrace_pcinfo(state, static_cast<std::uintptr_t>(sorted[i]), add_frame, ignore_error,
+                         &frames);
+        result.lines_are_missing = !budget.has_time_for_lines();
+      }
+      if (frames.empty()) frames.emplace_back();
+      for (std::size_t f = 0; f + 1 < frames.size(); ++f) frames[f].inlined = true;
+      if (frames.back().function.empty()) nameless.push_back(sorted[i]);
+    }
+    result.lines_are_missing =
+        file && (reading.was_cut() || (result.lines_are_missing && !nameless.empty()));
   }
   if (nameless.empty() || !file) return result;
-  const auto names = file->functions_at(nameless);
-  for (std::size_t i = 0, n = 0; i < sorted.size(); ++i) {
-    if (!result[i].back().function.empty()) continue;
-    result[i].back().function = demangled(names[n].empty() ? nullptr : names[n].c_str());
+  const auto names = file->functions_at(nameless, budget);
+  result.names_are_missing = names.size() < nameless.size();
+  for (std::size_t i = 0, n = 0; i < sorted.size() && n < names.size(); ++i) {
+    if (!found[i].back().function.empty()) continue;
+    found[i].back().function = demangled(names[n].empty() ? nullptr : names[n].c_str());
     ++n;
   }
   return result;

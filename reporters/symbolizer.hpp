@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "reporters/symbol_budget.hpp"
+
 namespace cuwarden {
 
 struct SymbolisedFrame {
@@ -22,8 +24,14 @@ enum class FileState : std::uint8_t { readable, missing, changed };
 // Compares the file's build id with the one that was recorded; an empty one matches every file.
 FileState check_file(const char* path, std::span<const std::uint8_t> build_id) noexcept;
 
-// For each address, sorted and in the file's own terms: at least one frame, innermost first.
-std::vector<std::vector<SymbolisedFrame>> symbolise(const char* path,
-                                                    std::span<const std::uint64_t> sorted);
+struct Symbolised {
+  // For each address: at least one frame, innermost first.
+  std::vector<std::vector<SymbolisedFrame>> frames;
+  // The budget did not suffice for all of them.
+  bool lines_are_missing = false, names_are_missing = false;
+};
+
+// `sorted`: addresses in the file's own terms.
+Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted, SymbolBudget&);
 
 }  // namespace cuwarden

@@ -7,6 +7,7 @@
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
+#include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,12 +40,25 @@ bool is_for_messages(int fd) {
   return S_ISREG(now.st_mode) && (fcntl(fd, F_GETFL) & O_APPEND) != 0;
 }
 
+// Waits a little until something can be written.
+bool has_room(int fd) {
+  constexpr int patience_ms = 100;
+  pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
+  const int ready = poll(&room, 1, patience_ms);
+  if (ready >= 0 || errno != EINVAL) return ready == 1 && (room.revents & POLLOUT) != 0;
+  // Not even one descriptor may be asked about where none may be opened (ulimit -n 0).
+  if (fd >= FD_SETSIZE) return false;
+  fd_set writable;
+  FD_ZERO(&writable);
+  FD_SET(fd, &writable);
+  timeval patience{.tv_sec = 0, .tv_usec = patience_ms * 1000};
+  return select(fd + 1, nullptr, &writable, nullptr, &patience) == 1;
+}
+
 // A pipe whose reader has gone would kill the host by SIGPIPE, and a full one would hold it up:
 // then the message is lost.
 void write_without_harm(int fd, const char* text, std::size_t bytes) {
-  pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
-  constexpr int patience_ms = 100;
-  if (poll(&room, 1, patience_ms) != 1 || (room.revents & POLLOUT) == 0) return;
+  if (!has_room(fd)) return;
   sigset_t pipe, before, pending;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);

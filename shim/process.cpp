@@ -41,8 +41,7 @@ constinit std::atomic<bool> passes_through{false};
 namespace {
 
 constinit Process process;
-// Read once at the first CUDA call.
-constinit Settings settings{};
+constinit Settings settings{};  // read once, at the first CUDA call
 // The recorder and the report file are made anew in a forked child, in place.
 alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(families::Recorder)]{};
 alignas(ReportFile) constinit unsigned char report_file_storage[sizeof(ReportFile)]{};
@@ -373,6 +372,7 @@ bool Process::write_report() noexcept {
       return false;
     }
     options.symbolise = true;
+    options.symbol_time = longest_symbol_time_at_exit;
     if (!report_file->write(*reader, options)) log_error(report_file->error());
     log_info(fmt::format("report written to {}", report_file->path()));
     tell(report_file->path());

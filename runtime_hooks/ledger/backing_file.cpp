@@ -65,7 +65,8 @@ std::size_t read_small_file(const char* path, char* into, std::size_t capacity) 
   return length;
 }
 
-// What may be mapped: an eighth of the address space that RLIMIT_AS leaves; the rest is the host's.
+// What may be mapped of the address space that RLIMIT_AS leaves: the rest is the host's, and a CUDA
+// driver's reservations alone may need most of it. 16 MiB hold 100,000 live allocations.
 std::uint64_t address_space_share() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
@@ -74,7 +75,9 @@ std::uint64_t address_space_share() {
   if (read_small_file("/proc/self/statm", text, sizeof text) > 0) {
     used = std::strtoull(text, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   }
-  return limit.rlim_cur > used ? (limit.rlim_cur - used) / 8 : 0;
+  const std::uint64_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+  constexpr std::uint64_t small = 16 << 20;
+  return std::max(left / 64, std::min(left / 8, small));
 }
 
 std::uint64_t file_size_limit() {
@@ -97,9 +100,8 @@ bool BackingFile::create(const BackingRequest& request) noexcept {
   std::uint64_t limit = std::min(default_total_bytes, address_space_share());
   if (request.largest_bytes != 0) limit = std::min(limit, request.largest_bytes);
   const std::uint64_t file_limit = std::min(limit, file_size_limit());
-  // A small ledger that was asked for is made as asked; one that a limit cut down is not useful.
-  const bool small_on_purpose = request.largest_bytes != 0 && file_limit == request.largest_bytes;
-  if (small_on_purpose || file_limit >= smallest_useful_file_bytes) {
+  // Where files are limited to less than is useful, memory holds more.
+  if (file_limit == limit || file_limit >= smallest_useful_file_bytes) {
     for (const char* const folder : request.folders) {
       if (folder != nullptr && create_in(folder, request, file_limit)) return true;
     }

@@ -6,6 +6,7 @@ A run has folders of its own: what the shim writes there, reports and leftovers,
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass, field
@@ -184,6 +185,18 @@ def dead(place, how="kill"):
     assert run.reports == []
     (ledger,) = run.ledgers
     return ledger, run.last_line["leaked"]
+
+
+def can_mount():
+    return (
+        os.geteuid() == 0
+        and shutil.which("unshare") is not None
+        and subprocess.run(
+            ["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", "/mnt"],
+            capture_output=True,
+        ).returncode
+        == 0
+    )
 
 
 def only_report(place):

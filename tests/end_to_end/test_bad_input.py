@@ -1,14 +1,12 @@
 """Whatever is wrong around a program, it behaves as without the shim, and nothing is lost."""
 
-import os
 import resource
 import shutil
-import subprocess
 import sys
 
 import pytest
 
-from shimmed import DRIVER, RUNTIME, program
+from shimmed import DRIVER, RUNTIME, can_mount, program
 
 ALLOCATE = [program("allocate"), "4", "6000"]
 
@@ -63,18 +61,6 @@ def test_an_existing_file_is_never_overwritten(place):
     assert (place.reports / "report.json.1").read_text() == "mine too"
 
 
-def can_mount():
-    return (
-        os.geteuid() == 0
-        and shutil.which("unshare") is not None
-        and subprocess.run(
-            ["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", "/mnt"],
-            capture_output=True,
-        ).returncode
-        == 0
-    )
-
-
 @pytest.mark.skipif(not can_mount(), reason="a small file system needs the right to mount one")
 def test_a_full_disk_is_a_line_and_the_ledger_stays(place):
     full = place.folder / "full"
@@ -116,17 +102,6 @@ def test_a_limit_on_file_sizes_never_kills_the_program(place, limit):
         run.said_about(str(place.reports))
     for report in run.reports:
         report.check_leaks(run.last_line["leaked"])
-
-
-@pytest.mark.parametrize("limit", [1 << 30, 256 << 20])
-def test_a_limit_on_the_address_space_is_not_used_up_by_the_shim(place, limit):
-    def limited():
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-    # Bare, the simulated driver may need more than this; what counts is that both do the same.
-    run = place.run_both(ALLOCATE, {"CUWARDEN_SIM_MEMORY": "32MiB"}, preexec_fn=limited)
-    if run.returncode == 0:
-        run.report.check_leaks(run.last_line["leaked"])
 
 
 # --- what is not there

@@ -101,7 +101,7 @@ def glibc_floor(library):
 def heap(library):
     symbols = output_of("nm", "-D", "--undefined-only", library)
     used = {line.split()[-1].split("@")[0] for line in symbols.splitlines()}
-    if "mmap" not in used:
+    if not used & {"mmap", "mmap64"}:
         yield "does not even use mmap: is this the library?"
     for name in sorted(used & ALLOCATES - set(NEVER_CALLED)):
         yield f"{name} allocates from the host's heap"

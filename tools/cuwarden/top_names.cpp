@@ -58,7 +58,8 @@ std::unordered_map<std::uint32_t, PlaceName> names_of(const ledger::Reader& read
     frames.add_stack(group->stack);
   }
   std::vector<std::string> reasons;
-  frames.name_all(with_symbols, reasons);
+  SymbolBudget unbounded;
+  frames.name_all(with_symbols ? &unbounded : nullptr, reasons);
   std::unordered_map<std::uint32_t, PlaceName> names;
   for (const auto& group : groups) names[group.id.value] = name_of(reader, group, frames);
   return names;

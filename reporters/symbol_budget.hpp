@@ -1,0 +1,59 @@
+// What naming a report's frames may take. Debug information of hundreds of megabytes takes seconds
+// to read and as much memory, and the process that is about to end should not be held up so long:
+// past the bound, functions are named from the symbol table alone, which is quick, and past another
+// not at all.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace cuwarden {
+
+inline constexpr std::chrono::milliseconds longest_symbol_time_at_exit{1600};
+
+class SymbolBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  SymbolBudget() = default;  // without bound
+  // Of `time`, which begins now, three quarters are for lines.
+  explicit SymbolBudget(std::chrono::nanoseconds time)
+      : lines_until_(Clock::now() + time * 3 / 4), names_until_(Clock::now() + time) {}
+
+  bool has_time_for_lines() const noexcept { return is_before(lines_until_); }
+  bool has_time_for_names() const noexcept { return is_before(names_until_); }
+
+  // Whether so much more memory may be taken for debug information: what is taken will be filled,
+  // by decompressing in the slowest case, and that cannot be interrupted.
+  bool take_memory(std::size_t bytes) noexcept;
+
+ private:
+  static bool is_before(Clock::time_point end) noexcept {
+    return end == Clock::time_point::max() || Clock::now() < end;
+  }
+
+  Clock::time_point lines_until_ = Clock::time_point::max();
+  Clock::time_point names_until_ = Clock::time_point::max();
+  std::size_t taken_bytes_ = 0;
+};
+
+// While it exists, libbacktrace reads within this budget: past it, no memory and no further part of
+// a file is to be had, upon which it gives the file up. One at a time in a thread.
+class BoundReading {
+ public:
+  explicit BoundReading(SymbolBudget&) noexcept;
+  ~BoundReading();
+  BoundReading(const BoundReading&) = delete;
+  BoundReading& operator=(const BoundReading&) = delete;
+
+  bool was_cut() const noexcept { return was_cut_; }
+  // For the mmap that libbacktrace calls.
+  static bool allows(std::size_t bytes, bool is_memory) noexcept;
+  static void was_refused() noexcept;  // by the system
+
+ private:
+  SymbolBudget& budget_;
+  bool was_cut_ = false;
+};
+
+}  // namespace cuwarden

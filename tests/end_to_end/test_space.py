@@ -1,0 +1,190 @@
+"""What the record and the report of a large process take: disk, memory, time.
+
+LARGE_COUNTS=1 asks for the sizes that the figures are promised for; daily runs take a share.
+"""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from reports import bare_name
+from shimmed import PROGRAMS, program
+
+LARGE = "LARGE_COUNTS" in os.environ
+STACKS = 100_000 if LARGE else 20_000
+
+
+@dataclass
+class Ending:
+    """What a process took from the moment on at which its program was done."""
+
+    facts: dict  # the program's own
+    ledger_bytes: int  # on disk, just before
+    cpu_s: float
+    wall_s: float
+    extra_rss_bytes: int
+    report: dict
+
+
+def end_of(place, command, env=None):
+    """Runs a program that prints what it used and then waits for the end of its input."""
+    child = subprocess.Popen(
+        command,
+        env=place.environment(env),
+        cwd=place.work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    facts = json.loads(child.stdout.readline())
+    (ledger,) = place.ledger.iterdir()
+    ledger_bytes = ledger.stat().st_blocks * 512
+    start = time.monotonic()
+    child.stdin.close()
+    _, status, used = os.wait4(child.pid, 0)
+    wall_s = time.monotonic() - start
+    child.returncode = status
+    child.stdout.close()
+    assert status == 0
+    (report,) = place.reports.iterdir()
+    return Ending(
+        facts=facts,
+        ledger_bytes=ledger_bytes,
+        cpu_s=used.ru_utime + used.ru_stime - facts["cpu_ns"] / 1e9,
+        wall_s=wall_s,
+        extra_rss_bytes=(used.ru_maxrss - facts["rss_kb"]) * 1024,
+        report=json.loads(report.read_text()),
+    )
+
+
+@pytest.fixture(scope="module")
+def many_stacks(tmp_path_factory):
+    from shimmed import Place
+
+    place = Place(tmp_path_factory.mktemp("many_stacks"))
+    ending = end_of(place, [program("many_stacks"), str(STACKS)])
+    print(
+        f"{STACKS} stacks: ledger {ending.ledger_bytes >> 20} MiB, report {ending.cpu_s:.2f} s of "
+        f"CPU time, {ending.wall_s:.2f} s, {ending.extra_rss_bytes >> 20} MiB more memory"
+    )
+    return ending
+
+
+def test_every_one_of_many_stacks_is_in_the_report(many_stacks):
+    report = many_stacks.report
+    assert report["tool"]["complete"], report["tool"]["reasons"]
+    assert report["leaks"]["count"] == STACKS == len(report["leak_groups"])
+    assert len({group["stack"] for group in report["leak_groups"]}) == STACKS
+    frames = {stack["id"]: tuple(stack["frames"]) for stack in report["stacks"]}
+    assert len(set(frames.values())) == len(frames) == STACKS
+    assert min(map(len, frames.values())) >= 28
+
+
+def test_many_stacks_take_little_disk(many_stacks):
+    assert many_stacks.ledger_bytes <= STACKS * (256 << 20) / 100_000 + (1 << 20)
+
+
+def test_the_report_of_many_stacks_takes_little_time(many_stacks):
+    # CPU time: what else runs on the machine does not count.
+    assert many_stacks.cpu_s <= 3 * STACKS / 100_000 + 0.2
+
+
+def test_the_report_of_many_stacks_takes_little_memory(many_stacks):
+    assert many_stacks.extra_rss_bytes <= STACKS * (200 << 20) / 100_000 + (16 << 20)
+
+
+# --- debug information
+
+
+def swollen(source, target, copies, compressed=False):
+    """A copy of a program or library whose debug information is read for a long time: its units are
+    there `copies` times. The build id and the code are the same."""
+    units = target.with_suffix(".units")
+    subprocess.run(
+        ["objcopy", "--dump-section", f".debug_info={units}", source, "/dev/null"], check=True
+    )
+    units.write_bytes(units.read_bytes() * copies)
+    subprocess.run(
+        ["objcopy", "--update-section", f".debug_info={units}", source, target], check=True
+    )
+    units.unlink()
+    if compressed:
+        subprocess.run(["objcopy", "--compress-debug-sections=zlib", target], check=True)
+    return target
+
+
+def cpu_seconds(place, command, **how):
+    """The run, and the CPU time that it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run = place.run(command, **how)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return run, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def lines(report, function):
+    return {frame["line"] for frame in report["frames"] if bare_name(frame["function"]) == function}
+
+
+def said_to_lack_lines(report):
+    reasons = [reason for reason in report["tool"]["reasons"] if "took too long" in reason]
+    assert len(reasons) <= 1 and report["tool"]["complete"] == (not reasons)
+    return reasons[0] if reasons else ""
+
+
+def test_huge_debug_information_does_not_hold_the_process_up(place):
+    source = program("allocate")
+    assert None not in lines(place.run([source, "4"]).report, "allocate")
+
+    # With libbacktrace's own sort the report took 50 s, without a bound 3 s.
+    target = swollen(source, place.folder / "huge", 60_000)
+    run, used_s = cpu_seconds(place, [target, "4"])
+    print(f"{used_s:.2f} s of CPU time")
+    assert used_s < 2
+    lacks = lines(run.report, "allocate") == {None}
+    assert lacks == (str(target) in said_to_lack_lines(run.report))
+    assert run.said == []
+
+
+def test_compressed_debug_information_that_would_take_too_long_costs_lines_and_not_names(place):
+    target = swollen(program("allocate"), place.folder / "huge", 60_000, compressed=True)
+    run, used_s = cpu_seconds(place, [target, "4"])
+    print(f"{used_s:.2f} s of CPU time")
+    assert used_s < 2
+    assert lines(run.report, "allocate") == {None}
+    assert str(target) in said_to_lack_lines(run.report)
+    assert run.said == []
+
+
+MANY_LIBRARIES = """
+import ctypes, sys
+for path in sys.argv[1:]:
+    assert ctypes.CDLL(path).allocate_in_library(ctypes.c_size_t(1000)) == 0
+"""
+
+
+def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_lines(place):
+    source = PROGRAMS / "traps" / "liballocating_library.so"
+    small = place.folder / "libsmall.so"
+    shutil.copy(source, small)
+    # The large ones come first in the program, and the small one in the report.
+    huge = [swollen(source, place.folder / f"libhuge{i}.so", 40_000) for i in range(5)]
+    run, used_s = cpu_seconds(place, [sys.executable, "-c", MANY_LIBRARIES, *huge, small])
+    print(f"{used_s:.2f} s of CPU time")
+    assert run.returncode == 0, run.stderr
+    assert used_s < 2.3  # Python's own start among them
+    by_module = {}
+    for frame in run.report["frames"]:
+        if bare_name(frame["function"]) == "allocate_in_library":
+            by_module[run.report.module_name(frame["module"])] = frame["line"]
+    assert by_module.keys() == {small.name, *(path.name for path in huge)}
+    assert by_module[small.name] is not None
+    assert str(small) not in said_to_lack_lines(run.report)
+    if any(by_module[path.name] is None for path in huge):
+        assert "libhuge" in said_to_lack_lines(run.report)

@@ -1,0 +1,287 @@
+"""A program runs on as without the shim where disks are full, limits are tight, file systems are
+read-only, hidden or remote; the report says what is missing, or a line says why there is none.
+
+LARGE_COUNTS=1 tries every value; daily runs take a share.
+"""
+
+import os
+import resource
+import sys
+
+import pytest
+
+from shimmed import DRIVER, PROGRAMS, RUNTIME, can_mount, program
+
+LARGE = "LARGE_COUNTS" in os.environ
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+ALLOCATE = [program("allocate"), "5000", "256", "20"]
+
+
+needs_mounts = pytest.mark.skipif(not can_mount(), reason="needs the right to mount")
+
+
+def among_mounts(*commands, program=ALLOCATE):
+    """The program in a mount namespace of its own, after these commands."""
+    return ["unshare", "-m", "/bin/sh", "-ec", "; ".join([*commands, "exec " + " ".join(program)])]
+
+
+class Expected:
+    """What the program says bare, for runs that must say the same."""
+
+    def __init__(self, place, command=ALLOCATE, **how):
+        self.run = place.run(command, shim=False, **how)
+        assert self.run.returncode == 0, self.run.stderr
+
+    def check(self, run):
+        assert run.stdout == self.run.stdout
+        assert run.own_stderr == self.run.own_stderr
+        assert run.returncode == 0, run.stderr
+
+    def check_report(self, run):
+        self.check(run)
+        run.report.check_leaks(run.last_line["leaked"])
+        return run.report
+
+
+def reasons(report):
+    tool = report["tool"]
+    assert tool["complete"] == (not tool["reasons"])
+    return "; ".join(tool["reasons"])
+
+
+def take_away(run):
+    """So that the next run in the same place has the only report."""
+    for path in [*run.report_files, *run.ledgers]:
+        path.unlink()
+
+
+# --- full disks
+
+
+@needs_mounts
+def test_a_disk_that_fills_up_at_any_step_of_the_ledger_costs_no_record(place):
+    expected = Expected(place)
+    full = place.folder / "full"
+    full.mkdir()
+    whole = partly = memory = 0
+    sizes = range(4, 1200, 4) if LARGE else [*range(4, 260, 24), 320, 400, 520, 700, 1100]
+    for size in sizes:
+        command = among_mounts(f"mount -t tmpfs -o size={size}k none {full}")
+        run = place.run(command, {"CUWARDEN_LEDGER_DIR": full})
+        why = reasons(expected.check_report(run))
+        whole += not why
+        partly += "disk filled up" in why
+        memory += "no folder" in why
+        assert not why or "set CUWARDEN_LEDGER_DIR" in why
+        assert len(run.said) <= 1  # that there is no ledger in this folder
+        take_away(run)
+    assert whole and partly, (whole, partly, memory)
+
+
+@needs_mounts
+def test_a_full_disk_for_the_report_as_well_is_a_line_that_says_what_to_do(place):
+    expected = Expected(place)
+    full = place.folder / "full"
+    full.mkdir()
+    # Told from outside: what lies in the file system goes with it.
+    keep = place.folder / "kept"
+    keep.mkdir()
+    script = f"{' '.join(ALLOCATE)}; find {full} -name '*.json' -exec cp {{}} {keep} ';'"
+    written = lost = 0
+    for size in range(4, 1200, 8) if LARGE else [4, 20, 68, 200, 400, 700, 1100]:
+        run = place.run(
+            [
+                "unshare", "-m", "/bin/sh", "-ec",
+                f"mount -t tmpfs -o size={size}k none {full}; {script}",
+            ],
+            {"CUWARDEN_LEDGER_DIR": full, "CUWARDEN_REPORT": full / "report.json"},
+        )  # fmt: skip
+        expected.check(run)
+        reports = list(keep.iterdir())
+        if reports:
+            written += 1
+            reports[0].unlink()
+        else:
+            lost += 1
+            assert "set CUWARDEN_REPORT" in run.said_about("no space left", str(full))
+    assert written and lost
+
+
+# --- limits
+
+
+def limited(which, value):
+    return lambda: resource.setrlimit(which, (value, value))
+
+
+def test_no_limit_on_file_sizes_harms_the_program(place):
+    expected = Expected(place)
+    values = [0, 1, 4095, 64 * KIB, MIB, 16 * MIB, 33 * MIB, 64 * MIB, 100 * MIB, 300 * MIB, 8 * GIB]
+    if LARGE:
+        values += [1 << n for n in range(34)] + [(1 << n) + 4097 for n in range(13, 34)]
+    for value in values:
+        run = place.run(ALLOCATE, preexec_fn=limited(resource.RLIMIT_FSIZE, value))
+        expected.check(run)
+        if run.reports:
+            why = reasons(expected.check_report(run))
+            assert not why or "no folder" in why
+        else:
+            assert "ulimit -f" in run.said_about("cannot write the report")
+            assert value < 64 * KIB
+        take_away(run)
+
+
+def smallest_address_space(place, env):
+    """In which the program runs bare."""
+    low, high = MIB, 8 * GIB
+    while high - low > MIB:
+        middle = (low + high) // 2
+        run = place.run(
+            ALLOCATE, env, shim=False, preexec_fn=limited(resource.RLIMIT_AS, middle)
+        )
+        low, high = (low, middle) if run.returncode == 0 else (middle, high)
+    return high
+
+
+def test_no_limit_on_the_address_space_harms_the_program(place):
+    env = {"CUWARDEN_SIM_MEMORY": "1GiB"}
+    expected = Expected(place, env=env)
+    smallest = smallest_address_space(place, env)
+    # The shim itself takes up some, the ledger's 16 MiB among them.
+    spare = [28 * MIB + n * MIB for n in (range(64) if LARGE else (0, 1, 2, 4, 8, 16, 32))]
+    for limit in [smallest + n for n in [*spare, 128 * MIB, 512 * MIB, 2 * GIB, 16 * GIB]]:
+        run = place.run(ALLOCATE, env, preexec_fn=limited(resource.RLIMIT_AS, limit))
+        expected.check(run)
+        leaks, why = run.report["leaks"], reasons(run.report)
+        (fact,) = run.last_line["leaked"]
+        assert (leaks["count"], leaks["bytes"]) == (fact["count"], fact["bytes"])
+        # Names take memory, too.
+        if not why:
+            run.report.check_leaks([fact])
+        else:
+            assert "functions" in why and "memory" in why, limit - smallest
+        take_away(run)
+
+
+DESCRIPTORS = """
+import ctypes, os, resource, sys
+rt, p = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+def allocate():
+    assert rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1000)) == 0
+when, how = sys.argv[1:]
+if when == "after": allocate()
+if how == "all_used":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        while True: os.dup(0)
+    except OSError: pass
+else:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(how), int(how)))
+for _ in range(3): allocate()
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("how", ["0", "1", "2", "3", "4", "5", "all_used"])
+def test_without_descriptors_the_program_runs_and_a_line_says_what_to_do(place, when, how):
+    run = place.run_both([sys.executable, "-c", DESCRIPTORS, when, how])
+    assert run.stdout == "done\n"
+    if run.reports:
+        count = 4 if when == "after" else 3
+        assert run.report["leaks"] | {"count": count, "bytes": count * 1000} == run.report["leaks"]
+    else:
+        assert "ulimit -n" in run.said_about("cannot", "the report")
+        # What was recorded in a file can still become a report. To make one takes one descriptor.
+        assert len(run.ledgers) == (1 if when == "after" or how in "45" else 0)
+
+
+# --- file systems
+
+
+@needs_mounts
+def test_a_shared_memory_folder_of_64_mib_is_enough(place):
+    expected = Expected(place)
+    command = among_mounts("mount -t tmpfs -o size=64m none /dev/shm")
+    run = place.run(command, {"CUWARDEN_LEDGER_DIR": "/dev/shm"})
+    assert reasons(expected.check_report(run)) == ""
+    assert run.said == []
+
+
+@needs_mounts
+def test_where_the_reports_folder_is_read_only_a_line_says_so_and_the_ledger_stays(place):
+    expected = Expected(place)
+    closed = place.folder / "read_only"
+    closed.mkdir()
+    command = among_mounts(f"mount -t tmpfs -o ro none {closed}")
+    run = place.run(
+        command,
+        {
+            "CUWARDEN_REPORT": closed / "report.json",
+            "CUWARDEN_LEDGER_DIR": None,
+            "TMPDIR": place.ledger,
+        },
+    )
+    expected.check(run)
+    assert "set CUWARDEN_REPORT" in run.said_about("read-only", str(closed))
+    assert len(run.said) == 1 and len(run.ledgers) == 1
+
+
+@needs_mounts
+def test_where_the_ledgers_folder_is_read_only_it_is_kept_elsewhere_and_said(place):
+    expected = Expected(place)
+    closed = place.folder / "read_only"
+    closed.mkdir()
+    command = among_mounts(f"mount -t tmpfs -o ro none {closed}")
+    run = place.run(command, {"CUWARDEN_LEDGER_DIR": closed})
+    assert reasons(expected.check_report(run)) == ""
+    run.said_about("CUWARDEN_LEDGER_DIR", str(closed), str(place.reports))
+
+
+@needs_mounts
+def test_where_everything_is_read_only_the_program_runs_and_one_line_says_why_nothing_is_left(place):
+    expected = Expected(place)
+    command = among_mounts(
+        # Each mount for itself, here alone.
+        "cut -d' ' -f2 /proc/self/mounts | while read m; do "
+        "mount -o remount,bind,ro $m 2>/dev/null || true; done",
+        f"if touch {place.ledger}/writable 2>/dev/null; then exit 77; fi",
+    )
+    run = place.run(command, {"CUWARDEN_LEDGER_DIR": None})
+    if run.returncode == 77:
+        pytest.skip("the file systems here cannot be made read-only")
+    expected.check(run)
+    assert run.reports == [] and run.ledgers == []
+    assert len(run.said) == 1
+    run.said_about("read-only", "set CUWARDEN_REPORT")
+
+
+@needs_mounts
+@pytest.mark.parametrize("hidden", ["absent", "unreadable"])
+def test_a_container_without_shared_memory_is_no_harm(place, hidden):
+    expected = Expected(place)
+    hide = {
+        "absent": "mount -t tmpfs -o ro none /dev",
+        "unreadable": "mount -t tmpfs -o ro,mode=000 none /dev/shm",
+    }[hidden]
+    command = among_mounts(hide)
+    run = place.run(command, {"CUWARDEN_LEDGER_DIR": "/dev/shm"})
+    assert reasons(expected.check_report(run)) == ""
+    run.said_about("CUWARDEN_LEDGER_DIR=/dev/shm", str(place.reports))
+    take_away(run)
+    # By itself the shim does not miss it.
+    run = place.run(command, {"CUWARDEN_LEDGER_DIR": None})
+    assert reasons(expected.check_report(run)) == ""
+    assert run.said == []
+
+
+@pytest.mark.parametrize("kind", ["no_mapping", "nfs"])
+def test_on_a_network_file_system_the_ledger_is_in_memory_and_it_is_said(place, kind):
+    preload = (DRIVER, RUNTIME, PROGRAMS / "libnetwork_files.so")
+    run = place.run_both(ALLOCATE, {"NETWORK_FILES": kind}, preload=preload)
+    run.report.check_leaks(run.last_line["leaked"])
+    why = reasons(run.report)
+    assert "no folder" in why and "set CUWARDEN_LEDGER_DIR" in why
+    assert "in memory" in run.said_about("CUWARDEN_LEDGER_DIR", "network file system")
+    assert run.ledgers == []
