@@ -112,8 +112,14 @@ Recovery left_alone(RecoveryOutcome outcome, std::string text) {
   return {outcome, {}, std::move(text) + ": left alone"};
 }
 
+Recovery of_another_user(const std::string& whose) {
+  return left_alone(RecoveryOutcome::other_user,
+                    whose + ", and only its owner or root can recover it");
+}
+
 Recovery without_contents(const std::string& path, LedgerFile::Failure why,
                           const std::string& error) {
+  if (why == LedgerFile::Failure::other_user) return of_another_user(error);
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) {
     if (errno == ENOENT) return left_alone(RecoveryOutcome::busy, "it has just been removed");
@@ -121,12 +127,7 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
   }
   if (why == LedgerFile::Failure::unreadable && S_ISREG(status.st_mode) &&
       status.st_uid != geteuid()) {
-    const passwd* const user = getpwuid(status.st_uid);
-    return left_alone(RecoveryOutcome::other_user,
-                      "it belongs to " +
-                          (user != nullptr ? std::string(user->pw_name)
-                                           : "user " + std::to_string(status.st_uid)) +
-                          ", for whom only root can recover it");
+    return of_another_user(belongs_to(status.st_uid));
   }
   if (why != LedgerFile::Failure::unfinished) return failure("cannot read the ledger: " + error);
   const std::int64_t changed =
@@ -181,7 +182,7 @@ std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& re
 Recovery recover(const std::string& ledger_path, const RecoveryRequest& request) {
   std::string error;
   LedgerFile::Failure why{};
-  const auto file = LedgerFile::open(ledger_path, error, &why);
+  const auto file = LedgerFile::open(ledger_path, error, &why, LedgerFile::Kind::ours);
   if (!file) return without_contents(ledger_path, why, error);
   if (auto stop = in_use(*file, request)) return *stop;
 
@@ -225,6 +226,8 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   return {RecoveryOutcome::recovered, report.path(), text + report.path()};
 }
 
+// Whose rights are taken is only a guess: the path may lead to another file by the time that
+// recover() opens it, which therefore does nothing for a file that is not the acting user's.
 Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest& request) {
   struct stat status {};
   if (geteuid() != 0 || lstat(ledger_path.c_str(), &status) != 0 || status.st_uid == 0) {
