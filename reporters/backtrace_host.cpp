@@ -5,7 +5,9 @@
 // A report is about files, perhaps of another process. So the loop over loaded objects shows it
 // one object: the file it was given, at address 0. All addresses are then the file's own, for
 // position-independent and fixed programs alike, and nothing else is read.
+#include <fcntl.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -18,6 +20,19 @@ int cuwarden_backtrace_iterate(int (*visit)(struct dl_phdr_info*, size_t, void*)
   dl_phdr_info info{};
   info.dlpi_name = "";  // how the dynamic linker names the program itself
   return visit(&info, sizeof info, data);
+}
+
+// A program names the file that holds its debug information, and whoever wrote the program may have
+// put a pipe or a terminal there, on which an ordinary open() waits for ever. What is no plain file
+// counts as missing.
+int cuwarden_backtrace_open(const char* path, int) {
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  struct stat status {};
+  if (cuwarden::status_of(descriptor, status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+  close(descriptor);
+  errno = ENOENT;
+  return -1;
 }
 
 int cuwarden_backtrace_fstat(int descriptor, struct stat* result) {
