@@ -311,6 +311,29 @@ def test_root_writes_for_a_user_only_where_the_user_could(cuwarden, shared):
 
 
 @as_root
+@pytest.mark.parametrize("user", [NOBODY, 64999], ids=["known", "without_an_account"])
+def test_root_takes_a_users_groups_and_not_those_of_the_ledgers_file(cuwarden, shared, user):
+    roots = shared.folder / "for_roots_group"
+    roots.mkdir()
+    roots.chmod(0o770)
+
+    def with_roots_group():
+        os.setgroups([])
+        os.setresgid(0, 0, 0)
+        os.setresuid(user, user, user)
+
+    env = {"CUWARDEN_REPORT": roots / "report.json"}
+    process = start(shared, [program("dying"), "kill"], env, preexec_fn=with_roots_group)
+    process.communicate(timeout=60)
+    (ledger,) = shared.ledger.iterdir()
+    assert (ledger.stat().st_uid, ledger.stat().st_gid) == (user, 0)
+    assert cuwarden("recover", shared.ledger).returncode == 0
+    assert list(roots.iterdir()) == []
+    (path,) = shared.ledger.iterdir()
+    assert (path.stat().st_uid, path.stat().st_gid) == (user, NOBODY)
+
+
+@as_root
 def test_another_users_ledger_is_left_alone(shared):
     ledger, _ = dead(shared)
     done = shimmed.cuwarden(shared, "recover", shared.ledger, preexec_fn=nobody)

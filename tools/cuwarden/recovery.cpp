@@ -177,6 +177,17 @@ std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& re
                         "(recover it in there, or as root outside)");
 }
 
+// The groups are those that the user has, not the file's: a file's group may be one in which its
+// owner is no member (a folder with the set-group-ID bit gives its own).
+bool become(uid_t uid) {
+  constexpr gid_t nobodys_group = 65534;
+  const passwd* const user = getpwuid(uid);
+  const gid_t group = user != nullptr ? user->pw_gid : nobodys_group;
+  const bool in_groups =
+      user != nullptr ? initgroups(user->pw_name, group) == 0 : setgroups(0, nullptr) == 0;
+  return in_groups && setresgid(group, group, group) == 0 && setresuid(uid, uid, uid) == 0;
+}
+
 }  // namespace
 
 Recovery recover(const std::string& ledger_path, const RecoveryRequest& request) {
@@ -237,14 +248,8 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
   if (pipe2(ends, O_CLOEXEC) != 0) return failure(error_text(errno));
   const pid_t child = fork();
   if (child == 0) {
-    const passwd* const user = getpwuid(status.st_uid);
-    const bool in_groups = user != nullptr ? initgroups(user->pw_name, status.st_gid) == 0
-                                           : setgroups(1, &status.st_gid) == 0;
     Recovery done = failure("cannot take the rights of its owner");
-    if (in_groups && setresgid(status.st_gid, status.st_gid, status.st_gid) == 0 &&
-        setresuid(status.st_uid, status.st_uid, status.st_uid) == 0) {
-      done = recover(ledger_path, request);
-    }
+    if (become(status.st_uid)) done = recover(ledger_path, request);
     const std::string message =
         std::string(1, static_cast<char>('0' + static_cast<int>(done.outcome))) + done.report +
         '\0' + done.text;
