@@ -8,8 +8,10 @@
 //
 // Its memory and its views of files all come from mmap, a few pages at a time while it reads. So
 // that is where reading is stopped once it has taken too long (SymbolBudget).
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -23,6 +25,19 @@ int cuwarden_backtrace_iterate(int (*visit)(struct dl_phdr_info*, size_t, void*)
   dl_phdr_info info{};
   info.dlpi_name = "";  // how the dynamic linker names the program itself
   return visit(&info, sizeof info, data);
+}
+
+// A program names the file that holds its debug information, and whoever wrote the program may have
+// put a pipe or a terminal there, on which an ordinary open() waits for ever. What is no plain file
+// counts as missing.
+int cuwarden_backtrace_open(const char* path, int) {
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  struct stat status {};
+  if (cuwarden::status_of(descriptor, status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+  close(descriptor);
+  errno = ENOENT;
+  return -1;
 }
 
 int cuwarden_backtrace_fstat(int descriptor, struct stat* result) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -60,7 +61,8 @@ void zeros_where_files_shrink() {
 }
 
 bool is_ledger(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0) return false;
   std::uint64_t start = 0;
   const bool matches =
@@ -69,21 +71,31 @@ bool is_ledger(const std::string& path) {
   return matches;
 }
 
+std::string belongs_to(uid_t user) {
+  const passwd* const entry = getpwuid(user);
+  return "it belongs to " +
+         (entry != nullptr ? std::string(entry->pw_name) : "user " + std::to_string(user));
+}
+
 std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::string& error,
-                                             Failure* failure, bool is_kernel_link) {
-  const auto fail = [&](Failure kind, std::string why) {
+                                             Failure* failure, Kind kind) {
+  const auto fail = [&](Failure reason, std::string why) {
     error = std::move(why);
-    if (failure != nullptr) *failure = kind;
+    if (failure != nullptr) *failure = reason;
     return nullptr;
   };
   std::unique_ptr<LedgerFile> file(new LedgerFile);
   file->path_ = path;
-  file->descriptor_ =
-      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | (is_kernel_link ? 0 : O_NOFOLLOW));
+  file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                                               (kind == Kind::kernel_link ? 0 : O_NOFOLLOW));
   if (file->descriptor_ < 0) return fail(Failure::unreadable, error_text(errno));
   struct stat status {};
   if (fstat(file->descriptor_, &status) != 0) return fail(Failure::unreadable, error_text(errno));
   if (!S_ISREG(status.st_mode)) return fail(Failure::unreadable, "it is no plain file");
+  // Of what was opened, not of what the path led to before.
+  if (kind == Kind::ours && status.st_uid != geteuid()) {
+    return fail(Failure::other_user, belongs_to(status.st_uid));
+  }
   file->device_ = status.st_dev;
   file->inode_ = status.st_ino;
   file->modified_realtime_ns_ =

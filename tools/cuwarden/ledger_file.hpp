@@ -19,18 +19,25 @@ void zeros_where_files_shrink();
 
 bool is_ledger(const std::string& path);
 
+std::string belongs_to(uid_t);  // "it belongs to NAME"
+
 class LedgerFile {
  public:
   enum class Failure : std::uint8_t {
     none,
     unreadable,  // not there, not permitted, no plain file
+    other_user,  // it is not ours, and was to be
     unfinished,  // no process has completed its header
     no_ledger,   // another file, another version, or damaged
   };
-  // Null with `error` set to the reason, without the path. Symbolic links are followed only where
-  // the kernel made them.
+  enum class Kind : std::uint8_t {
+    any,          // symbolic links are not followed
+    ours,         // nor is it another user's: what it says will be done with our rights
+    kernel_link,  // a link that the kernel made
+  };
+  // Null with `error` set to the reason, without the path.
   static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
-                                          Failure* failure = nullptr, bool is_kernel_link = false);
+                                          Failure* failure = nullptr, Kind kind = Kind::any);
   LedgerFile(const LedgerFile&) = delete;
   LedgerFile& operator=(const LedgerFile&) = delete;
   ~LedgerFile();

@@ -99,7 +99,8 @@ LiveLedger ledger_of(pid_t pid) {
          {proc + "/root" + mapped.path, proc + "/map_files/" + mapped.range}) {
       const bool is_link = path.ends_with(mapped.range);
       if (mapped.deleted && !is_link) continue;
-      auto file = LedgerFile::open(path, why, nullptr, is_link);
+      auto file = LedgerFile::open(path, why, nullptr,
+                                   is_link ? LedgerFile::Kind::kernel_link : LedgerFile::Kind::any);
       if (!file || !is_of(*file, pid)) continue;
       found.file = std::move(file);
       return found;

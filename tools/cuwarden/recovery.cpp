@@ -112,8 +112,14 @@ Recovery left_alone(RecoveryOutcome outcome, std::string text) {
   return {outcome, {}, std::move(text) + ": left alone"};
 }
 
+Recovery of_another_user(const std::string& whose) {
+  return left_alone(RecoveryOutcome::other_user,
+                    whose + ", and only its owner or root can recover it");
+}
+
 Recovery without_contents(const std::string& path, LedgerFile::Failure why,
                           const std::string& error) {
+  if (why == LedgerFile::Failure::other_user) return of_another_user(error);
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) {
     if (errno == ENOENT) return left_alone(RecoveryOutcome::busy, "it has just been removed");
@@ -121,12 +127,7 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
   }
   if (why == LedgerFile::Failure::unreadable && S_ISREG(status.st_mode) &&
       status.st_uid != geteuid()) {
-    const passwd* const user = getpwuid(status.st_uid);
-    return left_alone(RecoveryOutcome::other_user,
-                      "it belongs to " +
-                          (user != nullptr ? std::string(user->pw_name)
-                                           : "user " + std::to_string(status.st_uid)) +
-                          ", for whom only root can recover it");
+    return of_another_user(belongs_to(status.st_uid));
   }
   if (why != LedgerFile::Failure::unfinished) return failure("cannot read the ledger: " + error);
   const std::int64_t changed =
@@ -176,12 +177,23 @@ std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& re
                         "(recover it in there, or as root outside)");
 }
 
+// The groups are those that the user has, not the file's: a file's group may be one in which its
+// owner is no member (a folder with the set-group-ID bit gives its own).
+bool become(uid_t uid) {
+  constexpr gid_t nobodys_group = 65534;
+  const passwd* const user = getpwuid(uid);
+  const gid_t group = user != nullptr ? user->pw_gid : nobodys_group;
+  const bool in_groups =
+      user != nullptr ? initgroups(user->pw_name, group) == 0 : setgroups(0, nullptr) == 0;
+  return in_groups && setresgid(group, group, group) == 0 && setresuid(uid, uid, uid) == 0;
+}
+
 }  // namespace
 
 Recovery recover(const std::string& ledger_path, const RecoveryRequest& request) {
   std::string error;
   LedgerFile::Failure why{};
-  const auto file = LedgerFile::open(ledger_path, error, &why);
+  const auto file = LedgerFile::open(ledger_path, error, &why, LedgerFile::Kind::ours);
   if (!file) return without_contents(ledger_path, why, error);
   if (auto stop = in_use(*file, request)) return *stop;
 
@@ -225,6 +237,8 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   return {RecoveryOutcome::recovered, report.path(), text + report.path()};
 }
 
+// Whose rights are taken is only a guess: the path may lead to another file by the time that
+// recover() opens it, which therefore does nothing for a file that is not the acting user's.
 Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest& request) {
   struct stat status {};
   if (geteuid() != 0 || lstat(ledger_path.c_str(), &status) != 0 || status.st_uid == 0) {
@@ -234,14 +248,8 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
   if (pipe2(ends, O_CLOEXEC) != 0) return failure(error_text(errno));
   const pid_t child = fork();
   if (child == 0) {
-    const passwd* const user = getpwuid(status.st_uid);
-    const bool in_groups = user != nullptr ? initgroups(user->pw_name, status.st_gid) == 0
-                                           : setgroups(1, &status.st_gid) == 0;
     Recovery done = failure("cannot take the rights of its owner");
-    if (in_groups && setresgid(status.st_gid, status.st_gid, status.st_gid) == 0 &&
-        setresuid(status.st_uid, status.st_uid, status.st_uid) == 0) {
-      done = recover(ledger_path, request);
-    }
+    if (become(status.st_uid)) done = recover(ledger_path, request);
     const std::string message =
         std::string(1, static_cast<char>('0' + static_cast<int>(done.outcome))) + done.report +
         '\0' + done.text;

@@ -35,7 +35,8 @@ struct RecoveryRequest {
   bool path_is_known = false;
 };
 
-// Acts with the rights that this process has; see recover_as_owner().
+// Acts with the rights that this process has, so only for a ledger of the user that it acts as:
+// what another's file says must not be done with them.
 Recovery recover(const std::string& ledger_path, const RecoveryRequest&);
 
 // The same, where the ledger is another user's and we are root: a child does it with that user's

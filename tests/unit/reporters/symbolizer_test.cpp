@@ -3,13 +3,19 @@
 #include "reporters/symbolizer.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <link.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "reporters/elf_symbols.hpp"
 
@@ -170,6 +176,33 @@ TEST(Symbolise, a_file_that_is_no_program_gives_frames_without_names) {
   }
   std::filesystem::remove(path);
   EXPECT_EQ(symbolised("/nonexistent", std::vector<std::uint64_t>{1}).at(0).at(0).function, "");
+}
+
+TEST(Symbolise, a_pipe_in_place_of_the_debug_information_is_not_waited_for) {
+  char place[] = "/tmp/symbolise-XXXXXX";
+  ASSERT_NE(mkdtemp(place), nullptr);
+  const std::string fixture = folder() + "/symbol_fixture_nodebug";
+  const std::string program = std::string(place) + "/program";
+  const std::string debug = std::string(place) + "/program.debug";
+  std::ofstream(debug) << "its checksum goes into the program";
+  const std::string link =
+      OBJCOPY " --add-gnu-debuglink=" + debug + " '" + fixture + "' " + program;
+  ASSERT_EQ(std::system(link.c_str()), 0);
+  ASSERT_EQ(unlink(debug.c_str()), 0);
+  ASSERT_EQ(mkfifo(debug.c_str(), 0600), 0);
+  const std::uint64_t address = call_of(fixture).address;
+
+  auto frames = std::async(std::launch::async,
+                           [&] { return symbolised(program.c_str(), std::vector{address}).at(0); });
+  const bool waits = frames.wait_for(std::chrono::seconds(20)) != std::future_status::ready;
+  EXPECT_FALSE(waits);
+  if (waits) {  // let it go, or the test would wait too
+    const int writer = open(debug.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    frames.wait();
+    close(writer);
+  }
+  EXPECT_EQ(frames.get().at(0).function, "fixture::outer()");
+  std::filesystem::remove_all(place);
 }
 
 TEST(CheckFile, the_build_id_tells_whether_a_file_changed) {
