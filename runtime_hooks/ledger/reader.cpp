@@ -149,6 +149,8 @@ ProcessView Reader::process() const noexcept {
     view.exit_status = static_cast<int>(get(header.exit_status));
   }
   view.driver_version = static_cast<int>(get(header.driver_version));
+  view.file_device = load_field(process.file_device);
+  view.file_inode = load_field(process.file_inode);
   view.runtime_version = static_cast<int>(get(header.runtime_version));
   view.cuda_seen = get(header.cuda_seen) != 0;
   view.reasons = get(header.reasons);

@@ -96,6 +96,7 @@ struct ProcessView {
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
   std::uint32_t pid_namespace = 0;  // 0: unknown
   bool lock_held = false;           // the process keeps the file locked while it lives
+  std::uint64_t file_device = 0, file_inode = 0;  // of the file that the process made; 0: none
   std::span<const std::uint8_t> boot_id;
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;

@@ -1,5 +1,6 @@
 """A ledger is somebody else's file: whatever has become of it, `cuwarden recover` comes to an end."""
 
+import fcntl
 import functools
 import json
 import os
@@ -92,3 +93,27 @@ def test_an_unfinished_ledger_may_still_be_in_the_making(cuwarden, place):
     assert (done.returncode, done.stderr) == (0, "")
     assert "it is being made" in done.stdout
     assert empty.exists()
+
+
+def five_minutes_later(cuwarden, place):
+    return cuwarden("recover", place.ledger, env={"LD_PRELOAD": shimmed.PROGRAMS / "liblater.so"})
+
+
+def test_an_unfinished_ledger_of_long_ago_is_removed(cuwarden, place):
+    empty = place.ledger / "cuwarden-ledger-host-1-1"
+    empty.touch(mode=0o600)
+    done = five_minutes_later(cuwarden, place)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "removed" in done.stdout
+    assert not empty.exists()
+
+
+def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(cuwarden, place):
+    empty = place.ledger / "cuwarden-ledger-host-1-1"
+    empty.touch(mode=0o600)
+    with open(empty) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = five_minutes_later(cuwarden, place)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "it is being made" in done.stdout
+        assert empty.exists()

@@ -135,39 +135,66 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
   if (realtime_now_ns() - changed < still_being_made_ns) {
     return left_alone(RecoveryOutcome::running, "it is being made");
   }
-  unlink(path.c_str());
+  // Its process may only have been stopped for so long: it holds the lock then.
+  std::string ignored;
+  int no_locks = 0;
+  const auto file = LedgerFile::open_unread(path, ignored, nullptr, LedgerFile::Kind::ours);
+  if (!file || (!file->lock(no_locks) && no_locks == 0)) {
+    return left_alone(RecoveryOutcome::running, "it is being made");
+  }
+  std::string error_now;
+  LedgerFile::Failure now{};
+  if (LedgerFile::open(path, error_now, &now, LedgerFile::Kind::ours) ||
+      now != LedgerFile::Failure::unfinished || !file->is_in_place()) {
+    return left_alone(RecoveryOutcome::busy, "it has just changed");
+  }
+  file->remove();
   return {
       RecoveryOutcome::nothing_in_it, {}, "its process died before it recorded anything: removed"};
+}
+
+// The process itself has ended. Its lock stays with a child that was forked while the ledger was
+// being made, for as long as that child lives; a living holder is another cuwarden at work.
+bool is_left_to_a_child(const LedgerFile& file, const ledger::ProcessView& process) {
+  if (const auto holder = lock_holder(file.inode())) {
+    const auto stat = process_stat(*holder);
+    return !stat || stat->ended;
+  }
+  return process.pid_namespace != 0 && process.pid_namespace == pid_namespace_of(getpid());
 }
 
 // Null when the process has ended and nobody else is at work: the lock is ours then.
 std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& request) {
   const ledger::ProcessView process = file.reader().process();
   const std::string pid = std::to_string(process.pid);
+  const auto is_running = [&] {
+    return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+  };
   const bool known_dead = is_waited_for(process, request);
   int error = 0;
   bool locked = file.lock(error);
-  for (int i = 0; known_dead && !locked && error == 0 && i < lock_attempts; ++i) {
-    std::this_thread::sleep_for(lock_pause);
-    locked = file.lock(error);
-  }
-  // A child of fork may hold on to what its dead parent had locked.
-  if (known_dead) return std::nullopt;
-  if (!locked && error == 0) {
-    if (life_of(process, file.inode()) != Life::ended) {
-      return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+  const bool can_lock = error == 0;
+  const bool unlocked_by_its_end = locked && process.lock_held && file.is_original();
+  const Life life =
+      known_dead || unlocked_by_its_end ? Life::ended : life_of(process, file.inode());
+  if (can_lock && !locked) {
+    if (life != Life::ended) return is_running();
+    for (int i = 0; !locked && i < lock_attempts; ++i) {
+      std::this_thread::sleep_for(lock_pause);
+      locked = file.lock(error);
     }
-    return left_alone(RecoveryOutcome::busy, "another cuwarden is at work on it");
+    if (!locked && !is_left_to_a_child(file, process)) {
+      return left_alone(RecoveryOutcome::busy, "another cuwarden is at work on it");
+    }
   }
   if (!file.is_in_place()) {
     return left_alone(RecoveryOutcome::busy, "another cuwarden has just recovered it");
   }
-  if (process.lock_held && locked) return std::nullopt;
-  switch (life_of(process, file.inode())) {
+  switch (life) {
     case Life::ended:
       return std::nullopt;
     case Life::running:
-      return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+      return is_running();
     case Life::unknown:
       break;
   }

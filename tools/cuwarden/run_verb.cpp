@@ -272,6 +272,10 @@ std::vector<std::string> finished_reports(const ListFile& list, const RecoveryRe
     }
     const Recovery made = recover_as_owner(line, child);
     if (made.outcome == RecoveryOutcome::recovered) add(made.report);
+    if (made.outcome == RecoveryOutcome::busy) {
+      print_error(line + ": " + made.text);
+      said = true;
+    }
     if (made.outcome == RecoveryOutcome::failed) {
       print_error(made.text + "; the ledger stays at " + line);
       said = true;
