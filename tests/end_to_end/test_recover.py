@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -133,7 +132,7 @@ def test_a_child_that_keeps_its_dead_parents_lock_does_not_keep_the_ledger(cuwar
         with open(ledger) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if (child := os.fork()) == 0:
-                os.read(ours, 1)  # until the test closes the other end
+                signal.pause()
             else:
                 os.write(theirs, child.to_bytes(4, "little"))
         os._exit(0)
@@ -149,6 +148,16 @@ def test_a_child_that_keeps_its_dead_parents_lock_does_not_keep_the_ledger(cuwar
         os.close(theirs)
 
 
+def has_open(pid, path):
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if os.readlink(descriptor) == str(path):
+                return True
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return False
+
+
 def test_run_makes_no_second_report_of_what_was_recovered_meanwhile(place):
     run = subprocess.Popen(
         [COMMAND, "run", program("dying"), "wait"],
@@ -158,11 +167,17 @@ def test_run_makes_no_second_report_of_what_was_recovered_meanwhile(place):
     run.stdout.readline()
     (ledger,) = place.ledger.iterdir()
     pid = int(ledger.name.rsplit("-", 1)[1])
+    run.send_signal(signal.SIGSTOP)  # so that we are the first to know of the death
+    os.kill(pid, signal.SIGKILL)
     with open(ledger) as file:
-        killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
-        killer.start()
-        fcntl.flock(file, fcntl.LOCK_EX)  # as a concurrent recover does, once the process is dead
-        time.sleep(0.3)
+        fcntl.flock(file, fcntl.LOCK_EX)  # as a concurrent recover does
+        run.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 20
+        looks = 0
+        while looks < 3:  # in a row: the first may be at what kind of file it is
+            assert time.monotonic() < deadline
+            looks = looks + 1 if has_open(run.pid, ledger) else 0
+            time.sleep(0.01)
         ledger.unlink()
     _, said = run.communicate(timeout=60)
     assert "has just recovered it" in said
