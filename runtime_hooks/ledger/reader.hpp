@@ -116,6 +116,25 @@ struct ReadError {
   explicit operator bool() const { return text != nullptr; }
 };
 
+class Reader;
+
+// What the groups of a series add up to, for all series at once: walking the groups for each series
+// would take for ever where a damaged or hostile ledger claims many of both.
+class GroupSums {
+ public:
+  explicit GroupSums(const Reader&) noexcept;
+  // Nothing where the series has a device that no machine has.
+  void add_to(SeriesView&) const noexcept;
+
+ private:
+  static constexpr std::int32_t most_devices = 256;
+  struct Sum {
+    std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0;
+  };
+  static std::optional<std::size_t> place_of(Kind, DeviceOrdinal) noexcept;
+  std::array<Sum, kind_count*(most_devices + 1)> sums_{};  // the first of each kind: no device
+};
+
 class Reader {
  public:
   // Checks the header. The bytes must outlive the reader and may change while they are read.
@@ -131,6 +150,7 @@ class Reader {
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
+  // Without the counts that only the groups have: see GroupSums.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
@@ -152,8 +172,6 @@ class Reader {
   const Row* row(RegionId, std::uint64_t index) const noexcept;
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
-  // Counts of all groups of the series' kind on its device.
-  void add_groups(SeriesView&) const noexcept;
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
 

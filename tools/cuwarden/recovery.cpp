@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -72,6 +74,8 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
 // but for the removal of the ledger.
 std::optional<std::string> own_report(const ledger::ProcessView& process) {
   constexpr int most_numbers = 1000;
+  // Of all that is looked at: whoever may write there could leave any number of large files.
+  std::size_t bytes_left = std::size_t{256} << 20;
   if (process.end_reason == EndReason::running) return std::nullopt;
   for (int number = 0; number < most_numbers; ++number) {
     std::string path(process.report_path);
@@ -80,7 +84,9 @@ std::optional<std::string> own_report(const ledger::ProcessView& process) {
     if (lstat(path.c_str(), &status) != 0) return std::nullopt;
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid()) continue;
     std::string ignored;
-    const auto report = ReportDocument::load(path, ignored);
+    if (static_cast<std::uint64_t>(status.st_size) > bytes_left) return std::nullopt;
+    const auto report = ReportDocument::load(path, ignored, bytes_left);
+    bytes_left -= static_cast<std::size_t>(status.st_size);
     if (!report) continue;
     const auto about = report->root().find("process");
     if (about == report->root().end() || !about->is_object()) continue;
@@ -215,6 +221,27 @@ bool become(uid_t uid) {
   return in_groups && setresgid(group, group, group) == 0 && setresuid(uid, uid, uid) == 0;
 }
 
+// What a user's ledger can make root's command do costs no more than this, far beyond what the
+// largest report takes.
+void limit_this_process() {
+  const auto limit = [](auto what, rlim_t most) {
+    rlimit present{};
+    if (getrlimit(what, &present) != 0) return;
+    present.rlim_cur = std::min(present.rlim_cur, most);
+    present.rlim_max = std::min(present.rlim_max, most);
+    setrlimit(what, &present);
+  };
+  constexpr rlim_t gib = rlim_t{1} << 30;
+  limit(RLIMIT_CPU, 600);
+  limit(RLIMIT_FSIZE, 8 * gib);
+  signal(SIGXFSZ, SIG_IGN);  // an error of write(), which is said in a line
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // The ledger may be mapped with 16 GiB, and the files of its modules come on top.
+  limit(RLIMIT_AS, 48 * gib);
+  limit(RLIMIT_DATA, 8 * gib);
+#endif
+}
+
 }  // namespace
 
 Recovery recover(const std::string& ledger_path, const RecoveryRequest& request) {
@@ -276,6 +303,7 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
   const pid_t child = fork();
   if (child == 0) {
     Recovery done = failure("cannot take the rights of its owner");
+    limit_this_process();
     if (become(status.st_uid)) done = recover(ledger_path, request);
     const std::string message =
         std::string(1, static_cast<char>('0' + static_cast<int>(done.outcome))) + done.report +
