@@ -7,6 +7,7 @@
 #include "reporters/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/process_facts.hpp"
+#include "runtime_hooks/ledger/group_sums.hpp"
 
 namespace cuwarden {
 namespace {

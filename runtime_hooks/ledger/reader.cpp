@@ -283,37 +283,6 @@ std::optional<ThreadView> Reader::thread(std::uint64_t index) const noexcept {
                     fixed_text(found->name, sizeof found->name), load_field(found->first_ns)};
 }
 
-std::optional<std::size_t> GroupSums::place_of(Kind kind, DeviceOrdinal device) noexcept {
-  if (!is_kind(kind) || device.value < -1 || device.value >= most_devices) return std::nullopt;
-  return static_cast<std::size_t>(kind) * (most_devices + 1) +
-         static_cast<std::size_t>(device.value + 1);
-}
-
-GroupSums::GroupSums(const Reader& reader) noexcept {
-  const std::uint64_t rows = reader.rows(RegionId::groups);
-  for (std::uint64_t row = 1; row < rows; ++row) {
-    const std::optional<GroupView> group = reader.group(row);
-    const auto place = group ? place_of(group->kind, group->device) : std::nullopt;
-    if (!place) continue;
-    Sum& sum = sums_[*place];
-    sum.allocations += group->allocations;
-    sum.frees += group->frees;
-    sum.failures += group->failures;
-    sum.live_count += group->live_count;
-  }
-}
-
-void GroupSums::add_to(SeriesView& series) const noexcept {
-  if (series.host_rss) return;
-  const auto place = place_of(series.kind, series.device);
-  if (!place) return;
-  const Sum& sum = sums_[*place];
-  series.allocations += sum.allocations;
-  series.frees += sum.frees;
-  series.failures += sum.failures;
-  series.live_count += sum.live_count;
-}
-
 std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   const auto* const found = published<Series>(RegionId::series, index);
   if (found == nullptr) return std::nullopt;

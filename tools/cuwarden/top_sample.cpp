@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "runtime_hooks/ledger/group_sums.hpp"
+
 namespace cuwarden {
 namespace {
 

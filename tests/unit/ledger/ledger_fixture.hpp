@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime_hooks/ledger/group_sums.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 

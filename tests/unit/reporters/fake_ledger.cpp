@@ -1,5 +1,7 @@
 #include "tests/unit/reporters/fake_ledger.hpp"
 
+#include "runtime_hooks/ledger/group_sums.hpp"
+
 namespace cuwarden::test {
 
 StackId FakeLedger::add_stack(std::vector<ledger::Frame> frames, bool truncated) {
