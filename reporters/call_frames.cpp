@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reporters/file_status.hpp"
+#include "reporters/symbolizer.hpp"
 
 namespace cuwarden {
 namespace {
@@ -54,7 +55,12 @@ std::uint32_t CallFrames::module_of(const ledger::ModuleView& view) {
 void CallFrames::add_stack(StackId id) {
   if (id.value == 0) return;
   const auto stack = reader_.stack(id.value);
-  if (!stack || !stacks_.insert(id.value).second) return;
+  if (!stack || stacks_.contains(id.value)) return;
+  // No two stacks of a writer share their frames: a ledger that claims more is not walked for ever.
+  const std::uint64_t frames = reader_.rows(ledger::RegionId::frames);
+  if (stack->frames.size() > frames - std::min(frames, walked_)) return;
+  walked_ += stack->frames.size();
+  stacks_.insert(id.value);
   for (const ledger::Frame address : stack->frames) {
     const auto [known, is_new] = places_by_address_.try_emplace({address, stack->module_epoch}, 0u);
     if (!is_new) continue;

@@ -77,6 +77,7 @@ class CallFrames {
 
   const ledger::Reader& reader_;
   std::set<std::uint32_t> stacks_;
+  std::uint64_t walked_ = 0;  // frames of all stacks_
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
       places_by_address_;  // (address, module epoch) → index of places_
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> places_by_offset_;

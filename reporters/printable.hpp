@@ -1,20 +1,49 @@
-// Text from a report or a ledger on its way to a terminal: control characters of a hostile name
-// must not get there, be they single bytes or, in UTF-8, U+0080 to U+009F.
+// Text from a report or a ledger on its way to a terminal: what a hostile name could do to the
+// terminal, or to the order in which a line is read, must not get there.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace cuwarden {
 
-// Control characters of a hostile name must not get there, be they single bytes or, in UTF-8,
-// U+0080 to U+009F.
+struct Utf8Letter {
+  std::size_t bytes = 1;
+  bool valid = false;
+  std::uint32_t code = 0;
+};
+
+// The letter that the text, which is not empty, starts with. Overlong forms, surrogates and what is
+// above U+10FFFF are no letters: terminals differ in what they make of them.
+constexpr Utf8Letter first_letter(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {1, true, lead};
+  const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  std::uint32_t code = lead & (0x7fu >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+  return {bytes, true, code};
+}
+
+// C0 and C1 controls, those of the direction of writing, and the separators of lines.
+constexpr bool is_control(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c || code == 0x200e ||
+         code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+// Each byte that is not part of a printable letter becomes a question mark.
 inline std::string printable(std::string text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto letter = static_cast<unsigned char>(text[i]);
-    if (letter < 0x20 || letter == 0x7f) text[i] = '?';
-    if (letter == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-      text[i] = text[i + 1] = '?';
-    }
+  for (std::size_t i = 0; i < text.size();) {
+    const Utf8Letter letter = first_letter(std::string_view(text).substr(i));
+    if (!letter.valid || is_control(letter.code)) text.replace(i, letter.bytes, letter.bytes, '?');
+    i += letter.bytes;
   }
   return text;
 }

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 // 0 or an errno.
-int read_file(const std::string& path, std::string& content) {
+int read_file(const std::string& path, std::size_t most_bytes, std::string& content) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return errno;
   struct stat status {};
@@ -28,6 +28,7 @@ int read_file(const std::string& path, std::string& content) {
     if (count < 0) error = errno;
     if (count <= 0) break;
     content.append(piece, static_cast<std::size_t>(count));
+    if (content.size() > most_bytes) error = EFBIG;
   }
   close(descriptor);
   return error;
@@ -35,9 +36,10 @@ int read_file(const std::string& path, std::string& content) {
 
 }  // namespace
 
-std::optional<ReportDocument> ReportDocument::load(const std::string& path, std::string& error) {
+std::optional<ReportDocument> ReportDocument::load(const std::string& path, std::string& error,
+                                                   std::size_t most_bytes) {
   std::string content;
-  if (const int number = read_file(path, content)) {
+  if (const int number = read_file(path, most_bytes, content)) {
     error = path + ": " + error_text(number) + "; give the path of a report that cuwarden wrote";
     return std::nullopt;
   }

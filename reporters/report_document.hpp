@@ -12,7 +12,8 @@ namespace cuwarden {
 class ReportDocument {
  public:
   // Null with `error` set to one line when the file is no report of this schema.
-  static std::optional<ReportDocument> load(const std::string& path, std::string& error);
+  static std::optional<ReportDocument> load(const std::string& path, std::string& error,
+                                            std::size_t most_bytes = SIZE_MAX);
 
   const nlohmann::json& root() const { return root_; }
   const nlohmann::json& table(const char* name) const;  // an empty array when it is missing

@@ -1,11 +1,13 @@
 #include "reporters/report_json.hpp"
 
 #include <cstdio>
+#include <memory>
 
 #include "reporters/call_frames.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/process_facts.hpp"
+#include "runtime_hooks/ledger/group_sums.hpp"
 
 namespace cuwarden {
 namespace {
@@ -104,8 +106,10 @@ void write_accounts(const ledger::Reader& reader, JsonStream& json) {
 
 void write_totals(const ledger::Reader& reader, JsonStream& json) {
   json.begin_table("totals");
-  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
+  const auto sums = std::make_unique<ledger::GroupSums>(reader);
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](ledger::SeriesView series) {
     if (series.host_rss) return;
+    sums->add_to(series);
     Row row;
     row["kind"] = kind_name(series.kind);
     row["device"] = device_or_null(series.device);

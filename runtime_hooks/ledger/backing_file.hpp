@@ -33,6 +33,9 @@ class BackingFile {
   const char* path() const noexcept { return path_; }
   // Whether the mapping keeps the file locked for as long as it is there (Process::lock_held).
   bool is_locked() const noexcept { return locked_; }
+  // Of the file; 0 in memory.
+  dev_t device() const noexcept { return in_file() ? device_ : 0; }
+  ino_t inode() const noexcept { return in_file() ? inode_ : 0; }
   std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
   const Geometry& geometry() const noexcept { return geometry_; }
 

@@ -89,6 +89,9 @@ struct Process {
   // 1: the mapping holds a flock of the file, which the kernel drops when the mapping goes with the
   // process (or its exec). 0: the file system does not keep one, or an older writer did not ask.
   std::uint32_t lock_held;
+  // The file as the writer made it; 0 where there is none. A copy of it is another file: that
+  // nobody keeps the copy locked says nothing of the process.
+  std::uint64_t file_device, file_inode;
   std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id
   StringRef host;
   StringRef program;       // /proc/self/exe

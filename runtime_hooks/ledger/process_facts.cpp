@@ -93,6 +93,8 @@ void record_process(Storage& storage) noexcept {
   process.start_ticks = start_ticks();
   process.pid_namespace = pid_namespace();
   process.lock_held = storage.file().is_locked() ? 1 : 0;
+  process.file_device = storage.file().device();
+  process.file_inode = storage.file().inode();
   const std::uint64_t age = age_ns(process.start_ticks);
   process.start_realtime_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - age);
   process.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC) - age;

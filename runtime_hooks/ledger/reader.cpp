@@ -31,6 +31,19 @@ T get(const std::atomic<T>& value) noexcept {
   return value.load(std::memory_order_acquire);
 }
 
+// Devices and series are gone through for each other: no machine has more of them, whatever room
+// their regions have.
+std::uint64_t most_rows(RegionId id) noexcept {
+  switch (id) {
+    case RegionId::series:
+      return 4096;
+    case RegionId::devices:
+      return 1024;
+    default:
+      return UINT64_MAX;
+  }
+}
+
 // A name in a fixed array, up to its zero byte.
 std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
   return {text, strnlen(text, capacity)};
@@ -87,7 +100,8 @@ std::optional<Reader> Reader::open(std::span<const std::byte> bytes, ReadError& 
     // Bytes that are missing at the end cost the rows that were there, no more.
     if (offset >= bytes.size()) continue;
     const std::uint64_t there = std::min<std::uint64_t>(capacity, bytes.size() - offset);
-    reader.tables_[i] = {offset, there / row_sizes[i]};
+    reader.tables_[i] = {offset,
+                         std::min(there / row_sizes[i], most_rows(static_cast<RegionId>(i)))};
   }
   return reader;
 }
@@ -135,6 +149,8 @@ ProcessView Reader::process() const noexcept {
   view.start_ticks = load_field(process.start_ticks);
   view.pid_namespace = load_field(process.pid_namespace);
   view.lock_held = load_field(process.lock_held) == 1;
+  view.file_device = load_field(process.file_device);
+  view.file_inode = load_field(process.file_inode);
   view.boot_id = process.boot_id;
   view.host = text(process.host, longest_path);
   view.program = text(process.program, longest_path);
@@ -268,17 +284,6 @@ std::optional<ThreadView> Reader::thread(std::uint64_t index) const noexcept {
                     fixed_text(found->name, sizeof found->name), load_field(found->first_ns)};
 }
 
-void Reader::add_groups(SeriesView& series) const noexcept {
-  for (std::uint64_t i = 1; i < rows(RegionId::groups); ++i) {
-    const std::optional<GroupView> found = group(i);
-    if (!found || found->kind != series.kind || found->device != series.device) continue;
-    series.allocations += found->allocations;
-    series.frees += found->frees;
-    series.failures += found->failures;
-    series.live_count += found->live_count;
-  }
-}
-
 std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   const auto* const found = published<Series>(RegionId::series, index);
   if (found == nullptr) return std::nullopt;
@@ -290,7 +295,6 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
     if (!is_kind(view.kind)) return std::nullopt;
   }
   view.device = DeviceOrdinal{load_field(found->device)};
-  if (!view.host_rss) add_groups(view);
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const std::uint32_t version = get(found->fold_version);
     const bool folding = (version & 1) != 0;

@@ -96,6 +96,7 @@ struct ProcessView {
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
   std::uint32_t pid_namespace = 0;  // 0: unknown
   bool lock_held = false;           // the process keeps the file locked while it lives
+  std::uint64_t file_device = 0, file_inode = 0;  // of the file that the process made; 0: none
   std::span<const std::uint8_t> boot_id;
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;
@@ -131,6 +132,7 @@ class Reader {
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
+  // Without the counts that only the groups have: see GroupSums.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
@@ -152,8 +154,6 @@ class Reader {
   const Row* row(RegionId, std::uint64_t index) const noexcept;
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
-  // Counts of all groups of the series' kind on its device.
-  void add_groups(SeriesView&) const noexcept;
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
 

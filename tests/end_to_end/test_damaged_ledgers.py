@@ -1,9 +1,12 @@
 """A ledger is somebody else's file: whatever has become of it, `cuwarden recover` comes to an end."""
 
+import fcntl
 import functools
 import json
 import os
 import random
+import resource
+import struct
 import subprocess
 
 import pytest
@@ -92,3 +95,103 @@ def test_an_unfinished_ledger_may_still_be_in_the_making(cuwarden, place):
     assert (done.returncode, done.stderr) == (0, "")
     assert "it is being made" in done.stdout
     assert empty.exists()
+
+
+def five_minutes_later(cuwarden, place):
+    return cuwarden("recover", place.ledger, env={"LD_PRELOAD": shimmed.PROGRAMS / "liblater.so"})
+
+
+def test_an_unfinished_ledger_of_long_ago_is_removed(cuwarden, place):
+    empty = place.ledger / "cuwarden-ledger-host-1-1"
+    empty.touch(mode=0o600)
+    done = five_minutes_later(cuwarden, place)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "removed" in done.stdout
+    assert not empty.exists()
+
+
+def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(cuwarden, place):
+    empty = place.ledger / "cuwarden-ledger-host-1-1"
+    empty.touch(mode=0o600)
+    with open(empty) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = five_minutes_later(cuwarden, place)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "it is being made" in done.stdout
+        assert empty.exists()
+
+
+# --- hostile ones: rows are claimed, which the header's checksum does not cover
+
+GROUPS, STACKS, FRAMES, SERIES = 1, 2, 3, 7
+REGIONS, REGION = 13, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
+
+
+class Claims:
+    """The tables of a ledger, to be filled by hand."""
+
+    def __init__(self, path):
+        self.file = open(path, "r+b")
+        header_bytes = struct.unpack("<I", self.file.read(16)[12:])[0]
+        self.regions = header_bytes - REGIONS * struct.calcsize(REGION)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def claim(self, table, rows, row=None):
+        """Says that there are so many, and writes them: row(1), row(2), …"""
+        at = self.regions + table * struct.calcsize(REGION)
+        self.file.seek(at)
+        offset, capacity, size, *_ = struct.unpack(REGION, self.file.read(struct.calcsize(REGION)))
+        assert (rows + 1) * size <= capacity
+        self.file.seek(at + 24)
+        self.file.write(struct.pack("<QQ", rows + 1, (rows + 1) * size))
+        if row is not None:
+            self.file.seek(offset + size)
+            self.file.write(b"".join(row(i).ljust(size, b"\0") for i in range(1, rows + 1)))
+
+
+def group_row(stack, allocations=0):
+    counts = [allocations] * 4 + [0] * 8  # live and highest bytes, calls and their bytes; the rest
+    return struct.pack("<IIHBBiII", 1, stack, 0, 0, 0, 0, 0, 0) + struct.pack("<12Q", *counts)
+
+
+def quickly():
+    resource.setrlimit(resource.RLIMIT_CPU, (6, 6))
+
+
+def test_more_rows_than_the_file_holds_are_not_gone_through(cuwarden, place):
+    ledger, _ = dead(place)
+    with Claims(ledger) as claims:
+        claims.claim(GROUPS, 1_000_000)
+    done = cuwarden("recover", ledger, preexec_fn=quickly)
+    assert done.returncode == 2
+    assert "claims more entries than the file holds" in done.stderr
+    assert ledger.exists()
+
+
+def test_many_series_of_many_groups_are_added_up_in_one_go(cuwarden, place):
+    ledger, _ = dead(place)
+    with Claims(ledger) as claims:
+        claims.claim(GROUPS, 200_000, lambda _: group_row(0))
+        claims.claim(SERIES, 2000, lambda _: struct.pack("<IiB", 1, 0, 0))
+    done = cuwarden("recover", ledger, preexec_fn=quickly)
+    assert done.returncode == 0, done.stderr
+    assert len(only_report(place)["totals"]) == 2000
+
+
+def test_stacks_that_share_their_frames_are_named_as_far_as_there_are_frames(cuwarden, place):
+    ledger, _ = dead(place)
+    stacks, depth = 20_000, 1024
+    with Claims(ledger) as claims:
+        claims.claim(FRAMES, 2 * depth, lambda i: struct.pack("<Q", 0x7F0000000000 + 4096 * i))
+        claims.claim(
+            STACKS, stacks, lambda i: struct.pack("<IIQQQII", 1, depth, 1, i, 1000 + i, 0, 0)
+        )
+        claims.claim(GROUPS, stacks, lambda i: group_row(i, allocations=1))
+    done = cuwarden("recover", ledger, preexec_fn=quickly)
+    assert done.returncode == 0, done.stderr
+    assert len(only_report(place)["stacks"]) == 2

@@ -1,5 +1,6 @@
 """`cuwarden recover`: what died without a report gets it; what lives, or is another's, is left alone."""
 
+import fcntl
 import functools
 import json
 import os
@@ -106,6 +107,81 @@ def test_a_process_that_became_another_program_is_recovered_while_that_runs(
     assert process.poll() is None
     only_report(place).check_leaks(facts)
     assert not ledger.exists()
+
+
+def test_a_copy_of_a_running_processs_ledger_is_no_sign_of_its_end(cuwarden, place, waiting):
+    process, ledger, facts = waiting()
+    copy = ledger.with_name(ledger.name + "-copy")
+    subprocess.run(["cp", "--sparse=always", ledger, copy], check=True)
+    done = cuwarden("recover", copy)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"process {process.pid} is still running" in done.stdout
+    assert copy.exists() and list(place.reports.iterdir()) == []
+    process.kill()
+    process.wait()
+    ledger.unlink()
+    assert cuwarden("recover", copy).returncode == 0
+    only_report(place).check_leaks(facts)
+
+
+def test_a_child_that_keeps_its_dead_parents_lock_does_not_keep_the_ledger(cuwarden, place):
+    ledger, facts = dead(place)
+    ours, theirs = os.pipe()
+    locker = os.fork()
+    if locker == 0:
+        with open(ledger) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if (child := os.fork()) == 0:
+                signal.pause()
+            else:
+                os.write(theirs, child.to_bytes(4, "little"))
+        os._exit(0)
+    os.waitpid(locker, 0)
+    child = int.from_bytes(os.read(ours, 4), "little")
+    try:
+        assert cuwarden("recover", place.ledger).returncode == 0
+        only_report(place).check_leaks(facts)
+        assert not ledger.exists()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.close(ours)
+        os.close(theirs)
+
+
+def has_open(pid, path):
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if os.readlink(descriptor) == str(path):
+                return True
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return False
+
+
+def test_run_makes_no_second_report_of_what_was_recovered_meanwhile(place):
+    run = subprocess.Popen(
+        [COMMAND, "run", program("dying"), "wait"],
+        env=place.environment({"LD_PRELOAD": f"{shimmed.DRIVER}:{shimmed.RUNTIME}"}), cwd=place.work,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    run.stdout.readline()
+    (ledger,) = place.ledger.iterdir()
+    pid = int(ledger.name.rsplit("-", 1)[1])
+    run.send_signal(signal.SIGSTOP)  # so that we are the first to know of the death
+    os.kill(pid, signal.SIGKILL)
+    with open(ledger) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as a concurrent recover does
+        run.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 20
+        looks = 0
+        while looks < 3:  # in a row: the first may be at what kind of file it is
+            assert time.monotonic() < deadline
+            looks = looks + 1 if has_open(run.pid, ledger) else 0
+            time.sleep(0.01)
+        ledger.unlink()
+    _, said = run.communicate(timeout=60)
+    assert "has just recovered it" in said
+    assert list(place.reports.iterdir()) == []
 
 
 def can_choose_pids():

@@ -246,7 +246,14 @@ def terminal(place, growing):
 
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV, signal.SIGBUS],
+    # All whose default is to end a process; the last two are two of the real-time signals.
+    [
+        *(getattr(signal, "SIG" + name) for name in (
+            "HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM STKFLT XCPU XFSZ "
+            "VTALRM PROF IO PWR SYS").split() if hasattr(signal, "SIG" + name)),
+        signal.SIGRTMIN,
+        signal.SIGRTMAX,
+    ],
     ids=lambda number: number.name,
 )
 def test_a_signal_ends_it_as_signals_do_and_the_terminal_is_as_before(terminal, number):
@@ -269,6 +276,19 @@ def test_a_stop_gives_the_terminal_back_until_it_goes_on(terminal):
     os.write(terminal.master, b"q")
     assert terminal.process.wait(timeout=20) == 0
     terminal.expect_given_back()
+
+
+def test_after_a_stop_that_cannot_be_caught_it_takes_the_screen_again(terminal):
+    terminal.process.send_signal(signal.SIGSTOP)
+    termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)  # the shell
+    terminal.written = b""
+    terminal.process.send_signal(signal.SIGCONT)
+    terminal.read_until(b"\033[?1049h")
+    terminal.read_until(b"holds_most")
+    assert termios.tcgetattr(terminal.slave) != terminal.before
+    os.write(terminal.master, b"q")
+    assert terminal.process.wait(timeout=20) == 0
+    assert termios.tcgetattr(terminal.slave) == terminal.before
 
 
 def test_a_key_without_a_meaning_changes_nothing(terminal):

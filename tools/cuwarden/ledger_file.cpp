@@ -23,7 +23,7 @@ namespace {
 using ledger::RegionId;
 
 // No writer makes a larger one (8 GiB and the headers of its regions).
-constexpr off_t most_bytes = off_t{16} << 30;
+constexpr std::size_t most_bytes = std::size_t{16} << 30;
 
 // A page beyond the end of a file becomes a page of zeros, and the read is repeated. What is not
 // such a read, or cannot be helped, ends the command as it would have ended without this.
@@ -41,14 +41,20 @@ void replace_by_zeros(int signal_number, siginfo_t* info, void*) {
   errno = error;
 }
 
-// On tmpfs each page that is looked at takes memory. There a file that claims more rows than it has
-// pages is not read: it would fill the machine with zeros.
-bool is_hollow(int descriptor, const struct stat& status, const ledger::Reader& reader) {
+// A file that claims more rows than it has blocks is not read: going through its holes would take
+// hours, and on tmpfs fill the machine with zeros. Where the file system compresses (or packs what
+// is small), few blocks hold many rows.
+bool is_hollow(int descriptor, std::uint64_t there, const ledger::Reader& reader) {
+  constexpr std::uint64_t slack = 8 << 20;
+  const std::uint64_t claimed = reader.process().ledger_bytes;
+  if (claimed <= there + slack) return false;
   struct statfs system {};
-  if (fstatfs(descriptor, &system) != 0 || system.f_type != TMPFS_MAGIC) return false;
-  constexpr std::uint64_t block = 512, slack = 8 << 20;
-  const std::uint64_t there = static_cast<std::uint64_t>(status.st_blocks) * block;
-  return reader.process().ledger_bytes > there + slack;
+  constexpr decltype(system.f_type) zfs = 0x2fc12fc1;
+  const bool compresses = fstatfs(descriptor, &system) == 0 &&
+                          (system.f_type == BTRFS_SUPER_MAGIC || system.f_type == zfs ||
+                           system.f_type == F2FS_SUPER_MAGIC);
+  constexpr std::uint64_t most_compressed = 64;
+  return !compresses || claimed / most_compressed > there + slack;
 }
 
 }  // namespace
@@ -77,8 +83,8 @@ std::string belongs_to(uid_t user) {
          (entry != nullptr ? std::string(entry->pw_name) : "user " + std::to_string(user));
 }
 
-std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::string& error,
-                                             Failure* failure, Kind kind) {
+std::unique_ptr<LedgerFile> LedgerFile::open_unread(const std::string& path, std::string& error,
+                                                    Failure* failure, Kind kind) {
   const auto fail = [&](Failure reason, std::string why) {
     error = std::move(why);
     if (failure != nullptr) *failure = reason;
@@ -100,10 +106,23 @@ std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::strin
   file->inode_ = status.st_ino;
   file->modified_realtime_ns_ =
       status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
-  // A process makes the file first and its contents afterwards.
-  if (status.st_size == 0) return fail(Failure::unfinished, "the file is empty");
-  if (status.st_size > most_bytes) return fail(Failure::no_ledger, "the file is too large");
   file->bytes_ = static_cast<std::size_t>(status.st_size);
+  file->blocks_bytes_ = static_cast<std::size_t>(status.st_blocks) * 512;
+  return file;
+}
+
+std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::string& error,
+                                             Failure* failure, Kind kind) {
+  const auto fail = [&](Failure reason, std::string why) {
+    error = std::move(why);
+    if (failure != nullptr) *failure = reason;
+    return nullptr;
+  };
+  auto file = open_unread(path, error, failure, kind);
+  if (!file) return nullptr;
+  // A process makes the file first and its contents afterwards.
+  if (file->bytes_ == 0) return fail(Failure::unfinished, "the file is empty");
+  if (file->bytes_ > most_bytes) return fail(Failure::no_ledger, "the file is too large");
   file->start_ = mmap(nullptr, file->bytes_, PROT_READ, MAP_SHARED, file->descriptor_, 0);
   if (file->start_ == MAP_FAILED) {
     file->start_ = nullptr;
@@ -121,7 +140,7 @@ std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::strin
                             (header->magic == 0 || header->magic == ledger::magic);
     return fail(unfinished ? Failure::unfinished : Failure::no_ledger, reason.text);
   }
-  if (is_hollow(file->descriptor_, status, *file->reader_)) {
+  if (is_hollow(file->descriptor_, file->blocks_bytes_, *file->reader_)) {
     return fail(Failure::no_ledger, "it claims more entries than the file holds");
   }
   return file;
@@ -137,6 +156,11 @@ bool LedgerFile::lock(int& error) const {
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
   if (errno != EWOULDBLOCK) error = errno;
   return false;
+}
+
+bool LedgerFile::is_original() const {
+  const ledger::ProcessView process = reader_->process();
+  return process.file_device == device_ && process.file_inode == inode_;
 }
 
 bool LedgerFile::is_in_place() const {

@@ -38,6 +38,9 @@ class LedgerFile {
   // Null with `error` set to the reason, without the path.
   static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
                                           Failure* failure = nullptr, Kind kind = Kind::any);
+  // Whatever it holds, which is not looked at: only to be locked and removed.
+  static std::unique_ptr<LedgerFile> open_unread(const std::string& path, std::string& error,
+                                                 Failure* failure, Kind kind);
   LedgerFile(const LedgerFile&) = delete;
   LedgerFile& operator=(const LedgerFile&) = delete;
   ~LedgerFile();
@@ -51,6 +54,8 @@ class LedgerFile {
   // True when no living process keeps the file locked, nor another cuwarden; it is ours then until
   // this object goes. False with `error` 0: somebody has it. False with an errno: no locks here.
   bool lock(int& error) const;
+  // Whether it is the file that its process made, and no copy of it.
+  bool is_original() const;
   // Whether the path still leads to this file.
   bool is_in_place() const;
   void remove() const;  // if it does
@@ -63,7 +68,7 @@ class LedgerFile {
   ino_t inode_ = 0;
   std::int64_t modified_realtime_ns_ = 0;
   void* start_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, blocks_bytes_ = 0;
   std::optional<ledger::Reader> reader_;
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -72,6 +74,8 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
 // but for the removal of the ledger.
 std::optional<std::string> own_report(const ledger::ProcessView& process) {
   constexpr int most_numbers = 1000;
+  // Of all that is looked at: whoever may write there could leave any number of large files.
+  std::size_t bytes_left = std::size_t{256} << 20;
   if (process.end_reason == EndReason::running) return std::nullopt;
   for (int number = 0; number < most_numbers; ++number) {
     std::string path(process.report_path);
@@ -80,7 +84,9 @@ std::optional<std::string> own_report(const ledger::ProcessView& process) {
     if (lstat(path.c_str(), &status) != 0) return std::nullopt;
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid()) continue;
     std::string ignored;
-    const auto report = ReportDocument::load(path, ignored);
+    if (static_cast<std::uint64_t>(status.st_size) > bytes_left) return std::nullopt;
+    const auto report = ReportDocument::load(path, ignored, bytes_left);
+    bytes_left -= static_cast<std::size_t>(status.st_size);
     if (!report) continue;
     const auto about = report->root().find("process");
     if (about == report->root().end() || !about->is_object()) continue;
@@ -135,39 +141,66 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
   if (realtime_now_ns() - changed < still_being_made_ns) {
     return left_alone(RecoveryOutcome::running, "it is being made");
   }
-  unlink(path.c_str());
+  // Its process may only have been stopped for so long: it holds the lock then.
+  std::string ignored;
+  int no_locks = 0;
+  const auto file = LedgerFile::open_unread(path, ignored, nullptr, LedgerFile::Kind::ours);
+  if (!file || (!file->lock(no_locks) && no_locks == 0)) {
+    return left_alone(RecoveryOutcome::running, "it is being made");
+  }
+  std::string error_now;
+  LedgerFile::Failure now{};
+  if (LedgerFile::open(path, error_now, &now, LedgerFile::Kind::ours) ||
+      now != LedgerFile::Failure::unfinished || !file->is_in_place()) {
+    return left_alone(RecoveryOutcome::busy, "it has just changed");
+  }
+  file->remove();
   return {
       RecoveryOutcome::nothing_in_it, {}, "its process died before it recorded anything: removed"};
+}
+
+// The process itself has ended. Its lock stays with a child that was forked while the ledger was
+// being made, for as long as that child lives; a living holder is another cuwarden at work.
+bool is_left_to_a_child(const LedgerFile& file, const ledger::ProcessView& process) {
+  if (const auto holder = lock_holder(file.inode())) {
+    const auto stat = process_stat(*holder);
+    return !stat || stat->ended;
+  }
+  return process.pid_namespace != 0 && process.pid_namespace == pid_namespace_of(getpid());
 }
 
 // Null when the process has ended and nobody else is at work: the lock is ours then.
 std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& request) {
   const ledger::ProcessView process = file.reader().process();
   const std::string pid = std::to_string(process.pid);
+  const auto is_running = [&] {
+    return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+  };
   const bool known_dead = is_waited_for(process, request);
   int error = 0;
   bool locked = file.lock(error);
-  for (int i = 0; known_dead && !locked && error == 0 && i < lock_attempts; ++i) {
-    std::this_thread::sleep_for(lock_pause);
-    locked = file.lock(error);
-  }
-  // A child of fork may hold on to what its dead parent had locked.
-  if (known_dead) return std::nullopt;
-  if (!locked && error == 0) {
-    if (life_of(process, file.inode()) != Life::ended) {
-      return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+  const bool can_lock = error == 0;
+  const bool unlocked_by_its_end = locked && process.lock_held && file.is_original();
+  const Life life =
+      known_dead || unlocked_by_its_end ? Life::ended : life_of(process, file.inode());
+  if (can_lock && !locked) {
+    if (life != Life::ended) return is_running();
+    for (int i = 0; !locked && i < lock_attempts; ++i) {
+      std::this_thread::sleep_for(lock_pause);
+      locked = file.lock(error);
     }
-    return left_alone(RecoveryOutcome::busy, "another cuwarden is at work on it");
+    if (!locked && !is_left_to_a_child(file, process)) {
+      return left_alone(RecoveryOutcome::busy, "another cuwarden is at work on it");
+    }
   }
   if (!file.is_in_place()) {
     return left_alone(RecoveryOutcome::busy, "another cuwarden has just recovered it");
   }
-  if (process.lock_held && locked) return std::nullopt;
-  switch (life_of(process, file.inode())) {
+  switch (life) {
     case Life::ended:
       return std::nullopt;
     case Life::running:
-      return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
+      return is_running();
     case Life::unknown:
       break;
   }
@@ -186,6 +219,27 @@ bool become(uid_t uid) {
   const bool in_groups =
       user != nullptr ? initgroups(user->pw_name, group) == 0 : setgroups(0, nullptr) == 0;
   return in_groups && setresgid(group, group, group) == 0 && setresuid(uid, uid, uid) == 0;
+}
+
+// What a user's ledger can make root's command do costs no more than this, far beyond what the
+// largest report takes.
+void limit_this_process() {
+  const auto limit = [](auto what, rlim_t most) {
+    rlimit present{};
+    if (getrlimit(what, &present) != 0) return;
+    present.rlim_cur = std::min(present.rlim_cur, most);
+    present.rlim_max = std::min(present.rlim_max, most);
+    setrlimit(what, &present);
+  };
+  constexpr rlim_t gib = rlim_t{1} << 30;
+  limit(RLIMIT_CPU, 600);
+  limit(RLIMIT_FSIZE, 8 * gib);
+  signal(SIGXFSZ, SIG_IGN);  // an error of write(), which is said in a line
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // The ledger may be mapped with 16 GiB, and the files of its modules come on top.
+  limit(RLIMIT_AS, 48 * gib);
+  limit(RLIMIT_DATA, 8 * gib);
+#endif
 }
 
 }  // namespace
@@ -249,6 +303,7 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
   const pid_t child = fork();
   if (child == 0) {
     Recovery done = failure("cannot take the rights of its owner");
+    limit_this_process();
     if (become(status.st_uid)) done = recover(ledger_path, request);
     const std::string message =
         std::string(1, static_cast<char>('0' + static_cast<int>(done.outcome))) + done.report +

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "reporters/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
@@ -16,12 +17,12 @@ int report_verb(const ReportVerb& verb) {
     if (is_ledger(path)) {
       const Recovery made = recover_as_owner(path, {});
       if (made.report.empty()) {
-        print_error(path + ": " + made.text);
+        print_error(printable(path + ": " + made.text));
         status = 2;
         continue;
       }
       path = made.report;
-      print(STDERR_FILENO, "report: " + path + "\n");
+      print(STDERR_FILENO, "report: " + printable(path) + "\n");
     }
     const auto report = ReportDocument::load(path, error);
     std::string text;

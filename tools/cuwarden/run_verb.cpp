@@ -23,6 +23,7 @@
 
 #include "reporters/cuda_frames.hpp"
 #include "reporters/error_text.hpp"
+#include "reporters/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
@@ -272,8 +273,12 @@ std::vector<std::string> finished_reports(const ListFile& list, const RecoveryRe
     }
     const Recovery made = recover_as_owner(line, child);
     if (made.outcome == RecoveryOutcome::recovered) add(made.report);
+    if (made.outcome == RecoveryOutcome::busy) {
+      print_error(printable(line + ": " + made.text));
+      said = true;
+    }
     if (made.outcome == RecoveryOutcome::failed) {
-      print_error(made.text + "; the ledger stays at " + line);
+      print_error(printable(made.text + "; the ledger stays at " + line));
       said = true;
     }
   }

@@ -118,6 +118,8 @@ bool is_of_another_boot(const ledger::ProcessView& process) {
 bool is_process_of(pid_t pid, const ledger::ProcessView& process, ino_t inode) {
   const auto stat = process_stat(pid);
   if (!stat || stat->ended || stat->start_ticks != process.start_ticks) return false;
+  // Of a copy nobody knows whether the original is still written.
+  if (process.file_inode != 0 && process.file_inode != inode) return true;
   // After an exec the process is the same, and its ledger left behind.
   const Mappings mappings = mappings_of(pid);
   return mappings.error != 0 ||
@@ -204,6 +206,28 @@ Life life_of(const ledger::ProcessView& process, ino_t inode) {
     if (own_pid(pid) == process.pid && is_process_of(pid, process, inode)) return Life::running;
   }
   return here == initial_pid_namespace ? Life::ended : Life::unknown;
+}
+
+std::optional<pid_t> lock_holder(ino_t inode) {
+  int error = 0;
+  const std::string text = content_of("/proc/locks", error);
+  // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF", and with "->" those who wait.
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    next_word(line);
+    if (next_word(line) != "FLOCK") continue;
+    next_word(line);
+    next_word(line);
+    const std::string_view pid = next_word(line);
+    const std::string_view file = next_word(line);
+    if (file.substr(file.rfind(':') + 1) != std::to_string(inode)) continue;
+    pid_t number = 0;
+    std::from_chars(pid.data(), pid.data() + pid.size(), number);
+    if (number > 0) return number;
+  }
+  return std::nullopt;
 }
 
 }  // namespace cuwarden

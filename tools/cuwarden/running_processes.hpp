@@ -47,4 +47,8 @@ enum class Life : std::uint8_t { running, ended, unknown };
 // ledger's. Unknown: the process belongs to a pid namespace that cannot be seen from here.
 Life life_of(const ledger::ProcessView&, ino_t inode);
 
+// The process that took the flock of a file, which may have ended since and left it to a child.
+// None: nobody, or a process of another pid namespace.
+std::optional<pid_t> lock_holder(ino_t inode);
+
 }  // namespace cuwarden

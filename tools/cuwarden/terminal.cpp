@@ -19,12 +19,15 @@ namespace cuwarden {
 namespace {
 
 constexpr char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
-constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-constexpr int other_signals[] = {SIGWINCH, SIGTSTP};
-constexpr int crash_signals[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL};
+// All that would end the command by default. SIGBUS has a handler of its own (ledger_file.cpp).
+constexpr int ending_signals[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,  SIGALRM,
+                                  SIGPIPE, SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGSTKFLT};
+constexpr int other_signals[] = {SIGWINCH, SIGTSTP, SIGCONT};
+constexpr int crash_signals[] = {SIGSEGV, SIGABRT, SIGFPE,  SIGILL,
+                                 SIGTRAP, SIGSYS,  SIGXCPU, SIGXFSZ};
 
 termios before{}, raw{};
-volatile std::sig_atomic_t taken = 0, ended_by = 0, resized = 0, stopped = 0;
+volatile std::sig_atomic_t taken = 0, ended_by = 0, resized = 0, stopped = 0, continued = 0;
 
 // Also in a signal handler.
 void give_back() {
@@ -45,6 +48,8 @@ void note(int number) {
     resized = 1;
   } else if (number == SIGTSTP) {
     stopped = 1;
+  } else if (number == SIGCONT) {
+    continued = 1;
   } else {
     ended_by = number;
   }
@@ -78,13 +83,15 @@ std::unique_ptr<Terminal> Terminal::take() {
   std::unique_ptr<Terminal> terminal(new Terminal);
   sigset_t ours;
   sigemptyset(&ours);
-  for (const int number : ending_signals) {
+  const auto end_by = [&](int number) {
     struct sigaction present {};
     sigaction(number, nullptr, &present);
-    if (present.sa_handler == SIG_IGN) continue;  // nohup
+    if (present.sa_handler == SIG_IGN) return;  // nohup
     sigaddset(&ours, number);
     handle(number, note);
-  }
+  };
+  for (const int number : ending_signals) end_by(number);
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) end_by(number);
   for (const int number : other_signals) {
     sigaddset(&ours, number);
     handle(number, note);
@@ -131,6 +138,7 @@ void Terminal::stop_until_continued() {
   sigprocmask(SIG_SETMASK, &unblocked, &ours);  // here it stops
   sigprocmask(SIG_SETMASK, &ours, nullptr);
   handle(SIGTSTP, note);
+  continued = 0;
   take_screen();
 }
 
@@ -142,6 +150,12 @@ Terminal::Event Terminal::wait(int milliseconds) {
   if (stopped != 0) {
     stopped = 0;
     stop_until_continued();
+    return {Event::Kind::redraw, 0, 0};
+  }
+  if (continued != 0) {  // after a SIGSTOP, during which the shell had the terminal
+    continued = 0;
+    give_back();
+    take_screen();
     return {Event::Kind::redraw, 0, 0};
   }
   if (resized != 0) {

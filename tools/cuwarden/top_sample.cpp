@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <ctime>
+#include <memory>
 #include <utility>
+
+#include "runtime_hooks/ledger/group_sums.hpp"
 
 namespace cuwarden {
 namespace {
@@ -35,9 +38,11 @@ Sample take_sample(const ledger::Reader& reader) {
     sample.groups.push_back({group->id.value, group->live_bytes, group->live_count,
                              group->allocations, group->kind, group->device});
   }
+  const auto sums = std::make_unique<ledger::GroupSums>(reader);
   for (std::uint64_t row = 1; row < reader.rows(RegionId::series); ++row) {
-    const auto series = reader.series(row);
+    auto series = reader.series(row);
     if (!series || series->host_rss) continue;
+    sums->add_to(*series);
     (is_host_memory(series->kind) ? sample.host_bytes : sample.device_bytes) += series->live_bytes;
     sample.live_count += series->live_count;
     sample.allocations += series->allocations;

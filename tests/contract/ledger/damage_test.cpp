@@ -71,8 +71,10 @@ class Walk {
       if (thread) look(thread->name);
       return thread.has_value();
     });
+    const GroupSums sums(reader);
     table(reader, RegionId::series, [&](std::uint64_t i) {
-      const auto series = reader.series(i);
+      auto series = reader.series(i);
+      if (series) sums.add_to(*series);
       for (std::size_t b = 0; series && b < series->buckets_used; ++b) {
         sum += series->buckets[b].max_bytes;
       }

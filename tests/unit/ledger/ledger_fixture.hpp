@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime_hooks/ledger/group_sums.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 
@@ -91,10 +92,12 @@ inline Sum live_in_groups(const Reader& reader) {
   return sum;
 }
 inline Sum live_in_series(const Reader& reader) {
+  const GroupSums sums(reader);
   Sum sum;
   for (std::uint64_t i = 1; i < reader.rows(RegionId::series); ++i) {
-    const auto series = reader.series(i);
+    auto series = reader.series(i);
     if (series && !series->host_rss) {
+      sums.add_to(*series);
       sum.count += series->live_count;
       sum.bytes += series->live_bytes;
     }

@@ -32,7 +32,11 @@ class TotalsTest : public ::testing::Test {
     return Reader::open({storage.file().base(), storage.file().geometry().total_bytes}, error)
         .value();
   }
-  SeriesView series(std::uint64_t row = 1) { return reader().series(row).value(); }
+  SeriesView series(std::uint64_t row = 1) {
+    SeriesView series = reader().series(row).value();
+    GroupSums(reader()).add_to(series);
+    return series;
+  }
 
   Storage storage;
   Totals totals{storage};

@@ -1,5 +1,7 @@
 #include "tests/unit/reporters/fake_ledger.hpp"
 
+#include "runtime_hooks/ledger/group_sums.hpp"
+
 namespace cuwarden::test {
 
 StackId FakeLedger::add_stack(std::vector<ledger::Frame> frames, bool truncated) {
@@ -79,6 +81,11 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
       return ledger.groups.size() + 1;
     case RegionId::stacks:
       return ledger.stacks.size() + 1;
+    case RegionId::frames: {
+      std::uint64_t frames = 1;
+      for (const auto& stack : ledger.stacks) frames += stack.frames.size();
+      return frames;
+    }
     case RegionId::modules:
       return ledger.modules.size() + 1;
     case RegionId::series:
@@ -119,6 +126,9 @@ std::optional<ThreadView> Reader::thread(std::uint64_t) const noexcept { return 
 std::optional<SeriesView> Reader::series(std::uint64_t row) const noexcept {
   return at(fake(bytes_).series, row - 1);
 }
+// A series of these ledgers states its own counts.
+GroupSums::GroupSums(const Reader&) noexcept {}
+void GroupSums::add_to(SeriesView&) const noexcept {}
 std::optional<DeviceView> Reader::device(std::uint64_t row) const noexcept {
   return at(fake(bytes_).devices, row - 1);
 }

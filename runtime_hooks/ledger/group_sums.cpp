@@ -1,0 +1,36 @@
+#include "runtime_hooks/ledger/group_sums.hpp"
+
+namespace cuwarden::ledger {
+
+std::optional<std::size_t> GroupSums::place_of(Kind kind, DeviceOrdinal device) noexcept {
+  const auto row = static_cast<std::size_t>(kind);
+  if (row >= kind_count || device.value < -1 || device.value >= most_devices) return std::nullopt;
+  return row * (most_devices + 1) + static_cast<std::size_t>(device.value + 1);
+}
+
+GroupSums::GroupSums(const Reader& reader) noexcept {
+  const std::uint64_t rows = reader.rows(RegionId::groups);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const std::optional<GroupView> group = reader.group(row);
+    const auto place = group ? place_of(group->kind, group->device) : std::nullopt;
+    if (!place) continue;
+    Sum& sum = sums_[*place];
+    sum.allocations += group->allocations;
+    sum.frees += group->frees;
+    sum.failures += group->failures;
+    sum.live_count += group->live_count;
+  }
+}
+
+void GroupSums::add_to(SeriesView& series) const noexcept {
+  if (series.host_rss) return;
+  const auto place = place_of(series.kind, series.device);
+  if (!place) return;
+  const Sum& sum = sums_[*place];
+  series.allocations += sum.allocations;
+  series.frees += sum.frees;
+  series.failures += sum.failures;
+  series.live_count += sum.live_count;
+}
+
+}  // namespace cuwarden::ledger
