@@ -3,7 +3,9 @@
 #include "tools/cuwarden/running_processes.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -46,8 +48,22 @@ TEST_F(RunningProcesses, a_pid_that_nobody_has_is_no_process) {
 }
 
 TEST_F(RunningProcesses, a_process_that_became_another_program_has_left_its_ledger) {
-  inode += 1;
+  // As after an exec: nothing of a ledger is mapped, for a forked child does not inherit it.
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  process.pid = static_cast<std::uint32_t>(child);
+  process.start_ticks = process_stat(child).value().start_ticks;
   EXPECT_EQ(life(), Life::ended);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(RunningProcesses, a_process_with_a_ledger_is_not_ended_by_a_copy_of_it) {
+  inode += 1;
+  EXPECT_EQ(life(), Life::running);
 }
 
 TEST_F(RunningProcesses, no_process_outlives_its_boot) {
