@@ -1,5 +1,7 @@
 """Fixtures for programs under the shim. The build folder comes from Meson, by END_TO_END_BUILD."""
 
+import functools
+
 import pytest
 
 import shimmed
@@ -35,3 +37,26 @@ def run_bare(place):
 def run_both(place):
     """Runs bare and shimmed, and finds that the program notices no difference."""
     return place.run_both
+
+
+@pytest.fixture
+def cuwarden(place):
+    """Runs the command."""
+    return functools.partial(shimmed.cuwarden, place)
+
+
+@pytest.fixture
+def live(place):
+    """Starts a program under the shim that goes on; ends it afterwards."""
+    started = []
+
+    def begin(*command, env=None, **popen):
+        process = shimmed.start(place, command, env, **popen)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -1,6 +1,5 @@
 """The command, seen from a shell: `run` is the program with a report and a summary."""
 
-import functools
 import json
 import re
 import signal
@@ -8,14 +7,8 @@ import sys
 
 import pytest
 
-import shimmed
 from reports import Report
 from shimmed import program, sample
-
-
-@pytest.fixture
-def cuwarden(place):
-    return functools.partial(shimmed.cuwarden, place)
 
 
 def simulated(place, *command, report="report.json"):

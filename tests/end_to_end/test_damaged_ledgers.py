@@ -1,7 +1,6 @@
 """A ledger is somebody else's file: whatever has become of it, `cuwarden recover` comes to an end."""
 
 import fcntl
-import functools
 import json
 import os
 import random
@@ -14,11 +13,6 @@ import pytest
 import shimmed
 from reports import Report
 from shimmed import dead, only_report
-
-
-@pytest.fixture
-def cuwarden(place):
-    return functools.partial(shimmed.cuwarden, place)
 
 
 def test_a_damaged_ledger_is_a_line_and_the_others_are_recovered(cuwarden, place):

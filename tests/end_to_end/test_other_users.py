@@ -1,6 +1,5 @@
 """`cuwarden recover` and the ledgers of other users: with their rights, or not at all."""
 
-import functools
 import json
 import os
 import stat
@@ -15,11 +14,6 @@ from reports import Report
 from shimmed import dead, only_report, program, start
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
-
-
-@pytest.fixture
-def cuwarden(place):
-    return functools.partial(shimmed.cuwarden, place)
 
 
 NOBODY = 65534

@@ -1,7 +1,6 @@
 """`cuwarden recover`: what died without a report gets it; what lives, or is another's, is left alone."""
 
 import fcntl
-import functools
 import json
 import os
 import shutil
@@ -18,27 +17,16 @@ from shimmed import COMMAND, dead, only_report, program, sample, start
 
 
 @pytest.fixture
-def cuwarden(place):
-    return functools.partial(shimmed.cuwarden, place)
-
-
-@pytest.fixture
-def waiting(place):
-    """Starts a process that waits, and gives its ledger; ends it afterwards."""
-    started = []
+def waiting(live, place):
+    """Starts a process that waits, and gives its ledger."""
 
     def begin(how="wait", **popen):
-        process = start(place, [program("dying"), how], **popen)
-        started.append(process)
+        process = live(program("dying"), how, **popen)
         facts = json.loads(process.stdout.readline())["leaked"]
         (ledger,) = set(place.ledger.iterdir())
         return process, ledger, facts
 
-    yield begin
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    return begin
 
 
 def test_each_ledger_is_one_line_and_becomes_its_processs_report(cuwarden, place):

@@ -1,6 +1,5 @@
 """`cuwarden snapshot`: the report of a process that goes on and does not notice."""
 
-import functools
 import json
 import os
 import signal
@@ -9,31 +8,8 @@ import time
 
 import pytest
 
-import shimmed
 from reports import Report
 from shimmed import COMMAND, program, start
-
-
-@pytest.fixture
-def cuwarden(place):
-    return functools.partial(shimmed.cuwarden, place)
-
-
-@pytest.fixture
-def live(place):
-    """Starts a program under the shim that goes on; ends it afterwards."""
-    started = []
-
-    def begin(*command, env=None, **popen):
-        process = start(place, command, env, **popen)
-        started.append(process)
-        return process
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def waiting(live, how="wait", **popen):

@@ -1,7 +1,6 @@
 """`cuwarden top`: a live view in a terminal, which it gives back; a print-out elsewhere."""
 
 import fcntl
-import functools
 import os
 import pty
 import re
@@ -15,25 +14,16 @@ import time
 
 import pytest
 
-import shimmed
 from shimmed import COMMAND, program, start
 
 PLACES = ("holds_most", "grows_fastest", "allocates_most")
 
 
 @pytest.fixture
-def cuwarden(place):
-    return functools.partial(shimmed.cuwarden, place)
-
-
-@pytest.fixture
-def growing(place):
-    process = start(place, [program("growing")])
+def growing(live):
+    process = live(program("growing"))
     assert process.stdout.readline() == "ready\n"
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    return process
 
 
 def order_of(text):
