@@ -55,8 +55,7 @@ class Recorder {
 
   ledger::Writer& ledger() noexcept { return ledger_; }
 
-  stacks::Unwinder& unwinder() noexcept { return unwinder_; }
-  // After a dlclose.
+  // Something was unloaded.
   void modules_changed() noexcept;
 
   // All functions here keep errno as it was.

@@ -10,10 +10,16 @@
 #include "runtime_hooks/stacks/cfa_program.hpp"
 #include "runtime_hooks/stacks/cursor.hpp"
 
-extern "C" const void* _Unwind_Find_FDE(void* address, cuwarden::stacks::FoundFunction*);
-
 namespace cuwarden::stacks {
 namespace {
+
+// As libgcc has it.
+struct FoundFunction {
+  void* text_base;
+  void* data_base;
+  void* begin;
+};
+extern "C" const void* _Unwind_Find_FDE(void* address, FoundFunction*);
 
 // DW_EH_PE_*: how a pointer is written.
 constexpr std::uint8_t omitted = 0xff, aligned = 0x50, format = 0x0f;
@@ -161,33 +167,21 @@ bool is_sigreturn(std::uint64_t address) {
 
 }  // namespace
 
-Learned learn_rule(std::uint64_t address, bool interrupted, FindDescription host) noexcept {
+Learned learn_rule(std::uint64_t address, bool interrupted) noexcept {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): looked up, not read
   void* const code = reinterpret_cast<void*>(address);
-  FoundFunction function{};
   Range module;
-  const bool in_module = find_module(code, module);
-  if (in_module) {
-    if (const void* description = _Unwind_Find_FDE(code, &function))
-      return {read_description(static_cast<const std::uint8_t*>(description), module, address,
-                               reinterpret_cast<std::uint64_t>(function.begin)),
-              true};
-    // Signal handlers return to the bytes in question; what is looked up lies one before.
-    if (interrupted) return {Rule(Rule::Special::no_description), false};
-    return {is_sigreturn(address + 1) ? Rule(Rule::Special::signal_frame)
-                                      : Rule(Rule::Special::no_description),
+  if (!find_module(code, module)) return {Rule(Rule::Special::foreign_code), false};
+  FoundFunction function{};
+  if (const void* description = _Unwind_Find_FDE(code, &function))
+    return {read_description(static_cast<const std::uint8_t*>(description), module, address,
+                             reinterpret_cast<std::uint64_t>(function.begin)),
             true};
-  }
-  const void* const description = host == nullptr ? nullptr : host(code, &function);
-  if (description == nullptr) return {Rule(Rule::Special::foreign_code), false};
-  // Lies in memory of the code's owner, who keeps it for as long as the code runs; how much there
-  // is, only the entries themselves say.
-  const auto* const at = static_cast<const std::uint8_t*>(description);
-  constexpr std::size_t reach = std::size_t{1} << 30;
-  const Range everything{at - reach, at + reach};
-  return {
-      read_description(at, everything, address, reinterpret_cast<std::uint64_t>(function.begin)),
-      false};
+  // Signal handlers return to the bytes in question; what is looked up lies one before.
+  if (interrupted) return {Rule(Rule::Special::no_description), false};
+  return {is_sigreturn(address + 1) ? Rule(Rule::Special::signal_frame)
+                                    : Rule(Rule::Special::no_description),
+          true};
 }
 
 }  // namespace cuwarden::stacks

@@ -8,21 +8,15 @@
 
 namespace cuwarden::stacks {
 
-// As libgcc has it: the host's own copy is asked for code that was registered with that one.
-struct FoundFunction {
-  void* text_base;
-  void* data_base;
-  void* begin;
-};
-using FindDescription = const void* (*)(void* address, FoundFunction*);
-
 struct Learned {
   Rule rule;
   bool lasts = false;  // for as long as the module does; else the code may be replaced at any time
 };
 
-// `address` lies inside the call instruction, or is the interrupted instruction itself. `host` may
-// be null.
-Learned learn_rule(std::uint64_t address, bool interrupted, FindDescription host) noexcept;
+// `address` lies inside the call instruction, or is the interrupted instruction itself.
+//
+// Code of no module is not asked about, though a JIT compiler may have described it to the host's
+// libgcc: versions before 13 answer under a lock, and a walk may have interrupted its holder.
+Learned learn_rule(std::uint64_t address, bool interrupted) noexcept;
 
 }  // namespace cuwarden::stacks

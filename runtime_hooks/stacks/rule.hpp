@@ -21,7 +21,7 @@ class Rule {
     plt,              // one or two words on the stack, by the place within the stub
     not_expressible,  // described in some other way
     no_description,   // a module's code without unwind tables: stacks end here
-    foreign_code,     // code of no module that nobody describes: stacks end here
+    foreign_code,     // code of no module: stacks end here
     malformed,        // tables that make no sense: stacks end here
   };
   static constexpr unsigned bits = 30;

@@ -1,8 +1,7 @@
 #include "runtime_hooks/stacks/unwinder.hpp"
 
-#include <link.h>
-
 #include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/stacks/eh_frame.hpp"
 #include "runtime_hooks/stacks/own_code.hpp"
 #include "runtime_hooks/stacks/slow_walk.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
@@ -15,19 +14,6 @@ constexpr std::uint64_t ucontext_rbp = 120, ucontext_rsp = 160, ucontext_rip = 1
 
 // Frames of our own are not kept: without a bound, damaged ones could go in circles for ever.
 constexpr std::size_t most_own_frames = 4096;
-
-// How often the loader took a module out.
-std::uint64_t unloads() noexcept {
-  std::uint64_t count = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t bytes, void* result) {
-        if (bytes > offsetof(dl_phdr_info, dlpi_subs))
-          *static_cast<std::uint64_t*>(result) = info->dlpi_subs;
-        return 1;
-      },
-      &count);
-  return count;
-}
 
 // `address` is inside a region. What lies there belongs to others, AddressSanitizer's red zones and
 // all.
@@ -70,8 +56,7 @@ Unwinder::Unwinder(std::atomic<std::uint64_t>* counts) noexcept
     : counts_(counts != nullptr ? counts : own_counts_),
       memory_(Mapping::anonymous(RuleTable::bytes + KnownStacks::bytes)),
       rules_(memory_.data()),
-      known_(static_cast<std::byte*>(memory_.data()) + (memory_ ? RuleTable::bytes : 0)),
-      unloads_(unloads()) {
+      known_(static_cast<std::byte*>(memory_.data()) + (memory_ ? RuleTable::bytes : 0)) {
   static_assert(RuleTable::bytes % 64 == 0);
 }
 
@@ -136,8 +121,8 @@ struct Unwinder::Notes {
   [[gnu::always_inline]] void next_by_sp() noexcept { add_word(return_at); }
 };
 
-// What the loop carries from frame to frame is in local
-// variables whose address nobody has: in registers.
+// What the loop carries from frame to frame is in local variables whose address nobody has: in
+// registers.
 template <bool drafting>
 __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
                                                             KnownStacks::Entry* entry) noexcept {
@@ -296,8 +281,7 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
 // Code that is met for the first time, or that may be replaced.
 [[gnu::noinline, gnu::cold]] Rule Unwinder::learn(Walk& w, std::uint64_t place) noexcept {
   const ErrnoGuard keep;
-  const Learned learned =
-      learn_rule(place - 1, place == w.interrupted, host_.load(std::memory_order_relaxed));
+  const Learned learned = learn_rule(place - 1, place == w.interrupted);
   if (learned.lasts)
     rules_.insert(place, learned.rule);
   else
@@ -307,13 +291,8 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
 
 void Unwinder::modules_changed() noexcept {
   if (!memory_) return;
-  const ErrnoGuard keep;
-  const std::uint64_t now = unloads();
-  // Remembered when the work is done: until then, it is everybody's.
-  if (unloads_.load(std::memory_order_acquire) == now) return;
   rules_.clear();
   known_.forget_all();
-  unloads_.store(now, std::memory_order_release);
 }
 
 void Unwinder::forget_names() noexcept {

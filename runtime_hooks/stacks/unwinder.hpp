@@ -16,7 +16,6 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
-#include "runtime_hooks/stacks/eh_frame.hpp"
 #include "runtime_hooks/stacks/known_stacks.hpp"
 #include "runtime_hooks/stacks/rule_table.hpp"
 
@@ -25,7 +24,7 @@ namespace cuwarden::stacks {
 // Why a stack ends early. Where libgcc would have gone on, it says that it is truncated.
 enum class Exception : std::uint32_t {
   not_expressible,  // at a frame that a rule cannot express
-  foreign_code,     // at code of no module, which nobody describes: a JIT compiler's
+  foreign_code,     // at code of no module: a JIT compiler's
   no_description,   // at a module's code without unwind tables
   malformed,        // at unwind tables that make no sense
   unreadable,       // at a frame that cannot be read: the stack is damaged
@@ -57,13 +56,10 @@ class Unwinder {
   // modules change.
   void keep(KnownStacks::Draft& draft, std::uint32_t name) noexcept { known_.keep(draft, name); }
 
-  // After a dlclose: other code may come to lie where it was.
+  // A module was unloaded: other code may come to lie where it was.
   void modules_changed() noexcept;
   // Names that were given are no longer good.
   void forget_names() noexcept;
-
-  // libgcc_s's _Unwind_Find_FDE, if the process has it: knows code that was registered with it.
-  void ask_host(FindDescription host) noexcept { host_.store(host, std::memory_order_relaxed); }
 
   std::uint64_t count_of(Exception reason) const noexcept {
     return counts_[static_cast<std::size_t>(reason)].load(std::memory_order_relaxed);
@@ -87,9 +83,6 @@ class Unwinder {
   Mapping memory_;
   RuleTable rules_;
   KnownStacks known_;
-  std::atomic<FindDescription> host_{nullptr};
-  // That the loader counted when the rules were last forgotten.
-  std::atomic<std::uint64_t> unloads_{0};
 };
 
 }  // namespace cuwarden::stacks

@@ -113,10 +113,6 @@ EXPORTED int walk_stack(std::uint64_t* frames, std::size_t room) {
 
 EXPORTED void probe_modules_changed() { unwinder().modules_changed(); }
 
-EXPORTED void probe_ask_host(const void* (*find)(void*, void*)) {
-  unwinder().ask_host(reinterpret_cast<FindDescription>(find));
-}
-
 EXPORTED StacksSeen stacks_seen() {
   const auto count = [](Exception reason) { return unwinder().count_of(reason); };
   return {compared,

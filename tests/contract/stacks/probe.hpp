@@ -28,8 +28,6 @@ int compare_stacks_up_to(size_t frames);
 int walk_stack(uint64_t* frames, size_t room);
 
 void probe_modules_changed(void);
-// Whom the walk asks about code of no module; a FindDescription.
-void probe_ask_host(const void* (*find)(void*, void*));
 struct StacksSeen stacks_seen(void);
 // Of the last difference: both stacks, line by line. Lives in static memory.
 const char* last_difference(void);
