@@ -95,11 +95,13 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
     // AUTO_FREE_ON_LAUNCH frees what the last launch left.
     ledger.take(Space::pointer, DeviceAddress{effect.address});
-    ledger.add({.space = Space::pointer,
-                .address = DeviceAddress{effect.address},
-                .bytes = ByteCount{effect.bytes},
-                .group = effect.group,
-                .context = context});
+    ledger::NewRecord record;
+    record.space = Space::pointer;
+    record.address.value = effect.address;
+    record.bytes.value = effect.bytes;
+    record.group = effect.group;
+    record.context = context;
+    ledger.add(record);
   });
   effects.for_each(number_of(exec), false, [&](const Effect& effect) {
     ledger.take(Space::pointer, DeviceAddress{effect.address});

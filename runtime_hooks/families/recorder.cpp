@@ -113,18 +113,17 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   }
   if (allocation.address == 0) return;  // success without memory: a size of 0
   const std::uint64_t now = ledger_.now_ns();
-  std::uint8_t flags = 0;
-  if (allocation.owned_by_context) flags |= ledger::record_owned_by_context;
-  if (allocation.counts_no_bytes) flags |= ledger::record_counts_no_bytes;
-  const ledger::NewRecord record{.space = allocation.space,
-                                 .address = DeviceAddress{allocation.address},
-                                 .bytes = ByteCount{allocation.bytes},
-                                 .group = group,
-                                 .context = contexts_.owner(here.context),
-                                 .related = allocation.related,
-                                 .references = allocation.opened ? 1u : 0u,
-                                 .flags = flags,
-                                 .time_ns = now};
+  ledger::NewRecord record;
+  record.space = allocation.space;
+  record.address.value = allocation.address;
+  record.bytes.value = allocation.bytes;
+  record.group = group;
+  record.time_ns = now;
+  record.context = contexts_.owner(here.context);
+  record.related = allocation.related;
+  record.references = allocation.opened ? 1 : 0;
+  if (allocation.owned_by_context) record.flags |= ledger::record_owned_by_context;
+  if (allocation.counts_no_bytes) record.flags |= ledger::record_counts_no_bytes;
   if (allocation.space == Space::vmm_handle)
     ledger_.handle_created(record);
   else

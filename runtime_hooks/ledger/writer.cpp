@@ -104,16 +104,10 @@ void Writer::modules_changed() noexcept {
 
 void Writer::add(const NewRecord& given) noexcept {
   if (given.group.value == 0) return;  // the groups are full, and the header says so
-  const std::uint64_t now = given.time_ns != 0 ? given.time_ns : now_ns();
-  RecordFields fields;
-  fields.group = given.group;
-  fields.bytes = given.bytes;
-  fields.time_ns = now;
-  fields.context = given.context;
-  fields.related = given.related;
+  RecordFields fields = given;
+  if (fields.time_ns == 0) fields.time_ns = now_ns();
   fields.thread = thread();
-  fields.references = given.references;
-  fields.flags = given.flags;
+  const std::uint64_t now = fields.time_ns;
   Group* const groups = state_.storage.rows<Group>(RegionId::groups);
   Group& group = groups[given.group.value];
   const bool counts = (given.flags & record_counts_no_bytes) == 0;
@@ -204,12 +198,8 @@ void Writer::release_context(ContextId context) noexcept {
 
 void Writer::handle_created(const NewRecord& given) noexcept {
   if (given.group.value == 0) return;
-  RecordFields fields;
-  fields.group = given.group;
-  fields.bytes = given.bytes;
-  fields.time_ns = given.time_ns != 0 ? given.time_ns : now_ns();
-  fields.context = given.context;
-  fields.related = given.related;
+  RecordFields fields = given;
+  if (fields.time_ns == 0) fields.time_ns = now_ns();
   fields.thread = thread();
   fields.references = 1;
   if (state_.virtual_memory.created(given.address, fields)) {

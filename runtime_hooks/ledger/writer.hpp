@@ -25,24 +25,18 @@ struct GroupKey {
 struct RecordFields {
   GroupId group;
   ByteCount bytes;
-  std::uint64_t time_ns = 0;
+  std::uint64_t time_ns = 0;  // of the allocation, since process start
   ContextId context;
   std::uint64_t related = 0;
   ThreadId thread;
-  std::uint32_t references = 0;
-  std::uint8_t flags = 0;
-};
-
-struct NewRecord {
-  Space space{};
-  DeviceAddress address;
-  ByteCount bytes;
-  GroupId group;
-  ContextId context;
-  std::uint64_t related = 0;
   std::uint32_t references = 0;  // 1: opened, and may be opened again under the same address
   std::uint8_t flags = 0;        // RecordFlag
-  std::uint64_t time_ns = 0;     // of the allocation, since process start; 0: now
+};
+
+// The writer sets the thread, and the time where it is 0.
+struct NewRecord : RecordFields {
+  Space space{};
+  DeviceAddress address;
 };
 
 // A record taken out before the driver's free is called; hand it back when the driver refuses.
