@@ -1,6 +1,7 @@
 // Stacks that lead astray: a walk ends early, and never faults. What libgcc would do to the process
 // there is not tried.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -152,6 +153,33 @@ TEST(DamagedStacks, AStackThatEndsBeforeMemoryWithoutAccessIsReadToItsEndOnly) {
   ASSERT_EQ(mprotect(memory + 6 * page, page, PROT_NONE), 0);
   EXPECT_GE(on_stack(reinterpret_cast<std::uint64_t*>(end - page), there - 64, here), 1);
   munmap(memory, 8 * page);
+}
+
+// Without a guard page, other memory may lie right below a stack, hold other stacks, and go.
+TEST(DamagedStacks, MemoryBelowAThreadsStackIsNotTakenForAPartOfIt) {
+  constexpr std::size_t bytes = 262144;
+  static char* memory;
+  memory = static_cast<char*>(
+      mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, memory + bytes, bytes), 0);
+  const auto work = [](void*) -> void* {
+    const auto here = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));
+    EXPECT_GE(walk_stack(frames, room), 1);
+    EXPECT_GE(on_stack(reinterpret_cast<std::uint64_t*>(memory + bytes), 0, here), 1);
+    EXPECT_GE(walk_stack(frames, room), 1);
+    munmap(memory, bytes);
+    const auto gone = reinterpret_cast<std::uint64_t>(memory);
+    for (const std::uint64_t rbp : {gone + bytes - 16, gone + bytes - 4096, gone + 64})
+      EXPECT_GE(with_rbp(rbp), 1);
+    return nullptr;
+  };
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, work, nullptr), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  munmap(memory + bytes, bytes);
 }
 
 TEST(DamagedStacks, FramesInACircleEnd) {
