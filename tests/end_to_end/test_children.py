@@ -3,6 +3,7 @@ records, while the parent's threads go on."""
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -118,4 +119,23 @@ def test_a_vforked_child_that_becomes_another_program_has_a_report_of_its_own(pl
     assert run.returncode == 0
     found = by_pid(run.reports)
     assert sorted(r["leaks"]["count"] for r in found.values()) == [3, 5, 6, 7]
+    assert run.said == [] and run.ledgers == []
+
+
+@pytest.mark.skipif(not Path("/lib/ld-linux.so.2").exists(), reason="no libc6-i386 here")
+def test_a_32_bit_child_runs_as_without_the_shim_but_for_the_linkers_own_line(place):
+    code = (
+        "import ctypes, json, subprocess, sys\n"
+        "rt, p = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n"
+        "assert rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1000)) == 0\n"
+        "child = subprocess.run([sys.argv[1]], capture_output=True, text=True)\n"
+        "print(json.dumps([child.returncode, child.stdout, child.stderr.splitlines()]))\n"
+    )
+    run = place.run([sys.executable, "-c", code, program("traps/of_32_bits")])
+    assert run.returncode == 0, run.stderr
+    status, stdout, stderr = run.last_line
+    assert (status, stdout) == (7, "32\n")
+    # One line for each library that is preloaded, and none of ours.
+    assert len(stderr) == 3 and all("wrong ELF class" in line for line in stderr)
+    assert run.report["leaks"]["count"] == 1
     assert run.said == [] and run.ledgers == []
