@@ -33,7 +33,7 @@ FIGURES = "memory: "  # begins a line that may differ between two runs
 def program(name):
     path = PROGRAMS / name
     if not path.exists():
-        pytest.skip(f"{path} was not built")
+        pytest.skip(f"{path} was not built (ninja gpu_programs)")
     # The simulated driver is refused by the genuine runtime, which a static one cannot but be.
     if SIMULATED and path.name != "driver_memory" and b"libcudart.so" not in path.read_bytes():
         pytest.skip(f"{path} has a static cudart, which the simulated GPU cannot serve")
