@@ -1,6 +1,7 @@
 """`cuwarden top`: a live view in a terminal, which it gives back; a print-out elsewhere."""
 
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -85,8 +86,11 @@ def test_wrong_usage_is_one_line(cuwarden, arguments):
 class Screen:
     """The command in a terminal of its own, seen through tmux."""
 
+    numbers = itertools.count()
+
     def __init__(self, place, *arguments):
-        self.socket = f"cuwarden-test-{os.getpid()}"
+        # A server that has been told to end may still be there.
+        self.socket = f"cuwarden-test-{os.getpid()}-{next(Screen.numbers)}"
         env = place.environment({"TERM": "screen"}, shim=False, preload=())
         env.pop("TMUX", None)
         self.env = env

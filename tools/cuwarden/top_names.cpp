@@ -131,6 +131,11 @@ void PlaceNames::want(const std::vector<std::uint32_t>& groups) {
   shared_->changed.notify_all();
 }
 
+bool PlaceNames::are_known() const {
+  const std::scoped_lock locked(shared_->lock);
+  return shared_->wanted.empty() && !shared_->busy;
+}
+
 void PlaceNames::wait() const {
   std::unique_lock locked(shared_->lock);
   shared_->changed.wait(locked, [&] { return shared_->wanted.empty() && !shared_->busy; });

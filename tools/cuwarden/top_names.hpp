@@ -30,7 +30,8 @@ class PlaceNames {
   PlaceName get(std::uint32_t group) const;
   // Makes sure that get() knows these, and has their functions looked up.
   void want(const std::vector<std::uint32_t>& groups);
-  void wait() const;  // until all that was wanted is known
+  bool are_known() const;  // all that were wanted
+  void wait() const;       // until they are
 
  private:
   struct Shared;

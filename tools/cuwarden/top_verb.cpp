@@ -24,6 +24,7 @@ namespace cuwarden {
 namespace {
 
 constexpr int redraw_ms = 1000;
+constexpr int preliminary_ms = 50;                           // while names are being looked up
 constexpr auto once_pause = std::chrono::milliseconds(500);  // two looks show what changes
 constexpr std::size_t once_rows = 50;
 constexpr int search_every = 5;  // redraws; all of /proc is read then
@@ -76,6 +77,8 @@ class View {
   View& operator=(const View&) = delete;
   virtual ~View() = default;
   virtual void tick() = 0;
+  // Whether the next text will say more, even before the next tick.
+  virtual bool is_preliminary() const { return false; }
   virtual std::string text(SortBy, ViewSize, std::size_t screen_rows) = 0;
 };
 
@@ -83,6 +86,7 @@ class ProcessScreen : public View {
  public:
   explicit ProcessScreen(Watched watched) : watched_(std::move(watched)), names_(watched_.file()) {}
   void tick() override { watched_.sample(); }
+  bool is_preliminary() const override { return !names_.are_known(); }
   std::string text(SortBy by, ViewSize size, std::size_t screen_rows) override {
     const auto groups = sorted_groups(watched_.recent(), by);
     if (screen_rows != 0) {
@@ -145,8 +149,9 @@ int run_on(Terminal& terminal, View& view) {
     terminal.draw(view.text(by, {size.columns, 0, colour, true}, size.rows));
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         next - std::chrono::steady_clock::now());
+    const long longest = view.is_preliminary() ? preliminary_ms : redraw_ms;
     const Terminal::Event event =
-        terminal.wait(static_cast<int>(std::clamp<long>(left.count() + 1, 0, redraw_ms)));
+        terminal.wait(static_cast<int>(std::clamp<long>(left.count() + 1, 0, longest)));
     if (event.kind == Terminal::Event::Kind::end) return event.signal;
     if (event.kind != Terminal::Event::Kind::key) continue;
     if (event.key == 'q' || event.key == 'Q') return 0;
