@@ -19,6 +19,7 @@ GroupSums::GroupSums(const Reader& reader) noexcept {
     sum.frees += group->frees;
     sum.failures += group->failures;
     sum.live_count += group->live_count;
+    sum.live_bytes += group->live_bytes;
   }
 }
 
@@ -31,6 +32,7 @@ void GroupSums::add_to(SeriesView& series) const noexcept {
   series.frees += sum.frees;
   series.failures += sum.failures;
   series.live_count += sum.live_count;
+  series.live_bytes = sum.live_bytes;
 }
 
 }  // namespace cuwarden::ledger

@@ -32,6 +32,27 @@ class Lane {
   // For threads that found no lane of their own.
   bool is_shared() const noexcept { return number_ == 0; }
 
+  // --- credits (live_bytes.hpp), by row of series. Others take them away; more comes from the
+  // lane's own threads only.
+  bool spend(std::size_t row, std::uint64_t bytes) noexcept {
+    std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
+    while (credit >= bytes) {
+      if (credits_[row].compare_exchange_weak(credit, credit - bytes, std::memory_order_seq_cst))
+        return true;
+    }
+    return false;
+  }
+  bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
+    if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
+      return false;
+    credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
+    return true;
+  }
+  std::uint64_t take_credit(std::size_t row) noexcept {
+    if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
+    return credits_[row].exchange(0, std::memory_order_seq_cst);
+  }
+
  private:
   friend class Lanes;
   static constexpr std::size_t remembered = 256;
@@ -41,7 +62,8 @@ class Lane {
   std::atomic<std::uint64_t>* calls_;              // by hook; null: there was no room
   std::size_t hooks_;                              // of them
   std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series
-  std::atomic<std::uint64_t> cells_[remembered];   // group << 32 | cell, by group
+  std::atomic<std::uint64_t> credits_[series_limit];
+  std::atomic<std::uint64_t> cells_[remembered];  // group << 32 | cell, by group
 };
 
 class Lanes {
@@ -65,6 +87,14 @@ class Lanes {
     } else {
       count_for_all(hook);
     }
+  }
+
+  // Whether more than one lane was ever taken.
+  bool several() const noexcept { return used_.load(std::memory_order_relaxed) > 2; }
+  template <class Visit>
+  void for_each(Visit visit) noexcept {
+    const std::uint32_t used = used_.load(std::memory_order_seq_cst);
+    for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
   }
 
   // How many allocations of a series are live.

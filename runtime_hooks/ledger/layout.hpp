@@ -175,15 +175,16 @@ struct alignas(64) Group {
   std::int32_t device;                    // -1 for host memory
   std::uint32_t series;                   // row; 0: there was no room for it
   std::atomic<std::uint32_t> first_cell;  // of the list of the other lanes' counters; 0: none
-  Counters counters;
-  std::uint32_t next_in_series;         // groups of one series form a list; 0 ends it
-  std::uint32_t peak_version;           // Series::peak_version that `at_peak_*` belong to
-  std::atomic<std::uint64_t> first_ns;  // first allocation
+  std::uint32_t next_in_series;           // groups of one series form a list; 0 ends it
+  std::uint32_t peak_version;             // Series::peak_version that `at_peak_*` belong to
+  std::atomic<std::uint64_t> first_ns;    // first allocation
   std::atomic<std::uint64_t> failures;
   std::atomic<std::uint64_t> released_count, released_bytes;
+  // A cache line that only the group's lane changes all the time.
+  Counters counters;
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // when the series was at its peak
 };
-static_assert(offsetof(Group, next_in_series) == 64 && sizeof(Group) == 128);
+static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
 // What another lane than the group's own counted in a group.
 struct alignas(64) Cell {
@@ -247,7 +248,7 @@ struct Series {
   std::atomic<std::uint32_t> peak_version;  // odd while the peak is being copied
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
   std::atomic<std::uint64_t> live_count;    // of the lanes that keep none: the groups have them all
-  std::atomic<std::uint64_t> live_bytes;
+  std::atomic<std::uint64_t> live_bytes;    // and credits (live_bytes.hpp): the groups are exact
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
   std::atomic<std::uint64_t> copied_peak_bytes;  // the peak that the groups' at_peak_* show
   std::atomic<std::uint64_t> width_ns;

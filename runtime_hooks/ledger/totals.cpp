@@ -151,8 +151,9 @@ void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uin
   Series* const series = series_of(group);
   if (series == nullptr) return;
   lanes_.add_live(lane, *series, added);
-  const std::uint64_t before = series->live_bytes.fetch_add(bytes, relaxed);
-  const std::uint64_t after = before + bytes;
+  const LiveBytes::Change change = live_bytes_.rise(lane, *series, group.series, bytes, now_ns);
+  if (!change.seen) return;
+  const std::uint64_t after = change.before + bytes;
   std::uint64_t peak = series->peak_bytes.load(relaxed);
   while (peak < after && !series->peak_bytes.compare_exchange_weak(peak, after, relaxed)) {
   }
@@ -164,7 +165,7 @@ void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uin
     const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
     if (after - copied > copied / 100) copy_peak(*series, now_ns);
   }
-  mark(*series, now_ns, before, after);
+  mark(*series, now_ns, change.before, after);
 }
 
 void Totals::lower(Lane& lane, const Group& group, std::uint64_t bytes,
@@ -172,8 +173,8 @@ void Totals::lower(Lane& lane, const Group& group, std::uint64_t bytes,
   Series* const series = series_of(group);
   if (series == nullptr) return;
   lanes_.add_live(lane, *series, -std::uint64_t{1});
-  const std::uint64_t before = series->live_bytes.fetch_sub(bytes, relaxed);
-  mark(*series, now_ns, before, before - bytes);
+  const LiveBytes::Change change = live_bytes_.fall(lane, *series, group.series, bytes, now_ns);
+  if (change.seen) mark(*series, now_ns, change.before, change.before - bytes);
 }
 
 void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {

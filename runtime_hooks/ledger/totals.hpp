@@ -1,7 +1,6 @@
-// Counts by group, live bytes by series (a kind on a device), with their peak and the timeline. A
-// series' live bytes are one counter for all threads, for only so is the peak exact; everything
-// else is counted in lanes. Buckets and the copy of the peak are changed under try-locks that
-// nobody waits for.
+// Counts by group, live bytes by series (a kind on a device), with their peak and the timeline.
+// Threads count in lanes; buckets and the copy of the peak are changed under try-locks that nobody
+// waits for.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +9,15 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/lanes.hpp"
+#include "runtime_hooks/ledger/live_bytes.hpp"
 #include "runtime_hooks/ledger/storage.hpp"
 
 namespace cuwarden::ledger {
 
 class Totals {
  public:
-  Totals(Storage& storage, Lanes& lanes) noexcept : storage_(storage), lanes_(lanes) {}
+  Totals(Storage& storage, Lanes& lanes) noexcept
+      : storage_(storage), lanes_(lanes), live_bytes_(lanes) {}
   bool create() noexcept;
 
   // A new allocation. Called before its record can be found, so that no free comes first.
@@ -87,6 +88,7 @@ class Totals {
 
   Storage& storage_;
   Lanes& lanes_;
+  LiveBytes live_bytes_;
   Mapping sides_;
   FutexLock make_lock_;
   std::atomic<std::uint32_t> direct_[kind_count][direct_devices] = {};

@@ -150,7 +150,7 @@ class Claims:
 
 def group_row(stack, allocations=0, first_cell=0):
     key = struct.pack("<IIHBBiII", 1, stack, 0, 0, 0, 0, 0, first_cell)
-    return key + struct.pack("<5Q", allocations, allocations, 0, 0, 0)
+    return key.ljust(64, b"\0") + struct.pack("<5Q", allocations, allocations, 0, 0, 0)
 
 
 def quickly():

@@ -4,6 +4,8 @@
 #include <sys/time.h>
 
 #include <latch>
+#include <mutex>
+#include <random>
 #include <thread>
 
 #include "tests/unit/ledger/ledger_fixture.hpp"
@@ -88,6 +90,54 @@ TEST(Lanes, threads_that_have_ended_leave_theirs_to_others) {
   EXPECT_EQ(reader.process().reasons & reason_ledger_full, 0u);
   // One for each lane but the group's own, and none for the lane that all could share.
   EXPECT_LE(reader.rows(RegionId::cells), 65u);
+}
+
+// One change after the other, whichever thread makes it: so what the peak is admits of no doubt.
+TEST(Lanes, the_peak_is_exact_whatever_credits_threads_have) {
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  const GroupId group = device_group_of(*writer);
+  struct Block {
+    std::uint64_t address, bytes;
+  };
+  std::mutex turn;
+  std::vector<Block> live;
+  std::uint64_t bytes = 0, peak = 0, peak_count = 0, next = 1 << 9, wanted = 50;
+  std::mt19937_64 random(20);
+  const auto change = [&] {
+    const std::lock_guard mine(turn);
+    if (random() % 2000 == 0) wanted = 1 + random() % 400;
+    if (live.size() < wanted + random() % 8) {
+      const std::uint64_t size = random() % (std::uint64_t{1} << (random() % 16));
+      allocate(*writer, group, next, size);
+      live.push_back({next, size});
+      next += 1 << 9;
+      bytes += size;
+      if (bytes > peak) {
+        peak = bytes;
+        peak_count = live.size();
+      }
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      free(*writer, live.back().address);
+      bytes -= live.back().bytes;
+      live.pop_back();
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int thread = 0; thread < 8; ++thread)
+    workers.emplace_back([&] {
+      for (int i = 0; i < 40'000; ++i) change();
+    });
+  for (std::thread& worker : workers) worker.join();
+  const Reader reader = read(*writer);
+  EXPECT_EQ(reader.series(1)->peak_bytes, peak);
+  EXPECT_EQ(reader.series(1)->peak_count, peak_count);
+  // What is still kept as credits is within what they are allowed.
+  EXPECT_GE(reader.series(1)->live_bytes, bytes);
+  EXPECT_LE(reader.series(1)->live_bytes,
+            bytes + 8 * std::max<std::uint64_t>(16 << 10, peak / 4096));
+  expect_live(reader, {live.size(), bytes});
 }
 
 Writer* interrupted_writer;
