@@ -33,6 +33,11 @@ void GroupSums::add_to(SeriesView& series) const noexcept {
   series.failures += sum.failures;
   series.live_count += sum.live_count;
   series.live_bytes = sum.live_bytes;
+  // A kill came between a group's counters and the series': what is live was reached.
+  if (series.peak_bytes < series.live_bytes) {
+    series.peak_bytes = series.live_bytes;
+    series.peak_count = series.live_count;
+  }
 }
 
 }  // namespace cuwarden::ledger

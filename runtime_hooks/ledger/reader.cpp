@@ -63,19 +63,6 @@ std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
 
 bool is_kind(Kind kind) { return static_cast<std::uint8_t>(kind) < kind_count; }
 
-// What the series itself counts.
-void read_counts(const Series& series, SeriesView& view) noexcept {
-  view.live_bytes = get(series.live_bytes);
-  view.peak_ns = get(series.peak_ns);
-  view.peak_count = get(series.peak_count);
-  view.peak_bytes = get(series.peak_bytes);
-  // A kill came between the two: what is live was reached.
-  if (view.peak_bytes < view.live_bytes) {
-    view.peak_bytes = view.live_bytes;
-    view.peak_count = view.live_count;
-  }
-}
-
 }  // namespace
 
 std::optional<Reader> Reader::open(std::span<const std::byte> bytes, ReadError& error) noexcept {
@@ -311,7 +298,10 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
     }
     if (get(found->fold_version) == version) break;
   }
-  read_counts(*found, view);
+  view.live_bytes = get(found->live_bytes);
+  view.peak_ns = get(found->peak_ns);
+  view.peak_count = get(found->peak_count);
+  view.peak_bytes = get(found->peak_bytes);
   if (view.buckets_used > 0) view.buckets[view.buckets_used - 1].last_bytes = view.live_bytes;
   std::uint64_t carried = 0;
   for (std::size_t i = 0; i < view.buckets_used; ++i) {
