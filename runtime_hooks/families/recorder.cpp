@@ -103,7 +103,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
   meet(here.device);
   // Handles and pools may lie on a device that has no context here.
-  if (device != no_device) meet(device);
+  if (device != here.device) meet(device);
   const GroupId group =
       group_unguarded({.stack = {}, .api = api, .kind = allocation.kind, .device = device});
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {

@@ -30,6 +30,8 @@ constexpr std::array<Share, region_count> shares = {{
     {4096, 64, sizeof(NamedCount)},
     {8192, 64, sizeof(NamedValue)},
     {8192, 64, sizeof(NamedValue)},
+    {32, 64, sizeof(Cell)},
+    {8192, 2048, sizeof(std::uint64_t)},
 }};
 
 class Fnv1a {

@@ -19,6 +19,7 @@ GroupSums::GroupSums(const Reader& reader) noexcept {
     sum.frees += group->frees;
     sum.failures += group->failures;
     sum.live_count += group->live_count;
+    sum.live_bytes += group->live_bytes;
   }
 }
 
@@ -31,6 +32,12 @@ void GroupSums::add_to(SeriesView& series) const noexcept {
   series.frees += sum.frees;
   series.failures += sum.failures;
   series.live_count += sum.live_count;
+  series.live_bytes = sum.live_bytes;
+  // A kill came between a group's counters and the series': what is live was reached.
+  if (series.peak_bytes < series.live_bytes) {
+    series.peak_bytes = series.live_bytes;
+    series.peak_count = series.live_count;
+  }
 }
 
 }  // namespace cuwarden::ledger

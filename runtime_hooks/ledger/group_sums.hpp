@@ -20,7 +20,7 @@ class GroupSums {
  private:
   static constexpr std::int32_t most_devices = 256;
   struct Sum {
-    std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0;
+    std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0;
   };
   static std::optional<std::size_t> place_of(Kind, DeviceOrdinal) noexcept;
   std::array<Sum, kind_count*(most_devices + 1)> sums_{};  // the first of each kind: no device

@@ -3,6 +3,7 @@
 
 #include "runtime_hooks/core/hash.hpp"
 #include "runtime_hooks/ledger/id_table.hpp"
+#include "runtime_hooks/ledger/lanes.hpp"
 #include "runtime_hooks/ledger/totals.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 
@@ -10,7 +11,8 @@ namespace cuwarden::ledger {
 
 class GroupTable {
  public:
-  GroupTable(Storage& storage, Totals& totals) noexcept : storage_(storage), totals_(totals) {}
+  GroupTable(Storage& storage, Lanes& lanes, Totals& totals) noexcept
+      : storage_(storage), lanes_(lanes), totals_(totals) {}
   bool create() noexcept { return ids_.create(); }
 
   GroupId get(const GroupKey& key) noexcept {
@@ -38,14 +40,16 @@ class GroupTable {
     group.api = key.api.value;
     group.kind = key.kind;
     group.device = key.device.value;
-    group.state.store(1, std::memory_order_release);
+    group.lane = static_cast<std::uint8_t>(lanes_.mine().number());
     totals_.adopt(GroupId{row});
+    group.state.store(1, std::memory_order_release);
     ids_.insert(hash, row);
     return GroupId{row};
   }
 
  private:
   Storage& storage_;
+  Lanes& lanes_;
   Totals& totals_;
   IdTable ids_;
 };

@@ -19,7 +19,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 2;
+inline constexpr std::uint32_t layout_version = 3;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -45,8 +45,10 @@ enum class RegionId : std::uint8_t {
   unhooked_lookups,
   settings,
   environment,
+  cells,
+  lane_calls,  // the hooks' counts, lane after lane, calls_in_lane() each
 };
-inline constexpr std::size_t region_count = 13;
+inline constexpr std::size_t region_count = 15;
 
 struct Region {
   std::uint64_t offset;          // of the region in the file
@@ -155,26 +157,43 @@ enum RecordFlag : std::uint8_t {
   record_counts_no_bytes = 1u << 1,   // bookkeeping (mappings): not an allocation of its own
 };
 
-// All allocations of one kind, by one API, on one device, from one stack.
-struct Group {
+// Changed by the threads of one lane, which is one at a time (lanes.hpp).
+struct Counters {
+  std::atomic<std::uint64_t> allocations, allocated_bytes;
+  std::atomic<std::uint64_t> frees, freed_bytes;
+  std::atomic<std::uint64_t> last_ns;  // last allocation
+};
+
+// All allocations of one kind, by one API, on one device, from one stack. Live are those that were
+// neither freed nor released with their context; group_counts.hpp adds them up.
+struct alignas(64) Group {
   std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the outermost API
   Kind kind;
-  std::uint8_t reserved;
-  std::int32_t device;           // -1 for host memory
-  std::uint32_t next_in_series;  // groups of one series form a list; 0 ends it
-  std::uint32_t peak_version;    // Series::peak_version that `at_peak_*` belong to
-  std::atomic<std::uint64_t> live_bytes;
-  std::atomic<std::uint64_t> peak_bytes;  // highest live_bytes of this group
-  // Live are those that were neither freed nor released with their context.
-  std::atomic<std::uint64_t> allocations, allocated_bytes;
-  std::atomic<std::uint64_t> frees;
-  std::atomic<std::uint64_t> released_count, released_bytes;
+  std::uint8_t lane;                      // whose `counters` are
+  std::int32_t device;                    // -1 for host memory
+  std::uint32_t series;                   // row; 0: there was no room for it
+  std::atomic<std::uint32_t> first_cell;  // of the list of the other lanes' counters; 0: none
+  std::uint32_t next_in_series;           // groups of one series form a list; 0 ends it
+  std::uint32_t peak_version;             // Series::peak_version that `at_peak_*` belong to
+  std::atomic<std::uint64_t> first_ns;    // first allocation
   std::atomic<std::uint64_t> failures;
-  std::atomic<std::uint64_t> first_ns, last_ns;             // first and last allocation
+  std::atomic<std::uint64_t> released_count, released_bytes;
+  // A cache line that only the group's lane changes all the time.
+  Counters counters;
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // when the series was at its peak
 };
+static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
+
+// What another lane than the group's own counted in a group.
+struct alignas(64) Cell {
+  std::uint32_t group, lane;
+  std::uint32_t next;  // row; 0 ends the list
+  std::uint32_t reserved;
+  Counters counters;
+};
+static_assert(sizeof(Cell) == 64);
 
 // A call stack, innermost first; its frames are `count` addresses at frames[first].
 struct Stack {
@@ -228,7 +247,8 @@ struct Series {
   std::atomic<std::uint32_t> first_group;
   std::atomic<std::uint32_t> peak_version;  // odd while the peak is being copied
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
-  std::atomic<std::uint64_t> live_count, live_bytes;
+  std::atomic<std::uint64_t> live_count;    // of the lanes that keep none: the groups have them all
+  std::atomic<std::uint64_t> live_bytes;    // and credits (live_bytes.hpp): the groups are exact
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
   std::atomic<std::uint64_t> copied_peak_bytes;  // the peak that the groups' at_peak_* show
   std::atomic<std::uint64_t> width_ns;

@@ -10,6 +10,7 @@
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/geometry.hpp"
+#include "runtime_hooks/ledger/group_counts.hpp"
 
 namespace cuwarden::ledger {
 namespace {
@@ -21,10 +22,21 @@ constexpr int attempts = 64;
 // strings. Linux itself knows no longer path and, in a program's start, no longer word.
 constexpr std::uint64_t longest_path = 4096, longest_text = 128 << 10;
 
-constexpr std::array<std::uint32_t, region_count> row_sizes = {
-    sizeof(Record),     sizeof(Group),      sizeof(Stack),     sizeof(Frame),  1,
-    sizeof(Module),     sizeof(Thread),     sizeof(Series),    sizeof(Device), sizeof(Hook),
-    sizeof(NamedCount), sizeof(NamedValue), sizeof(NamedValue)};
+constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
+                                                               sizeof(Group),
+                                                               sizeof(Stack),
+                                                               sizeof(Frame),
+                                                               1,
+                                                               sizeof(Module),
+                                                               sizeof(Thread),
+                                                               sizeof(Series),
+                                                               sizeof(Device),
+                                                               sizeof(Hook),
+                                                               sizeof(NamedCount),
+                                                               sizeof(NamedValue),
+                                                               sizeof(NamedValue),
+                                                               sizeof(Cell),
+                                                               sizeof(std::uint64_t)};
 
 template <class T>
 T get(const std::atomic<T>& value) noexcept {
@@ -50,20 +62,6 @@ std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
 }
 
 bool is_kind(Kind kind) { return static_cast<std::uint8_t>(kind) < kind_count; }
-
-// What the series itself counts.
-void read_counts(const Series& series, SeriesView& view) noexcept {
-  view.live_bytes = get(series.live_bytes);
-  if (view.host_rss) view.live_count = get(series.live_count);
-  view.peak_ns = get(series.peak_ns);
-  view.peak_count = get(series.peak_count);
-  view.peak_bytes = get(series.peak_bytes);
-  // A kill came between the two: what is live was reached.
-  if (view.peak_bytes < view.live_bytes) {
-    view.peak_bytes = view.live_bytes;
-    view.peak_count = view.live_count;
-  }
-}
 
 }  // namespace
 
@@ -171,10 +169,7 @@ ProcessView Reader::process() const noexcept {
   for (std::size_t i = 0; i < stack_exceptions; ++i) view.stacks_cut[i] = get(header.stacks_cut[i]);
   view.recorded_calls = get(header.recorded_calls);
   const std::uint64_t hooks = rows(RegionId::hooks);
-  for (std::uint64_t i = 0; i < hooks; ++i) {
-    if (const auto* const hook = row<Hook>(RegionId::hooks, i))
-      view.recorded_calls += get(hook->calls);
-  }
+  for (std::uint64_t i = 0; i < hooks; ++i) view.recorded_calls += calls_of(i);
   view.shim_ns = get(header.shim_ns);
   view.unknown_frees = get(header.unknown_frees);
   view.superseded = get(header.superseded);
@@ -222,23 +217,19 @@ std::optional<GroupView> Reader::group(std::uint64_t index) const noexcept {
   view.kind = load_field(found->kind);
   if (!is_kind(view.kind)) return std::nullopt;
   view.device = DeviceOrdinal{load_field(found->device)};
-  // Of a ledger at work: what went must be the same before and after what came was read.
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    const std::uint64_t before = get(found->frees) + get(found->released_count);
-    view.allocations = get(found->allocations);
-    view.frees = get(found->frees);
-    view.released_count = get(found->released_count);
-    const std::uint64_t gone = view.frees + view.released_count;
-    view.live_count = view.allocations > gone ? view.allocations - gone : 0;
-    if (before == gone) break;
-  }
-  view.live_bytes = get(found->live_bytes);
-  view.peak_bytes = get(found->peak_bytes);
-  view.allocated_bytes = get(found->allocated_bytes);
+  const GroupCounts counts = counts_of(*found, view.id.value, [this](std::uint32_t cell) {
+    return row<Cell>(RegionId::cells, cell);
+  });
+  view.allocations = counts.allocations;
+  view.frees = counts.frees;
+  view.live_count = counts.live_count;
+  view.live_bytes = counts.live_bytes;
+  view.allocated_bytes = counts.allocated_bytes;
+  view.last_ns = counts.last_ns;
+  view.released_count = get(found->released_count);
   view.released_bytes = get(found->released_bytes);
   view.failures = get(found->failures);
   view.first_ns = get(found->first_ns);
-  view.last_ns = get(found->last_ns);
   view.at_peak_count = get(found->at_peak_count);
   view.at_peak_bytes = get(found->at_peak_bytes);
   return view;
@@ -307,7 +298,10 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
     }
     if (get(found->fold_version) == version) break;
   }
-  read_counts(*found, view);
+  view.live_bytes = get(found->live_bytes);
+  view.peak_ns = get(found->peak_ns);
+  view.peak_count = get(found->peak_count);
+  view.peak_bytes = get(found->peak_bytes);
   if (view.buckets_used > 0) view.buckets[view.buckets_used - 1].last_bytes = view.live_bytes;
   std::uint64_t carried = 0;
   for (std::size_t i = 0; i < view.buckets_used; ++i) {
@@ -341,11 +335,23 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
   return view;
 }
 
+std::uint64_t Reader::calls_of(std::uint64_t hook) const noexcept {
+  const auto* const found = row<Hook>(RegionId::hooks, hook);
+  std::uint64_t calls = found == nullptr ? 0 : get(found->calls);
+  const std::uint64_t lane = calls_in_lane(rows(RegionId::hooks));
+  const std::uint64_t end = rows(RegionId::lane_calls);
+  for (std::uint64_t i = first_row(RegionId::lane_calls) + hook; lane != 0 && i < end; i += lane) {
+    if (const auto* const count = row<std::atomic<std::uint64_t>>(RegionId::lane_calls, i))
+      calls += get(*count);
+  }
+  return calls;
+}
+
 std::optional<HookView> Reader::hook(std::uint64_t index) const noexcept {
   const auto* const found = row<Hook>(RegionId::hooks, index);
   if (found == nullptr || index > UINT16_MAX) return std::nullopt;
   return HookView{HookId{static_cast<std::uint16_t>(index)}, text(found->name, longest_text),
-                  get(found->calls)};
+                  calls_of(index)};
 }
 
 std::optional<NamedCountView> Reader::unhooked_lookup(std::uint64_t index) const noexcept {

@@ -36,9 +36,9 @@ struct GroupView {
   HookId api;
   Kind kind{};
   DeviceOrdinal device = no_device;
-  std::uint64_t live_count = 0, live_bytes = 0, peak_bytes = 0, allocations = 0,
-                allocated_bytes = 0, frees = 0, failures = 0, released_count = 0,
-                released_bytes = 0, first_ns = 0, last_ns = 0, at_peak_count = 0, at_peak_bytes = 0;
+  std::uint64_t live_count = 0, live_bytes = 0, allocations = 0, allocated_bytes = 0, frees = 0,
+                failures = 0, released_count = 0, released_bytes = 0, first_ns = 0, last_ns = 0,
+                at_peak_count = 0, at_peak_bytes = 0;
 };
 struct StackView {
   StackId id;
@@ -132,7 +132,7 @@ class Reader {
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
-  // Without the counts that only the groups have: see GroupSums.
+  // Without the counts that only the groups have, and live bytes that may be too many: GroupSums.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
@@ -155,6 +155,7 @@ class Reader {
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
+  std::uint64_t calls_of(std::uint64_t hook) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
 
   std::span<const std::byte> bytes_;

@@ -1,10 +1,11 @@
 // The order of updates is chosen for those who look without a lock: live values rise before a
-// record is published and fall after it is gone, so that they never pass below zero.
+// record is published and fall after it is gone.
 #include "runtime_hooks/ledger/totals.hpp"
 
 #include <algorithm>
 
 #include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/group_counts.hpp"
 
 namespace cuwarden::ledger {
 namespace {
@@ -20,23 +21,6 @@ void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
       right_max != 0 ? right.last_bytes.load(relaxed) : left.last_bytes.load(relaxed);
   into.max_bytes.store(std::max(left_max, right_max), relaxed);
   into.last_bytes.store(last, relaxed);
-}
-
-// Threads are at work meanwhile: what went must be the same before and after what came was read.
-std::uint64_t live_count(const Group& group) {
-  std::uint64_t live = 0;
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    const auto gone = [&] {
-      return group.frees.load(std::memory_order_acquire) +
-             group.released_count.load(std::memory_order_acquire);
-    };
-    const std::uint64_t before = gone();
-    const std::uint64_t came = group.allocations.load(std::memory_order_acquire);
-    const std::uint64_t after = gone();
-    live = came > after ? came - after : 0;
-    if (before == after) break;
-  }
-  return live;
 }
 
 void fold(Series& series) {
@@ -103,79 +87,94 @@ void Totals::adopt(GroupId id) noexcept {
   Group& group = storage_.rows<Group>(RegionId::groups)[id.value];
   Series* const series = make_series(static_cast<std::uint8_t>(group.kind), group.device);
   if (series == nullptr) return;
+  store_field(group.series,
+              static_cast<std::uint32_t>(series - storage_.rows<Series>(RegionId::series)));
   store_field(group.next_in_series, series->first_group.load(relaxed));
   series->first_group.store(id.value, std::memory_order_release);
 }
 
-void Totals::allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  group.allocations.fetch_add(1, relaxed);
-  std::uint64_t none = 0;
-  if (group.first_ns.load(relaxed) == 0) {
+void Totals::allocated(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Group& group = row(id);
+  Counters& counters = lanes_.counters_of(lane, group, id);
+  if (counters.allocations.load(relaxed) == 0) {
+    std::uint64_t none = 0;
     group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
   }
-  group.last_ns.store(now_ns, relaxed);
-  group.allocated_bytes.fetch_add(bytes, relaxed);
-  raise(group, 1, bytes, now_ns);
+  lane.add(counters.allocations, 1);
+  lane.add(counters.allocated_bytes, bytes);
+  counters.last_ns.store(now_ns, relaxed);
+  raise(lane, group, 1, bytes, now_ns);
 }
 
-void Totals::undo_allocated(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  lower(group, bytes, now_ns);
-  group.allocated_bytes.fetch_sub(bytes, relaxed);
-  group.allocations.fetch_sub(1, relaxed);
+void Totals::undo_allocated(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Counters& counters = lanes_.counters_of(lane, row(id), id);
+  lower(lane, row(id), bytes, now_ns);
+  lane.add(counters.allocated_bytes, -bytes);
+  lane.add(counters.allocations, -std::uint64_t{1});
 }
 
-void Totals::freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  lower(group, bytes, now_ns);
-  group.frees.fetch_add(1, relaxed);
+void Totals::freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Counters& counters = lanes_.counters_of(lane, row(id), id);
+  lower(lane, row(id), bytes, now_ns);
+  lane.add(counters.freed_bytes, bytes);
+  lane.add(counters.frees, 1);
 }
 
-void Totals::undo_freed(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  group.frees.fetch_sub(1, relaxed);
-  raise(group, 1, bytes, now_ns);
+void Totals::undo_freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Counters& counters = lanes_.counters_of(lane, row(id), id);
+  lane.add(counters.frees, -std::uint64_t{1});
+  lane.add(counters.freed_bytes, -bytes);
+  raise(lane, row(id), 1, bytes, now_ns);
 }
 
-void Totals::released(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  lower(group, bytes, now_ns);
+void Totals::released(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Group& group = row(id);
+  lower(lanes_.mine(), group, bytes, now_ns);
   group.released_bytes.fetch_add(bytes, relaxed);
   group.released_count.fetch_add(1, relaxed);
 }
 
-void Totals::failed(Group& group) noexcept { group.failures.fetch_add(1, relaxed); }
+void Totals::failed(GroupId id) noexcept { row(id).failures.fetch_add(1, relaxed); }
 
-void Totals::learned_size(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  group.allocated_bytes.fetch_add(bytes, relaxed);
-  raise(group, 0, bytes, now_ns);
+void Totals::learned_size(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  lane.add(lanes_.counters_of(lane, row(id), id).allocated_bytes, bytes);
+  raise(lane, row(id), 0, bytes, now_ns);
 }
 
-void Totals::raise(Group& group, std::uint64_t added, std::uint64_t bytes,
+void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
-  raise_to(group.peak_bytes, group.live_bytes.fetch_add(bytes, relaxed) + bytes);
   Series* const series = series_of(group);
   if (series == nullptr) return;
-  const std::uint64_t count = series->live_count.fetch_add(added, relaxed) + added;
-  const std::uint64_t before = series->live_bytes.fetch_add(bytes, relaxed);
-  const std::uint64_t after = before + bytes;
+  lanes_.add_live(lane, *series, added);
+  const LiveBytes::Change change = live_bytes_.rise(lane, *series, group.series, bytes, now_ns);
+  if (!change.seen) return;
+  const std::uint64_t after = change.before + bytes;
   std::uint64_t peak = series->peak_bytes.load(relaxed);
   while (peak < after && !series->peak_bytes.compare_exchange_weak(peak, after, relaxed)) {
   }
   // Allocations of unknown size (imported, not mapped yet) have a peak too: of their number.
-  if (peak == 0 && after == 0) raise_to(series->peak_count, count);
+  if (peak == 0 && after == 0) raise_to(series->peak_count, lanes_.live_count(*series));
   if (peak < after) {
-    series->peak_count.store(count, relaxed);
+    series->peak_count.store(lanes_.live_count(*series), relaxed);
     series->peak_ns.store(now_ns, relaxed);
     const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
     if (after - copied > copied / 100) copy_peak(*series, now_ns);
   }
-  mark(*series, now_ns, before, after);
+  mark(*series, now_ns, change.before, after);
 }
 
-void Totals::lower(Group& group, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  group.live_bytes.fetch_sub(bytes, relaxed);
+void Totals::lower(Lane& lane, const Group& group, std::uint64_t bytes,
+                   std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
   if (series == nullptr) return;
-  series->live_count.fetch_sub(1, relaxed);
-  const std::uint64_t before = series->live_bytes.fetch_sub(bytes, relaxed);
-  mark(*series, now_ns, before, before - bytes);
+  lanes_.add_live(lane, *series, -std::uint64_t{1});
+  const LiveBytes::Change change = live_bytes_.fall(lane, *series, group.series, bytes, now_ns);
+  if (change.seen) mark(*series, now_ns, change.before, change.before - bytes);
 }
 
 void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
@@ -184,14 +183,16 @@ void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   if (!lock.try_lock(now_ns)) return watch(lock, now_ns);
   const std::uint32_t version = series.peak_version.fetch_add(1, std::memory_order_acq_rel) + 2;
   Group* const groups = storage_.rows<Group>(RegionId::groups);
+  const Cell* const cells = storage_.rows<Cell>(RegionId::cells);
+  const auto cell_at = [cells](std::uint32_t cell) { return cells + cell; };
   std::uint64_t total = 0;
   for (std::uint32_t i = series.first_group.load(std::memory_order_acquire); i != 0;
        i = groups[i].next_in_series) {
-    const std::uint64_t bytes = groups[i].live_bytes.load(relaxed);
-    groups[i].at_peak_bytes.store(bytes, relaxed);
-    groups[i].at_peak_count.store(live_count(groups[i]), relaxed);
+    const GroupCounts counts = counts_of(groups[i], i, cell_at);
+    groups[i].at_peak_bytes.store(counts.live_bytes, relaxed);
+    groups[i].at_peak_count.store(counts.live_count, relaxed);
     store_field(groups[i].peak_version, version);
-    total += bytes;
+    total += counts.live_bytes;
   }
   series.copied_peak_bytes.store(total, relaxed);
   series.peak_version.store(version, std::memory_order_release);

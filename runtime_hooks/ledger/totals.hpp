@@ -1,6 +1,6 @@
-// Live bytes and counts by group and by series (a kind on a device), with their peaks and the
-// timeline. Counters are atomics; buckets and the copy of the peak are changed under try-locks that
-// nobody waits for.
+// Counts by group, live bytes by series (a kind on a device), with their peak and the timeline.
+// Threads count in lanes; buckets and the copy of the peak are changed under try-locks that nobody
+// waits for.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,27 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/lanes.hpp"
+#include "runtime_hooks/ledger/live_bytes.hpp"
 #include "runtime_hooks/ledger/storage.hpp"
 
 namespace cuwarden::ledger {
 
 class Totals {
  public:
-  explicit Totals(Storage& storage) noexcept : storage_(storage) {}
+  Totals(Storage& storage, Lanes& lanes) noexcept
+      : storage_(storage), lanes_(lanes), live_bytes_(lanes) {}
   bool create() noexcept;
 
   // A new allocation. Called before its record can be found, so that no free comes first.
-  void allocated(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void undo_allocated(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void freed(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void undo_freed(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void released(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void failed(Group&) noexcept;
+  void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void failed(GroupId) noexcept;
   // A live allocation of 0 bytes turned out to have so many.
-  void learned_size(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
@@ -68,19 +71,24 @@ class Totals {
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
   Series* make_series(std::uint8_t kind, std::int32_t device) noexcept;
   Series* series_of(const Group& group) noexcept {
-    return series_of(static_cast<std::uint8_t>(group.kind), group.device);
+    return group.series == 0 ? nullptr : storage_.rows<Series>(RegionId::series) + group.series;
   }
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
-  void raise(Group&, std::uint64_t count, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void lower(Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
+  // The series of a group, with so many allocations and bytes more or less.
+  void raise(Lane&, const Group&, std::uint64_t count, std::uint64_t bytes,
+             std::uint64_t now_ns) noexcept;
+  void lower(Lane&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
   static constexpr std::size_t direct_devices = 64;  // -1 … 62; others are searched for
 
   Storage& storage_;
+  Lanes& lanes_;
+  LiveBytes live_bytes_;
   Mapping sides_;
   FutexLock make_lock_;
   std::atomic<std::uint32_t> direct_[kind_count][direct_devices] = {};

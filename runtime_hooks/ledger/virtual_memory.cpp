@@ -18,10 +18,6 @@ bool is_alias(const Record& record) { return (record.flags & record_counts_no_by
 
 }  // namespace
 
-Group& VirtualMemory::group_of(const Record& record) const noexcept {
-  return storage_.rows<Group>(RegionId::groups)[record.group];
-}
-
 RecordId VirtualMemory::underlying(RecordId handle) const noexcept {
   if (handle.value != 0 && is_alias(row(handle))) {
     return RecordId{static_cast<std::uint32_t>(row(handle).related)};
@@ -65,7 +61,7 @@ void VirtualMemory::revive(RecordId id, std::uint64_t now_ns) noexcept {
     }
   }
   Record& record = row(id);
-  if (!is_alias(record)) totals_.undo_freed(group_of(record), record.bytes, now_ns);
+  if (!is_alias(record)) totals_.undo_freed(GroupId{record.group}, record.bytes, now_ns);
   records_.revive_hidden(id);
 }
 
@@ -75,7 +71,7 @@ void VirtualMemory::end_if_unused(RecordId id, Pending entry, std::uint64_t now_
   if (record.references == 0 && record.mappings == 0) {
     records_.end_hidden(id);
     entry.ended = true;
-    if (!is_alias(record)) totals_.freed(group_of(record), record.bytes, now_ns);
+    if (!is_alias(record)) totals_.freed(GroupId{record.group}, record.bytes, now_ns);
   }
   if (entry.ended || entry.released) remember(entry);
 }
@@ -88,10 +84,9 @@ bool VirtualMemory::created(DeviceAddress handle, const RecordFields& fields) no
   trim();
   const RecordId old = records_.hide(Space::vmm_handle, handle);
   if (old.value != 0) drop_reference(old, true, ++operation_, fields.time_ns);
-  Group& group = storage_.rows<Group>(RegionId::groups)[fields.group.value];
-  totals_.allocated(group, fields.bytes.value, fields.time_ns);
+  totals_.allocated(fields.group, fields.bytes.value, fields.time_ns);
   if (records_.insert(Space::vmm_handle, handle, fields).id.value == 0) {
-    totals_.undo_allocated(group, fields.bytes.value, fields.time_ns);
+    totals_.undo_allocated(fields.group, fields.bytes.value, fields.time_ns);
     storage_.add_reason(reason_ledger_full);
   }
   return old.value != 0;
@@ -227,7 +222,7 @@ void VirtualMemory::learn_size(RecordId handle, std::uint64_t bytes,
                                std::uint64_t now_ns) noexcept {
   Record& record = row(handle);
   store_field(record.bytes, bytes);
-  if (!is_alias(record)) totals_.learned_size(group_of(record), bytes, now_ns);
+  if (!is_alias(record)) totals_.learned_size(GroupId{record.group}, bytes, now_ns);
 }
 
 void VirtualMemory::drop_mapping(RecordId handle, std::uint64_t operation,

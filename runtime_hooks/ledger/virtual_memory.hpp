@@ -41,7 +41,6 @@ class VirtualMemory {
   };
 
   Record& row(RecordId id) const noexcept { return records_.row(id); }
-  Group& group_of(const Record&) const noexcept;
   RecordId underlying(RecordId handle) const noexcept;
   RecordId mapping_around(DeviceAddress) noexcept;
   void drop_reference(RecordId, bool key_is_gone, std::uint64_t operation,

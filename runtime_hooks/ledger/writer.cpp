@@ -48,9 +48,10 @@ Writer* Writer::create(const Creation& creation) noexcept {
   record_process(storage);
   Header& header = storage.header();
   header.process.report_path = storage.store(creation.report_path);
-  const bool made = state->totals.create() && state->modules.create(header.process.program) &&
-                    state->stacks.create() && state->groups.create() &&
-                    storage.allocate_hooks(creation.hook_names.size());
+  state->serial = next_serial.fetch_add(1, relaxed);
+  const bool made = state->lanes.create(state->serial) && state->totals.create() &&
+                    state->modules.create(header.process.program) && state->stacks.create() &&
+                    state->groups.create() && storage.allocate_hooks(creation.hook_names.size());
   if (!made) {
     storage.file().remove();
     return nullptr;
@@ -59,7 +60,6 @@ Writer* Writer::create(const Creation& creation) noexcept {
   for (std::size_t i = 0; i < creation.hook_names.size(); ++i) {
     hooks[i].name = storage.store(creation.hook_names[i]);
   }
-  state->serial = next_serial.fetch_add(1, relaxed);
   state->start_monotonic_ns = header.process.start_monotonic_ns;
   header.checksum = header_checksum(header);
   header.published.store(1, std::memory_order_release);
@@ -102,19 +102,16 @@ void Writer::modules_changed() noexcept {
 
 // --- allocations
 
-void Writer::add(const NewRecord& given) noexcept {
+void Writer::add(NewRecord given) noexcept {
   if (given.group.value == 0) return;  // the groups are full, and the header says so
-  RecordFields fields = given;
-  if (fields.time_ns == 0) fields.time_ns = now_ns();
-  fields.thread = thread();
-  const std::uint64_t now = fields.time_ns;
-  Group* const groups = state_.storage.rows<Group>(RegionId::groups);
-  Group& group = groups[given.group.value];
+  if (given.time_ns == 0) given.time_ns = now_ns();
+  given.thread = thread();
+  const std::uint64_t now = given.time_ns;
   const bool counts = (given.flags & record_counts_no_bytes) == 0;
-  if (counts) state_.totals.allocated(group, given.bytes.value, now);
-  const RecordIndex::Inserted made = state_.records.insert(given.space, given.address, fields);
+  if (counts) state_.totals.allocated(given.group, given.bytes.value, now);
+  const RecordIndex::Inserted made = state_.records.insert(given.space, given.address, given);
   if (made.id.value == 0) {
-    if (counts) state_.totals.undo_allocated(group, given.bytes.value, now);
+    if (counts) state_.totals.undo_allocated(given.group, given.bytes.value, now);
     add_reason(reason_ledger_full);
   }
   if (made.replaced.value != 0) {
@@ -122,7 +119,7 @@ void Writer::add(const NewRecord& given) noexcept {
     add_reason(reason_superseded);
     const Record& old = state_.records.row(made.replaced);
     if ((old.flags & record_counts_no_bytes) == 0) {
-      state_.totals.freed(groups[old.group], old.bytes, now);
+      state_.totals.freed(GroupId{old.group}, old.bytes, now);
     }
     state_.records.recycle(made.replaced);
   }
@@ -132,8 +129,7 @@ TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
   TakenRecord taken{space, address, {}, recently_ns()};
   if (!state_.records.take(space, address, taken.fields)) return {};
   if ((taken.fields.flags & record_counts_no_bytes) == 0) {
-    Group& group = state_.storage.rows<Group>(RegionId::groups)[taken.fields.group.value];
-    state_.totals.freed(group, taken.fields.bytes.value, taken.taken_ns);
+    state_.totals.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns);
   }
   return taken;
 }
@@ -142,9 +138,8 @@ void Writer::put_back(const TakenRecord& taken) noexcept {
   if (!taken) return;
   const RecordFields& fields = taken.fields;
   const bool counts = (fields.flags & record_counts_no_bytes) == 0;
-  Group& group = state_.storage.rows<Group>(RegionId::groups)[fields.group.value];
   const std::uint64_t now = now_ns();
-  if (counts) state_.totals.undo_freed(group, fields.bytes.value, now);
+  if (counts) state_.totals.undo_freed(fields.group, fields.bytes.value, now);
   switch (state_.records.restore(taken.space, taken.address, fields)) {
     case RecordIndex::Restored::yes:
       return;
@@ -157,7 +152,7 @@ void Writer::put_back(const TakenRecord& taken) noexcept {
       add_reason(reason_ledger_full);
       break;
   }
-  if (counts) state_.totals.freed(group, fields.bytes.value, now);
+  if (counts) state_.totals.freed(fields.group, fields.bytes.value, now);
 }
 
 bool Writer::opened_again(Space space, DeviceAddress address) noexcept {
@@ -171,7 +166,7 @@ bool Writer::closed_not_last(Space space, DeviceAddress address) noexcept {
 void Writer::count_unknown_free() noexcept { header().unknown_frees.fetch_add(1, relaxed); }
 
 void Writer::count_failure(GroupId id) noexcept {
-  if (id.value != 0) state_.totals.failed(state_.storage.rows<Group>(RegionId::groups)[id.value]);
+  if (id.value != 0) state_.totals.failed(id);
 }
 
 void Writer::release_context(ContextId context) noexcept {
@@ -187,8 +182,7 @@ void Writer::release_context(ContextId context) noexcept {
     // The row may have changed hands since it was looked at.
     if (!state_.records.remove(id, &context)) continue;
     if ((record.flags & record_counts_no_bytes) == 0) {
-      Group& group = state_.storage.rows<Group>(RegionId::groups)[record.group];
-      state_.totals.released(group, record.bytes, now);
+      state_.totals.released(GroupId{record.group}, record.bytes, now);
     }
     state_.records.recycle(id);
   }
@@ -196,13 +190,12 @@ void Writer::release_context(ContextId context) noexcept {
 
 // --- virtual memory
 
-void Writer::handle_created(const NewRecord& given) noexcept {
+void Writer::handle_created(NewRecord given) noexcept {
   if (given.group.value == 0) return;
-  RecordFields fields = given;
-  if (fields.time_ns == 0) fields.time_ns = now_ns();
-  fields.thread = thread();
-  fields.references = 1;
-  if (state_.virtual_memory.created(given.address, fields)) {
+  if (given.time_ns == 0) given.time_ns = now_ns();
+  given.thread = thread();
+  given.references = 1;
+  if (state_.virtual_memory.created(given.address, given)) {
     header().superseded.fetch_add(1, relaxed);
     add_reason(reason_superseded);
   }
@@ -264,11 +257,7 @@ ThreadId Writer::thread() noexcept {
   return ThreadId{cached_thread.row};
 }
 
-void Writer::count_call(HookId hook) noexcept {
-  if (hook.value < state_.storage.used(RegionId::hooks)) {
-    state_.storage.rows<Hook>(RegionId::hooks)[hook.value].calls.fetch_add(1, relaxed);
-  }
-}
+void Writer::count_call(HookId hook) noexcept { state_.lanes.count_call(hook); }
 
 void Writer::count_unhooked_lookup(std::string_view name) noexcept {
   const Storage& storage = state_.storage;

@@ -85,7 +85,7 @@ class Writer {
   void modules_changed() noexcept;
 
   // --- allocations
-  void add(const NewRecord&) noexcept;
+  void add(NewRecord) noexcept;
   // Before the driver's free. The totals drop at once.
   TakenRecord take(Space, DeviceAddress) noexcept;
   void put_back(const TakenRecord&) noexcept;  // the driver refused
@@ -99,7 +99,7 @@ class Writer {
   void release_context(ContextId) noexcept;
 
   // --- virtual memory. A handle's bytes are live until its references and mappings are both gone.
-  void handle_created(const NewRecord&) noexcept;       // references = 1
+  void handle_created(NewRecord) noexcept;              // references = 1
   void handle_retained(DeviceAddress handle) noexcept;  // one more reference
   // A handle made from an address (cuMemRetainAllocationHandle): its value may be new. False: no
   // mapping is known there, and the handle is not recorded.

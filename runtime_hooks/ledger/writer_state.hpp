@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/ledger/group_table.hpp"
+#include "runtime_hooks/ledger/lanes.hpp"
 #include "runtime_hooks/ledger/module_table.hpp"
 #include "runtime_hooks/ledger/record_index.hpp"
 #include "runtime_hooks/ledger/stack_table.hpp"
@@ -21,11 +22,12 @@ namespace cuwarden::ledger {
 
 struct Writer::State {
   Storage storage;
+  Lanes lanes{storage};
   RecordIndex records{storage};
-  Totals totals{storage};
+  Totals totals{storage, lanes};
   ModuleTable modules{storage};
   StackTable stacks{storage, modules};
-  GroupTable groups{storage, totals};
+  GroupTable groups{storage, lanes, totals};
   VirtualMemory virtual_memory{storage, records, totals};
   FutexLock names_lock;      // unhooked lookups, settings, environment
   FutexLock devices_lock;    // device rows

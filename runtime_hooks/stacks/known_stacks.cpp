@@ -59,23 +59,35 @@ std::uint32_t KnownStacks::find(std::uint64_t start, const Region& own) const no
   const std::size_t at = set_of(start);
   if (!own.holds(start) || !own.holds(start + sizeof(Pair))) return 0;
   const std::uint64_t room = own.count - sizeof(std::uint64_t) - (start - own.begin);
+  const std::size_t recent = recent_[at].load(std::memory_order_relaxed) % ways;
+  if (const std::uint32_t name = find_in(at * ways + recent, start, room)) return name;
   for (std::size_t way = 0; way < ways; ++way) {
-    if (sets_[at].starts[way].load(std::memory_order_acquire) != start) continue;
-    const Entry& entry = entries_[at * ways + way];
-    const std::uint32_t version = entry.version.load(std::memory_order_acquire);
-    // Believed only once the version is seen not to have changed.
-    const std::uint32_t words = load_field(entry.words), pairs = load_field(entry.pairs);
-    const std::uint32_t name = load_field(entry.name);
-    if (version % 2 != 0 || load_field(entry.start) != start || words > places || pairs > places)
-      continue;
-    if (!are_unchanged(start, room, entry.pair_offsets, entry.pair_values, pairs, __m128i{}) ||
-        !are_unchanged(start, room, entry.word_offsets, entry.word_values, words, std::uint64_t{}))
-      continue;
-    // All was read before the version is looked at again.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (entry.version.load(std::memory_order_acquire) == version) return name;
+    if (way == recent || sets_[at].starts[way].load(std::memory_order_relaxed) != start) continue;
+    if (const std::uint32_t name = find_in(at * ways + way, start, room)) {
+      recent_[at].store(static_cast<std::uint8_t>(way), std::memory_order_relaxed);
+      return name;
+    }
   }
   return 0;
+}
+
+// `place`: of an entry, in the order of sets and ways.
+std::uint32_t KnownStacks::find_in(std::size_t place, std::uint64_t start,
+                                   std::uint64_t room) const noexcept {
+  if (sets_[place / ways].starts[place % ways].load(std::memory_order_acquire) != start) return 0;
+  const Entry& entry = entries_[place];
+  const std::uint32_t version = entry.version.load(std::memory_order_acquire);
+  // Believed only once the version is seen not to have changed.
+  const std::uint32_t words = load_field(entry.words), pairs = load_field(entry.pairs);
+  const std::uint32_t name = load_field(entry.name);
+  if (version % 2 != 0 || load_field(entry.start) != start || words > places || pairs > places)
+    return 0;
+  if (!are_unchanged(start, room, entry.pair_offsets, entry.pair_values, pairs, __m128i{}) ||
+      !are_unchanged(start, room, entry.word_offsets, entry.word_values, words, std::uint64_t{}))
+    return 0;
+  // All was read before the version is looked at again.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  return entry.version.load(std::memory_order_acquire) == version ? name : 0;
 }
 
 void KnownStacks::begin(Draft& draft, std::uint64_t start) noexcept {

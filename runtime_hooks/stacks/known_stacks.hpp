@@ -41,11 +41,17 @@ class KnownStacks {
   struct alignas(64) Set {
     std::atomic<std::uint64_t> starts[ways];  // 0: nothing there
   };
-  static constexpr std::size_t bytes = sets * sizeof(Set) + sets * ways * sizeof(Entry);
+  // Which way was found last: loops that are entered from two places differ in their outermost
+  // frames only, and are told apart only there.
+  using Recent = std::atomic<std::uint8_t>;
+  static constexpr std::size_t bytes =
+      sets * sizeof(Set) + sets * ways * sizeof(Entry) + sets * sizeof(Recent);
 
   // `memory`: `bytes` of zeros, aligned to a cache line.
   explicit KnownStacks(void* memory) noexcept
-      : sets_(static_cast<Set*>(memory)), entries_(reinterpret_cast<Entry*>(sets_ + sets)) {}
+      : sets_(static_cast<Set*>(memory)),
+        entries_(reinterpret_cast<Entry*>(sets_ + sets)),
+        recent_(reinterpret_cast<Recent*>(entries_ + sets * ways)) {}
 
   // The name, or 0. Reads only inside `own`.
   std::uint32_t find(std::uint64_t start, const Region& own) const noexcept;
@@ -79,6 +85,7 @@ class KnownStacks {
   void forget_all() noexcept;
 
  private:
+  std::uint32_t find_in(std::size_t place, std::uint64_t start, std::uint64_t room) const noexcept;
   static std::size_t set_of(std::uint64_t start) noexcept {
     return start * 0x9e3779b97f4a7c15 >> 58;
   }
@@ -86,6 +93,7 @@ class KnownStacks {
 
   Set* sets_;
   Entry* entries_;
+  Recent* recent_;
   std::atomic<std::uint32_t> generation_{0};
   std::atomic<std::uint32_t> victims_{0};
 };

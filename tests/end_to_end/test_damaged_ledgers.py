@@ -117,8 +117,8 @@ def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(c
 
 # --- hostile ones: rows are claimed, which the header's checksum does not cover
 
-GROUPS, STACKS, FRAMES, SERIES = 1, 2, 3, 7
-REGIONS, REGION = 13, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
+GROUPS, STACKS, FRAMES, SERIES, CELLS = 1, 2, 3, 7, 13
+REGIONS, REGION = 15, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
 
 
 class Claims:
@@ -148,9 +148,9 @@ class Claims:
             self.file.write(b"".join(row(i).ljust(size, b"\0") for i in range(1, rows + 1)))
 
 
-def group_row(stack, allocations=0):
-    counts = [allocations] * 4 + [0] * 8  # live and highest bytes, calls and their bytes; the rest
-    return struct.pack("<IIHBBiII", 1, stack, 0, 0, 0, 0, 0, 0) + struct.pack("<12Q", *counts)
+def group_row(stack, allocations=0, first_cell=0):
+    key = struct.pack("<IIHBBiII", 1, stack, 0, 0, 0, 0, 0, first_cell)
+    return key.ljust(64, b"\0") + struct.pack("<5Q", allocations, allocations, 0, 0, 0)
 
 
 def quickly():
@@ -189,3 +189,15 @@ def test_stacks_that_share_their_frames_are_named_as_far_as_there_are_frames(cuw
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
     assert len(only_report(place)["stacks"]) == 2
+
+
+def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwarden, place):
+    ledger, _ = dead(place)
+    groups = 200_000
+    with Claims(ledger) as claims:
+        claims.claim(GROUPS, groups, lambda i: group_row(0, first_cell=i))
+        # Each is its own successor.
+        claims.claim(CELLS, groups, lambda i: struct.pack("<IIII5Q", i, 7, i, 0, 1, 1, 0, 0, 0))
+    done = cuwarden("recover", ledger, preexec_fn=quickly)
+    assert done.returncode == 0, done.stderr
+    only_report(place)

@@ -1,0 +1,124 @@
+#include "runtime_hooks/ledger/lanes.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/group_counts.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// Signal 0 is only a question. A thread id that was given away again counts as alive: its lane
+// stays unused until that thread ends too.
+bool has_ended(std::uint32_t thread) noexcept {
+  return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace
+
+constinit thread_local Lanes::Mine Lanes::mine_{0, 0};
+
+bool Lanes::create(std::uint32_t serial) noexcept {
+  memory_ = Mapping::anonymous(count * sizeof(Lane));
+  if (!memory_) return false;
+  for (std::uint32_t i = 0; i < count; ++i) lanes()[i].number_ = i;
+  serial_ = serial;
+  return true;
+}
+
+Lane& Lanes::take() noexcept {
+  const ErrnoGuard keep;
+  const auto thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  const auto take_from = [&](std::uint32_t owner, std::uint32_t lane) {
+    return lanes()[lane].owner_.compare_exchange_strong(owner, thread, std::memory_order_acq_rel);
+  };
+  std::uint32_t found = 0;
+  for (std::uint32_t i = 1; i < count && found == 0; ++i) {
+    if (lanes()[i].owner_.load(relaxed) == 0 && take_from(0, i)) found = i;
+  }
+  for (std::uint32_t i = 1; i < count && found == 0; ++i) {
+    const std::uint32_t owner = lanes()[i].owner_.load(relaxed);
+    if (has_ended(owner) && take_from(owner, i)) found = i;
+  }
+  Lane& lane = lanes()[found];
+  if (found != 0) {
+    std::uint32_t used = used_.load(relaxed);
+    while (used <= found && !used_.compare_exchange_weak(used, found + 1)) {
+    }
+    if (lane.calls_ == nullptr) {
+      const std::uint64_t hooks = storage_.used(RegionId::hooks);
+      const std::uint64_t first = storage_.allocate(RegionId::lane_calls, calls_in_lane(hooks));
+      if (first != 0) {
+        lane.calls_ = storage_.rows<std::atomic<std::uint64_t>>(RegionId::lane_calls) + first;
+        lane.hooks_ = hooks;
+      }
+    }
+  }
+  mine_ = {serial_, found};
+  return lane;
+}
+
+Counters& Lanes::counters_of(Lane& lane, Group& group, GroupId id) noexcept {
+  if (group.lane == lane.number_) return group.counters;
+  const std::uint64_t known = lane.cells_[id.value % Lane::remembered].load(relaxed);
+  if (known >> 32 == id.value) {
+    return storage_.rows<Cell>(RegionId::cells)[static_cast<std::uint32_t>(known)].counters;
+  }
+  return find_cell(lane, group, id);
+}
+
+Counters& Lanes::find_cell(Lane& lane, Group& group, GroupId id) noexcept {
+  Cell* const cells = storage_.rows<Cell>(RegionId::cells);
+  std::uint32_t found = group.first_cell.load(std::memory_order_acquire);
+  while (found != 0 && cells[found].lane != lane.number_) found = cells[found].next;
+  if (found == 0) {
+    found = static_cast<std::uint32_t>(storage_.allocate(RegionId::cells, 1));
+    if (found == 0) {
+      // Counted where another thread may count at the same moment: no longer exact, and said.
+      storage_.add_reason(reason_ledger_full);
+      return group.counters;
+    }
+    Cell& cell = cells[found];
+    cell.group = id.value;
+    cell.lane = lane.number_;
+    std::uint32_t first = group.first_cell.load(relaxed);
+    do {
+      store_field(cell.next, first);
+    } while (!group.first_cell.compare_exchange_weak(first, found, std::memory_order_release));
+  }
+  lane.cells_[id.value % Lane::remembered].store(std::uint64_t{id.value} << 32 | found, relaxed);
+  return cells[found].counters;
+}
+
+void Lanes::count_for_all(HookId hook) noexcept {
+  if (hook.value < storage_.used(RegionId::hooks))
+    storage_.rows<Hook>(RegionId::hooks)[hook.value].calls.fetch_add(1, relaxed);
+}
+
+void Lanes::add_live(Lane& lane, Series& series, std::uint64_t amount) noexcept {
+  const std::size_t row = row_of(series);
+  if (row < Lane::series_limit && !lane.is_shared()) {
+    lane.add(lane.live_[row], amount);
+  } else {
+    series.live_count.fetch_add(amount, relaxed);
+  }
+}
+
+std::uint64_t Lanes::live_count(const Series& series) const noexcept {
+  std::uint64_t live = series.live_count.load(relaxed);
+  const std::size_t row = row_of(series);
+  const std::uint32_t used = used_.load(relaxed);
+  for (std::uint32_t i = 1; i < used && row < Lane::series_limit; ++i) {
+    live += lanes()[i].live_[row].load(relaxed);
+  }
+  return live;
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,124 @@
+// Counters that a thread changes without locked instructions: each thread that records has a lane,
+// which no other living thread has, and adds to counters of its own, by single instructions, so
+// that a signal handler in between loses nothing. Whoever wants a sum adds up the lanes.
+//
+// A group's row has counters for the lane that made it; where another lane counts in that group,
+// it gets a cell. So a program in which each place allocates in one thread has no cells.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/storage.hpp"
+
+namespace cuwarden::ledger {
+
+class Lane {
+ public:
+  // Series beyond these have one counter for all lanes.
+  static constexpr std::size_t series_limit = 64;
+
+  // Of this lane's counters. `amount` may be negative, in two's complement.
+  void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) const noexcept {
+    if (is_shared()) {
+      counter.fetch_add(amount, std::memory_order_relaxed);
+    } else {
+      asm volatile("addq %1, %0" : "+m"(counter) : "er"(amount) : "cc");
+    }
+  }
+  std::uint32_t number() const noexcept { return number_; }
+  // For threads that found no lane of their own.
+  bool is_shared() const noexcept { return number_ == 0; }
+
+  // --- credits (live_bytes.hpp), by row of series. Others take them away; more comes from the
+  // lane's own threads only.
+  bool spend(std::size_t row, std::uint64_t bytes) noexcept {
+    std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
+    while (credit >= bytes) {
+      if (credits_[row].compare_exchange_weak(credit, credit - bytes, std::memory_order_seq_cst))
+        return true;
+    }
+    return false;
+  }
+  bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
+    if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
+      return false;
+    credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
+    return true;
+  }
+  std::uint64_t take_credit(std::size_t row) noexcept {
+    if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
+    return credits_[row].exchange(0, std::memory_order_seq_cst);
+  }
+
+ private:
+  friend class Lanes;
+  static constexpr std::size_t remembered = 256;
+
+  std::uint32_t number_;
+  std::atomic<std::uint32_t> owner_;               // thread id; 0: nobody's yet
+  std::atomic<std::uint64_t>* calls_;              // by hook; null: there was no room
+  std::size_t hooks_;                              // of them
+  std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series
+  std::atomic<std::uint64_t> credits_[series_limit];
+  std::atomic<std::uint64_t> cells_[remembered];  // group << 32 | cell, by group
+};
+
+class Lanes {
+ public:
+  static constexpr std::uint32_t count = 65;  // the shared one among them; at most 256
+
+  explicit Lanes(Storage& storage) noexcept : storage_(storage) {}
+  // `serial` tells the writers of one process apart.
+  bool create(std::uint32_t serial) noexcept;
+
+  // The calling thread's.
+  Lane& mine() noexcept {
+    const Mine mine = mine_;
+    return mine.serial == serial_ ? lanes()[mine.lane] : take();
+  }
+  Counters& counters_of(Lane&, Group&, GroupId) noexcept;
+  void count_call(HookId hook) noexcept {
+    const Lane& lane = mine();
+    if (hook.value < lane.hooks_) {
+      lane.add(lane.calls_[hook.value], 1);
+    } else {
+      count_for_all(hook);
+    }
+  }
+
+  // Whether more than one lane was ever taken.
+  bool several() const noexcept { return used_.load(std::memory_order_relaxed) > 2; }
+  template <class Visit>
+  void for_each(Visit visit) noexcept {
+    const std::uint32_t used = used_.load(std::memory_order_seq_cst);
+    for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
+  }
+
+  // How many allocations of a series are live.
+  void add_live(Lane&, Series&, std::uint64_t amount) noexcept;
+  std::uint64_t live_count(const Series&) const noexcept;
+
+ private:
+  struct Mine {
+    std::uint32_t serial, lane;
+  };
+  Lane* lanes() const noexcept { return static_cast<Lane*>(memory_.data()); }
+  std::size_t row_of(const Series& series) const noexcept {
+    return static_cast<std::size_t>(&series - storage_.rows<Series>(RegionId::series));
+  }
+  Lane& take() noexcept;
+  void count_for_all(HookId) noexcept;
+  Counters& find_cell(Lane&, Group&, GroupId) noexcept;
+
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
+
+  Storage& storage_;
+  Mapping memory_;
+  std::uint32_t serial_ = 0;
+  std::atomic<std::uint32_t> used_{1};  // lanes that anybody ever had, the shared one included
+};
+
+}  // namespace cuwarden::ledger

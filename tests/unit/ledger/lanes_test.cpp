@@ -1,0 +1,176 @@
+// Counters by thread: no count is lost, however many threads there are and whatever they do.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include <latch>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "tests/unit/ledger/ledger_fixture.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+GroupId device_group_of(Writer& writer) {
+  const Frame frame = 0x1234;
+  return writer.group({.stack = writer.intern_stack({&frame, 1}, false),
+                       .api = HookId{0},
+                       .kind = Kind::device,
+                       .device = DeviceOrdinal{0}});
+}
+
+void allocate(Writer& writer, GroupId group, std::uint64_t address, std::uint64_t bytes) {
+  writer.count_call(HookId{0});
+  NewRecord record;
+  record.space = Space::pointer;
+  record.address.value = address;
+  record.bytes.value = bytes;
+  record.group = group;
+  writer.add(record);
+}
+
+void free(Writer& writer, std::uint64_t address) {
+  writer.count_call(HookId{1});
+  writer.take(Space::pointer, DeviceAddress{address});
+}
+
+// More than there are lanes.
+constexpr int threads = 100;
+
+TEST(Lanes, more_threads_at_a_time_than_lanes_lose_no_count) {
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  const GroupId group = device_group_of(*writer);
+  constexpr int turns = 300;
+  std::latch all_there(threads), all_allocated(threads);
+  std::vector<std::thread> workers;
+  for (int thread = 0; thread < threads; ++thread) {
+    workers.emplace_back([&, thread] {
+      const auto address = [](int whose, int turn) {
+        return static_cast<std::uint64_t>(1 + whose * turns + turn) << 9;
+      };
+      all_there.arrive_and_wait();
+      for (int turn = 0; turn < turns; ++turn) allocate(*writer, group, address(thread, turn), 100);
+      all_allocated.arrive_and_wait();
+      // The neighbour's, all but ten.
+      for (int turn = 10; turn < turns; ++turn)
+        free(*writer, address((thread + 1) % threads, turn));
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  const Reader reader = read(*writer);
+  const GroupView view = reader.group(group.value).value();
+  EXPECT_EQ(view.allocations, std::uint64_t{threads} * turns);
+  EXPECT_EQ(view.allocated_bytes, std::uint64_t{threads} * turns * 100);
+  EXPECT_EQ(view.frees, std::uint64_t{threads} * (turns - 10));
+  expect_live(reader, {std::uint64_t{threads} * 10, std::uint64_t{threads} * 1000});
+  EXPECT_EQ(reader.series(1)->peak_bytes, std::uint64_t{threads} * turns * 100);
+  EXPECT_EQ(reader.series(1)->peak_count, std::uint64_t{threads} * turns);
+  EXPECT_EQ(reader.hook(0)->calls, std::uint64_t{threads} * turns);
+  EXPECT_EQ(reader.hook(1)->calls, std::uint64_t{threads} * (turns - 10));
+  EXPECT_EQ(reader.process().recorded_calls, std::uint64_t{threads} * (2 * turns - 10));
+}
+
+TEST(Lanes, threads_that_have_ended_leave_theirs_to_others) {
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  const GroupId group = device_group_of(*writer);
+  constexpr int generations = 500;
+  for (int i = 0; i < generations; ++i) {
+    std::thread([&] {
+      allocate(*writer, group, static_cast<std::uint64_t>(i + 1) << 9, 10);
+    }).join();
+  }
+  const Reader reader = read(*writer);
+  EXPECT_EQ(reader.group(group.value)->allocations, std::uint64_t{generations});
+  EXPECT_EQ(reader.hook(0)->calls, std::uint64_t{generations});
+  expect_live(reader, {generations, generations * 10});
+  EXPECT_EQ(reader.process().reasons & reason_ledger_full, 0u);
+  // One for each lane but the group's own, and none for the lane that all could share.
+  EXPECT_LE(reader.rows(RegionId::cells), 65u);
+}
+
+// One change after the other, whichever thread makes it: so what the peak is admits of no doubt.
+TEST(Lanes, the_peak_is_exact_whatever_credits_threads_have) {
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  const GroupId group = device_group_of(*writer);
+  struct Block {
+    std::uint64_t address, bytes;
+  };
+  std::mutex turn;
+  std::vector<Block> live;
+  std::uint64_t bytes = 0, peak = 0, peak_count = 0, next = 1 << 9, wanted = 50;
+  std::mt19937_64 random(20);
+  const auto change = [&] {
+    const std::lock_guard mine(turn);
+    if (random() % 2000 == 0) wanted = 1 + random() % 400;
+    if (live.size() < wanted + random() % 8) {
+      const std::uint64_t size = random() % (std::uint64_t{1} << (random() % 16));
+      allocate(*writer, group, next, size);
+      live.push_back({next, size});
+      next += 1 << 9;
+      bytes += size;
+      if (bytes > peak) {
+        peak = bytes;
+        peak_count = live.size();
+      }
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      free(*writer, live.back().address);
+      bytes -= live.back().bytes;
+      live.pop_back();
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int thread = 0; thread < 8; ++thread)
+    workers.emplace_back([&] {
+      for (int i = 0; i < 40'000; ++i) change();
+    });
+  for (std::thread& worker : workers) worker.join();
+  const Reader reader = read(*writer);
+  EXPECT_EQ(reader.series(1)->peak_bytes, peak);
+  EXPECT_EQ(reader.series(1)->peak_count, peak_count);
+  // What is still kept as credits is within what they are allowed.
+  EXPECT_GE(reader.series(1)->live_bytes, bytes);
+  EXPECT_LE(reader.series(1)->live_bytes,
+            bytes + 8 * std::max<std::uint64_t>(16 << 10, peak / 4096));
+  expect_live(reader, {live.size(), bytes});
+}
+
+Writer* interrupted_writer;
+GroupId interrupted_group;
+volatile std::uint64_t interruptions;
+
+TEST(Lanes, a_signal_handler_that_allocates_in_between_loses_no_count) {
+  const TemporaryFolder folder;
+  Writer* const writer = interrupted_writer = make_writer(folder.path());
+  const GroupId group = interrupted_group = device_group_of(*writer);
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {
+    // Counts only: the records' locks are not to be taken twice by one thread.
+    interrupted_writer->count_call(HookId{0});
+    interrupted_writer->count_failure(interrupted_group);
+    interruptions = interruptions + 1;
+  };
+  interruptions = 0;
+  sigaction(SIGALRM, &action, &before);
+  const itimerval often{{0, 50}, {0, 50}}, never{};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  std::uint64_t calls = 0;
+  while (interruptions < 2000) {
+    for (int i = 0; i < 1000; ++i) writer->count_call(HookId{0});
+    calls += 1000;
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  const Reader reader = read(*writer);
+  EXPECT_EQ(reader.hook(0)->calls, calls + interruptions);
+  EXPECT_EQ(reader.group(group.value)->failures, interruptions);
+}
+
+}  // namespace
+}  // namespace cuwarden::ledger
