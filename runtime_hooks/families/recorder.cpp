@@ -3,6 +3,7 @@
 
 #include <alloca.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -83,13 +84,7 @@ void Recorder::modules_changed() noexcept {
   unwinder_.forget_names();
 }
 
-// A load and a comparison where there is nothing new.
-void Recorder::give_notice() noexcept {
-  constexpr std::uint32_t noteworthy =
-      ledger::reason_ledger_full | ledger::reason_recording_stopped;
-  const std::uint32_t reasons =
-      ledger_.header().reasons.load(std::memory_order_relaxed) & noteworthy;
-  if ((reasons & ~noticed_.load(std::memory_order_relaxed)) == 0) return;
+void Recorder::give_notice_of(std::uint32_t reasons) noexcept {
   const std::uint32_t fresh = reasons & ~noticed_.fetch_or(reasons, std::memory_order_relaxed);
   for (const ledger::Reason reason : {ledger::reason_ledger_full, ledger::reason_recording_stopped})
     if ((fresh & reason) != 0) notice_(reason);
@@ -154,8 +149,7 @@ void Recorder::settle(const ledger::TakenRecord& taken, CUresult result,
 void Recorder::unknown_free() noexcept {
   give_notice();
   // What was allocated may be missing for a reason of our own: no sign of a way that leads past us.
-  constexpr std::uint32_t ours = ledger::reason_ledger_full | ledger::reason_recording_stopped;
-  if ((ledger_.header().reasons.load(std::memory_order_relaxed) & ours) == 0)
+  if ((ledger_.header().reasons.load(std::memory_order_relaxed) & noteworthy) == 0)
     ledger_.count_unknown_free();
 }
 
@@ -184,10 +178,8 @@ ContextId Recorder::live_context_on(DeviceOrdinal device) const noexcept {
   return contexts_.created_on(device);
 }
 
-void Recorder::meet(DeviceOrdinal device) noexcept {
-  if (device.value < 0 || device.value >= device_limit) return;
-  const auto index = static_cast<std::size_t>(device.value);
-  if (met_[index].load(std::memory_order_relaxed) || met_[index].exchange(true)) return;
+void Recorder::meet_first(DeviceOrdinal device) noexcept {
+  if (met_[device.value].exchange(true)) return;
   char name[128] = "";
   CUuuid uuid{};
   CUdevice handle = 0;
@@ -208,13 +200,18 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
     ledger_.read_device(device, at, ByteCount{total}, ByteCount{free});
 }
 
-void Recorder::read_device_now_and_then(Captures captures, std::uint64_t now) noexcept {
+void Recorder::look_around(Captures captures, std::uint64_t now) noexcept {
   if (due(next_rss_ns_, now, rss_interval_ns)) {
     const std::uint64_t rss = host_memory_in_use();
     if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
   }
-  if (capture_seen() && captures == Captures::unknown) return;
-  if (!due(next_reading_ns_, now, reading_interval_ns)) return;
+  // After a capture, readings wait for calls that allow them: one is due until then.
+  const bool allowed = !capture_seen() || captures != Captures::unknown;
+  const bool is_due = allowed && due(next_reading_ns_, now, reading_interval_ns);
+  next_look_ns_.store(std::min(next_rss_ns_.load(std::memory_order_relaxed),
+                               next_reading_ns_.load(std::memory_order_relaxed)),
+                      std::memory_order_relaxed);
+  if (!is_due) return;
   const Place here = place();
   if (here.device != no_device) read_device(here.device, ledger::ReadingAt::last_call);
 }

@@ -97,7 +97,9 @@ class Recorder {
   // cuMemAlloc and cuMemFree are of the forbidden sort is. Where the driver has just let this
   // thread do one of those, it may do the other as well. So, once there was a capture, a reading
   // follows only on such a call.
-  void read_device_now_and_then(Captures, std::uint64_t now_ns) noexcept;
+  void read_device_now_and_then(Captures captures, std::uint64_t now_ns) noexcept {
+    if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(captures, now_ns);
+  }
   // The last readings, while the driver still answers: every device that was seen.
   void read_devices_at_exit() noexcept;
 
@@ -107,13 +109,25 @@ class Recorder {
   // For callers that keep errno themselves.
   Place place_unguarded() const noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
-  void meet(DeviceOrdinal) noexcept;
-  void give_notice() noexcept;
+  void look_around(Captures, std::uint64_t now_ns) noexcept;
+  void meet(DeviceOrdinal device) noexcept {
+    if (device.value < 0 || device.value >= device_limit) return;
+    if (!met_[device.value].load(std::memory_order_relaxed)) meet_first(device);
+  }
+  void meet_first(DeviceOrdinal) noexcept;
+  void give_notice() noexcept {
+    const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
+    if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
+      give_notice_of(reasons & noteworthy);
+  }
+  void give_notice_of(std::uint32_t reasons) noexcept;
   void unknown_free() noexcept;
   // A context of this device that is alive, whatever the program did; 0: none known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
 
   static constexpr std::int32_t device_limit = LiveContexts::device_limit;
+  static constexpr std::uint32_t noteworthy =
+      ledger::reason_ledger_full | ledger::reason_recording_stopped;
 
   ledger::Writer& ledger_;
   const driver::RealDriver& real_;
@@ -124,6 +138,7 @@ class Recorder {
   std::atomic<bool> ending_{false};
   std::atomic<bool> capture_seen_{false};
   std::atomic<bool> unrecorded_{false};
+  std::atomic<std::uint64_t> next_look_ns_{0};  // the earlier of the two
   std::atomic<std::uint64_t> next_reading_ns_{0};
   std::atomic<std::uint64_t> next_rss_ns_{0};
   LiveContexts contexts_;
