@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reporters/growth.hpp"
+#include "reporters/live_totals.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
 namespace cuwarden {
@@ -26,6 +27,9 @@ struct LeakGroup {
 // Sorted by bytes, then count, descending. Reads the records twice: the quarters of Growth need
 // each group's oldest survivor first.
 std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns);
+// Of a process that goes on: each group's counts are what it states of itself at one moment, and
+// `totals` is their sum; the records, which come and go meanwhile, say only when and where.
+std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, LiveTotals& totals);
 
 struct GroupLabel {
   std::string api;           // as the program called it

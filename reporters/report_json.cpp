@@ -77,7 +77,24 @@ bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
 }
 
-void write_accounts(const ledger::Reader& reader, JsonStream& json) {
+// Without the host's. Of a process that goes on, `totals` has what adds up with its groups.
+std::vector<ledger::SeriesView> all_series(const ledger::Reader& reader, const LiveTotals* totals) {
+  std::vector<ledger::SeriesView> result;
+  const auto sums = std::make_unique<ledger::GroupSums>(reader);
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](ledger::SeriesView series) {
+    if (series.host_rss) return;
+    if (totals != nullptr) {
+      totals->put_into(series);
+    } else {
+      sums->add_to(series);
+    }
+    result.push_back(series);
+  });
+  return result;
+}
+
+void write_accounts(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
+                    JsonStream& json) {
   json.begin_table("accounts");
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     if (device.at == ledger::ReadingAt::none) return;
@@ -91,25 +108,22 @@ void write_accounts(const ledger::Reader& reader, JsonStream& json) {
     };
     // Signed: what is live is counted a moment later than the device was read.
     auto unexplained = static_cast<std::int64_t>(device.total_bytes - device.free_bytes);
-    each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
-      if (series.host_rss || series.device != device.ordinal || series.live_bytes == 0 ||
+    for (const ledger::SeriesView& series : all) {
+      if (series.device != device.ordinal || series.live_bytes == 0 ||
           !is_in_device_account(series.kind)) {
-        return;
+        continue;
       }
       add("live_" + std::string(kind_name(series.kind)), number(series.live_bytes));
       unexplained -= static_cast<std::int64_t>(series.live_bytes);
-    });
+    }
     add("unexplained", unexplained);
   });
   json.end_table();
 }
 
-void write_totals(const ledger::Reader& reader, JsonStream& json) {
+void write_totals(const std::vector<ledger::SeriesView>& all, JsonStream& json) {
   json.begin_table("totals");
-  const auto sums = std::make_unique<ledger::GroupSums>(reader);
-  each_row(reader, RegionId::series, &ledger::Reader::series, [&](ledger::SeriesView series) {
-    if (series.host_rss) return;
-    sums->add_to(series);
+  for (const ledger::SeriesView& series : all) {
     Row row;
     row["kind"] = kind_name(series.kind);
     row["device"] = device_or_null(series.device);
@@ -122,7 +136,7 @@ void write_totals(const ledger::Reader& reader, JsonStream& json) {
     row["peak_bytes"] = number(series.peak_bytes);
     row["peak_time_ns"] = series.peak_bytes == 0 ? Row(nullptr) : number(series.peak_ns);
     json.row(row);
-  });
+  }
   json.end_table();
 }
 
@@ -291,7 +305,11 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   const ledger::ProcessView process = reader.process();
   const std::uint64_t end_ns = end_of(process, options);
 
-  const std::vector<LeakGroup> groups = leak_groups(reader, end_ns);
+  const bool is_running = options.end_reason == ledger::EndReason::running;
+  LiveTotals totals;
+  const std::vector<LeakGroup> groups =
+      is_running ? live_groups(reader, end_ns, totals) : leak_groups(reader, end_ns);
+  const std::vector<ledger::SeriesView> series = all_series(reader, is_running ? &totals : nullptr);
   CallFrames frames(reader);
   for (const LeakGroup& leak : groups) frames.add_stack(leak.group.stack);
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
@@ -355,9 +373,9 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   json.end_table();
 
   write_devices(reader, json);
-  write_accounts(reader, json);
+  write_accounts(reader, series, json);
   json.empty_table("device_processes");
-  write_totals(reader, json);
+  write_totals(series, json);
   write_leaks(reader, groups, frames, json);
   json.empty_table("fragmentation");
   json.empty_table("slab_classes");

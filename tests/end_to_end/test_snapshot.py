@@ -83,6 +83,15 @@ def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows
 
 def test_a_process_without_a_ledger_is_told_apart(cuwarden, place, live):
     plain = subprocess.Popen(["/bin/sleep", "100"])
+    for report in reports:
+        for row in report["totals"]:
+            groups = [
+                group
+                for group in report.leaks()
+                if (group["kind"], group["device"]) == (row["kind"], row["device"])
+            ]
+            assert row["live_bytes"] == sum(group["bytes"] for group in groups)
+            assert row["live_count"] == sum(group["count"] for group in groups)
     try:
         done = cuwarden("snapshot", plain.pid)
         assert (done.returncode, done.stdout) == (2, "")
