@@ -6,6 +6,7 @@
 #include "reporters/call_frames.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
+#include "reporters/ledger_damage.hpp"
 #include "reporters/process_facts.hpp"
 #include "runtime_hooks/ledger/group_sums.hpp"
 
@@ -301,7 +302,8 @@ Row completeness(const std::vector<std::string>& reasons) {
 
 }  // namespace
 
-void write_report_json(const ledger::Reader& reader, const ReportOptions& options, Output& output) {
+WrittenReport write_report_json(const ledger::Reader& reader, const ReportOptions& options,
+                                Output& output) {
   const ledger::ProcessView process = reader.process();
   const std::uint64_t end_ns = end_of(process, options);
 
@@ -336,11 +338,15 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
 
   json.begin_table("settings");
   each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
+  // Those of the tool's reasons that concern allocations, and neither names nor lines.
+  json.value("records", completeness(lost));
     Row row;
     row["name"] = std::string(setting.name);
     row["value"] = std::string(setting.value);
     row["source"] = setting.from_environment ? "environment" : "default";
+  // What has lost its name is among the reasons.
     json.row(row);
+    if (setting.name.empty()) return;
   });
   json.end_table();
   json.begin_table("environment");
@@ -350,12 +356,13 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
     row["value"] = std::string(variable.value);
     json.row(row);
   });
+    if (variable.name.empty()) return;
   json.end_table();
 
   json.value("coverage", completeness(coverage_reasons(reader)));
   json.begin_table("hooks");
   each_row(reader, RegionId::hooks, &ledger::Reader::hook, [&](const auto& hook) {
-    if (hook.calls == 0) return;
+    if (hook.calls == 0 || hook.name.empty()) return;
     Row row;
     row["name"] = std::string(hook.name);
     row["calls"] = number(hook.calls);
@@ -370,6 +377,7 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
              row["count"] = number(lookup.count);
              json.row(row);
            });
+             if (lookup.name.empty()) return;
   json.end_table();
 
   write_devices(reader, json);
@@ -414,3 +422,4 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
 }
 
 }  // namespace cuwarden
+  return {.ledger_is_damaged = damage.any()};

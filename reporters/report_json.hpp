@@ -21,8 +21,14 @@ struct ReportOptions {
   std::optional<ledger::EndReason> end_reason;
   std::optional<int> signal;
 };
+  // The process has ended, and what is read is only what it left in the file.
+  bool at_rest = false;
+};
+
+struct WrittenReport {
+  bool ledger_is_damaged = false;  // and the report says so
 
 // May throw std::bad_alloc. Errors of writing are the output's.
-void write_report_json(const ledger::Reader&, const ReportOptions&, Output&);
+WrittenReport write_report_json(const ledger::Reader&, const ReportOptions&, Output&);
 
 }  // namespace cuwarden

@@ -123,6 +123,8 @@ def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, place):
     assert "killed" in done.stdout or "unknown" in done.stdout
     assert "LEAKS: 3.0 MiB in 3 allocations" in done.stdout
     assert not ledger.exists()
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("report: ") and "the ledger, which is removed" in line
 
 
 def test_a_ledger_whose_report_was_written_leads_to_that_report(cuwarden, place):

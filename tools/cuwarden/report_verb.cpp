@@ -21,8 +21,13 @@ int report_verb(const ReportVerb& verb) {
         status = 2;
         continue;
       }
+      print(STDERR_FILENO,
+            "report: " + printable(made.report) +
+                (made.kept.empty() ? " (of the ledger, which is removed: all that it held is there)"
+                                   : " (of the ledger, which is damaged and stays at " +
+                                         printable(made.kept) + ")") +
+                "\n");
       path = made.report;
-      print(STDERR_FILENO, "report: " + printable(path) + "\n");
     }
     const auto report = ReportDocument::load(path, error);
     std::string text;

@@ -278,6 +278,7 @@ std::vector<std::string> finished_reports(const ListFile& list, const RecoveryRe
       said = true;
     }
     if (made.outcome == RecoveryOutcome::failed) {
+    if (!made.kept.empty()) print_error(printable(made.text));
       print_error(printable(made.text + "; the ledger stays at " + line));
       said = true;
     }
