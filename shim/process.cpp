@@ -95,6 +95,13 @@ void tell(std::string_view path) {
   close(fd);
 }
 
+// How a line about a report that could not be written goes on.
+std::string where_the_records_stay(std::string_view ledger) {
+  if (ledger.empty()) return {};
+  return fmt::format("; the records stay in the ledger {}: `cuwarden recover {}` makes the report",
+                     ledger, ledger.substr(0, ledger.rfind('/')));
+}
+
 }  // namespace
 
 Process& Process::get() noexcept { return process; }
@@ -368,7 +375,7 @@ bool Process::write_report() noexcept {
     options.symbolise = false;
     options.end_ns = ledger_->now_ns();
     if (!report_file->write(*reader, options)) {
-      log_error(report_file->error());
+      log_error(report_file->error() + where_the_records_stay(ledger_->path()));
       return false;
     }
     options.symbolise = true;

@@ -109,6 +109,46 @@ def test_fail_on_leak_is_status_1_only_with_leaks(cuwarden, sample_report, clean
     assert cuwarden("report", "--fail-on-leak", clean_report, sample_report).returncode == 1
 
 
+@pytest.fixture
+def doubtful(clean_report, tmp_path):
+    """A report without leaks in which a part is not complete."""
+
+    def make(part, reasons):
+        report = json.loads(clean_report.read_text())
+        for lacking in {part, "tool"} - ({"tool"} if part == "coverage" else set()):
+            report[lacking] = {**report[lacking], "complete": False, "reasons": reasons}
+        path = tmp_path / "doubtful.json"
+        path.write_text(json.dumps(report))
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("part", ["records", "coverage"])
+def test_a_report_that_lacks_records_does_not_pass_for_free_of_leaks(cuwarden, doubtful, part):
+    path = doubtful(part, ["the moon was full"])
+    result = cuwarden("report", "--fail-on-leak", path)
+    assert result.returncode == 1
+    assert one_line(result.stderr)
+    assert str(path) in result.stderr and "the moon was full" in result.stderr
+    assert "no leaks:" not in result.stdout and "the moon was full" in result.stdout
+    assert cuwarden("report", path).returncode == 0
+
+
+def test_a_report_that_lacks_names_only_is_judged_by_its_records(cuwarden, doubtful):
+    path = doubtful("tool", ["x.so could not be read: its functions are not named"])
+    assert cuwarden("report", "--fail-on-leak", path).returncode == 0
+
+
+def test_a_report_of_before_there_were_records_is_judged_by_the_tool(cuwarden, doubtful):
+    path = doubtful("tool", ["a table of the ledger was full"])
+    report = json.loads(path.read_text())
+    del report["records"]
+    path.write_text(json.dumps(report))
+    result = cuwarden("report", "--fail-on-leak", path)
+    assert result.returncode == 1 and "table of the ledger was full" in result.stderr
+
+
 def test_fail_on_leak_goes_by_what_the_filters_let_through(cuwarden, sample_report):
     arguments = ("report", "--fail-on-leak", "--module", "no-such-module", sample_report)
     assert cuwarden(*arguments).returncode == 0
