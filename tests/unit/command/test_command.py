@@ -173,8 +173,11 @@ def test_the_programs_status_and_streams_are_its_own(cuwarden):
     assert "no CUDA call" in result.stderr
 
 
-def test_a_killed_program_is_128_and_the_signal(cuwarden):
-    assert cuwarden("run", "--", "sh", "-c", "kill -KILL $$").returncode == 128 + signal.SIGKILL
+def test_a_killed_program_is_128_and_the_signal_is_named(cuwarden):
+    result = cuwarden("run", "--", "sh", "-c", "kill -KILL $$")
+    assert result.returncode == 128 + signal.SIGKILL
+    assert one_line(result.stderr) and "killed by signal 9 (SIGKILL)" in result.stderr
+    assert "signal 11 (SIGSEGV)" in cuwarden("run", "--", "sh", "-c", "kill -SEGV $$").stderr
 
 
 def test_no_program_is_127_and_a_plain_file_126(cuwarden, tmp_path):
