@@ -317,8 +317,13 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count > 0) frames.add_stack(group.stack);
   });
-  std::vector<std::string> reasons = tool_reasons(process);
-  SymbolBudget budget = options.symbol_time ? SymbolBudget(*options.symbol_time) : SymbolBudget();
+  const LedgerDamage damage = find_damage(reader, options.at_rest);
+  const std::vector<std::string> lost = record_reasons(process, damage, options);
+  std::vector<std::string> reasons = tool_reasons(process, options);
+  reasons.insert(reasons.begin(), lost.begin(), lost.end());
+  SymbolBudget budget = options.symbol_time
+                            ? SymbolBudget(*options.symbol_time, options.symbol_memory)
+                            : SymbolBudget();
   if (!options.symbolise) {
     // What stays of a report when the attempt to write it again, with names, does not succeed.
     reasons.emplace_back(
@@ -333,30 +338,30 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   tool["version"] = CUWARDEN_VERSION;
   tool.update(completeness(reasons));
   json.value("tool", tool);
+  // Those of the tool's reasons that concern allocations, and neither names nor lines.
+  json.value("records", completeness(lost));
   json.value("process", process_row(process, options, end_ns));
   json.value("job", job_row(reader));
 
   json.begin_table("settings");
+  // What has lost its name is among the reasons.
   each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
-  // Those of the tool's reasons that concern allocations, and neither names nor lines.
-  json.value("records", completeness(lost));
+    if (setting.name.empty()) return;
     Row row;
     row["name"] = std::string(setting.name);
     row["value"] = std::string(setting.value);
     row["source"] = setting.from_environment ? "environment" : "default";
-  // What has lost its name is among the reasons.
     json.row(row);
-    if (setting.name.empty()) return;
   });
   json.end_table();
   json.begin_table("environment");
   each_row(reader, RegionId::environment, &ledger::Reader::environment, [&](const auto& variable) {
+    if (variable.name.empty()) return;
     Row row;
     row["name"] = std::string(variable.name);
     row["value"] = std::string(variable.value);
     json.row(row);
   });
-    if (variable.name.empty()) return;
   json.end_table();
 
   json.value("coverage", completeness(coverage_reasons(reader)));
@@ -372,12 +377,12 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   json.begin_table("unhooked_lookups");
   each_row(reader, RegionId::unhooked_lookups, &ledger::Reader::unhooked_lookup,
            [&](const auto& lookup) {
+             if (lookup.name.empty()) return;
              Row row;
              row["name"] = std::string(lookup.name);
              row["count"] = number(lookup.count);
              json.row(row);
            });
-             if (lookup.name.empty()) return;
   json.end_table();
 
   write_devices(reader, json);
@@ -419,7 +424,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   overhead["ledger_bytes"] = number(process.ledger_bytes);
   json.value("overhead", overhead);
   json.finish();
+  return {.ledger_is_damaged = damage.any()};
 }
 
 }  // namespace cuwarden
-  return {.ledger_is_damaged = damage.any()};

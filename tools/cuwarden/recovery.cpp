@@ -265,6 +265,8 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
 
   ReportOptions options;
   options.at_rest = true;
+  options.symbol_time = longest_symbol_time_afterwards;
+  options.symbol_memory = most_symbol_memory_afterwards;
   const bool known_dead = is_waited_for(process, request);
   if (process.end_reason == EndReason::running) {
     if (known_dead) options.signal = request.signal;
