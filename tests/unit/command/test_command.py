@@ -1,6 +1,7 @@
 """The command from the outside: exit statuses, one-line errors, what goes to which stream."""
 
 import copy
+import functools
 import json
 import os
 import re
@@ -160,6 +161,86 @@ def test_bad_input_is_one_line_and_the_other_files_are_shown(cuwarden, sample_re
     assert result.returncode == 2
     assert one_line(result.stderr)
     assert "LEAKS" in result.stdout
+
+
+def spoiled(report, path, value):
+    """The report with another value at this place; None where there is no such place."""
+    report = copy.deepcopy(report)
+    *way, last = path
+    place = report
+    for step in way:
+        place = place[step]
+    place[last] = value
+    return report
+
+
+def places(node, path=()):
+    """Every object, first row and field of a report."""
+    if path:
+        yield path
+    if isinstance(node, dict):
+        for name, child in node.items():
+            yield from places(child, (*path, name))
+    elif isinstance(node, list) and node:
+        yield from places(node[0], (*path, 0))
+
+
+def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
+    cuwarden, sample_report, tmp_path
+):
+    report = json.loads(sample_report.read_text())
+    fields = {}
+    for place in places(report):
+        for value in ({"a": 1}, [[]], "text", -1.5, True, None):
+            right = functools.reduce(lambda node, step: node[step], place, report)
+            if type(value) is type(right) or place == ("schema",):
+                continue
+            path = tmp_path / f"spoiled-{len(fields)}.json"
+            path.write_text(json.dumps(spoiled(report, place, value)))
+            fields[str(path)] = [step for step in place if isinstance(step, str)][-1]
+    result = cuwarden("report", *fields)
+    assert result.returncode == 2
+    named = 0
+    for line in result.stderr.splitlines():  # what is not shown may be as it likes
+        _, path, said = line.split(": ", 2)
+        assert said.startswith("a damaged report (") and fields.pop(path) in said, line
+        named += 1
+    assert named > 150
+    assert result.stdout.count("\nMEMORY ") == len(fields)
+
+
+@pytest.mark.parametrize(
+    "place, value, words",
+    [
+        (("leak_groups", 1, "bytes"), "many", "leak_groups[1].bytes"),
+        (("totals", 0), 7, "totals[0]"),
+        (("stacks", 0, "frames", 0), "x", "stacks[0].frames[0]"),
+        (("process",), None, "process"),
+        (("timeline",), {}, "timeline"),
+        (("tool", "reasons"), [1], "tool.reasons[0]"),
+    ],
+)
+def test_what_is_wrong_with_a_report_is_said_where(
+    cuwarden, sample_report, tmp_path, place, value, words
+):
+    path = tmp_path / "spoiled.json"
+    path.write_text(json.dumps(spoiled(json.loads(sample_report.read_text()), place, value)))
+    result = cuwarden("report", "--fail-on-leak", path)
+    assert result.returncode == 2 and result.stdout == ""
+    assert one_line(result.stderr) and words in result.stderr
+
+
+def test_a_report_that_lacks_a_table_or_a_field_is_one_line(cuwarden, sample_report, tmp_path):
+    report = json.loads(sample_report.read_text())
+    path = tmp_path / "lacking.json"
+    for lost in ("process", "leak_groups", "stacks", "tool"):
+        path.write_text(json.dumps({name: part for name, part in report.items() if name != lost}))
+        result = cuwarden("report", path)
+        assert result.returncode == 2 and one_line(result.stderr) and lost in result.stderr
+    del report["leak_groups"][0]["count"]
+    path.write_text(json.dumps(report))
+    result = cuwarden("report", path)
+    assert result.returncode == 2 and "leak_groups[0].count" in result.stderr
 
 
 # --- run
