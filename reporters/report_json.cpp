@@ -1,14 +1,14 @@
 #include "reporters/report_json.hpp"
 
 #include <cstdio>
-#include <memory>
 
 #include "reporters/call_frames.hpp"
+#include "reporters/each_row.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/ledger_damage.hpp"
+#include "reporters/memory_tables.hpp"
 #include "reporters/process_facts.hpp"
-#include "runtime_hooks/ledger/group_sums.hpp"
 
 namespace cuwarden {
 namespace {
@@ -19,126 +19,10 @@ std::optional<std::uint64_t> device_number(DeviceOrdinal device) {
   if (device == no_device || device.value < 0) return std::nullopt;
   return static_cast<std::uint64_t>(device.value);
 }
-Row device_or_null(DeviceOrdinal device) {
-  return device == no_device ? Row(nullptr) : Row(device.value);
-}
-
 std::string address_text(std::uint64_t address) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
   return text;
-}
-
-// Calls visit(row) for each row of a table that is there.
-template <class Get, class Visit>
-void each_row(const ledger::Reader& reader, RegionId region, Get get, const Visit& visit) {
-  const std::uint64_t rows = reader.rows(region);
-  for (std::uint64_t row = region == RegionId::hooks ? 0 : 1; row < rows; ++row) {
-    if (const auto view = (reader.*get)(row)) visit(*view);
-  }
-}
-
-Row uuid_text(const std::uint8_t (&uuid)[16]) {
-  std::string text = "GPU-";
-  bool known = false;
-  for (std::size_t i = 0; i < 16; ++i) {
-    char byte[4];
-    std::snprintf(byte, sizeof byte, "%02x", uuid[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += byte;
-    known = known || uuid[i] != 0;
-  }
-  return known ? Row(text) : Row(nullptr);
-}
-
-void write_devices(const ledger::Reader& reader, JsonStream& json) {
-  json.begin_table("devices");
-  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    const bool read = device.at != ledger::ReadingAt::none;
-    const auto reading = [&](std::uint64_t value) { return read ? number(value) : Row(nullptr); };
-    Row row;
-    row["device"] = device.ordinal.value;
-    row["uuid"] = uuid_text(device.uuid);
-    row["name"] = text_or_null(device.name);
-    row["at"] = !read                                       ? Row(nullptr)
-                : device.at == ledger::ReadingAt::last_call ? Row("last_call")
-                                                            : Row("exit");
-    row["time_ns"] = reading(device.time_ns);
-    row["total_bytes"] = reading(device.total_bytes);
-    row["used_bytes"] = reading(device.total_bytes - device.free_bytes);
-    row["free_bytes"] = reading(device.free_bytes);
-    json.row(row);
-  });
-  json.end_table();
-}
-
-// Page-locked and registered memory is the host's. Managed memory takes device memory only where
-// it was touched there, which nobody says: it stays in `unexplained`. So do context and modules.
-bool is_in_device_account(Kind kind) {
-  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
-}
-
-// Without the host's. Of a process that goes on, `totals` has what adds up with its groups.
-std::vector<ledger::SeriesView> all_series(const ledger::Reader& reader, const LiveTotals* totals) {
-  std::vector<ledger::SeriesView> result;
-  const auto sums = std::make_unique<ledger::GroupSums>(reader);
-  each_row(reader, RegionId::series, &ledger::Reader::series, [&](ledger::SeriesView series) {
-    if (series.host_rss) return;
-    if (totals != nullptr) {
-      totals->put_into(series);
-    } else {
-      sums->add_to(series);
-    }
-    result.push_back(series);
-  });
-  return result;
-}
-
-void write_accounts(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
-                    JsonStream& json) {
-  json.begin_table("accounts");
-  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (device.at == ledger::ReadingAt::none) return;
-    const auto add = [&](std::string item, const Row& bytes) {
-      Row row;
-      row["device"] = device.ordinal.value;
-      row["incident"] = nullptr;
-      row["item"] = std::move(item);
-      row["bytes"] = bytes;
-      json.row(row);
-    };
-    // Signed: what is live is counted a moment later than the device was read.
-    auto unexplained = static_cast<std::int64_t>(device.total_bytes - device.free_bytes);
-    for (const ledger::SeriesView& series : all) {
-      if (series.device != device.ordinal || series.live_bytes == 0 ||
-          !is_in_device_account(series.kind)) {
-        continue;
-      }
-      add("live_" + std::string(kind_name(series.kind)), number(series.live_bytes));
-      unexplained -= static_cast<std::int64_t>(series.live_bytes);
-    }
-    add("unexplained", unexplained);
-  });
-  json.end_table();
-}
-
-void write_totals(const std::vector<ledger::SeriesView>& all, JsonStream& json) {
-  json.begin_table("totals");
-  for (const ledger::SeriesView& series : all) {
-    Row row;
-    row["kind"] = kind_name(series.kind);
-    row["device"] = device_or_null(series.device);
-    row["allocations"] = number(series.allocations);
-    row["frees"] = number(series.frees);
-    row["failures"] = number(series.failures);
-    row["live_count"] = number(series.live_count);
-    row["live_bytes"] = number(series.live_bytes);
-    row["peak_count"] = number(series.peak_count);
-    row["peak_bytes"] = number(series.peak_bytes);
-    row["peak_time_ns"] = series.peak_bytes == 0 ? Row(nullptr) : number(series.peak_ns);
-    json.row(row);
-  }
-  json.end_table();
 }
 
 // By frame id - 1.
@@ -212,24 +96,6 @@ void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& gro
     json.field("unmapped_count", leak.unmapped_count);
     json.end_row();
   }
-  json.end_table();
-}
-
-void write_timeline(const ledger::Reader& reader, JsonStream& json) {
-  json.begin_table("timeline");
-  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
-    for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
-      const ledger::BucketView& bucket = series.buckets[i];
-      Row row;
-      row["time_ns"] = number(bucket.time_ns);
-      row["width_ns"] = number(bucket.width_ns);
-      row["device"] = series.host_rss ? Row(nullptr) : device_or_null(series.device);
-      row["kind"] = series.host_rss ? "host_rss" : kind_name(series.kind);
-      row["max_bytes"] = number(bucket.max_bytes);
-      row["last_bytes"] = number(bucket.last_bytes);
-      json.row(row);
-    }
-  });
   json.end_table();
 }
 
