@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from reports import Report
-from shimmed import program, sample
+from shimmed import DRIVER, program, sample
 
 
 def simulated(place, *command, report="report.json"):
@@ -239,3 +239,24 @@ def test_page_locked_leaks_have_the_processs_memory_beside_them(cuwarden, place)
     assert rows["pinned and registered"][-1].strip() == f"{leaked / 2**20:.1f} MiB"
     run = place.run([sample("lost_on_throw")])
     assert "HOST MEMORY" not in cuwarden("report", run.report.path).stdout
+
+
+def test_a_debug_log_says_what_is_recorded_from_when_on_and_where(place):
+    run = place.run([sample("lost_on_throw")], {"CUWARDEN_LOG": "debug"})
+    run.said_about("the driver is", str(DRIVER))
+    run.said_about("from the first CUDA call on", "cuda")
+    run.said_about("the ledger is", str(place.ledger))
+    run.said_about("the report will be", str(run.report.path))
+    run.said_about("report written to", str(run.report.path))
+
+
+@pytest.mark.parametrize(
+    "preload, why", [((), "no libcuda.so.1 is loaded"), ((DRIVER,), "no call to it was seen")]
+)
+def test_a_debug_log_says_why_nothing_was_recorded(place, preload, why):
+    hello = ["/bin/sh", "-c", "echo hello"]  # not /bin/echo, which closes its stderr at the end
+    run = place.run(hello, {"CUWARDEN_LOG": "debug"}, preload=preload)
+    assert run.stdout == "hello\n" and run.reports == []
+    run.said_about("nothing was recorded", why)
+    quiet = place.run(hello, {"CUWARDEN_LOG": "info"}, preload=preload)
+    assert quiet.stderr == ""
