@@ -84,6 +84,7 @@ def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows
     assert made == sorted(made) and made[0] < made[-1]
     assert all(report["process"]["end_reason"] == "running" for report in reports)
     for report in reports:
+        assert report["records"] == {"complete": True, "reasons": []}
         for row in report["totals"]:
             groups = [
                 group
