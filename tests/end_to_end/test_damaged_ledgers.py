@@ -260,6 +260,17 @@ def test_damage_that_can_be_seen_is_said_and_keeps_the_ledger(cuwarden, place, v
     assert kept.stat().st_ino == before and len(list(place.reports.iterdir())) == 2
 
 
+def test_a_ledger_that_claims_a_report_is_believed_when_the_report_is_there(cuwarden, place):
+    ledger, facts = dead(place)
+    with Claims(ledger) as rows:
+        rows.file.seek(rows.regions - 7 * 8)  # Header::report_written, before stacks_cut
+        assert rows.file.read(8) == bytes(8)
+        rows.file.seek(rows.regions - 7 * 8)
+        rows.file.write(b"\1")
+    assert cuwarden("recover", ledger).returncode == 0
+    only_report(place).check_leaks(facts)
+
+
 def test_run_keeps_a_damaged_ledger_too(cuwarden, place):
     done = cuwarden(
         "run", "--simulate", "16GiB", "--report", place.reports / "r.json",

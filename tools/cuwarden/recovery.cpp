@@ -257,12 +257,6 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   const std::string subject =
       file_name(std::string(process.program.empty() ? "a program" : process.program)) + " (pid " +
       std::to_string(process.pid) + ")";
-  if (process.report_written) {
-    file->remove();
-    const std::string path(process.report_path);
-    return {RecoveryOutcome::had_report, path, subject + " had written its report: " + path, {}};
-  }
-
   ReportOptions options;
   options.at_rest = true;
   options.symbol_time = longest_symbol_time_afterwards;
@@ -276,6 +270,15 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
 
   const std::string wanted(process.report_path);
   const bool path_counts = wanted.starts_with('/') && (request.path_is_known || ran_here(process));
+  const auto earlier = path_counts ? own_report(process) : std::nullopt;
+  // Where it cannot be seen, one report too many does no harm.
+  if (process.report_written && earlier) {
+    file->remove();
+    return {RecoveryOutcome::had_report,
+            *earlier,
+            subject + " had written its report: " + *earlier,
+            {}};
+  }
   const std::string beside =
       folder_of(ledger_path) + "/" +
       (file_name(wanted).empty() ? "cuwarden-" + std::to_string(process.pid) + ".json"
@@ -283,7 +286,7 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   ReportFile report{path_counts ? wanted : beside, advice};
   if (path_counts) {
     ReportFile::remove_unfinished(process);
-    if (const auto earlier = own_report(process)) report.adopt(*earlier);
+    if (earlier) report.adopt(*earlier);
   }
   std::string text = subject + ": report: ";
   if (!report.write(file->reader(), options)) {
