@@ -55,17 +55,32 @@ class Search {
     }
   }
 
-  void look_at_series() {
+  void look_at_series_and_devices() {
     for (std::uint64_t row = 1; row < reader_.rows(RegionId::series); ++row) {
       const auto series = reader_.series(row);
       if (!series) continue;
       judge(series->live_bytes);
       judge(series->peak_bytes);
+      if (series->buckets_used > 0 && series->buckets[0].width_ns == 0) ++damage_.absurd_figures;
+    }
+    for (std::uint64_t row = 1; row < reader_.rows(RegionId::devices); ++row) {
+      const auto device = reader_.device(row);
+      if (device && device->ordinal.value < 0) ++damage_.absurd_figures;
+    }
+  }
+
+  void look_at_calls() {
+    for (std::uint64_t row = 0; row < reader_.rows(RegionId::hooks); ++row) {
+      if (const auto hook = reader_.hook(row)) judge(hook->calls);
     }
   }
 
   void look_at_names() {
     if (names_may_be_missing_ || rows_may_be_elsewhere_) return;
+    for (std::uint64_t row = 1; row < reader_.rows(RegionId::settings); ++row) {
+      const auto setting = reader_.setting(row);
+      if (setting && !setting->name.starts_with("CUWARDEN_")) ++damage_.lost_names;
+    }
     const auto judge_name = [this](const auto& row) {
       if (row && !is_name(row->name)) ++damage_.lost_names;
     };
@@ -73,8 +88,6 @@ class Search {
       judge_name(reader_.hook(row));
     for (std::uint64_t row = 1; row < reader_.rows(RegionId::unhooked_lookups); ++row)
       judge_name(reader_.unhooked_lookup(row));
-    for (std::uint64_t row = 1; row < reader_.rows(RegionId::settings); ++row)
-      judge_name(reader_.setting(row));
     for (std::uint64_t row = 1; row < reader_.rows(RegionId::environment); ++row)
       judge_name(reader_.environment(row));
   }
@@ -98,7 +111,8 @@ LedgerDamage find_damage(const ledger::Reader& reader, bool at_rest) {
   std::vector<bool> readable(reader.rows(RegionId::groups));
   search.look_at_groups(readable);
   search.look_at_records(readable);
-  search.look_at_series();
+  search.look_at_series_and_devices();
+  search.look_at_calls();
   search.look_at_names();
   constexpr auto may_disagree =
       ledger::reason_ledger_partly_in_memory | ledger::reason_names_missing;
@@ -129,7 +143,7 @@ std::string LedgerDamage::sentence() const {
         " live allocations belong to no call stack that is there");
   count(lost_stacks, " stack cannot be read", " stacks cannot be read");
   count(lost_names, " name cannot be read", " names cannot be read");
-  count(absurd_figures, " figure is larger than it can be", " figures are larger than they can be");
+  count(absurd_figures, " figure is none that there can be", " figures are none that there can be");
   if (counted > listed) {
     count(counted - listed, " more live allocation was counted than is listed",
           " more live allocations were counted than are listed");

@@ -40,6 +40,7 @@ bool is_in_device_account(Kind kind) {
 void write_devices(const ledger::Reader& reader, JsonStream& json) {
   json.begin_table("devices");
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    if (device.ordinal.value < 0) return;  // a damaged ledger's, as is a bucket without width
     const bool read = device.at != ledger::ReadingAt::none;
     const auto reading = [&](std::uint64_t value) { return read ? number(value) : Row(nullptr); };
     Row row;
@@ -77,7 +78,7 @@ void write_accounts(const ledger::Reader& reader, const std::vector<ledger::Seri
                     JsonStream& json) {
   json.begin_table("accounts");
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (device.at == ledger::ReadingAt::none) return;
+    if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0) return;
     const auto add = [&](std::string item, const Row& bytes) {
       Row row;
       row["device"] = device.ordinal.value;
@@ -87,10 +88,12 @@ void write_accounts(const ledger::Reader& reader, const std::vector<ledger::Seri
       json.row(row);
     };
     // Signed: what is live is counted a moment later than the device was read.
-    auto unexplained = static_cast<std::int64_t>(device.total_bytes - device.free_bytes);
+    const std::uint64_t used = device.total_bytes - device.free_bytes;
+    if (used > largest_number) return;  // a damaged ledger's: no account adds up to it
+    auto unexplained = static_cast<std::int64_t>(used);
     for (const ledger::SeriesView& series : all) {
       if (series.device != device.ordinal || series.live_bytes == 0 ||
-          !is_in_device_account(series.kind)) {
+          !is_in_device_account(series.kind) || series.live_bytes > largest_number) {
         continue;
       }
       add("live_" + std::string(kind_name(series.kind)), number(series.live_bytes));
@@ -125,6 +128,7 @@ void write_timeline(const ledger::Reader& reader, JsonStream& json) {
   each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
     for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
       const ledger::BucketView& bucket = series.buckets[i];
+      if (bucket.width_ns == 0) continue;
       Row row;
       row["time_ns"] = number(bucket.time_ns);
       row["width_ns"] = number(bucket.width_ns);

@@ -212,7 +212,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   json.begin_table("settings");
   // What has lost its name is among the reasons.
   each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
-    if (setting.name.empty()) return;
+    if (!setting.name.starts_with("CUWARDEN_")) return;
     Row row;
     row["name"] = std::string(setting.name);
     row["value"] = std::string(setting.value);

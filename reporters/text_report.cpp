@@ -198,7 +198,9 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
   const bool running = was_running(report);
   text += "\n";
   if (!anything_recorded(report)) {
-    text += "nothing to judge: no allocation was recorded\n";
+    text += "nothing to judge: ";
+    text += lacks_records(report) ? "no allocation is known, but records are missing (see above)\n"
+                                  : "no allocation was recorded\n";
   } else if (count == 0) {
     const bool doubtful = lacks_records(report).has_value();
     text += (running    ? "nothing is allocated"

@@ -93,7 +93,7 @@ def test_whatever_the_bytes_are_recover_comes_to_an_end(cuwarden, place):
         for folder in (place.reports, place.ledger):
             for path in folder.glob("*.json*"):
                 report = json.loads(path.read_text())
-                assert report["schema"] == "cuwarden.report/1"
+                jsonschema.validate(report, schema())
                 recovered += 1
                 assert any("is damaged" in why for why in report["tool"]["reasons"]) == bool(kept)
                 shown = cuwarden("report", path)
@@ -235,7 +235,7 @@ NOWHERE = struct.pack("<I", 4000)
             lambda rows: [rows.overwrite(HOOKS, row, 8, b"\xff" * 8) for row in range(100)],
             "100 names cannot be read",
         ),
-        (lambda rows: rows.overwrite(RECORDS, 1, 16, b"\xff" * 7), "larger than it can be"),
+        (lambda rows: rows.overwrite(RECORDS, 1, 16, b"\xff" * 7), "1 figure is none that there can be"),
         (
             lambda rows: [rows.overwrite(RECORDS, row, 0, bytes(64)) for row in range(1, 129)],
             "2 more live allocations were counted than are listed",

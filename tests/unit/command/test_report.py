@@ -25,6 +25,7 @@ def test_the_sample_report_follows_the_schema(sample_report, schema):
         lambda report: report["tool"].update(complete=True, reasons=["something is missing"]),
         lambda report: report["accounts"][0].update(bytes=-1),
         lambda report: report["totals"][0].update(live_bytes=2**60),
+        lambda report: report["hooks"][0].update(calls=0),
         lambda report: report.update(schema="cuwarden.report/2"),
     ],
 )
