@@ -52,25 +52,33 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
   return groups;
 }
 
-}  // namespace
-
-std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t end_ns) {
-  const auto live_groups = live_by_group(reader, end_ns);
+std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end_ns,
+                                 bool is_running, ledger::GroupSums& sums) {
+  const auto by_group = live_by_group(reader, end_ns);
   std::vector<LeakGroup> result;
   const std::uint64_t rows = reader.rows(RegionId::groups);
   for (std::uint64_t row = 1; row < rows; ++row) {
     const auto group = reader.group(row);
     if (!group) continue;
-    if (const auto live = live_groups.find(group->id.value); live != live_groups.end()) {
+    sums.add(*group);
+    const auto live = by_group.find(group->id.value);
+    const bool has_records = live != by_group.end();
+    if (is_running ? group->live_count > 0 : has_records) {
       LeakGroup leak;
       leak.group = *group;
-      leak.count = live->second.count;
-      leak.bytes = live->second.bytes;
-      leak.first_ns = live->second.first_ns;
-      leak.last_ns = live->second.last_ns;
-      leak.example = live->second.oldest;
-      if (group->kind == Kind::vmm) leak.unmapped_count = live->second.unmapped;
-      leak.growth = live->second.growth;
+      if (has_records) {
+        leak.count = live->second.count;
+        leak.bytes = live->second.bytes;
+        leak.first_ns = live->second.first_ns;
+        leak.last_ns = live->second.last_ns;
+        leak.example = live->second.oldest;
+        if (group->kind == Kind::vmm) leak.unmapped_count = live->second.unmapped;
+        leak.growth = live->second.growth;
+      }
+      if (is_running) {
+        leak.count = group->live_count;
+        leak.bytes = ledger::GroupSums::live_bytes(*group);
+      }
       result.push_back(leak);
     }
     if (group->released_count > 0) {
@@ -88,6 +96,18 @@ std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t e
     return left.group.id < right.group.id;
   });
   return result;
+}
+
+}  // namespace
+
+std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t end_ns,
+                                   ledger::GroupSums& sums) {
+  return groups_of(reader, end_ns, false, sums);
+}
+
+std::vector<LeakGroup> live_groups(const ledger::Reader& reader, std::uint64_t end_ns,
+                                   ledger::GroupSums& sums) {
+  return groups_of(reader, end_ns, true, sums);
 }
 
 GroupLabel label_group(std::string_view recorded_api, std::span<const NamedFrame> frames) {

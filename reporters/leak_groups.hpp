@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reporters/growth.hpp"
+#include "runtime_hooks/ledger/group_sums.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
 namespace cuwarden {
@@ -24,8 +25,11 @@ struct LeakGroup {
 };
 
 // Sorted by bytes, then count, descending. Reads the records twice: the quarters of Growth need
-// each group's oldest survivor first.
-std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns);
+// each group's oldest survivor first. All groups, as they were read, are added to the sums.
+std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
+// Of a process that goes on: each group's counts are what it states of itself at one moment; the
+// records, which come and go meanwhile, say only when and where.
+std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
 struct GroupLabel {
   std::string api;           // as the program called it

@@ -132,21 +132,55 @@ Row job_row(const ledger::Reader& reader) {
   return row;
 }
 
-std::vector<std::string> tool_reasons(const ledger::ProcessView& process) {
+namespace {
+
+void add_if(const ledger::ProcessView& process, std::uint32_t reason, const char* sentence,
+            std::vector<std::string>& reasons) {
+  if ((process.reasons & reason) != 0) reasons.emplace_back(sentence);
+}
+
+// What lies in the process's memory only is there for the process itself, and for nobody else.
+bool is_read_from_outside(const ReportOptions& options) {
+  return options.at_rest || options.end_reason == EndReason::running;
+}
+
+}  // namespace
+
+std::vector<std::string> record_reasons(const ledger::ProcessView& process,
+                                        const LedgerDamage& damage, const ReportOptions& options) {
   std::vector<std::string> reasons;
-  const auto add = [&](std::uint32_t reason, const char* sentence) {
-    if ((process.reasons & reason) != 0) reasons.emplace_back(sentence);
-  };
-  add(ledger::reason_ledger_in_memory,
-      "no folder would take the ledger's file: nothing could have been recovered after a kill "
-      "(set CUWARDEN_LEDGER_DIR to a local folder)");
-  add(ledger::reason_ledger_partly_in_memory,
-      "the disk filled up while the ledger grew: after a kill only a part could have been "
-      "recovered (set CUWARDEN_LEDGER_DIR to a local folder with more room)");
-  add(ledger::reason_ledger_full,
-      "a table of the ledger was full: later allocations or stacks are missing");
-  add(ledger::reason_names_missing,
-      "a table of names was full: some threads, modules, devices or settings have none");
+  if (damage.any()) reasons.push_back(damage.sentence());
+  if (is_read_from_outside(options)) {
+    add_if(process, ledger::reason_ledger_partly_in_memory,
+           "the disk filled up while the ledger grew: what came after that is missing (set "
+           "CUWARDEN_LEDGER_DIR to a local folder with more room)",
+           reasons);
+  }
+  add_if(process, ledger::reason_ledger_full,
+         "a table of the ledger was full: later allocations or stacks are missing", reasons);
+  add_if(process, ledger::reason_recording_stopped,
+         "recording stopped after an internal failure (a lock of the ledger was not given back): "
+         "later calls passed through unrecorded",
+         reasons);
+  return reasons;
+}
+
+std::vector<std::string> tool_reasons(const ledger::ProcessView& process,
+                                      const ReportOptions& options) {
+  std::vector<std::string> reasons;
+  add_if(process, ledger::reason_ledger_in_memory,
+         "no folder would take the ledger's file: nothing could have been recovered after a kill "
+         "(set CUWARDEN_LEDGER_DIR to a local folder)",
+         reasons);
+  if (!is_read_from_outside(options)) {
+    add_if(process, ledger::reason_ledger_partly_in_memory,
+           "the disk filled up while the ledger grew: after a kill only a part could have been "
+           "recovered (set CUWARDEN_LEDGER_DIR to a local folder with more room)",
+           reasons);
+  }
+  add_if(process, ledger::reason_names_missing,
+         "a table of names was full: some threads, modules, devices or settings have none",
+         reasons);
   // Where code is described by nobody (a JIT compiler's), no unwinder goes on: those are not meant.
   const std::uint64_t cut =
       process.stacks_cut[0] + process.stacks_cut[3] + process.stacks_cut[4] + process.stacks_cut[5];
@@ -155,12 +189,6 @@ std::vector<std::string> tool_reasons(const ledger::ProcessView& process) {
         std::to_string(cut) + (cut == 1 ? " stack was" : " stacks were") +
         " not walked to the end, at frames that the unwinder cannot leave: `truncated` "
         "marks them");
-  if (process.cut_short)
-    reasons.emplace_back("the ledger's file was cut short: what lay beyond is missing");
-  add(ledger::reason_recording_stopped,
-      "recording stopped after an internal failure (a lock of the ledger was not given back): "
-      "later "
-      "calls passed through unrecorded");
   return reasons;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reporters/json_stream.hpp"
+#include "reporters/ledger_damage.hpp"
 #include "reporters/report_json.hpp"
 
 namespace cuwarden {
@@ -14,8 +15,11 @@ std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
 Row process_row(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
 Row job_row(const ledger::Reader&);
 
-// Sentences: what the tool itself could not do, and which memory its hooks cannot have seen.
-std::vector<std::string> tool_reasons(const ledger::ProcessView&);
+// Sentences: which allocations the tool saw and lost, what else it could not do, and which memory
+// its hooks cannot have seen.
+std::vector<std::string> record_reasons(const ledger::ProcessView&, const LedgerDamage&,
+                                        const ReportOptions&);
+std::vector<std::string> tool_reasons(const ledger::ProcessView&, const ReportOptions&);
 std::vector<std::string> coverage_reasons(const ledger::Reader&);
 
 std::string iso_8601(std::int64_t realtime_ns);

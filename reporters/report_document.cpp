@@ -8,6 +8,7 @@
 
 #include "reporters/error_text.hpp"
 #include "reporters/file_status.hpp"
+#include "reporters/report_shape.hpp"
 
 namespace cuwarden {
 namespace {
@@ -64,14 +65,13 @@ std::optional<ReportDocument> ReportDocument::load(const std::string& path, std:
             ", and this cuwarden reads cuwarden.report/1; use the version that wrote it";
     return std::nullopt;
   }
-  try {
-    document.stacks_ = document.index_of("stacks");
-    document.frames_ = document.index_of("frames");
-    document.modules_ = document.index_of("modules");
-  } catch (const json::exception&) {
-    error = path + ": a damaged report (its tables cannot be read)";
+  if (const auto wrong = wrong_shape(document.root_)) {
+    error = path + ": a damaged report (" + *wrong + "); have it written again, or use a copy";
     return std::nullopt;
   }
+  document.stacks_ = document.index_of("stacks");
+  document.frames_ = document.index_of("frames");
+  document.modules_ = document.index_of("modules");
   return document;
 }
 

@@ -161,7 +161,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
   if (error == 0) {
     try {
       const auto output = std::make_unique<Output>(file.get());
-      write_report_json(reader, options, *output);
+      ledger_is_damaged_ = write_report_json(reader, options, *output).ledger_is_damaged;
       error = output->finish();
     } catch (...) {
       unlinkat(folder.get(), beside.c_str(), 0);

@@ -29,6 +29,8 @@ class ReportFile {
 
   const std::string& path() const noexcept { return path_; }  // empty before the first success
   const std::string& error() const noexcept { return error_; }
+  // Of the ledger that was read for the last report.
+  bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
 
   // Takes away what a process leaves in its report's folder when it dies while writing.
   static void remove_unfinished(const ledger::ProcessView&) noexcept;
@@ -40,6 +42,7 @@ class ReportFile {
   std::string wanted_;
   const char* advice_;
   std::string path_, error_;
+  bool ledger_is_damaged_ = false;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

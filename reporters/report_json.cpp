@@ -1,13 +1,14 @@
 #include "reporters/report_json.hpp"
 
 #include <cstdio>
-#include <memory>
 
 #include "reporters/call_frames.hpp"
+#include "reporters/each_row.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
+#include "reporters/ledger_damage.hpp"
+#include "reporters/memory_tables.hpp"
 #include "reporters/process_facts.hpp"
-#include "runtime_hooks/ledger/group_sums.hpp"
 
 namespace cuwarden {
 namespace {
@@ -18,112 +19,10 @@ std::optional<std::uint64_t> device_number(DeviceOrdinal device) {
   if (device == no_device || device.value < 0) return std::nullopt;
   return static_cast<std::uint64_t>(device.value);
 }
-Row device_or_null(DeviceOrdinal device) {
-  return device == no_device ? Row(nullptr) : Row(device.value);
-}
-
 std::string address_text(std::uint64_t address) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
   return text;
-}
-
-// Calls visit(row) for each row of a table that is there.
-template <class Get, class Visit>
-void each_row(const ledger::Reader& reader, RegionId region, Get get, const Visit& visit) {
-  const std::uint64_t rows = reader.rows(region);
-  for (std::uint64_t row = region == RegionId::hooks ? 0 : 1; row < rows; ++row) {
-    if (const auto view = (reader.*get)(row)) visit(*view);
-  }
-}
-
-Row uuid_text(const std::uint8_t (&uuid)[16]) {
-  std::string text = "GPU-";
-  bool known = false;
-  for (std::size_t i = 0; i < 16; ++i) {
-    char byte[4];
-    std::snprintf(byte, sizeof byte, "%02x", uuid[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += byte;
-    known = known || uuid[i] != 0;
-  }
-  return known ? Row(text) : Row(nullptr);
-}
-
-void write_devices(const ledger::Reader& reader, JsonStream& json) {
-  json.begin_table("devices");
-  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    const bool read = device.at != ledger::ReadingAt::none;
-    const auto reading = [&](std::uint64_t value) { return read ? number(value) : Row(nullptr); };
-    Row row;
-    row["device"] = device.ordinal.value;
-    row["uuid"] = uuid_text(device.uuid);
-    row["name"] = text_or_null(device.name);
-    row["at"] = !read                                       ? Row(nullptr)
-                : device.at == ledger::ReadingAt::last_call ? Row("last_call")
-                                                            : Row("exit");
-    row["time_ns"] = reading(device.time_ns);
-    row["total_bytes"] = reading(device.total_bytes);
-    row["used_bytes"] = reading(device.total_bytes - device.free_bytes);
-    row["free_bytes"] = reading(device.free_bytes);
-    json.row(row);
-  });
-  json.end_table();
-}
-
-// Page-locked and registered memory is the host's. Managed memory takes device memory only where
-// it was touched there, which nobody says: it stays in `unexplained`. So do context and modules.
-bool is_in_device_account(Kind kind) {
-  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
-}
-
-void write_accounts(const ledger::Reader& reader, JsonStream& json) {
-  json.begin_table("accounts");
-  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (device.at == ledger::ReadingAt::none) return;
-    const auto add = [&](std::string item, const Row& bytes) {
-      Row row;
-      row["device"] = device.ordinal.value;
-      row["incident"] = nullptr;
-      row["item"] = std::move(item);
-      row["bytes"] = bytes;
-      json.row(row);
-    };
-    // Signed: what is live is counted a moment later than the device was read.
-    auto unexplained = static_cast<std::int64_t>(device.total_bytes - device.free_bytes);
-    each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
-      if (series.host_rss || series.device != device.ordinal || series.live_bytes == 0 ||
-          !is_in_device_account(series.kind)) {
-        return;
-      }
-      add("live_" + std::string(kind_name(series.kind)), number(series.live_bytes));
-      unexplained -= static_cast<std::int64_t>(series.live_bytes);
-    });
-    add("unexplained", unexplained);
-  });
-  json.end_table();
-}
-
-void write_totals(const ledger::Reader& reader, JsonStream& json) {
-  json.begin_table("totals");
-  const auto sums = std::make_unique<ledger::GroupSums>(reader);
-  each_row(reader, RegionId::series, &ledger::Reader::series, [&](ledger::SeriesView series) {
-    if (series.host_rss) return;
-    sums->add_to(series);
-    Row row;
-    row["kind"] = kind_name(series.kind);
-    row["device"] = device_or_null(series.device);
-    row["allocations"] = number(series.allocations);
-    row["frees"] = number(series.frees);
-    row["failures"] = number(series.failures);
-    row["live_count"] = number(series.live_count);
-    row["live_bytes"] = number(series.live_bytes);
-    row["peak_count"] = number(series.peak_count);
-    row["peak_bytes"] = number(series.peak_bytes);
-    row["peak_time_ns"] = series.peak_bytes == 0 ? Row(nullptr) : number(series.peak_ns);
-    json.row(row);
-  });
-  json.end_table();
 }
 
 // By frame id - 1.
@@ -200,24 +99,6 @@ void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& gro
   json.end_table();
 }
 
-void write_timeline(const ledger::Reader& reader, JsonStream& json) {
-  json.begin_table("timeline");
-  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
-    for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
-      const ledger::BucketView& bucket = series.buckets[i];
-      Row row;
-      row["time_ns"] = number(bucket.time_ns);
-      row["width_ns"] = number(bucket.width_ns);
-      row["device"] = series.host_rss ? Row(nullptr) : device_or_null(series.device);
-      row["kind"] = series.host_rss ? "host_rss" : kind_name(series.kind);
-      row["max_bytes"] = number(bucket.max_bytes);
-      row["last_bytes"] = number(bucket.last_bytes);
-      json.row(row);
-    }
-  });
-  json.end_table();
-}
-
 void write_stacks(const ledger::Reader& reader, const CallFrames& frames, JsonStream& json) {
   json.begin_table("stacks");
   for (const std::uint32_t id : frames.stacks()) {
@@ -287,18 +168,28 @@ Row completeness(const std::vector<std::string>& reasons) {
 
 }  // namespace
 
-void write_report_json(const ledger::Reader& reader, const ReportOptions& options, Output& output) {
+WrittenReport write_report_json(const ledger::Reader& reader, const ReportOptions& options,
+                                Output& output) {
   const ledger::ProcessView process = reader.process();
   const std::uint64_t end_ns = end_of(process, options);
 
-  const std::vector<LeakGroup> groups = leak_groups(reader, end_ns);
+  const bool is_running = options.end_reason == ledger::EndReason::running;
+  const auto sums = std::make_unique<ledger::GroupSums>();  // 90 KB
+  const std::vector<LeakGroup> groups =
+      is_running ? live_groups(reader, end_ns, *sums) : leak_groups(reader, end_ns, *sums);
+  const std::vector<ledger::SeriesView> series = all_series(reader, *sums);
   CallFrames frames(reader);
   for (const LeakGroup& leak : groups) frames.add_stack(leak.group.stack);
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count > 0) frames.add_stack(group.stack);
   });
-  std::vector<std::string> reasons = tool_reasons(process);
-  SymbolBudget budget = options.symbol_time ? SymbolBudget(*options.symbol_time) : SymbolBudget();
+  const LedgerDamage damage = find_damage(reader, options.at_rest);
+  const std::vector<std::string> lost = record_reasons(process, damage, options);
+  std::vector<std::string> reasons = tool_reasons(process, options);
+  reasons.insert(reasons.begin(), lost.begin(), lost.end());
+  SymbolBudget budget = options.symbol_time
+                            ? SymbolBudget(*options.symbol_time, options.symbol_memory)
+                            : SymbolBudget();
   if (!options.symbolise) {
     // What stays of a report when the attempt to write it again, with names, does not succeed.
     reasons.emplace_back(
@@ -313,11 +204,15 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   tool["version"] = CUWARDEN_VERSION;
   tool.update(completeness(reasons));
   json.value("tool", tool);
+  // Those of the tool's reasons that concern allocations, and neither names nor lines.
+  json.value("records", completeness(lost));
   json.value("process", process_row(process, options, end_ns));
   json.value("job", job_row(reader));
 
   json.begin_table("settings");
+  // What has lost its name is among the reasons.
   each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
+    if (!setting.name.starts_with("CUWARDEN_")) return;
     Row row;
     row["name"] = std::string(setting.name);
     row["value"] = std::string(setting.value);
@@ -327,6 +222,7 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   json.end_table();
   json.begin_table("environment");
   each_row(reader, RegionId::environment, &ledger::Reader::environment, [&](const auto& variable) {
+    if (variable.name.empty()) return;
     Row row;
     row["name"] = std::string(variable.name);
     row["value"] = std::string(variable.value);
@@ -337,7 +233,7 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   json.value("coverage", completeness(coverage_reasons(reader)));
   json.begin_table("hooks");
   each_row(reader, RegionId::hooks, &ledger::Reader::hook, [&](const auto& hook) {
-    if (hook.calls == 0) return;
+    if (hook.calls == 0 || hook.name.empty()) return;
     Row row;
     row["name"] = std::string(hook.name);
     row["calls"] = number(hook.calls);
@@ -347,6 +243,7 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   json.begin_table("unhooked_lookups");
   each_row(reader, RegionId::unhooked_lookups, &ledger::Reader::unhooked_lookup,
            [&](const auto& lookup) {
+             if (lookup.name.empty()) return;
              Row row;
              row["name"] = std::string(lookup.name);
              row["count"] = number(lookup.count);
@@ -355,9 +252,9 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   json.end_table();
 
   write_devices(reader, json);
-  write_accounts(reader, json);
+  write_accounts(reader, series, json);
   json.empty_table("device_processes");
-  write_totals(reader, json);
+  write_totals(series, json);
   write_leaks(reader, groups, frames, json);
   json.empty_table("fragmentation");
   json.empty_table("slab_classes");
@@ -393,6 +290,7 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   overhead["ledger_bytes"] = number(process.ledger_bytes);
   json.value("overhead", overhead);
   json.finish();
+  return {.ledger_is_damaged = damage.any()};
 }
 
 }  // namespace cuwarden

@@ -15,14 +15,21 @@ struct ReportOptions {
   bool symbolise = true;
   // The longest that naming functions and lines may take, about; null: as long as it takes.
   std::optional<std::chrono::nanoseconds> symbol_time;
+  std::size_t symbol_memory = most_symbol_memory_at_exit;  // within that time
   // End of the process (or the moment of a snapshot), since its start; now, when not given.
   std::optional<std::uint64_t> end_ns;
   // For a process that could not say it itself: `signal`, and which.
   std::optional<ledger::EndReason> end_reason;
   std::optional<int> signal;
+  // The process has ended, and what is read is only what it left in the file.
+  bool at_rest = false;
+};
+
+struct WrittenReport {
+  bool ledger_is_damaged = false;  // and the report says so
 };
 
 // May throw std::bad_alloc. Errors of writing are the output's.
-void write_report_json(const ledger::Reader&, const ReportOptions&, Output&);
+WrittenReport write_report_json(const ledger::Reader&, const ReportOptions&, Output&);
 
 }  // namespace cuwarden

@@ -3,7 +3,6 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_memory = std::size_t{256} << 20;
 // Decompression by libbacktrace: 145 MB/s measured on real debug information, 50 MB/s on one that
 // is the same few bytes again and again.
 constexpr std::size_t filled_bytes_per_ms = 50'000;
@@ -14,7 +13,7 @@ constinit thread_local BoundReading* present = nullptr;
 
 bool SymbolBudget::take_memory(std::size_t bytes) noexcept {
   if (lines_until_ == Clock::time_point::max()) return true;
-  if (bytes > most_memory - taken_bytes_) return false;
+  if (bytes > most_memory_ - taken_bytes_) return false;
   const std::chrono::milliseconds to_fill(bytes / filled_bytes_per_ms);
   if (Clock::now() + to_fill >= lines_until_) return false;
   taken_bytes_ += bytes;

@@ -10,6 +10,10 @@
 namespace cuwarden {
 
 inline constexpr std::chrono::milliseconds longest_symbol_time_at_exit{1600};
+// Where nobody's process is held up, but somebody waits for the command.
+inline constexpr std::chrono::seconds longest_symbol_time_afterwards{30};
+inline constexpr std::size_t most_symbol_memory_at_exit = std::size_t{256} << 20;
+inline constexpr std::size_t most_symbol_memory_afterwards = std::size_t{4} << 30;
 
 class SymbolBudget {
  public:
@@ -17,8 +21,11 @@ class SymbolBudget {
 
   SymbolBudget() = default;  // without bound
   // Of `time`, which begins now, three quarters are for lines.
-  explicit SymbolBudget(std::chrono::nanoseconds time)
-      : lines_until_(Clock::now() + time * 3 / 4), names_until_(Clock::now() + time) {}
+  explicit SymbolBudget(std::chrono::nanoseconds time,
+                        std::size_t most_memory = most_symbol_memory_at_exit)
+      : lines_until_(Clock::now() + time * 3 / 4),
+        names_until_(Clock::now() + time),
+        most_memory_(most_memory) {}
 
   bool has_time_for_lines() const noexcept { return is_before(lines_until_); }
   bool has_time_for_names() const noexcept { return is_before(names_until_); }
@@ -34,7 +41,7 @@ class SymbolBudget {
 
   Clock::time_point lines_until_ = Clock::time_point::max();
   Clock::time_point names_until_ = Clock::time_point::max();
-  std::size_t taken_bytes_ = 0;
+  std::size_t taken_bytes_ = 0, most_memory_ = 0;
 };
 
 // While it exists, libbacktrace reads within this budget: past it, no memory and no further part of

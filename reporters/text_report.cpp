@@ -1,13 +1,14 @@
 #include "reporters/text_report.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <vector>
 
-#include "reporters/cuda_frames.hpp"
 #include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
+#include "reporters/signal_name.hpp"
+#include "reporters/text_elements.hpp"
+#include "reporters/text_history.hpp"
 
 namespace cuwarden {
 namespace {
@@ -15,45 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t most_frames = 24;  // of one stack; the report has them all
-
-class Paint {
- public:
-  explicit Paint(bool colour) : colour_(colour) {}
-  std::string bold(const std::string& text) const { return in("\033[1m", text); }
-  std::string dim(const std::string& text) const { return in("\033[2m", text); }
-  std::string red(const std::string& text) const { return in("\033[1;31m", text); }
-  std::string green(const std::string& text) const { return in("\033[32m", text); }
-  std::string yellow(const std::string& text) const { return in("\033[33m", text); }
-
- private:
-  std::string in(const char* start, const std::string& text) const {
-    return colour_ ? start + text + "\033[0m" : text;
-  }
-  bool colour_;
-};
-
-std::uint64_t number_of(const json& row, const char* name) {
-  const auto value = row.find(name);
-  return value == row.end() || !value->is_number_unsigned() ? 0 : value->get<std::uint64_t>();
-}
-
-std::string text_of(const json& row, const char* name, const char* otherwise) {
-  const auto value = row.find(name);
-  return value == row.end() || !value->is_string() ? otherwise
-                                                   : printable(value->get<std::string>());
-}
-
-std::string allocations(std::uint64_t count) {
-  return human_count(count) + (count == 1 ? " allocation" : " allocations");
-}
-
-std::string hexadecimal(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string ending(const json& process) {
   const std::string reason = text_of(process, "end_reason", "");
@@ -66,7 +28,8 @@ std::string ending(const json& process) {
   if (reason == "_exit" || reason == "quick_exit") return "ended by " + reason + status;
   if (reason == "abort") return "aborted";
   if (reason == "signal") {
-    return signal == 0 ? "killed by a signal" : "killed by signal " + std::to_string(signal);
+    return signal == 0 ? "killed by a signal"
+                       : "killed by signal " + numbered_signal(static_cast<int>(signal));
   }
   if (reason == "running") return "was still running";
   return "ended, how is unknown";
@@ -113,17 +76,14 @@ void add_reasons(const ReportDocument& report, const Paint& paint, std::string& 
   }
 }
 
-std::string place_of(const json& row) {
-  std::string kind = text_of(row, "kind", "unknown");
-  if (kind == "device") kind = "device memory";
-  if (!row.at("device").is_number_integer()) return kind;
-  return kind + " (GPU " + std::to_string(row.at("device").get<int>()) + ")";
-}
-
 void add_totals(const ReportDocument& report, const Paint& paint, std::string& text) {
   const json& totals = report.table("totals");
   if (totals.empty()) return;
-  text += "\n" + paint.bold(padded("MEMORY", 28) + padded("live at the end", 28) + "peak") + "\n";
+  text += "\n" +
+          paint.bold(padded("MEMORY", 28) +
+                     padded(was_running(report) ? "live at that moment" : "live at the end", 28) +
+                     "peak") +
+          "\n";
   for (const json& row : totals) {
     const std::uint64_t live = number_of(row, "live_count");
     std::string peak = human_bytes(number_of(row, "peak_bytes")) + " in " +
@@ -151,62 +111,6 @@ void add_failures(const ReportDocument& report, const Paint& paint, std::string&
   }
 }
 
-bool in_cuda_library(const ReportDocument& report, const json& frame) {
-  const json* module = report.module(frame.at("module"));
-  const std::string path = module == nullptr ? "" : text_of(*module, "path", "");
-  return is_cuda_library(path) || is_runtime_internal(text_of(frame, "function", ""));
-}
-
-std::string frame_line(const ReportDocument& report, const json& frame, const Paint& paint) {
-  const std::string function = text_of(frame, "function", "");
-  std::string module = printable(report.module_name(frame.at("module")));
-  if (module.empty()) {
-    module = text_of(frame, "address", "unknown code");
-  } else {
-    module += "+" + hexadecimal(number_of(frame, "offset"));
-  }
-  std::string place = text_of(frame, "file", "");
-  if (!place.empty() && number_of(frame, "line") != 0) {
-    place += ":" + std::to_string(number_of(frame, "line"));
-  }
-  if (place.empty() && !function.empty()) place = module;
-  std::string line = function.empty() ? module : function;
-  if (!place.empty()) line += "  " + paint.dim(place);
-  if (frame.at("inlined") == true) line += paint.dim(" (inlined)");
-  return line;
-}
-
-void add_stack(const ReportDocument& report, const json& group, const Paint& paint,
-               std::string& text) {
-  const json* stack = report.stack(group.at("stack"));
-  if (stack == nullptr || stack->at("frames").empty()) {
-    text += paint.dim("       no stack was recorded") + std::string("\n");
-    return;
-  }
-  std::vector<const json*> frames;
-  for (const json& id : stack->at("frames")) {
-    if (const json* frame = report.frame(id)) frames.push_back(frame);
-  }
-  // The headline names the call; what CUDA's libraries do inside it helps nobody.
-  const auto first = std::find_if(frames.begin(), frames.end(), [&](const json* frame) {
-    return !in_cuda_library(report, *frame);
-  });
-  if (first != frames.end()) frames.erase(frames.begin(), first);
-  const std::size_t shown = std::min(frames.size(), most_frames);
-  for (std::size_t i = 0; i < shown; ++i) {
-    text += "       " + padded("#" + std::to_string(i), 4) + frame_line(report, *frames[i], paint) +
-            "\n";
-  }
-  if (shown < frames.size()) {
-    text += paint.dim("       … " + std::to_string(frames.size() - shown) +
-                      " more frames in the report") +
-            "\n";
-  }
-  if (stack->at("truncated") == true) {
-    text += paint.dim("       … the stack was cut here (CUWARDEN_STACK_DEPTH)") + "\n";
-  }
-}
-
 void add_group(const ReportDocument& report, const json& group, std::size_t rank,
                const Paint& paint, std::string& text) {
   const bool growing = group.at("growth") == "growing";
@@ -218,7 +122,7 @@ void add_group(const ReportDocument& report, const json& group, std::size_t rank
   const std::string module = printable(report.module_name(group.at("module")));
   if (!module.empty()) text += " · " + module;
   text += "\n";
-  add_stack(report, group, paint, text);
+  add_stack(report, group, most_frames, paint, text);
   std::string life;
   if (group.at("first_ns").is_number_unsigned()) {
     const std::uint64_t first = number_of(group, "first_ns"), last = number_of(group, "last_ns");
@@ -291,13 +195,24 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
                std::string& text) {
   const json& leaks = report.root().at("leaks");
   const std::uint64_t count = number_of(leaks, "count");
+  const bool running = was_running(report);
   text += "\n";
   if (!anything_recorded(report)) {
-    text += "nothing to judge: no allocation was recorded\n";
+    text += "nothing to judge: ";
+    text += lacks_records(report) ? "no allocation is known, but records are missing (see above)\n"
+                                  : "no allocation was recorded\n";
   } else if (count == 0) {
-    text += paint.green("no leaks") + ": every recorded allocation was freed" +
+    const bool doubtful = lacks_records(report).has_value();
+    text += (running    ? "nothing is allocated"
+             : doubtful ? "no leaks are known, but records are missing (see above)"
+                        : paint.green("no leaks")) +
+            ": every recorded allocation was freed" +
             (number_of(leaks, "released_by_context_bytes") > 0 ? " or went with its context" : "") +
             "\n";
+  } else if (running) {
+    // What a process still works with is no leak yet.
+    text += paint.bold("STILL ALLOCATED") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
+            allocations(count) + "\n";
   } else {
     text += paint.red("LEAKS") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
             allocations(count) + " never freed\n";
@@ -335,8 +250,10 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
             "\n";
   }
   if (const std::uint64_t bytes = number_of(leaks, "released_by_context_bytes")) {
-    text += "\n  apart from leaks: " + human_bytes(bytes) +
+    text += "\n  apart from " + std::string(running ? "these" : "leaks") + ": " +
+            human_bytes(bytes) +
             " were never freed but went when their context was destroyed or reset\n";
+    if (options.by == GroupBy::stack) add_released(report, paint, text);
   }
   if (const std::uint64_t bytes = number_of(leaks, "suppressed_bytes")) {
     text += "\n  suppressed: " + human_bytes(bytes) + "\n";
@@ -354,6 +271,19 @@ std::uint64_t count_leaks(const ReportDocument& report, const TextOptions& optio
   return count;
 }
 
+std::optional<std::string> lacks_records(const ReportDocument& report) {
+  // Reports of before there was `records` say it of the tool as a whole.
+  const char* const lost = report.root().contains("records") ? "records" : "tool";
+  for (const char* part : {lost, "coverage"}) {
+    const json& found = report.root().at(part);
+    if (found.at("complete") == true) continue;
+    const json& reasons = found.at("reasons");
+    return reasons.empty() ? "it does not say why"
+                           : printable(reasons.at(0).get_ref<const std::string&>());
+  }
+  return std::nullopt;
+}
+
 std::string text_report(const ReportDocument& report, const TextOptions& options) {
   const Paint paint(options.colour);
   std::string text;
@@ -362,6 +292,8 @@ std::string text_report(const ReportDocument& report, const TextOptions& options
   add_totals(report, paint, text);
   add_failures(report, paint, text);
   add_leaks(report, options, paint, text);
+  if (options.by == GroupBy::stack) add_peaks(report, paint, text);
+  add_host_memory(report, paint, text);
   return text;
 }
 

@@ -45,6 +45,12 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
   return made;
 }
 
+std::string where_the_records_stay(std::string_view ledger) {
+  if (ledger.empty()) return {};
+  return fmt::format("; the records stay in the ledger {}: `cuwarden recover {}` makes the report",
+                     ledger, ledger.substr(0, ledger.rfind('/')));
+}
+
 void say_ledger_is_incomplete(bool stopped) noexcept {
   if (stopped)
     log_warn(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime_hooks/ledger/writer.hpp"
 #include "shim/settings.hpp"
@@ -11,6 +12,9 @@ namespace cuwarden::shim {
 // In CUWARDEN_LEDGER_DIR, beside the report, in $TMPDIR, /dev/shm or /tmp: the first that works,
 // with a warning where the folder that was asked for does not. Null: no memory even.
 ledger::Writer* make_ledger(const Settings&, const std::string& report_path);
+
+// How a line about a report that could not be written goes on; nothing where there is no file.
+std::string where_the_records_stay(std::string_view ledger_path);
 
 // A line of warning: nothing is recorded any more (`stopped`), or not all that there is.
 void say_ledger_is_incomplete(bool stopped) noexcept;

@@ -17,15 +17,14 @@
 #include "runtime_hooks/core/job.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
-#include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
+#include "shim/debug_lines.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/early_lookups.hpp"
 #include "shim/ledger_place.hpp"
-#include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
 #include "shim/lookup.hpp"
 #include "shim/namespaces.hpp"
@@ -224,7 +223,7 @@ families::Recorder* Process::start_recording() noexcept {
     note_facts();
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
-    log_debug(fmt::format("recording; ledger {}, report {}", ledger_->path(), report_path));
+    say_what_recording_begins_with(settings, ledger_->path(), report_path);
     return recorder_;
   } catch (...) {
     log_warn("out of memory while starting; nothing is recorded");
@@ -306,8 +305,9 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   if (state_.load(std::memory_order_acquire) == State::fresh) {
     // No CUDA call that we saw. A vforked child shares this memory and must leave it as it is; it
     // cannot be told from a forked one here, whose drivers out of sight go unmentioned.
-    if (!dlmopen_was_called() || getpid() != loaded_pid_ || !enabled()) return;
-    call_on_own_stack([](void*) { Process::get().note_unseen_driver(); }, nullptr);
+    if (!dlmopen_was_called() && !is_debug_wanted()) return;
+    if (getpid() != loaded_pid_ || !enabled()) return;
+    call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
   }
   if (!has_records()) return;
   // A vforked child shares this memory but not the pid: its end is not ours.
@@ -368,7 +368,7 @@ bool Process::write_report() noexcept {
     options.symbolise = false;
     options.end_ns = ledger_->now_ns();
     if (!report_file->write(*reader, options)) {
-      log_error(report_file->error());
+      log_error(report_file->error() + where_the_records_stay(ledger_->path()));
       return false;
     }
     options.symbolise = true;
@@ -382,6 +382,14 @@ bool Process::write_report() noexcept {
     return false;
   }
 }
+
+void Process::end_unrecorded() noexcept try {
+  if (dlmopen_was_called()) note_unseen_driver();
+  if (!is_debug_wanted() || has_records()) return;
+  read_settings_and_set_up_log();
+  say_why_nothing_was_recorded();
+} catch (...) {
+}  // no memory to explain it with
 
 void Process::note_unseen_driver() noexcept {
   if (is_driver_out_of_sight() && recorder() != nullptr)

@@ -1,5 +1,6 @@
 // What the groups of a series add up to, for all series at once: walking the groups for each series
-// would take for ever where a damaged or hostile ledger claims many of both.
+// would take for ever where a damaged or hostile ledger claims many of both. A process that goes on
+// changes its groups all the time: whoever shows them beside these sums adds up what is shown.
 #pragma once
 
 #include <array>
@@ -13,9 +14,16 @@ namespace cuwarden::ledger {
 
 class GroupSums {
  public:
+  GroupSums() = default;
   explicit GroupSums(const Reader&) noexcept;
-  // Nothing where the series has a device that no machine has.
-  void add_to(SeriesView&) const noexcept;
+  void add(const GroupView&) noexcept;
+  // Takes the place of what the series states. Nothing where it has a device that no machine has.
+  void put_into(SeriesView&) const noexcept;
+
+  // Nothing between an allocation's bytes and its count, or its count and its bytes when it goes.
+  static std::uint64_t live_bytes(const GroupView& group) noexcept {
+    return group.live_count == 0 ? 0 : group.live_bytes;
+  }
 
  private:
   static constexpr std::int32_t most_devices = 256;

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from reports import Report
-from shimmed import program, sample
+from shimmed import DRIVER, program, sample
 
 
 def simulated(place, *command, report="report.json"):
@@ -123,6 +123,8 @@ def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, place):
     assert "killed" in done.stdout or "unknown" in done.stdout
     assert "LEAKS: 3.0 MiB in 3 allocations" in done.stdout
     assert not ledger.exists()
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("report: ") and "the ledger, which is removed" in line
 
 
 def test_a_ledger_whose_report_was_written_leads_to_that_report(cuwarden, place):
@@ -191,3 +193,70 @@ def test_wrong_usage_is_one_line_that_says_what_where_and_what_to_do(cuwarden, a
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert all(part in done.stderr for part in parts), done.stderr
+
+
+def test_a_report_that_cannot_be_written_leads_to_the_ledger_and_to_recover(cuwarden, place):
+    (place.reports / "file").write_text("")
+    env = {"CUWARDEN_REPORT": str(place.reports / "file" / "r.json")}
+    run = place.run([sample("lost_on_throw")], env)
+    assert run.returncode == 0
+    (ledger,) = run.ledgers
+    line = run.said_about("cannot", "r.json")
+    assert str(ledger) in line and f"`cuwarden recover {place.ledger}`" in line
+    assert cuwarden("recover", place.ledger).returncode == 0
+    (report,) = place.ledger.iterdir()
+    Report.read(report).check_leaks(run.last_line["leaked"])
+
+
+def test_the_peak_s_holders_are_shown_where_the_peak_was_far_above_the_end(cuwarden, place):
+    run = place.run([program("peaking")])
+    shown = cuwarden("report", run.report.path).stdout
+    at_peak = shown[shown.index("at its peak"):]
+    assert re.match(r"at its peak, after .*, 65\.0 MiB of device memory \(GPU 0\) were held by\n", at_peak)
+    first, second = at_peak.index("48.0 MiB in 3 allocations"), at_peak.index("16.0 MiB in 1 allocation")
+    assert first < at_peak.index("hold_most") < second < at_peak.index("hold_less")
+    # Where nothing went away the leaks say it all.
+    run = place.run([sample("lost_on_throw")])
+    assert "at its peak" not in cuwarden("report", run.report.path).stdout
+
+
+def test_what_went_with_its_context_is_shown_with_its_stacks(cuwarden, place):
+    run = place.run([sample("context_reset")])
+    released = [fact for fact in run.last_line["leaked"] if fact.get("released_by") == "context"]
+    shown = cuwarden("report", run.report.path).stdout
+    apart = shown[shown.index("apart from leaks"):]
+    largest = sorted(released, key=lambda fact: -fact["bytes"])[:3]
+    assert largest and all(fact["function"] in apart for fact in largest), apart
+
+
+def test_page_locked_leaks_have_the_processs_memory_beside_them(cuwarden, place):
+    run = place.run([sample("pinned_leak")])
+    shown = cuwarden("report", run.report.path).stdout
+    rows = {line[:28].strip(): line[28:].split("  ") for line in shown.splitlines()}
+    assert "HOST MEMORY over time" in rows
+    assert "pinned and registered" in rows and "the process's RSS" in rows
+    leaked = sum(fact["bytes"] for fact in run.last_line["leaked"])
+    assert rows["pinned and registered"][-1].strip() == f"{leaked / 2**20:.1f} MiB"
+    run = place.run([sample("lost_on_throw")])
+    assert "HOST MEMORY" not in cuwarden("report", run.report.path).stdout
+
+
+def test_a_debug_log_says_what_is_recorded_from_when_on_and_where(place):
+    run = place.run([sample("lost_on_throw")], {"CUWARDEN_LOG": "debug"})
+    run.said_about("the driver is", str(DRIVER))
+    run.said_about("from the first CUDA call on", "cuda")
+    run.said_about("the ledger is", str(place.ledger))
+    run.said_about("the report will be", str(run.report.path))
+    run.said_about("report written to", str(run.report.path))
+
+
+@pytest.mark.parametrize(
+    "preload, why", [((), "no libcuda.so.1 is loaded"), ((DRIVER,), "no call to it was seen")]
+)
+def test_a_debug_log_says_why_nothing_was_recorded(place, preload, why):
+    hello = ["/bin/sh", "-c", "echo hello"]  # not /bin/echo, which closes its stderr at the end
+    run = place.run(hello, {"CUWARDEN_LOG": "debug"}, preload=preload)
+    assert run.stdout == "hello\n" and run.reports == []
+    run.said_about("nothing was recorded", why)
+    quiet = place.run(hello, {"CUWARDEN_LOG": "info"}, preload=preload)
+    assert quiet.stderr == ""

@@ -8,10 +8,11 @@ import resource
 import struct
 import subprocess
 
+import jsonschema
 import pytest
 
 import shimmed
-from reports import Report
+from reports import Report, schema
 from shimmed import dead, only_report
 
 
@@ -30,15 +31,28 @@ def test_a_damaged_ledger_is_a_line_and_the_others_are_recovered(cuwarden, place
     assert damaged.exists()
 
 
+def kept_and_report(place, folder):
+    """The damaged ledger under its new name, and the report beside it or where it was wanted."""
+    (kept,) = place.ledger.glob("cuwarden-damaged-*")
+    assert not list(place.ledger.glob("cuwarden-ledger-*"))
+    (path,) = folder.glob("*.json")
+    report = json.loads(path.read_text())
+    jsonschema.validate(report, schema())
+    assert (report["tool"]["complete"], report["records"]["complete"]) == (False, False)
+    (reason,) = (reason for reason in report["tool"]["reasons"] if "damaged" in reason)
+    assert reason in report["records"]["reasons"]
+    return kept, path, reason
+
+
 def test_a_ledger_that_is_cut_short_gives_what_is_left_and_says_so(cuwarden, place):
     ledger, _ = dead(place)
     os.truncate(ledger, 64 * 1024)  # the texts are gone too, and with them the report's path
     done = cuwarden("recover", place.ledger)
     assert done.returncode == 0, done.stderr
-    (path,) = place.ledger.iterdir()
-    report = Report.read(path)
-    assert report["leaks"]["count"] == 0
-    assert any("cut short" in reason for reason in report["tool"]["reasons"])
+    kept, path, reason = kept_and_report(place, place.ledger)
+    assert Report.read(path)["leaks"]["count"] == 0
+    assert "cut short" in reason
+    assert str(kept) in done.stdout
 
 
 def overwrite_at_random(path, chance):
@@ -65,21 +79,29 @@ def test_whatever_the_bytes_are_recover_comes_to_an_end(cuwarden, place):
     original = place.folder / "original"
     ledger, _ = dead(place)
     subprocess.run(["cp", "--sparse=always", ledger, original], check=True)
-    recovered = 0
+    recovered = noticed = 0
     for _ in range(1000 if os.environ.get("LARGE_COUNTS") else 40):
         subprocess.run(["cp", "--sparse=always", original, ledger], check=True)
         overwrite_at_random(ledger, chance)
         done = cuwarden("recover", ledger)
         assert done.returncode in (0, 2), (done.returncode, done.stderr)
         assert len(done.stdout.splitlines()) + len(done.stderr.splitlines()) == 1
+        # Nothing that may still be of use is taken away.
+        kept = list(place.ledger.glob("cuwarden-damaged-*"))
+        assert bool(kept) == ("is damaged and stays" in done.stdout)
+        noticed += len(kept)
         for folder in (place.reports, place.ledger):
             for path in folder.glob("*.json*"):
-                assert json.loads(path.read_text())["schema"] == "cuwarden.report/1"
+                report = json.loads(path.read_text())
+                jsonschema.validate(report, schema())
                 recovered += 1
+                assert any("is damaged" in why for why in report["tool"]["reasons"]) == bool(kept)
                 shown = cuwarden("report", path)
                 assert shown.returncode in (0, 2), shown.stderr
                 path.unlink()
-    assert recovered > 10
+        for path in kept:
+            path.unlink()
+    assert recovered > 10 and noticed > 5
 
 
 def test_an_unfinished_ledger_may_still_be_in_the_making(cuwarden, place):
@@ -117,7 +139,7 @@ def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(c
 
 # --- hostile ones: rows are claimed, which the header's checksum does not cover
 
-GROUPS, STACKS, FRAMES, SERIES, CELLS = 1, 2, 3, 7, 13
+RECORDS, GROUPS, STACKS, FRAMES, SERIES, HOOKS, CELLS = 0, 1, 2, 3, 7, 9, 13
 REGIONS, REGION = 15, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
 
 
@@ -146,6 +168,12 @@ class Claims:
         if row is not None:
             self.file.seek(offset + size)
             self.file.write(b"".join(row(i).ljust(size, b"\0") for i in range(1, rows + 1)))
+
+    def overwrite(self, table, row, at, data):
+        self.file.seek(self.regions + table * struct.calcsize(REGION))
+        offset, _, size, *_ = struct.unpack(REGION, self.file.read(struct.calcsize(REGION)))
+        self.file.seek(offset + row * size + at)
+        self.file.write(data)
 
 
 def group_row(stack, allocations=0, first_cell=0):
@@ -201,3 +229,75 @@ def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwa
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
     only_report(place)
+
+
+# --- damage that can be seen: what leads nowhere, and sums that do not agree
+
+NOWHERE = struct.pack("<I", 4000)
+
+
+@pytest.mark.parametrize(
+    "damage, words",
+    [
+        (lambda rows: rows.overwrite(RECORDS, 1, 4, NOWHERE), "1 live allocation belongs to no"),
+        (lambda rows: rows.overwrite(GROUPS, 1, 4, NOWHERE), "1 stack cannot be read"),
+        (lambda rows: rows.overwrite(STACKS, 1, 8, struct.pack("<Q", 1 << 40)), "cannot be read"),
+        (lambda rows: rows.overwrite(GROUPS, 1, 8, b"\xff\xff"), "name cannot be read"),
+        (
+            lambda rows: [rows.overwrite(HOOKS, row, 8, b"\xff" * 8) for row in range(100)],
+            "100 names cannot be read",
+        ),
+        (lambda rows: rows.overwrite(RECORDS, 1, 16, b"\xff" * 7), "1 figure is none that there can be"),
+        (
+            lambda rows: [rows.overwrite(RECORDS, row, 0, bytes(64)) for row in range(1, 129)],
+            "2 more live allocations were counted than are listed",
+        ),
+    ],
+)
+@pytest.mark.parametrize("verb", ["recover", "report"])
+def test_damage_that_can_be_seen_is_said_and_keeps_the_ledger(cuwarden, place, verb, damage, words):
+    ledger, _ = dead(place)
+    with Claims(ledger) as rows:
+        damage(rows)
+    before = ledger.stat().st_ino
+    done = cuwarden(verb, ledger)
+    assert done.returncode == 0, done.stderr
+    kept, path, reason = kept_and_report(place, place.reports)
+    assert words in reason
+    assert kept.stat().st_ino == before
+    (line,) = (line for line in (done.stdout + done.stderr).splitlines() if str(kept) in line)
+    assert "damaged" in line and str(path) in line
+    # It can be read again, which makes another report and no third name.
+    assert cuwarden("report", kept).returncode == 0
+    assert kept.stat().st_ino == before and len(list(place.reports.iterdir())) == 2
+
+
+def test_a_ledger_that_claims_a_report_is_believed_when_the_report_is_there(cuwarden, place):
+    ledger, facts = dead(place)
+    with Claims(ledger) as rows:
+        rows.file.seek(rows.regions - 7 * 8)  # Header::report_written, before stacks_cut
+        assert rows.file.read(8) == bytes(8)
+        rows.file.seek(rows.regions - 7 * 8)
+        rows.file.write(b"\1")
+    assert cuwarden("recover", ledger).returncode == 0
+    only_report(place).check_leaks(facts)
+
+
+def test_run_keeps_a_damaged_ledger_too(cuwarden, place):
+    done = cuwarden(
+        "run", "--simulate", "16GiB", "--report", place.reports / "r.json",
+        "--ledger-dir", place.ledger, "--", shimmed.program("dying"), "spoil_ledger",
+    )  # fmt: skip
+    kept, _, _ = kept_and_report(place, place.ledger)
+    (line,) = (line for line in done.stderr.splitlines() if str(kept) in line)
+    assert "damaged" in line
+
+
+@pytest.mark.parametrize("how", ["kill", "terminate", "segfault", "overflow"])
+def test_a_ledger_that_nobody_damaged_is_not_called_damaged(cuwarden, place, how):
+    dead(place, how)
+    assert cuwarden("recover", place.ledger).returncode == 0
+    report = only_report(place)
+    assert report["records"] == {"complete": True, "reasons": []}
+    assert not any("damaged" in reason for reason in report["tool"]["reasons"])
+    assert not list(place.ledger.iterdir())

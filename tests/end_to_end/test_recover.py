@@ -312,3 +312,12 @@ def test_the_summary_says_that_how_it_ended_is_unknown(cuwarden, place):
     cuwarden("recover", place.ledger)
     shown = cuwarden("report", *place.reports.iterdir())
     assert "how is unknown" in shown.stdout
+
+
+def test_names_are_looked_up_for_some_tens_of_seconds_and_no_longer(cuwarden, place):
+    dead(place)
+    hurried = {"LD_PRELOAD": shimmed.PROGRAMS / "libhurrying.so"}
+    assert cuwarden("recover", place.ledger, env=hurried).returncode == 0
+    report = only_report(place)
+    assert any("took too long" in reason for reason in report["tool"]["reasons"])
+    assert report["records"]["complete"] and report["leaks"]["count"] == 2

@@ -33,7 +33,11 @@ def test_a_live_processs_report_lies_in_this_folder_and_says_that_it_runs(
     assert told["pid"] == process.pid
     assert process.poll() is None
     assert len(list(place.ledger.iterdir())) == 1
-    assert "was still running" in cuwarden("report", path).stdout
+    shown = cuwarden("report", path).stdout
+    assert "was still running" in shown
+    # What a process works with is no leak.
+    assert "STILL ALLOCATED: 6.0 MiB in 2 allocations" in shown
+    assert not any(word in shown for word in ("LEAK", "leak", "never freed", "at the end")), shown
 
 
 def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, place, live):
@@ -79,6 +83,16 @@ def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows
     made = [sum(row["allocations"] for row in report["totals"]) for report in reports]
     assert made == sorted(made) and made[0] < made[-1]
     assert all(report["process"]["end_reason"] == "running" for report in reports)
+    for report in reports:
+        assert report["records"] == {"complete": True, "reasons": []}
+        for row in report["totals"]:
+            groups = [
+                group
+                for group in report.leaks()
+                if (group["kind"], group["device"]) == (row["kind"], row["device"])
+            ]
+            assert row["live_bytes"] == sum(group["bytes"] for group in groups)
+            assert row["live_count"] == sum(group["count"] for group in groups)
 
 
 def test_a_process_without_a_ledger_is_told_apart(cuwarden, place, live):

@@ -304,3 +304,28 @@ def test_it_ends_when_its_terminal_is_gone(place, growing):
     os.read(master, 10)
     os.close(master)
     assert process.wait(timeout=20) is not None
+
+
+# --- what is told is told whole
+
+
+def test_the_totals_above_are_the_sums_of_the_groups_below(cuwarden, growing):
+    for _ in range(5):
+        above, below = cuwarden("top", growing.pid).stdout.split("WHERE\n")
+        kinds = re.findall(r"^(\w+(?: \d+)?) .* live in ([\d,]+)", above, re.M)
+        assert [kind for kind, _ in kinds] == ["device 0", "pinned"]
+        for kind, count in kinds:
+            rows = [line.split() for line in below.splitlines() if f"  {kind} " in line]
+            assert sum(int(row[2].replace(",", "")) for row in rows) == int(count.replace(",", ""))
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_eighty_columns_suffice_to_tell_programs_and_places_apart(screen, growing, columns):
+    one, all_of_them = screen("top", growing.pid), screen("top")
+    for view in (one, all_of_them):
+        view.tmux("resize-window", "-x", str(columns), "-y", "30")
+    text = one.wait_for(lambda text: "holds_most  growing.cpp:15" in text and "growing.cpp:2" in text)
+    assert all(len(line) <= columns for line in text.splitlines())
+    all_of_them.wait_for(
+        lambda text: re.search(rf"PROGRAM\n(.*\n)*\s*{growing.pid} .* growing$", text, re.M)
+    )

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pwd.h>
+#include <stdio.h>  // renameat2
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -170,6 +171,18 @@ bool LedgerFile::is_in_place() const {
 
 void LedgerFile::remove() const {
   if (is_in_place()) unlink(path_.c_str());
+}
+
+std::string LedgerFile::set_aside() const {
+  constexpr std::string_view usual = "cuwarden-ledger-", aside = "cuwarden-damaged-ledger-";
+  const std::size_t name = path_.rfind('/') + 1;  // 0 without a slash
+  if (!std::string_view(path_).substr(name).starts_with(usual) || !is_in_place()) return path_;
+  const std::string chosen =
+      path_.substr(0, name) + std::string(aside) + path_.substr(name + usual.size());
+  if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, chosen.c_str(), RENAME_NOREPLACE) != 0) {
+    return path_;
+  }
+  return chosen;
 }
 
 }  // namespace cuwarden

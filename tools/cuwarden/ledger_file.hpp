@@ -59,6 +59,9 @@ class LedgerFile {
   // Whether the path still leads to this file.
   bool is_in_place() const;
   void remove() const;  // if it does
+  // Gives it a name in its folder under which it is not looked for. Its path afterwards, which is
+  // the old one where that cannot be done.
+  std::string set_aside() const;
 
  private:
   LedgerFile() = default;

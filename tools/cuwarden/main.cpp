@@ -79,8 +79,10 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
   verb->add_option("--module", report.text.module,
                    "only leaks from modules whose path contains this")
       ->type_name("TEXT");
-  verb->add_flag("--fail-on-leak", report.fail_on_leak,
-                 "exit with 1 when there are leaks (that --module and --min-bytes let through)");
+  verb->add_flag(
+      "--fail-on-leak", report.fail_on_leak,
+      "exit with 1 when there are leaks (that --module and --min-bytes let through), or when "
+      "the report is too incomplete to tell");
   return verb;
 }
 

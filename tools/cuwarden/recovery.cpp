@@ -113,9 +113,9 @@ bool is_waited_for(const ledger::ProcessView& process, const RecoveryRequest& re
          pid_counts_here(process);
 }
 
-Recovery failure(std::string text) { return {RecoveryOutcome::failed, {}, std::move(text)}; }
+Recovery failure(std::string text) { return {RecoveryOutcome::failed, {}, std::move(text), {}}; }
 Recovery left_alone(RecoveryOutcome outcome, std::string text) {
-  return {outcome, {}, std::move(text) + ": left alone"};
+  return {outcome, {}, std::move(text) + ": left alone", {}};
 }
 
 Recovery of_another_user(const std::string& whose) {
@@ -155,8 +155,10 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
     return left_alone(RecoveryOutcome::busy, "it has just changed");
   }
   file->remove();
-  return {
-      RecoveryOutcome::nothing_in_it, {}, "its process died before it recorded anything: removed"};
+  return {RecoveryOutcome::nothing_in_it,
+          {},
+          "its process died before it recorded anything: removed",
+          {}};
 }
 
 // The process itself has ended. Its lock stays with a child that was forked while the ledger was
@@ -255,13 +257,10 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   const std::string subject =
       file_name(std::string(process.program.empty() ? "a program" : process.program)) + " (pid " +
       std::to_string(process.pid) + ")";
-  if (process.report_written) {
-    file->remove();
-    const std::string path(process.report_path);
-    return {RecoveryOutcome::had_report, path, subject + " had written its report: " + path};
-  }
-
   ReportOptions options;
+  options.at_rest = true;
+  options.symbol_time = longest_symbol_time_afterwards;
+  options.symbol_memory = most_symbol_memory_afterwards;
   const bool known_dead = is_waited_for(process, request);
   if (process.end_reason == EndReason::running) {
     if (known_dead) options.signal = request.signal;
@@ -271,6 +270,15 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
 
   const std::string wanted(process.report_path);
   const bool path_counts = wanted.starts_with('/') && (request.path_is_known || ran_here(process));
+  const auto earlier = path_counts ? own_report(process) : std::nullopt;
+  // Where it cannot be seen, one report too many does no harm.
+  if (process.report_written && earlier) {
+    file->remove();
+    return {RecoveryOutcome::had_report,
+            *earlier,
+            subject + " had written its report: " + *earlier,
+            {}};
+  }
   const std::string beside =
       folder_of(ledger_path) + "/" +
       (file_name(wanted).empty() ? "cuwarden-" + std::to_string(process.pid) + ".json"
@@ -278,7 +286,7 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   ReportFile report{path_counts ? wanted : beside, advice};
   if (path_counts) {
     ReportFile::remove_unfinished(process);
-    if (const auto earlier = own_report(process)) report.adopt(*earlier);
+    if (earlier) report.adopt(*earlier);
   }
   std::string text = subject + ": report: ";
   if (!report.write(file->reader(), options)) {
@@ -287,8 +295,14 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
     report = ReportFile(beside, advice);
     if (!report.write(file->reader(), options)) return failure(first_error);
   }
-  file->remove();
-  return {RecoveryOutcome::recovered, report.path(), text + report.path()};
+  Recovery done{RecoveryOutcome::recovered, report.path(), text + report.path(), {}};
+  if (report.ledger_is_damaged()) {
+    done.kept = file->set_aside();
+    done.text += "; the ledger is damaged and stays at " + done.kept;
+  } else {
+    file->remove();
+  }
+  return done;
 }
 
 // Whose rights are taken is only a guess: the path may lead to another file by the time that
@@ -307,7 +321,7 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
     if (become(status.st_uid)) done = recover(ledger_path, request);
     const std::string message =
         std::string(1, static_cast<char>('0' + static_cast<int>(done.outcome))) + done.report +
-        '\0' + done.text;
+        '\0' + done.kept + '\0' + done.text;
     [[maybe_unused]] const ssize_t count = write(ends[1], message.data(), message.size());
     _exit(0);
   }
@@ -322,10 +336,12 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
   }
   close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
-  const std::size_t split = message.find('\0');
-  if (split == message.npos) return failure("cannot recover it with the rights of its owner");
-  return {static_cast<RecoveryOutcome>(message[0] - '0'), message.substr(1, split - 1),
-          message.substr(split + 1)};
+  const std::size_t report_end = message.find('\0');
+  const std::size_t kept_end =
+      report_end == message.npos ? message.npos : message.find('\0', report_end + 1);
+  if (kept_end == message.npos) return failure("cannot recover it with the rights of its owner");
+  return {static_cast<RecoveryOutcome>(message[0] - '0'), message.substr(1, report_end - 1),
+          message.substr(kept_end + 1), message.substr(report_end + 1, kept_end - report_end - 1)};
 }
 
 }  // namespace cuwarden

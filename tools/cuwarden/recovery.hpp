@@ -10,7 +10,7 @@
 namespace cuwarden {
 
 enum class RecoveryOutcome : std::uint8_t {
-  recovered,      // there is a report now, and the ledger is gone
+  recovered,      // there is a report now, and the ledger is gone unless it is damaged
   had_report,     // the process had written it; the ledger is gone
   running,        // its process lives: left alone
   busy,           // another cuwarden is at work on it, or was: left alone
@@ -24,6 +24,7 @@ struct Recovery {
   RecoveryOutcome outcome = RecoveryOutcome::failed;
   std::string report;  // its path: recovered, had_report
   std::string text;    // what to tell the user, in one line without the ledger's path
+  std::string kept;    // where a damaged ledger stays: recovered
 };
 
 struct RecoveryRequest {

@@ -1,5 +1,8 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "reporters/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
@@ -21,16 +24,23 @@ int report_verb(const ReportVerb& verb) {
         status = 2;
         continue;
       }
+      print(STDERR_FILENO,
+            "report: " + printable(made.report) +
+                (made.kept.empty() ? " (of the ledger, which is removed: all that it held is there)"
+                                   : " (of the ledger, which is damaged and stays at " +
+                                         printable(made.kept) + ")") +
+                "\n");
       path = made.report;
-      print(STDERR_FILENO, "report: " + printable(path) + "\n");
     }
     const auto report = ReportDocument::load(path, error);
     std::string text;
     std::uint64_t leaks = 0;
+    std::optional<std::string> doubt;
     if (report) {
       try {
         text = text_report(*report, verb.text);
         leaks = count_leaks(*report, verb.text);
+        doubt = lacks_records(*report);
       } catch (const nlohmann::json::exception&) {
         error = path + ": a damaged report (a table is not what its schema says)";
       }
@@ -42,7 +52,13 @@ int report_verb(const ReportVerb& verb) {
     }
     print(STDOUT_FILENO, (first ? "" : "\n") + text);
     first = false;
-    if (verb.fail_on_leak && leaks > 0 && status == 0) status = 1;
+    if (!verb.fail_on_leak) continue;
+    if (leaks > 0 || doubt) status = std::max(status, 1);
+    // As with LeakSanitizer, a check that could not be made has not been passed.
+    if (leaks == 0 && doubt) {
+      print_error(printable(path) + ": --fail-on-leak: no leak is in this report, but it is not " +
+                  "complete: " + *doubt);
+    }
   }
   return status;
 }

@@ -24,6 +24,7 @@
 #include "reporters/cuda_frames.hpp"
 #include "reporters/error_text.hpp"
 #include "reporters/printable.hpp"
+#include "reporters/signal_name.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
@@ -247,10 +248,14 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& lis
 // --- the end -----------------------------------------------------------------------------------
 
 // Why there is no report, where nothing else was said.
-std::string why_no_report(const RunVerb& verb) {
+std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
   const char* enabled = std::getenv("CUWARDEN_ENABLED");
   if (enabled != nullptr && std::string_view(enabled) == "0")
     return "no report: CUWARDEN_ENABLED=0 turns recording off";
+  if (signal) {
+    return "no report: the program was killed by signal " + numbered_signal(*signal) +
+           " before it made a CUDA call that reached the driver";
+  }
   if (!verb.simulated_bytes && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
     return "no report: no CUDA call reached a driver, for there is no libcuda.so.1 here; "
            "--simulate 16GiB gives the program a simulated GPU, `cuwarden doctor` says more";
@@ -273,6 +278,7 @@ std::vector<std::string> finished_reports(const ListFile& list, const RecoveryRe
     }
     const Recovery made = recover_as_owner(line, child);
     if (made.outcome == RecoveryOutcome::recovered) add(made.report);
+    if (!made.kept.empty()) print_error(printable(made.text));
     if (made.outcome == RecoveryOutcome::busy) {
       print_error(printable(line + ": " + made.text));
       said = true;
@@ -336,7 +342,7 @@ int run_verb(const RunVerb& verb) {
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
   bool said = list.error() != 0;
   const auto reports = finished_reports(list, child, said);
-  if (reports.empty() && !said) print_error(why_no_report(verb));
+  if (reports.empty() && !said) print_error(why_no_report(verb, child.signal));
   show(reports);
   return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
 }

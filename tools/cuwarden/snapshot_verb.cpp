@@ -39,6 +39,8 @@ int snapshot_verb(const SnapshotVerb& verb) {
   const ledger::Reader& reader = live.file->reader();
   ReportOptions options;
   options.end_reason = ledger::EndReason::running;
+  options.symbol_time = longest_symbol_time_afterwards;
+  options.symbol_memory = most_symbol_memory_afterwards;
   if (verb.output == "-") {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);
     write_report_json(reader, options, *output);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <memory>
 #include <utility>
 
 #include "runtime_hooks/ledger/group_sums.hpp"
@@ -32,17 +31,18 @@ std::uint64_t monotonic_ns() {
 Sample take_sample(const ledger::Reader& reader) {
   Sample sample;
   sample.time_ns = monotonic_ns();
+  ledger::GroupSums totals;
   for (std::uint64_t row = 1; row < reader.rows(RegionId::groups); ++row) {
     const auto group = reader.group(row);
     if (!group) continue;
-    sample.groups.push_back({group->id.value, group->live_bytes, group->live_count,
-                             group->allocations, group->kind, group->device});
+    totals.add(*group);
+    sample.groups.push_back({group->id.value, ledger::GroupSums::live_bytes(*group),
+                             group->live_count, group->allocations, group->kind, group->device});
   }
-  const auto sums = std::make_unique<ledger::GroupSums>(reader);
   for (std::uint64_t row = 1; row < reader.rows(RegionId::series); ++row) {
     auto series = reader.series(row);
     if (!series || series->host_rss) continue;
-    sums->add_to(*series);
+    totals.put_into(*series);
     (is_host_memory(series->kind) ? sample.host_bytes : sample.device_bytes) += series->live_bytes;
     sample.live_count += series->live_count;
     sample.allocations += series->allocations;

@@ -16,7 +16,9 @@ class Lines {
  public:
   explicit Lines(const ViewSize& size) : size_(size) {}
   void add(std::string line, const char* style = nullptr) {
-    if (size_.columns != 0) line = cut(std::move(line), size_.columns);
+    if (size_.columns != 0 && cut(line, size_.columns) != line) {
+      line = cut(std::move(line), size_.columns - 1) + "…";
+    }
     while (line.ends_with(' ')) line.pop_back();
     if (style != nullptr && size_.colour) line = style + line + "\033[0m";
     text_ += line + "\n";
@@ -37,6 +39,18 @@ constexpr const char* reverse = "\033[7m";
 std::string place_of(Kind kind, DeviceOrdinal device) {
   const std::string name(kind_name(kind));
   return device == no_device ? name : name + " " + std::to_string(device.value);
+}
+
+constexpr const char* not_known_yet = "-";
+
+// "FUNCTION  FILE:LINE" in so many columns: rather less of the function than of the line.
+std::string fitted(const std::string& where, std::size_t columns) {
+  const std::size_t gap = where.rfind("  ");
+  if (cut(where, columns) == where || gap == where.npos) return where;
+  const std::string line = where.substr(gap + 2);
+  constexpr std::size_t least = 6;
+  if (line.size() + least > columns) return where;
+  return cut(where.substr(0, gap), columns - line.size() - 2) + "… " + line;
 }
 
 std::string per_second(double bytes) {
@@ -65,7 +79,7 @@ std::string age(const WatchedProcess& watched) {
 const char* marker(SortBy by, SortBy column) { return by == column ? "*" : ""; }
 
 void add_keys(const ViewSize& size, Lines& lines) {
-  if (size.keys) lines.add("q quits; sort by b live bytes, g growth, r rate");
+  if (size.keys) lines.add("q quits; sort by b live bytes, g growth, r allocations/s (last 10 s)");
 }
 
 void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines) {
@@ -89,7 +103,7 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
   for (const ledger::SeriesView& series : now.series) {
     std::string line =
         padded(place_of(series.kind, series.device), 22) +
-        padded(human_bytes(series.live_bytes) + " in " + human_count(series.live_count), 24) +
+        padded(human_bytes(series.live_bytes) + " live in " + human_count(series.live_count), 28) +
         "peak " + human_bytes(series.peak_bytes);
     if (series.failures > 0) line += ", " + human_count(series.failures) + " failed";
     lines.add(line);
@@ -112,14 +126,19 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
   add_head(watched, size, lines);
   const Recent& recent = *watched.recent;
   // Where something is allocated matters most: on a narrow terminal the call makes room for it.
-  const bool shows_call = size.columns == 0 || size.columns >= 110;
+  const bool is_wide = size.columns == 0 || size.columns >= 110;
   const auto row = [&](const std::string& live, const std::string& count, const std::string& growth,
                        const std::string& made, const std::string& kind, const std::string& api,
                        const std::string& where) {
+    if (!is_wide) {
+      return padded(live, 10, true) + padded(count, 8, true) + padded(growth, 13, true) +
+             padded(made, 9, true) + " " + padded(kind, 12) + " " +
+             fitted(where, size.columns - std::min<std::size_t>(size.columns, 54));
+    }
     return padded(live, 10, true) + padded(count, 9, true) + padded(growth, 14, true) +
-           padded(made, 10, true) + "  " + padded(kind, 14) + " " +
-           (shows_call ? padded(api, 20) + " " : "") + where;
+           padded(made, 10, true) + "  " + padded(kind, 16) + " " + padded(api, 20) + " " + where;
   };
+  const bool knows_changes = recent.knows_changes();
   lines.add(row(std::string("LIVE") + marker(by, SortBy::bytes), "COUNT",
                 std::string("GROWTH") + marker(by, SortBy::growth),
                 std::string("ALLOCS/s") + marker(by, SortBy::rate), "KIND, GPU", "CALL", "WHERE"),
@@ -129,9 +148,12 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
     const GroupSample& group = groups[i];
     const Change change = recent.of_group(group);
     const PlaceName name = names.get(group.id);
-    lines.add(row(human_bytes(group.live_bytes), human_count(group.live_count),
-                  per_second(change.bytes_per_second), rate(change.allocations_per_second),
-                  place_of(group.kind, group.device), name.api, name.where));
+    lines.add(row(
+        human_bytes(group.live_bytes), human_count(group.live_count),
+        knows_changes ? per_second(change.bytes_per_second) : not_known_yet,
+        knows_changes ? rate(change.allocations_per_second) : not_known_yet,
+        is_wide ? place_of(group.kind, group.device) : cut(place_of(group.kind, group.device), 12),
+        name.api, name.where));
   }
   if (groups.empty()) lines.add("nothing is live");
   if (shown < groups.size() && size.columns == 0) {
@@ -143,12 +165,14 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
 std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy by,
                            const ViewSize& size) {
   Lines lines(size);
-  const auto row = [](const std::string& pid, const std::string& device, const std::string& host,
-                      const std::string& count, const std::string& growth, const std::string& made,
-                      const std::string& age, const std::string& program) {
-    return padded(pid, 9, true) + padded(device, 12, true) + padded(host, 12, true) +
-           padded(count, 11, true) + padded(growth, 15, true) + padded(made, 11, true) +
-           padded(age, 14, true) + "  " + program;
+  // Which program it is matters more than how many allocations it has.
+  const bool shows_count = size.columns == 0 || size.columns >= 100;
+  const auto row = [&](const std::string& pid, const std::string& device, const std::string& host,
+                       const std::string& count, const std::string& growth, const std::string& made,
+                       const std::string& age, const std::string& program) {
+    return padded(pid, 8, true) + padded(device, 11, true) + padded(host, 11, true) +
+           (shows_count ? padded(count, 11, true) : "") + padded(growth, 14, true) +
+           padded(made, 10, true) + padded(age, 13, true) + "  " + program;
   };
   std::vector<const WatchedProcess*> order;
   for (const WatchedProcess& watched : processes) order.push_back(&watched);
@@ -176,10 +200,12 @@ std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy 
     const WatchedProcess& watched = *order[i];
     const Sample& now = watched.recent->newest();
     const Change change = watched.recent->of_all();
-    lines.add(row(std::to_string(watched.pid), human_bytes(now.device_bytes),
-                  human_bytes(now.host_bytes), human_count(now.live_count),
-                  per_second(change.bytes_per_second), rate(change.allocations_per_second),
-                  age(watched), program_of(watched.file->reader().process())));
+    lines.add(
+        row(std::to_string(watched.pid), human_bytes(now.device_bytes), human_bytes(now.host_bytes),
+            human_count(now.live_count),
+            watched.recent->knows_changes() ? per_second(change.bytes_per_second) : not_known_yet,
+            watched.recent->knows_changes() ? rate(change.allocations_per_second) : not_known_yet,
+            age(watched), program_of(watched.file->reader().process())));
   }
   return lines.text();
 }

@@ -74,7 +74,7 @@ class Walk {
     const GroupSums sums(reader);
     table(reader, RegionId::series, [&](std::uint64_t i) {
       auto series = reader.series(i);
-      if (series) sums.add_to(*series);
+      if (series) sums.put_into(*series);
       for (std::size_t b = 0; series && b < series->buckets_used; ++b) {
         sum += series->buckets[b].max_bytes;
       }

@@ -181,7 +181,7 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
       const GroupSums sums(reader);
       for (std::uint64_t i = 1; i < reader.rows(RegionId::series); ++i) {
         if (auto series = reader.series(i)) {
-          sums.add_to(*series);
+          sums.put_into(*series);
           ASSERT_LE(series->live_count, 500u + threads) << "below zero";
         }
       }

@@ -14,6 +14,10 @@ def built(name):
     return pathlib.Path(os.environ[name])
 
 
+def one_line(text):
+    return text.startswith("cuwarden: ") and text.count("\n") == 1
+
+
 @pytest.fixture
 def installed(tmp_path):
     folder = tmp_path / "installed"

@@ -1,6 +1,5 @@
 """The command from the outside: exit statuses, one-line errors, what goes to which stream."""
 
-import copy
 import json
 import os
 import re
@@ -10,9 +9,7 @@ import subprocess
 
 import pytest
 
-
-def one_line(text):
-    return text.startswith("cuwarden: ") and text.count("\n") == 1
+from conftest import one_line
 
 
 # --- usage
@@ -63,65 +60,6 @@ def test_wrong_usage_is_one_line_and_status_2(cuwarden, arguments):
     assert result.stdout == ""
 
 
-# --- report
-
-
-def test_the_sample_report_follows_the_schema(sample_report, schema):
-    schema.validate(json.loads(sample_report.read_text()))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda report: report.pop("hooks"),
-        lambda report: report["leak_groups"][0].update(count=0),
-        lambda report: report["leak_groups"][0].update(colour="red"),
-        lambda report: report["leak_groups"][0].update(kind="heap"),
-        lambda report: report["leak_groups"][0].update(example_address=1234),
-        lambda report: report["frames"][0].update(line=0),
-        lambda report: report["process"].update(start="yesterday"),
-        lambda report: report["tool"].update(complete=True, reasons=["something is missing"]),
-        lambda report: report["accounts"][0].update(bytes=-1),
-        lambda report: report["totals"][0].update(live_bytes=2**60),
-        lambda report: report.update(schema="cuwarden.report/2"),
-    ],
-)
-def test_the_schema_catches_mistakes(sample_report, schema, damage):
-    report = json.loads(sample_report.read_text())
-    assert schema.is_valid(copy.deepcopy(report))
-    damage(report)
-    assert not schema.is_valid(report)
-
-
-def test_report_prints_to_stdout_without_colour(cuwarden, sample_report):
-    result = cuwarden("report", sample_report)
-    assert result.returncode == 0
-    assert result.stderr == ""
-    assert "LEAKS: 8.0 MiB in 8 allocations" in result.stdout
-    assert "\033" not in result.stdout
-
-
-def test_fail_on_leak_is_status_1_only_with_leaks(cuwarden, sample_report, clean_report):
-    assert cuwarden("report", "--fail-on-leak", sample_report).returncode == 1
-    clean = cuwarden("report", "--fail-on-leak", clean_report)
-    assert clean.returncode == 0
-    assert "no leaks" in clean.stdout
-    assert cuwarden("report", "--fail-on-leak", clean_report, sample_report).returncode == 1
-
-
-def test_fail_on_leak_goes_by_what_the_filters_let_through(cuwarden, sample_report):
-    arguments = ("report", "--fail-on-leak", "--module", "no-such-module", sample_report)
-    assert cuwarden(*arguments).returncode == 0
-
-
-def test_bad_input_is_one_line_and_the_other_files_are_shown(cuwarden, sample_report, tmp_path):
-    (tmp_path / "bad.json").write_text("{")
-    result = cuwarden("report", tmp_path / "bad.json", sample_report)
-    assert result.returncode == 2
-    assert one_line(result.stderr)
-    assert "LEAKS" in result.stdout
-
-
 # --- run
 
 
@@ -133,8 +71,11 @@ def test_the_programs_status_and_streams_are_its_own(cuwarden):
     assert "no CUDA call" in result.stderr
 
 
-def test_a_killed_program_is_128_and_the_signal(cuwarden):
-    assert cuwarden("run", "--", "sh", "-c", "kill -KILL $$").returncode == 128 + signal.SIGKILL
+def test_a_killed_program_is_128_and_the_signal_is_named(cuwarden):
+    result = cuwarden("run", "--", "sh", "-c", "kill -KILL $$")
+    assert result.returncode == 128 + signal.SIGKILL
+    assert one_line(result.stderr) and "killed by signal 9 (SIGKILL)" in result.stderr
+    assert "signal 11 (SIGSEGV)" in cuwarden("run", "--", "sh", "-c", "kill -SEGV $$").stderr
 
 
 def test_no_program_is_127_and_a_plain_file_126(cuwarden, tmp_path):

@@ -97,7 +97,7 @@ inline Sum live_in_series(const Reader& reader) {
   for (std::uint64_t i = 1; i < reader.rows(RegionId::series); ++i) {
     auto series = reader.series(i);
     if (series && !series->host_rss) {
-      sums.add_to(*series);
+      sums.put_into(*series);
       sum.count += series->live_count;
       sum.bytes += series->live_bytes;
     }

@@ -34,7 +34,7 @@ class TotalsTest : public ::testing::Test {
   }
   SeriesView series(std::uint64_t row = 1) {
     SeriesView series = reader().series(row).value();
-    GroupSums(reader()).add_to(series);
+    GroupSums(reader()).put_into(series);
     return series;
   }
 

@@ -1,6 +1,5 @@
 #include "tests/unit/reporters/fake_ledger.hpp"
 
-#include "runtime_hooks/ledger/group_sums.hpp"
 
 namespace cuwarden::test {
 
@@ -126,9 +125,6 @@ std::optional<ThreadView> Reader::thread(std::uint64_t) const noexcept { return 
 std::optional<SeriesView> Reader::series(std::uint64_t row) const noexcept {
   return at(fake(bytes_).series, row - 1);
 }
-// A series of these ledgers states its own counts.
-GroupSums::GroupSums(const Reader&) noexcept {}
-void GroupSums::add_to(SeriesView&) const noexcept {}
 std::optional<DeviceView> Reader::device(std::uint64_t row) const noexcept {
   return at(fake(bytes_).devices, row - 1);
 }

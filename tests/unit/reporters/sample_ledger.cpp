@@ -95,6 +95,10 @@ void fill_sample(FakeLedger& ledger) {
   ledger.add_record(handle, 0x7f1400000000, 2u << 20, 8 * second);
   ledger.records.back().space = Space::vmm_mapping;
   ledger.records.back().flags = ledger::record_counts_no_bytes;
+  ledger::GroupView& handles = ledger.groups.back();
+  --handles.allocations;
+  --handles.live_count;
+  handles.live_bytes -= 2u << 20;
 
   ledger.series.push_back(series(Kind::device, {0}, 6, 6u << 20));
   ledger.series.push_back(series(Kind::pinned, no_device, 1, 4096));

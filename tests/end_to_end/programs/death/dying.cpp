@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
@@ -44,6 +45,15 @@ int beyond_the_end_of_a_file() {
   return page[0];
 }
 
+void spoil_ledger() {
+  const char* const folder = std::getenv("CUWARDEN_LEDGER_DIR");
+  if (folder == nullptr) std::abort();
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with("cuwarden-ledger-"))
+      std::filesystem::resize_file(entry.path(), 64 << 10);
+  }
+}
+
 void* wait_for_ever(void*) {
   for (;;) pause();
 }
@@ -53,7 +63,8 @@ void* wait_for_ever(void*) {
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   allocate_two();
-  if (how == "kill") raise(SIGKILL);
+  if (how == "spoil_ledger") spoil_ledger();
+  if (how == "kill" || how == "spoil_ledger") raise(SIGKILL);
   if (how == "terminate") raise(SIGTERM);
   if (how == "segfault") *static_cast<volatile int*>(nullptr) = 1;
   if (how == "bus") return beyond_the_end_of_a_file();

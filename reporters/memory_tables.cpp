@@ -1,0 +1,141 @@
+#include "reporters/memory_tables.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "reporters/each_row.hpp"
+#include "runtime_hooks/ledger/group_sums.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+Row device_or_null(DeviceOrdinal device) {
+  return device == no_device ? Row(nullptr) : Row(device.value);
+}
+
+Row uuid_text(const std::uint8_t (&uuid)[16]) {
+  std::string text = "GPU-";
+  bool known = false;
+  for (std::size_t i = 0; i < 16; ++i) {
+    char byte[4];
+    std::snprintf(byte, sizeof byte, "%02x", uuid[i]);
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += byte;
+    known = known || uuid[i] != 0;
+  }
+  return known ? Row(text) : Row(nullptr);
+}
+
+// Page-locked and registered memory is the host's. Managed memory takes device memory only where
+// it was touched there, which nobody says: it stays in `unexplained`. So do context and modules.
+bool is_in_device_account(Kind kind) {
+  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
+}
+
+}  // namespace
+
+void write_devices(const ledger::Reader& reader, JsonStream& json) {
+  json.begin_table("devices");
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    if (device.ordinal.value < 0) return;  // a damaged ledger's, as is a bucket without width
+    const bool read = device.at != ledger::ReadingAt::none;
+    const auto reading = [&](std::uint64_t value) { return read ? number(value) : Row(nullptr); };
+    Row row;
+    row["device"] = device.ordinal.value;
+    row["uuid"] = uuid_text(device.uuid);
+    row["name"] = text_or_null(device.name);
+    row["at"] = !read                                       ? Row(nullptr)
+                : device.at == ledger::ReadingAt::last_call ? Row("last_call")
+                                                            : Row("exit");
+    row["time_ns"] = reading(device.time_ns);
+    row["total_bytes"] = reading(device.total_bytes);
+    row["used_bytes"] = reading(device.total_bytes - device.free_bytes);
+    row["free_bytes"] = reading(device.free_bytes);
+    json.row(row);
+  });
+  json.end_table();
+}
+
+std::vector<ledger::SeriesView> all_series(const ledger::Reader& reader,
+                                           const ledger::GroupSums& sums) {
+  std::vector<ledger::SeriesView> result;
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](ledger::SeriesView series) {
+    if (series.host_rss) return;
+    sums.put_into(series);
+    result.push_back(series);
+  });
+  return result;
+}
+
+void write_accounts(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
+                    JsonStream& json) {
+  json.begin_table("accounts");
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0) return;
+    const auto add = [&](std::string item, const Row& bytes) {
+      Row row;
+      row["device"] = device.ordinal.value;
+      row["incident"] = nullptr;
+      row["item"] = std::move(item);
+      row["bytes"] = bytes;
+      json.row(row);
+    };
+    // Signed: what is live is counted a moment later than the device was read.
+    const std::uint64_t used = device.total_bytes - device.free_bytes;
+    if (used > largest_number) return;  // a damaged ledger's: no account adds up to it
+    auto unexplained = static_cast<std::int64_t>(used);
+    for (const ledger::SeriesView& series : all) {
+      if (series.device != device.ordinal || series.live_bytes == 0 ||
+          !is_in_device_account(series.kind) || series.live_bytes > largest_number) {
+        continue;
+      }
+      add("live_" + std::string(kind_name(series.kind)), number(series.live_bytes));
+      unexplained -= static_cast<std::int64_t>(series.live_bytes);
+    }
+    add("unexplained", unexplained);
+  });
+  json.end_table();
+}
+
+void write_totals(const std::vector<ledger::SeriesView>& all, JsonStream& json) {
+  json.begin_table("totals");
+  for (const ledger::SeriesView& series : all) {
+    Row row;
+    row["kind"] = kind_name(series.kind);
+    row["device"] = device_or_null(series.device);
+    row["allocations"] = number(series.allocations);
+    row["frees"] = number(series.frees);
+    row["failures"] = number(series.failures);
+    row["live_count"] = number(series.live_count);
+    row["live_bytes"] = number(series.live_bytes);
+    row["peak_count"] = number(series.peak_count);
+    row["peak_bytes"] = number(series.peak_bytes);
+    row["peak_time_ns"] = series.peak_bytes == 0 ? Row(nullptr) : number(series.peak_ns);
+    json.row(row);
+  }
+  json.end_table();
+}
+
+void write_timeline(const ledger::Reader& reader, JsonStream& json) {
+  json.begin_table("timeline");
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
+    for (std::size_t i = 0; i < series.buckets_used && i < ledger::bucket_count; ++i) {
+      const ledger::BucketView& bucket = series.buckets[i];
+      if (bucket.width_ns == 0) continue;
+      Row row;
+      row["time_ns"] = number(bucket.time_ns);
+      row["width_ns"] = number(bucket.width_ns);
+      row["device"] = series.host_rss ? Row(nullptr) : device_or_null(series.device);
+      row["kind"] = series.host_rss ? "host_rss" : kind_name(series.kind);
+      row["max_bytes"] = number(bucket.max_bytes);
+      row["last_bytes"] = number(bucket.last_bytes);
+      json.row(row);
+    }
+  });
+  json.end_table();
+}
+
+}  // namespace cuwarden

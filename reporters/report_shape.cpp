@@ -1,0 +1,174 @@
+#include "reporters/report_shape.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace cuwarden {
+namespace {
+
+using nlohmann::json;
+
+enum class Type : std::uint8_t {
+  text,
+  text_or_null,
+  figure,  // a whole number from 0 on, or null where it is unknown
+  integer_or_null,
+  id,
+  id_or_null,
+  truth,
+  texts,
+  ids,
+};
+
+struct Field {
+  const char* name;
+  Type type;
+};
+
+struct Part {
+  const char* name;
+  std::span<const Field> fields;
+};
+
+constexpr Field completeness[] = {{"complete", Type::truth}, {"reasons", Type::texts}};
+constexpr Field process[] = {{"pid", Type::figure},
+                             {"program", Type::text_or_null},
+                             {"command_line", Type::texts},
+                             {"host", Type::text_or_null},
+                             {"start", Type::text},
+                             {"end_ns", Type::figure},
+                             {"end_reason", Type::text_or_null},
+                             {"exit_status", Type::integer_or_null},
+                             {"signal", Type::figure},
+                             {"cuda_driver_version", Type::text_or_null}};
+constexpr Field job[] = {
+    {"scheduler", Type::text_or_null}, {"job_id", Type::text_or_null}, {"rank", Type::figure}};
+constexpr Field leaks[] = {{"bytes", Type::figure},
+                           {"count", Type::figure},
+                           {"suppressed_bytes", Type::figure},
+                           {"released_by_context_bytes", Type::figure}};
+constexpr Part objects[] = {{"tool", completeness},
+                            {"coverage", completeness},
+                            {"process", process},
+                            {"job", job},
+                            {"leaks", leaks}};
+
+constexpr Field devices[] = {{"device", Type::id},
+                             {"name", Type::text_or_null},
+                             {"total_bytes", Type::figure},
+                             {"used_bytes", Type::figure}};
+constexpr Field totals[] = {
+    {"kind", Type::text},         {"device", Type::id_or_null}, {"allocations", Type::figure},
+    {"failures", Type::figure},   {"live_count", Type::figure}, {"live_bytes", Type::figure},
+    {"peak_count", Type::figure}, {"peak_bytes", Type::figure}, {"peak_time_ns", Type::figure}};
+constexpr Field leak_groups[] = {
+    {"stack", Type::id_or_null},    {"kind", Type::text},
+    {"api", Type::text_or_null},    {"device", Type::id_or_null},
+    {"count", Type::figure},        {"bytes", Type::figure},
+    {"first_ns", Type::figure},     {"last_ns", Type::figure},
+    {"module", Type::id_or_null},   {"allocations", Type::figure},
+    {"growth", Type::text_or_null}, {"released_by", Type::text_or_null},
+    {"suppressed", Type::truth}};
+constexpr Field timeline[] = {
+    {"time_ns", Type::figure}, {"kind", Type::text}, {"last_bytes", Type::figure}};
+constexpr Field peak_holders[] = {{"device", Type::id_or_null},
+                                  {"kind", Type::text},
+                                  {"stack", Type::id_or_null},
+                                  {"count", Type::figure},
+                                  {"bytes", Type::figure}};
+constexpr Field stacks[] = {{"id", Type::id}, {"frames", Type::ids}, {"truncated", Type::truth}};
+constexpr Field frames[] = {
+    {"id", Type::id},        {"function", Type::text_or_null}, {"file", Type::text_or_null},
+    {"line", Type::figure},  {"inlined", Type::truth},         {"module", Type::id_or_null},
+    {"offset", Type::figure}};
+constexpr Field modules[] = {{"id", Type::id}, {"path", Type::text}};
+constexpr Part tables[] = {{"devices", devices},
+                           {"totals", totals},
+                           {"leak_groups", leak_groups},
+                           {"timeline", timeline},
+                           {"peak_holders", peak_holders},
+                           {"stacks", stacks},
+                           {"frames", frames},
+                           {"modules", modules}};
+
+bool is_id(const json& value) {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() <= UINT32_MAX;
+}
+
+std::string index(std::size_t number) { return "[" + std::to_string(number) + "]"; }
+
+// What these say follows the name of what is wrong; whole reports are well-formed, and of their
+// hundreds of thousands of fields no name is put together.
+using Complaint = std::optional<std::string>;
+
+Complaint wrong_list(const json& list, bool of_texts) {
+  if (!list.is_array()) return " is no list";
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (of_texts ? !list[i].is_string() : !is_id(list[i]))
+      return index(i) + (of_texts ? " is no text" : " is no id");
+  }
+  return std::nullopt;
+}
+
+Complaint wrong_value(const json& value, Type type) {
+  const auto unless = [](bool good, const char* what) {
+    return good ? std::nullopt : Complaint(std::string(" is no ") + what);
+  };
+  switch (type) {
+    case Type::text:
+      return unless(value.is_string(), "text");
+    case Type::text_or_null:
+      return unless(value.is_string() || value.is_null(), "text");
+    case Type::figure:
+      return unless(value.is_number_unsigned() || value.is_null(), "number from 0 on");
+    case Type::integer_or_null:
+      return unless(value.is_number_integer() || value.is_null(), "whole number");
+    case Type::id:
+      return unless(is_id(value), "id");
+    case Type::id_or_null:
+      return unless(is_id(value) || value.is_null(), "id");
+    case Type::truth:
+      return unless(value.is_boolean(), "true or false");
+    case Type::texts:
+      return wrong_list(value, true);
+    case Type::ids:
+      return wrong_list(value, false);
+  }
+  return std::nullopt;
+}
+
+Complaint wrong_object(const json& object, std::span<const Field> fields) {
+  if (!object.is_object()) return " is no object";
+  for (const Field& field : fields) {
+    const auto value = object.find(field.name);
+    const Complaint wrong =
+        value == object.end() ? Complaint(" is missing") : wrong_value(*value, field.type);
+    if (wrong) return "." + (field.name + *wrong);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> wrong_shape(const json& report) {
+  for (const Part& part : objects) {
+    const auto object = report.find(part.name);
+    if (object == report.end()) return std::string(part.name) + " is missing";
+    if (const auto wrong = wrong_object(*object, part.fields)) return part.name + *wrong;
+  }
+  if (const auto records = report.find("records"); records != report.end()) {
+    if (const auto wrong = wrong_object(*records, completeness)) return "records" + *wrong;
+  }
+  for (const Part& part : tables) {
+    const auto table = report.find(part.name);
+    if (table == report.end()) return std::string(part.name) + " is missing";
+    if (!table->is_array()) return std::string(part.name) + " is no table";
+    for (std::size_t row = 0; row < table->size(); ++row) {
+      if (const auto wrong = wrong_object((*table)[row], part.fields))
+        return part.name + index(row) + *wrong;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,27 @@
+// Names of signals, which libc has only since 2.32 without a lock and a translation.
+#pragma once
+
+#include <csignal>
+#include <string>
+
+namespace cuwarden {
+
+// "9 (SIGKILL)"; the number alone where it has no name.
+inline std::string numbered_signal(int signal) {
+  struct Name {
+    int signal;
+    const char* text;
+  };
+  constexpr Name names[] = {{SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
+                            {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"},
+                            {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"},
+                            {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"},
+                            {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},
+                            {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
+  for (const Name& name : names) {
+    if (name.signal == signal) return std::to_string(signal) + " (" + name.text + ")";
+  }
+  return std::to_string(signal);
+}
+
+}  // namespace cuwarden

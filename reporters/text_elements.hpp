@@ -1,0 +1,41 @@
+// What the sections of the text report share: colours, fields of rows, and call stacks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "reporters/report_document.hpp"
+
+namespace cuwarden {
+
+class Paint {
+ public:
+  explicit Paint(bool colour) : colour_(colour) {}
+  std::string bold(const std::string& text) const { return in("\033[1m", text); }
+  std::string dim(const std::string& text) const { return in("\033[2m", text); }
+  std::string red(const std::string& text) const { return in("\033[1;31m", text); }
+  std::string green(const std::string& text) const { return in("\033[32m", text); }
+  std::string yellow(const std::string& text) const { return in("\033[33m", text); }
+
+ private:
+  std::string in(const char* start, const std::string& text) const {
+    return colour_ ? start + text + "\033[0m" : text;
+  }
+  bool colour_;
+};
+
+// 0 and `otherwise` where the field is missing, null or of another type.
+std::uint64_t number_of(const nlohmann::json& row, const char* name);
+std::string text_of(const nlohmann::json& row, const char* name, const char* otherwise);
+
+std::string file_name(const std::string& path);
+std::string allocations(std::uint64_t count);     // "1 allocation", "1,200 allocations"
+std::string place_of(const nlohmann::json& row);  // "device memory (GPU 0)"
+bool was_running(const ReportDocument&);          // the report is of a process that went on
+
+// The frames of a row's `stack`, a line each, without those inside CUDA's libraries.
+void add_stack(const ReportDocument&, const nlohmann::json& row, std::size_t most_frames,
+               const Paint&, std::string& text);
+
+}  // namespace cuwarden

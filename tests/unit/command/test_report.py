@@ -1,0 +1,185 @@
+"""`cuwarden report`: what it prints and returns, for reports that are whole and for those that are not."""
+
+import copy
+import functools
+import json
+
+import pytest
+
+from conftest import one_line
+
+def test_the_sample_report_follows_the_schema(sample_report, schema):
+    schema.validate(json.loads(sample_report.read_text()))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda report: report.pop("hooks"),
+        lambda report: report["leak_groups"][0].update(count=0),
+        lambda report: report["leak_groups"][0].update(colour="red"),
+        lambda report: report["leak_groups"][0].update(kind="heap"),
+        lambda report: report["leak_groups"][0].update(example_address=1234),
+        lambda report: report["frames"][0].update(line=0),
+        lambda report: report["process"].update(start="yesterday"),
+        lambda report: report["tool"].update(complete=True, reasons=["something is missing"]),
+        lambda report: report["accounts"][0].update(bytes=-1),
+        lambda report: report["totals"][0].update(live_bytes=2**60),
+        lambda report: report["hooks"][0].update(calls=0),
+        lambda report: report.update(schema="cuwarden.report/2"),
+    ],
+)
+def test_the_schema_catches_mistakes(sample_report, schema, damage):
+    report = json.loads(sample_report.read_text())
+    assert schema.is_valid(copy.deepcopy(report))
+    damage(report)
+    assert not schema.is_valid(report)
+
+
+def test_report_prints_to_stdout_without_colour(cuwarden, sample_report):
+    result = cuwarden("report", sample_report)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert "LEAKS: 8.0 MiB in 8 allocations" in result.stdout
+    assert "\033" not in result.stdout
+
+
+def test_fail_on_leak_is_status_1_only_with_leaks(cuwarden, sample_report, clean_report):
+    assert cuwarden("report", "--fail-on-leak", sample_report).returncode == 1
+    clean = cuwarden("report", "--fail-on-leak", clean_report)
+    assert clean.returncode == 0
+    assert "no leaks" in clean.stdout
+    assert cuwarden("report", "--fail-on-leak", clean_report, sample_report).returncode == 1
+
+
+@pytest.fixture
+def doubtful(clean_report, tmp_path):
+    """A report without leaks in which a part is not complete."""
+
+    def make(part, reasons):
+        report = json.loads(clean_report.read_text())
+        for lacking in {part, "tool"} - ({"tool"} if part == "coverage" else set()):
+            report[lacking] = {**report[lacking], "complete": False, "reasons": reasons}
+        path = tmp_path / "doubtful.json"
+        path.write_text(json.dumps(report))
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("part", ["records", "coverage"])
+def test_a_report_that_lacks_records_does_not_pass_for_free_of_leaks(cuwarden, doubtful, part):
+    path = doubtful(part, ["the moon was full"])
+    result = cuwarden("report", "--fail-on-leak", path)
+    assert result.returncode == 1
+    assert one_line(result.stderr)
+    assert str(path) in result.stderr and "the moon was full" in result.stderr
+    assert "no leaks:" not in result.stdout and "the moon was full" in result.stdout
+    assert cuwarden("report", path).returncode == 0
+
+
+def test_a_report_that_lacks_names_only_is_judged_by_its_records(cuwarden, doubtful):
+    path = doubtful("tool", ["x.so could not be read: its functions are not named"])
+    assert cuwarden("report", "--fail-on-leak", path).returncode == 0
+
+
+def test_a_report_of_before_there_were_records_is_judged_by_the_tool(cuwarden, doubtful):
+    path = doubtful("tool", ["a table of the ledger was full"])
+    report = json.loads(path.read_text())
+    del report["records"]
+    path.write_text(json.dumps(report))
+    result = cuwarden("report", "--fail-on-leak", path)
+    assert result.returncode == 1 and "table of the ledger was full" in result.stderr
+
+
+def test_fail_on_leak_goes_by_what_the_filters_let_through(cuwarden, sample_report):
+    arguments = ("report", "--fail-on-leak", "--module", "no-such-module", sample_report)
+    assert cuwarden(*arguments).returncode == 0
+
+
+def test_bad_input_is_one_line_and_the_other_files_are_shown(cuwarden, sample_report, tmp_path):
+    (tmp_path / "bad.json").write_text("{")
+    result = cuwarden("report", tmp_path / "bad.json", sample_report)
+    assert result.returncode == 2
+    assert one_line(result.stderr)
+    assert "LEAKS" in result.stdout
+
+
+def spoiled(report, path, value):
+    """The report with another value at this place; None where there is no such place."""
+    report = copy.deepcopy(report)
+    *way, last = path
+    place = report
+    for step in way:
+        place = place[step]
+    place[last] = value
+    return report
+
+
+def places(node, path=()):
+    """Every object, first row and field of a report."""
+    if path:
+        yield path
+    if isinstance(node, dict):
+        for name, child in node.items():
+            yield from places(child, (*path, name))
+    elif isinstance(node, list) and node:
+        yield from places(node[0], (*path, 0))
+
+
+def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
+    cuwarden, sample_report, tmp_path
+):
+    report = json.loads(sample_report.read_text())
+    fields = {}
+    for place in places(report):
+        for value in ({"a": 1}, [[]], "text", -1.5, True, None):
+            right = functools.reduce(lambda node, step: node[step], place, report)
+            if type(value) is type(right) or place == ("schema",):
+                continue
+            path = tmp_path / f"spoiled-{len(fields)}.json"
+            path.write_text(json.dumps(spoiled(report, place, value)))
+            fields[str(path)] = [step for step in place if isinstance(step, str)][-1]
+    result = cuwarden("report", *fields)
+    assert result.returncode == 2
+    named = 0
+    for line in result.stderr.splitlines():  # what is not shown may be as it likes
+        _, path, said = line.split(": ", 2)
+        assert said.startswith("a damaged report (") and fields.pop(path) in said, line
+        named += 1
+    assert named > 150
+    assert result.stdout.count("\nMEMORY ") == len(fields)
+
+
+@pytest.mark.parametrize(
+    "place, value, words",
+    [
+        (("leak_groups", 1, "bytes"), "many", "leak_groups[1].bytes"),
+        (("totals", 0), 7, "totals[0]"),
+        (("stacks", 0, "frames", 0), "x", "stacks[0].frames[0]"),
+        (("process",), None, "process"),
+        (("timeline",), {}, "timeline"),
+        (("tool", "reasons"), [1], "tool.reasons[0]"),
+    ],
+)
+def test_what_is_wrong_with_a_report_is_said_where(
+    cuwarden, sample_report, tmp_path, place, value, words
+):
+    path = tmp_path / "spoiled.json"
+    path.write_text(json.dumps(spoiled(json.loads(sample_report.read_text()), place, value)))
+    result = cuwarden("report", "--fail-on-leak", path)
+    assert result.returncode == 2 and result.stdout == ""
+    assert one_line(result.stderr) and words in result.stderr
+
+
+def test_a_report_that_lacks_a_table_or_a_field_is_one_line(cuwarden, sample_report, tmp_path):
+    report = json.loads(sample_report.read_text())
+    path = tmp_path / "lacking.json"
+    for lost in ("process", "leak_groups", "stacks", "tool"):
+        path.write_text(json.dumps({name: part for name, part in report.items() if name != lost}))
+        result = cuwarden("report", path)
+        assert result.returncode == 2 and one_line(result.stderr) and lost in result.stderr
+    del report["leak_groups"][0]["count"]
+    path.write_text(json.dumps(report))
+    result = cuwarden("report", path)
+    assert result.returncode == 2 and "leak_groups[0].count" in result.stderr
