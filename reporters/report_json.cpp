@@ -302,7 +302,8 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   if (!options.symbolise) {
     // What stays of a report when the attempt to write it again, with names, does not succeed.
     reasons.emplace_back(
-        "functions and lines were not looked up: the process died or ran out of memory in the act");
+        "functions and lines are missing: the process died before the report with them was "
+        "written, or there was too little memory, disk or permitted file size (ulimit -f) for it");
   }
   frames.name_all(options.symbolise ? &budget : nullptr, reasons);
 
