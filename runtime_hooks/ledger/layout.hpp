@@ -19,7 +19,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 2;
+inline constexpr std::uint32_t layout_version = 3;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -97,6 +97,10 @@ struct Process {
   StringRef program;       // /proc/self/exe
   StringRef command_line;  // arguments separated by zero bytes
   StringRef report_path;   // where the report will go, already expanded, absolute
+  // The folder of the cgroup that counts the process's memory; empty: unknown. Its number tells it
+  // from a later one of that name, and the kills are those before the ledger was made.
+  StringRef memory_cgroup;
+  std::uint64_t memory_cgroup_inode, memory_cgroup_oom_kills;
 };
 
 struct Header {
