@@ -125,6 +125,9 @@ TEST_F(TextReport, a_file_that_is_no_report_is_one_line_of_error) {
   EXPECT_TRUE(has(load_error("[1, 2]"), "not a cuwarden report"));
   EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/7\"}"), "cuwarden.report/7"));
   EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/1\", \"stacks\": [{}]}"), "damaged"));
+  EXPECT_TRUE(
+      has(load_error("{\"schema\": \"cuwarden.report/1\", \"frames\": [{\"id\": 1e300}]}"),
+          "damaged"));
   std::string error;
   EXPECT_FALSE(ReportDocument::load(folder, error));
   EXPECT_TRUE(has(error, "it is a folder"));
