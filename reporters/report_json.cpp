@@ -315,6 +315,7 @@ void write_report_json(const ledger::Reader& reader, const ReportOptions& option
   tool.update(completeness(reasons));
   json.value("tool", tool);
   json.value("process", process_row(process, options, end_ns));
+  json.value("memory_cgroup", memory_cgroup_row(process));
   json.value("job", job_row(reader));
 
   json.begin_table("settings");
