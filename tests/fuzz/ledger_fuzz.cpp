@@ -1,6 +1,7 @@
 // A ledger is somebody else's file: whatever its bytes are, it gives a report or an error, in
-// bounded time and memory. The input is a list of changes to a whole ledger, for bytes taken as they
-// come would not pass the header; the first byte says how the rest is meant (whole_ledger.hpp).
+// bounded time and memory. The input is a list of changes to a whole ledger, for bytes taken as
+// they come would not pass the header; the first byte says how the rest is meant
+// (whole_ledger.hpp).
 #include <sys/mman.h>
 #include <unistd.h>
 

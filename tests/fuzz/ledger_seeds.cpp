@@ -30,8 +30,8 @@ bool write_seeds(const std::filesystem::path& folder) {
     good = write_seed(folder / name, mode, changes.data(), changes.size() * sizeof(changes[0])) &&
            good;
   };
-  constexpr std::array<std::uint64_t, 4> values = {UINT64_MAX, 0x1000000000000,
-                                                   UINT64_MAX >> 1, 0x0101010101010101};
+  constexpr std::array<std::uint64_t, 4> values = {UINT64_MAX, 0x1000000000000, UINT64_MAX >> 1,
+                                                   0x0101010101010101};
   for (std::uint32_t region = 0; region <= ledger::region_count; ++region) {
     std::vector<FuzzChange> changes;
     for (std::uint32_t offset = 0; offset < 256; offset += 64) {

@@ -1,5 +1,4 @@
-// Which cgroup is noted, and what is read of it; that a kill is seen needs a kill, and is tested end
-// to end.
+// Which cgroup is noted, and what is read of it. That a kill is seen needs a kill: end to end.
 #include "runtime_hooks/ledger/own_cgroup.hpp"
 
 #include <gtest/gtest.h>

@@ -138,8 +138,9 @@ TEST_F(TextReport, a_kill_for_lack_of_memory_is_told_from_others) {
                              {"limit_bytes", 8ull << 30},
                              {"peak_bytes", 8ull << 30},
                              {"oom_kills", 2}}}};
-  EXPECT_TRUE(has(text_with(killed), "OOM killer struck in its cgroup (limit 8.0 GiB, peak "
-                                     "8.0 GiB): 2 processes were killed\n"));
+  EXPECT_TRUE(has(text_with(killed),
+                  "OOM killer struck in its cgroup (limit 8.0 GiB, peak "
+                  "8.0 GiB): 2 processes were killed\n"));
   killed["process"]["signal"] = 15;
   EXPECT_FALSE(has(text_with(killed), "OOM killer"));
   killed["process"]["signal"] = 9;
@@ -147,8 +148,9 @@ TEST_F(TextReport, a_kill_for_lack_of_memory_is_told_from_others) {
   EXPECT_FALSE(has(text_with(killed), "OOM killer"));
   killed["memory_cgroup"]["oom_kills"] = 1;
   killed["memory_cgroup"]["limit_bytes"] = nullptr;
-  EXPECT_TRUE(has(text_with(killed), "which has no limit: the machine ran out of memory; 1 "
-                                     "process was killed\n"));
+  EXPECT_TRUE(has(text_with(killed),
+                  "which has no limit: the machine ran out of memory; 1 "
+                  "process was killed\n"));
 }
 
 TEST_F(TextReport, a_file_that_is_no_report_is_one_line_of_error) {
@@ -157,9 +159,8 @@ TEST_F(TextReport, a_file_that_is_no_report_is_one_line_of_error) {
   EXPECT_TRUE(has(load_error("[1, 2]"), "not a cuwarden report"));
   EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/7\"}"), "cuwarden.report/7"));
   EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/1\", \"stacks\": [{}]}"), "damaged"));
-  EXPECT_TRUE(
-      has(load_error("{\"schema\": \"cuwarden.report/1\", \"frames\": [{\"id\": 1e300}]}"),
-          "damaged"));
+  EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/1\", \"frames\": [{\"id\": 1e300}]}"),
+                  "damaged"));
   std::string error;
   EXPECT_FALSE(ReportDocument::load(folder, error));
   EXPECT_TRUE(has(error, "it is a folder"));
