@@ -13,6 +13,8 @@ namespace cuwarden {
 std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
 
 Row process_row(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
+// As the kernel has it now; null where that is unknown, or a ledger's of another machine or boot.
+Row memory_cgroup_row(const ledger::ProcessView&);
 Row job_row(const ledger::Reader&);
 
 // Sentences: which allocations the tool saw and lost, what else it could not do, and which memory

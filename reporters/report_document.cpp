@@ -84,7 +84,8 @@ ReportDocument::Index ReportDocument::index_of(const char* name) const {
   Index index;
   const json& rows = table(name);
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    index[rows.at(row).at("id").get<std::int64_t>()] = row;
+    // Not by get(), which converts 1e300 into anything; this throws.
+    index[rows.at(row).at("id").get_ref<const std::int64_t&>()] = row;
   }
   return index;
 }

@@ -193,7 +193,8 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   if (!options.symbolise) {
     // What stays of a report when the attempt to write it again, with names, does not succeed.
     reasons.emplace_back(
-        "functions and lines were not looked up: the process died or ran out of memory in the act");
+        "functions and lines are missing: the process died before the report with them was "
+        "written, or there was too little memory, disk or permitted file size (ulimit -f) for it");
   }
   frames.name_all(options.symbolise ? &budget : nullptr, reasons);
 
@@ -207,6 +208,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   // Those of the tool's reasons that concern allocations, and neither names nor lines.
   json.value("records", completeness(lost));
   json.value("process", process_row(process, options, end_ns));
+  json.value("memory_cgroup", memory_cgroup_row(process));
   json.value("job", job_row(reader));
 
   json.begin_table("settings");

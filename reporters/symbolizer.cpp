@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "reporters/elf_symbols.hpp"
@@ -63,13 +62,8 @@ Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted,
   {
     const BoundReading reading(budget);
     backtrace_state* state = nullptr;
-    if (file) {
-      // It keeps the pointer, not the text. Not by strdup: libc's would allocate from the host's
-      // heap, and the host may be inside malloc.
-      const std::size_t bytes = std::strlen(path) + 1;
-      char* kept_path = static_cast<char*>(std::memcpy(new char[bytes], path, bytes));
-      state = backtrace_create_state(kept_path, 0, ignore_error, nullptr);
-    }
+    // It keeps the pointer, not the text, and is not used after this call.
+    if (file) state = backtrace_create_state(path, 0, ignore_error, nullptr);
     for (std::size_t i = 0; i < sorted.size(); ++i) {
       auto& frames = found[i];
       if (state != nullptr && !result.lines_are_missing) {

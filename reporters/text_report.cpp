@@ -1,6 +1,7 @@
 #include "reporters/text_report.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 #include <vector>
 
@@ -35,6 +36,24 @@ std::string ending(const json& process) {
   return "ended, how is unknown";
 }
 
+// What speaks for the kernel having ended a process that died unseen or by SIGKILL.
+std::string oom_killer(const ReportDocument& report) {
+  const json& process = report.root().at("process");
+  const json& cgroup = report.table("memory_cgroup");
+  const std::uint64_t kills = number_of(cgroup, "oom_kills");
+  const bool died_so =
+      process.at("end_reason").is_null() || number_of(process, "signal") == SIGKILL;
+  if (kills == 0 || !died_so) return {};
+  const bool limited = number_of(cgroup, "limit_bytes") != 0;
+  std::string peak;
+  if (number_of(cgroup, "peak_bytes") != 0)
+    peak = ", peak " + human_bytes(number_of(cgroup, "peak_bytes"));
+  return "the kernel's OOM killer struck in its cgroup" +
+         (limited ? " (limit " + human_bytes(number_of(cgroup, "limit_bytes")) + peak + "): "
+                  : std::string(", which has no limit: the machine ran out of memory; ")) +
+         human_count(kills) + (kills == 1 ? " process was killed" : " processes were killed");
+}
+
 void add_header(const ReportDocument& report, const Paint& paint, std::string& text) {
   const json& process = report.root().at("process");
   const std::string program = text_of(process, "program", "unknown program");
@@ -46,6 +65,10 @@ void add_header(const ReportDocument& report, const Paint& paint, std::string& t
     if (word.is_string()) command += " " + printable(word.get<std::string>());
   }
   if (!command.empty()) text += paint.dim(" " + command) + "\n";
+
+  if (const std::string killer = oom_killer(report); !killer.empty()) {
+    text += "  " + paint.red(killer) + "\n";
+  }
 
   std::vector<std::string> facts;
   for (const json& device : report.table("devices")) {

@@ -99,6 +99,10 @@ struct Process {
   StringRef program;       // /proc/self/exe
   StringRef command_line;  // arguments separated by zero bytes
   StringRef report_path;   // where the report will go, already expanded, absolute
+  // The folder of the cgroup that counts the process's memory; empty: unknown. Its number tells it
+  // from a later one of that name, and the kills are those before the ledger was made.
+  StringRef memory_cgroup;
+  std::uint64_t memory_cgroup_inode, memory_cgroup_oom_kills;
 };
 
 struct Header {

@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/ledger/own_cgroup.hpp"
 
 namespace cuwarden::ledger {
 namespace {
@@ -102,6 +103,10 @@ void record_process(Storage& storage) noexcept {
   char boot[64];
   parse_uuid(boot, read_file("/proc/sys/kernel/random/boot_id", boot, sizeof boot),
              process.boot_id);
+  const OwnCgroup cgroup = own_cgroup();
+  process.memory_cgroup = storage.store(cgroup.path);
+  process.memory_cgroup_inode = cgroup.inode;
+  process.memory_cgroup_oom_kills = cgroup.oom_kills;
   utsname system{};
   if (uname(&system) == 0) process.host = storage.store(system.nodename);
   char program[PATH_MAX];

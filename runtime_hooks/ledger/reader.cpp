@@ -150,6 +150,9 @@ ProcessView Reader::process() const noexcept {
   view.file_device = load_field(process.file_device);
   view.file_inode = load_field(process.file_inode);
   view.boot_id = process.boot_id;
+  view.memory_cgroup = text(process.memory_cgroup, longest_path);
+  view.memory_cgroup_inode = load_field(process.memory_cgroup_inode);
+  view.memory_cgroup_oom_kills = load_field(process.memory_cgroup_oom_kills);
   view.host = text(process.host, longest_path);
   view.program = text(process.program, longest_path);
   view.command_line = text(process.command_line, longest_text);

@@ -98,6 +98,8 @@ struct ProcessView {
   bool lock_held = false;           // the process keeps the file locked while it lives
   std::uint64_t file_device = 0, file_inode = 0;  // of the file that the process made; 0: none
   std::span<const std::uint8_t> boot_id;
+  std::string_view memory_cgroup;
+  std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;  // as the process found them
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;
   bool report_written = false;  // the report of that end is on disk

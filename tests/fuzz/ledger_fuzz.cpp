@@ -1,100 +1,57 @@
 // A ledger is somebody else's file: whatever its bytes are, it gives a report or an error, in
-// bounded time and memory. The input is a list of changes to a whole ledger (an offset and eight
-// bytes each), for bytes taken as they come would not pass the header; the first byte says how the
-// rest is meant.
-#include <fcntl.h>
+// bounded time and memory. The input is a list of changes to a whole ledger, for bytes taken as
+// they come would not pass the header; the first byte says how the rest is meant
+// (whole_ledger.hpp).
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "reporters/report_json.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/geometry.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "tests/fuzz/whole_ledger.hpp"
 
 namespace {
 
 using namespace cuwarden;
 using namespace cuwarden::ledger;
-
-enum Mode : std::uint8_t { as_it_comes = 1, mend_header = 2, cut_short = 4, symbolise = 8 };
-
-// One of everything, in a file as small as a ledger can be.
-std::vector<std::byte> whole_ledger() {
-  std::string folder = std::filesystem::temp_directory_path() / "ledger-fuzz-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) std::abort();
-  const std::array<const char*, 1> folders = {folder.c_str()};
-  const std::array<std::string_view, 2> hooks = {"cudaMalloc", "cuMemCreate"};
-  Writer* const writer = Writer::create({.folders = folders,
-                                         .hook_names = hooks,
-                                         .report_path = "/reports/report.json",
-                                         .largest_file_bytes = 1 << 18});
-  if (writer == nullptr || writer->path().empty()) std::abort();
-  for (std::uint64_t i = 1; i <= 20; ++i) {
-    const std::array<Frame, 3> frames = {reinterpret_cast<Frame>(&whole_ledger) + i,
-                                         reinterpret_cast<Frame>(&std::abort), i};
-    const Kind kind = static_cast<Kind>(i % kind_count);
-    const DeviceOrdinal device{static_cast<std::int32_t>(i % 3) - 1};
-    const GroupId group =
-        writer->group({writer->intern_stack(frames, i % 2 == 0), HookId{0}, kind, device});
-    NewRecord record;
-    record.space = Space::pointer;
-    record.address = DeviceAddress{i << 21};
-    record.bytes = ByteCount{i * 1000};
-    record.group = group;
-    writer->add(record);
-    record.address = DeviceAddress{i};
-    writer->handle_created(record);
-    writer->mapped(DeviceAddress{i << 30}, ByteCount{2 << 20}, DeviceAddress{i}, group);
-    if (i % 4 == 0) writer->take(Space::pointer, DeviceAddress{i << 21});
-    writer->count_failure(group);
-  }
-  const std::uint8_t uuid[16] = {1, 2, 3};
-  writer->set_device({0}, "a device", uuid);
-  writer->read_device({0}, ReadingAt::exit, ByteCount{1 << 30}, ByteCount{1 << 20});
-  writer->count_unhooked_lookup("cuMemFuture");
-  writer->set_setting("CUWARDEN_LOG", "warn", true);
-  writer->set_environment("CUDA_VISIBLE_DEVICES", "0");
-  writer->sample_host_rss(ByteCount{1 << 20});
-  writer->set_end(EndReason::exit, 0, true);
-  std::ifstream file(std::string(writer->path()), std::ios::binary);
-  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
-  std::filesystem::remove_all(folder);
-  std::vector<std::byte> ledger(bytes.size());
-  std::memcpy(ledger.data(), bytes.data(), bytes.size());
-  return ledger;
-}
+using namespace cuwarden::test;
 
 // Rows lie at the starts of regions: most offsets go there.
-std::uint64_t place_of(std::uint32_t choice, const std::vector<std::byte>& ledger) {
+std::uint64_t place_of(const FuzzChange& change, const std::vector<std::byte>& ledger) {
   Header header;
   std::memcpy(&header, ledger.data(), sizeof header);
-  const std::uint32_t region = choice >> 24;
-  const std::uint64_t offset = choice & 0xffffff;
-  if (region == 255) return offset % ledger.size();
-  if (region % (region_count + 1) == region_count) return offset % sizeof(Header);
-  const Region& found = header.regions[region % (region_count + 1)];
+  if (change.region == 255) return change.offset % ledger.size();
+  const std::size_t region = change.region % (region_count + 1);
+  if (region == region_count) return change.offset % sizeof(Header);
+  const Region& found = header.regions[region];
   const std::uint64_t used = (found.used.load() + 2) * std::uint64_t{found.row_bytes};
-  return (found.offset + offset % used) % ledger.size();
+  return (found.offset + change.offset % used) % ledger.size();
 }
 
+// What is written is JSON.
 void report(std::span<const std::byte> bytes, bool with_symbols) {
-  ReadError error;
-  const auto reader = Reader::open(bytes, error);
+  static const int file = memfd_create("report", MFD_CLOEXEC);
+  static std::string text;
+  ReadError wrong;
+  const auto reader = Reader::open(bytes, wrong);
   if (!reader) return;
-  static const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  Output output(nowhere);
+  if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0) std::abort();
+  Output output(file);
   ReportOptions options;
   options.symbolise = with_symbols;
   write_report_json(*reader, options, output);
-  output.finish();
+  if (output.finish() != 0) std::abort();
+  text.resize(static_cast<std::size_t>(lseek(file, 0, SEEK_END)));
+  if (pread(file, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) std::abort();
+  if (!nlohmann::json::accept(text)) std::abort();
 }
 
 }  // namespace
@@ -121,14 +78,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   std::size_t length = whole.size();
   if ((mode & cut_short) != 0 && size >= 4) {
     std::uint32_t cut = 0;
-    std::memcpy(&cut, input, 4);
+    std::memcpy(&cut, input, sizeof cut);
     length = cut % whole.size();
+    input += sizeof cut;
+    size -= sizeof cut;
   }
-  for (; size >= 12; input += 12, size -= 12) {
-    std::uint32_t choice = 0;
-    std::memcpy(&choice, input, 4);
-    const std::uint64_t at = place_of(choice, whole);
-    std::memcpy(pages + at, input + 4, std::min<std::size_t>(8, whole.size() - at));
+  for (FuzzChange change; size >= sizeof change; input += sizeof change, size -= sizeof change) {
+    std::memcpy(&change, input, sizeof change);
+    const std::uint64_t at = place_of(change, whole);
+    std::memcpy(pages + at, &change.value,
+                std::min<std::size_t>(sizeof change.value, whole.size() - at));
   }
   if ((mode & mend_header) != 0) {
     auto& header = *reinterpret_cast<Header*>(pages);
@@ -138,6 +97,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     header.published = 1;
     header.checksum = header_checksum(header);
   }
-  report({pages, length}, (mode & symbolise) != 0);
+  report({pages, length}, (mode & symbolise) == symbolise);
   return 0;
 }

@@ -1,6 +1,7 @@
 """PyTorch with each of its allocators: the report's live bytes are PyTorch's own figures."""
 
 import socket
+import sys
 
 import pytest
 
@@ -12,7 +13,8 @@ from framework_checks import (
     run_to_figures,
     run_to_natural_end,
 )
-from preloaded import check_covered
+from preloaded import FRAMEWORKS, Run, check_covered
+from report_tables import Report
 
 pytestmark = needs("torch")
 
@@ -70,11 +72,15 @@ def test_pytorch_and_cupy_in_one_process_are_told_apart(place):
     assert cupy_live[1] == run.figures["total_bytes"]
 
 
-@pytest.mark.gpus(2)
-def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+@pytest.mark.gpus(2)
+def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
+    port = free_port()
     outputs = {}
     for shim in (False, True):
         ranks = [
@@ -108,3 +114,42 @@ def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
         by_nccl = run.report.groups(where=made_in(run.report, r"libnccl"))
         assert sum(group["bytes"] for group in by_nccl) > 0, run.report.describe()
         check_covered(run.report)
+
+
+def torchrun(place, into, *, shim):
+    """Two ranks on one GPU; the launcher's run, and what each rank said."""
+    into.mkdir()
+    run = place.run(
+        [
+            sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2",
+            "--master_addr=127.0.0.1", f"--master_port={free_port()}",
+            FRAMEWORKS / "torch_ranks.py", into, "--end", "_exit",
+        ],
+        {"CUWARDEN_REPORT": place.reports / "rank%r.json"},
+        shim=shim,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run, [(into / f"rank-{rank}.txt").read_text() for rank in range(2)]
+
+
+def test_two_ranks_that_torchrun_starts_on_one_gpu_have_a_report_each(place):
+    _, bare = torchrun(place, place.folder / "bare", shim=False)
+    launcher, said = torchrun(place, place.folder / "shim", shim=True)
+    assert launcher.said == []
+    # The launcher itself makes no CUDA call.
+    found = sorted(path.name for path in place.reports.iterdir())
+    assert found == ["rank0.json", "rank1.json"]
+    assert list(place.ledger.iterdir()) == []
+    planted = []
+    for rank in range(2):
+        report = Report.read(place.reports / f"rank{rank}.json")
+        run = Run(report["process"]["pid"], said[rank], launcher.stderr, 0, [report])
+        assert run.output == Run(0, bare[rank], "", 0, []).output
+        assert run.figures["pid"] == report["process"]["pid"]
+        assert report["job"]["rank"] == rank
+        check_planted(run)  # of just these sizes: nothing of the other rank's is among them
+        planted.append(tuple(fact["bytes"] for fact in run.fact_lines))
+        live = report.live(["device"], made_in(report, ALLOCATOR))
+        assert live == (run.figures["segments"], run.figures["reserved_bytes"])
+        check_covered(report)
+    assert planted[0] != planted[1]

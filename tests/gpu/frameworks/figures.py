@@ -15,11 +15,15 @@ RUNTIME_BYTES = 5_432_109
 CTYPES_BYTES = 9_876_543
 
 
-def plant_leaks():
+def plant_leaks(extra_bytes=0):
+    """`extra_bytes` more in each: what tells one process's leaks from another's."""
     library = ctypes.CDLL(os.environ["PLANTED_LEAK"])
-    _plant(library, "planted_driver_leak", DRIVER_BYTES, 3, "cuMemAlloc_v2", "device")
-    _plant(library, "planted_runtime_leak", RUNTIME_BYTES, 2, "cudaMalloc", "device")
-    _plant(library, "planted_pinned_leak", PINNED_BYTES, 1, "cuMemHostAlloc", "pinned")
+    for function, size, count, api, kind in (
+        ("planted_driver_leak", DRIVER_BYTES, 3, "cuMemAlloc_v2", "device"),
+        ("planted_runtime_leak", RUNTIME_BYTES, 2, "cudaMalloc", "device"),
+        ("planted_pinned_leak", PINNED_BYTES, 1, "cuMemHostAlloc", "pinned"),
+    ):
+        _plant(library, function, size + extra_bytes, count, api, kind)
 
 
 def plant_through_ctypes():

@@ -1,6 +1,5 @@
 #include "tests/unit/reporters/fake_ledger.hpp"
 
-
 namespace cuwarden::test {
 
 StackId FakeLedger::add_stack(std::vector<ledger::Frame> frames, bool truncated) {

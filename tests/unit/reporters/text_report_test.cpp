@@ -32,6 +32,18 @@ class TextReport : public testing::Test {
     EXPECT_TRUE(report) << error;
     return report ? text_report(*report, text_options) : "";
   }
+  // The text of the sample's report with some of it changed.
+  std::string text_with(const nlohmann::json& changes) {
+    text();
+    auto report = nlohmann::json::parse(std::ifstream(folder + "/report.json"));
+    report.merge_patch(changes);
+    const std::string path = folder + "/changed.json";
+    std::ofstream(path) << report;
+    std::string error;
+    const auto changed = ReportDocument::load(path, error);
+    EXPECT_TRUE(changed) << error;
+    return changed ? text_report(*changed, {}) : "";
+  }
   std::string load_error(const std::string& content) {
     const std::string path = folder + "/bad.json";
     std::ofstream(path) << content;
@@ -119,12 +131,36 @@ TEST_F(TextReport, colour_is_used_when_asked_for) {
   EXPECT_TRUE(has(text(options), "\033[1;31mLEAKS\033[0m"));
 }
 
+TEST_F(TextReport, a_kill_for_lack_of_memory_is_told_from_others) {
+  nlohmann::json killed = {{"process", {{"end_reason", "signal"}, {"signal", 9}}},
+                           {"memory_cgroup",
+                            {{"path", "/sys/fs/cgroup/job"},
+                             {"limit_bytes", 8ull << 30},
+                             {"peak_bytes", 8ull << 30},
+                             {"oom_kills", 2}}}};
+  EXPECT_TRUE(has(text_with(killed),
+                  "OOM killer struck in its cgroup (limit 8.0 GiB, peak "
+                  "8.0 GiB): 2 processes were killed\n"));
+  killed["process"]["signal"] = 15;
+  EXPECT_FALSE(has(text_with(killed), "OOM killer"));
+  killed["process"]["signal"] = 9;
+  killed["memory_cgroup"]["oom_kills"] = 0;
+  EXPECT_FALSE(has(text_with(killed), "OOM killer"));
+  killed["memory_cgroup"]["oom_kills"] = 1;
+  killed["memory_cgroup"]["limit_bytes"] = nullptr;
+  EXPECT_TRUE(has(text_with(killed),
+                  "which has no limit: the machine ran out of memory; 1 "
+                  "process was killed\n"));
+}
+
 TEST_F(TextReport, a_file_that_is_no_report_is_one_line_of_error) {
   EXPECT_TRUE(has(load_error(""), "the file is empty"));
   EXPECT_TRUE(has(load_error("{\"schema\": "), "not JSON"));
   EXPECT_TRUE(has(load_error("[1, 2]"), "not a cuwarden report"));
   EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/7\"}"), "cuwarden.report/7"));
   EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/1\", \"stacks\": [{}]}"), "damaged"));
+  EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/1\", \"frames\": [{\"id\": 1e300}]}"),
+                  "damaged"));
   std::string error;
   EXPECT_FALSE(ReportDocument::load(folder, error));
   EXPECT_TRUE(has(error, "it is a folder"));

@@ -1,0 +1,144 @@
+// What the kernel counts of a cgroup's memory, of either version of cgroups. Nothing is allocated
+// and nothing is kept open. https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.events,
+// memory.max, memory.peak) and cgroup-v1/memory.html (memory.oom_control and the others).
+#pragma once
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace cuwarden {
+
+inline constexpr std::string_view cgroup_mount = "/sys/fs/cgroup";
+
+// The number in the line "KEY NUMBER", or in the first line without a key. Null where there is none
+// ("max" is none).
+inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
+                                                  std::string_view key) noexcept {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.size(), text.find('\n'));
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(text.size(), end + 1));
+    if (!key.empty()) {
+      if (!line.starts_with(key) || line.substr(key.size(), 1) != " ") continue;
+      line.remove_prefix(key.size() + 1);
+    }
+    std::uint64_t value = 0;
+    for (const char c : line) {
+      if (c < '0' || c > '9') return std::nullopt;
+      value = value * 10 + static_cast<std::uint64_t>(c - '0');
+    }
+    return line.empty() ? std::nullopt : std::optional(value);
+  }
+  return std::nullopt;
+}
+
+// A folder of a cgroup; closed with the object.
+class CgroupFolder {
+ public:
+  // Nothing but a cgroup's folder: `path` may come from somebody else's file.
+  explicit CgroupFolder(const char* path) noexcept {
+    if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
+    take(::open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  CgroupFolder(const CgroupFolder&) = delete;
+  CgroupFolder& operator=(const CgroupFolder&) = delete;
+  ~CgroupFolder() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  explicit operator bool() const noexcept { return descriptor_ >= 0; }
+  bool is_version_2() const noexcept { return version_2_; }
+
+  // 0: unknown. Unlike a path it is not given to a later cgroup of the same name.
+  std::uint64_t inode() const noexcept {
+    struct stat status {};
+    // By the system call: see reporters/file_status.hpp.
+    return syscall(SYS_fstat, descriptor_, &status) == 0 ? status.st_ino : 0;
+  }
+  // False at the top of what is mounted.
+  bool go_up() noexcept {
+    const std::uint64_t here = inode();
+    const int below = descriptor_;
+    descriptor_ = -1;
+    take(openat(below, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    close(below);
+    return descriptor_ >= 0 && inode() != here;
+  }
+
+  int open_file(const char* name) const noexcept {
+    return openat(descriptor_, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  }
+  std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const noexcept {
+    const int fd = open_file(file);
+    if (fd < 0) return std::nullopt;
+    char text[1024];  // of those files that are read here, enough
+    const ssize_t length = read(fd, text, sizeof text);
+    close(fd);
+    return cgroup_number({text, length > 0 ? static_cast<std::size_t>(length) : 0}, key);
+  }
+
+  // Processes of this cgroup that the kernel has killed for lack of memory, here or above: of the
+  // cgroup or of the whole machine.
+  std::optional<std::uint64_t> oom_kills() const noexcept {
+    return number(version_2_ ? "memory.events" : "memory.oom_control", "oom_kill");
+  }
+
+ private:
+  void take(int descriptor) noexcept {
+    if (descriptor < 0) return;
+    struct statfs system {};
+    const bool known = fstatfs(descriptor, &system) == 0;
+    version_2_ = known && system.f_type == CGROUP2_SUPER_MAGIC;
+    if (version_2_ || (known && system.f_type == CGROUP_SUPER_MAGIC)) {
+      descriptor_ = descriptor;
+    } else {
+      close(descriptor);
+    }
+  }
+
+  int descriptor_ = -1;
+  bool version_2_ = false;
+};
+
+struct CgroupMemory {
+  std::optional<std::uint64_t> oom_kills;
+  // The lowest limit on its way up; null: there is none.
+  std::optional<std::uint64_t> limit_bytes;
+  // The most that was ever used, where that limit is.
+  std::optional<std::uint64_t> peak_bytes;
+};
+
+// Null where there is no such cgroup any more. `inode`: as it was noted.
+inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
+                                                      std::uint64_t inode) noexcept {
+  constexpr int deepest = 64;
+  constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;  // version 1 has a number for it
+  CgroupFolder folder(path);
+  if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;
+  CgroupMemory memory;
+  memory.oom_kills = folder.oom_kills();
+  const bool new_files = folder.is_version_2();
+  const char* const limit_file = new_files ? "memory.max" : "memory.limit_in_bytes";
+  const char* const peak_file = new_files ? "memory.peak" : "memory.max_usage_in_bytes";
+  memory.peak_bytes = folder.number(peak_file);
+  for (int level = 0; level < deepest; ++level) {
+    const auto limit = folder.number(limit_file);
+    if (limit && *limit < no_limit && (!memory.limit_bytes || *limit < *memory.limit_bytes)) {
+      memory.limit_bytes = limit;
+      memory.peak_bytes = folder.number(peak_file);
+    }
+    if (!folder.go_up()) break;
+  }
+  return memory;
+}
+
+}  // namespace cuwarden

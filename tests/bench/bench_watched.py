@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""What it costs a process to be looked at: a loop of allocations and frees, recorded, while `cuwarden
+top` draws it once a second, and while one `cuwarden snapshot` follows another.
+
+    tests/bench/bench_watched.py [BUILD-FOLDER] [--runs 5] [--milliseconds 3000] [--at-most RATIO]
+
+Alternating runs over a driver that does nothing. The medians are of the loop's own CPU time, for who
+looks needs a processor too; and they are compared with those while the same command looks at another
+process, for it takes caches and memory as well. With --at-most the status is 1 where the best run of
+all passes the best one of those by more, in CPU time or (for it may be kept waiting) in all, and
+where nothing was looked at.
+"""
+
+import argparse
+import os
+import pty
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+
+class Nobody:
+    """Looks at a process until it is told to stop."""
+
+    def __init__(self, command, pid):
+        self.command, self.pid = command, pid
+        self.looks = 0
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+
+    def look(self):
+        pass
+
+    def stop(self):
+        self.stopped.set()
+        self.thread.join()
+        return self.looks
+
+
+class Snapshots(Nobody):
+    def look(self):
+        while not self.stopped.is_set():
+            done = subprocess.run(
+                [self.command, "snapshot", str(self.pid), "--output", "-"], capture_output=True
+            )
+            # The last one may come too late.
+            self.looks += done.returncode == 0 and b'"cuwarden.report/1"' in done.stdout
+
+
+class Top(Nobody):
+    def look(self):
+        master, slave = pty.openpty()
+        top = subprocess.Popen(
+            [self.command, "top", str(self.pid)],
+            env={**os.environ, "TERM": "xterm"},
+            stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        )  # fmt: skip
+        os.close(slave)
+        os.set_blocking(master, False)
+        while not self.stopped.wait(0.05):
+            try:
+                self.looks += os.read(master, 1 << 20).count(b"pair_loop")
+            except BlockingIOError:
+                pass
+        top.kill()
+        top.wait()
+        os.close(master)
+
+
+WATCHERS = {"nobody": Nobody, "top": Top, "snapshot": Snapshots}
+
+
+def start_loop(build, scratch, milliseconds):
+    """The loop, once there is something to look at."""
+    bench = build / "tests" / "bench"
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("CUWARDEN_", "LD_"))}
+    loop = subprocess.Popen(
+        [str(bench / "pair_loop"), "device", "10", "1", str(milliseconds)],
+        env={
+            **env,
+            "LD_LIBRARY_PATH": str(bench / "null_driver"),
+            "LD_PRELOAD": str(build / "libcuwarden.so"),
+            "CUWARDEN_REPORT": f"{scratch}/%p.json",
+            "CUWARDEN_LEDGER_DIR": scratch,
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 10
+    while not any(Path(scratch).glob(f"cuwarden-ledger-*-{loop.pid}")):  # nothing to look at yet
+        if loop.poll() is not None or time.monotonic() > deadline:
+            sys.exit(f"the loop made no ledger in {scratch}: status {loop.poll()}")
+        time.sleep(0.01)
+    return loop
+
+
+def run_once(watcher, at_other, build, scratch, milliseconds):
+    """CPU nanoseconds a pair, nanoseconds in all, and how often somebody looked."""
+    other = start_loop(build, scratch, 1 << 30) if at_other else None
+    if other is not None:
+        other.send_signal(signal.SIGSTOP)
+    loop = start_loop(build, scratch, milliseconds)
+    watching = watcher(build / "cuwarden", (other or loop).pid)
+    output = loop.stdout.read()
+    looks = watching.stop()
+    if other is not None:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+        for ledger in Path(scratch).glob(f"cuwarden-ledger-*-{other.pid}"):
+            ledger.unlink()
+    if loop.wait() != 0:
+        sys.exit(f"the loop ended with status {loop.returncode}")
+    cpu_ns, wall_ns = map(float, output.split())
+    return cpu_ns, wall_ns, looks
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("build", nargs="?", type=Path, default=Path("build"))
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--milliseconds", type=int, default=3000)
+    parser.add_argument("--at-most", type=float, default=None)
+    options = parser.parse_args()
+    print("$ " + " ".join(sys.argv), flush=True)
+    print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
+    ways = [(name, at_other) for name in WATCHERS for at_other in (True, False)]
+    found = {way: [] for way in ways[1:]}  # nobody looks at either
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
+        for _ in range(options.runs):
+            for name, at_other in found:
+                found[name, at_other].append(
+                    run_once(
+                        WATCHERS[name],
+                        at_other,
+                        options.build.resolve(),
+                        scratch,
+                        options.milliseconds,
+                    )
+                )
+    well = True
+    for (name, at_other), runs in found.items():
+        cpu_ns, wall_ns, looks = map(statistics.median, zip(*runs))
+        line = f"{name + (' at another' if at_other else ''):20} {cpu_ns:7.1f} ns of CPU time a pair"
+        line += f", {wall_ns:7.1f} ns in all"
+        if name != "nobody":
+            line += f", {looks:g} looks a run"
+            well = well and (looks > 0 or options.at_most is None)
+        if not at_other and name != "nobody":
+            ratio = cpu_ns / statistics.median(run[0] for run in found[name, True])
+            worst = max(
+                min(run[which] for run in runs) / min(run[which] for run in found[name, True])
+                for which in (0, 1)
+            )
+            line += f", ratio {ratio:.3f} (best runs: {worst:.3f})"
+            well = well and (options.at_most is None or worst <= options.at_most)
+        print(line)
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
