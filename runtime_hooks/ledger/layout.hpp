@@ -170,7 +170,7 @@ struct Counters {
 
 // All allocations of one kind, by one API, on one device, from one stack. Live are those that were
 // neither freed nor released with their context; group_counts.hpp adds them up.
-struct alignas(64) Group {
+struct Group {
   std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the outermost API
@@ -187,15 +187,17 @@ struct alignas(64) Group {
   // A cache line that only the group's lane changes all the time.
   Counters counters;
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // when the series was at its peak
+  std::uint64_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
 // What another lane than the group's own counted in a group.
-struct alignas(64) Cell {
+struct Cell {  // a cache line
   std::uint32_t group, lane;
   std::uint32_t next;  // row; 0 ends the list
   std::uint32_t reserved;
   Counters counters;
+  std::uint64_t reserved2;
 };
 static_assert(sizeof(Cell) == 64);
 
