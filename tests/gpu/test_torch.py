@@ -72,6 +72,22 @@ def test_pytorch_and_cupy_in_one_process_are_told_apart(place):
     assert cupy_live[1] == run.figures["total_bytes"]
 
 
+def test_workers_of_a_dataloader_have_reports_of_their_own_where_they_use_the_gpu(place):
+    run = run_to_figures(place, "torch_workers.py")
+    live = run.report.live(["device"], made_in(run.report, ALLOCATOR))
+    assert live == (run.figures["segments"], run.figures["reserved_bytes"])
+    reports = [Report.read(path) for path in place.reports.iterdir()]
+    by_pid = {report["process"]["pid"]: report for report in reports}
+    # The forked workers made no CUDA call: the parent and the two spawned ones are all.
+    workers = run.figures["workers"]
+    assert set(by_pid) == {run.pid, *(pid for pid, _, _ in workers)}
+    assert len(reports) == 3
+    for pid, segments, reserved_bytes in workers:
+        (total,) = (row for row in by_pid[pid]["totals"] if row["kind"] == "device")
+        assert (total["allocations"], total["peak_bytes"]) == (segments, reserved_bytes)
+        check_covered(by_pid[pid])
+
+
 def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
