@@ -78,11 +78,14 @@ void LiveBytes::collect(Series& series, std::size_t row) noexcept {
 // A collector that was stopped in the act is waited for no longer than this; what it has in its
 // hands may then be counted in a peak.
 void LiveBytes::wait_for_collector(Period& period, std::uint32_t number) noexcept {
+  std::uint32_t collected = period.collected.load(std::memory_order_acquire);
   for (int turn = 0; turn < 1000; ++turn) {
-    if (period.collected.load(std::memory_order_acquire) == number) return;
+    // A later period's collector has come, and with it the end of this one.
+    if (static_cast<std::int32_t>(collected - number) >= 0) return;
     __builtin_ia32_pause();
+    collected = period.collected.load(std::memory_order_acquire);
   }
-  period.collected.store(number, relaxed);
+  period.collected.compare_exchange_strong(collected, number, relaxed);
 }
 
 }  // namespace cuwarden::ledger
