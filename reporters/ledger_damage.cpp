@@ -14,8 +14,8 @@ bool is_name(std::string_view text) { return !text.empty() && text.find('\0') ==
 
 class Search {
  public:
-  Search(const ledger::Reader& reader, LedgerDamage& damage) : reader_(reader), damage_(damage) {
-    const std::uint32_t reasons = reader.process().reasons;
+  Search(const ledger::Reader& reader, std::uint32_t reasons, LedgerDamage& damage)
+      : reader_(reader), damage_(damage) {
     rows_may_be_elsewhere_ = (reasons & ledger::reason_ledger_partly_in_memory) != 0;
     names_may_be_missing_ = (reasons & ledger::reason_names_missing) != 0;
   }
@@ -106,8 +106,9 @@ class Search {
 
 LedgerDamage find_damage(const ledger::Reader& reader, bool at_rest) {
   LedgerDamage damage;
-  damage.cut_short = reader.process().cut_short;
-  Search search(reader, damage);
+  const ledger::ProcessView process = reader.process();
+  damage.cut_short = process.cut_short;
+  Search search(reader, process.reasons, damage);
   std::vector<bool> readable(reader.rows(RegionId::groups));
   search.look_at_groups(readable);
   search.look_at_records(readable);
@@ -121,7 +122,7 @@ LedgerDamage find_damage(const ledger::Reader& reader, bool at_rest) {
   const std::uint64_t threads = rows > 0 ? rows - 1 : 0;
   const bool agree =
       damage.counted <= damage.listed + threads && damage.listed <= damage.counted + threads;
-  if (agree || !at_rest || (reader.process().reasons & may_disagree) != 0) {
+  if (agree || !at_rest || (process.reasons & may_disagree) != 0) {
     damage.counted = damage.listed = 0;
   }
   return damage;

@@ -1,7 +1,6 @@
 #include "reporters/memory_tables.hpp"
 
 #include <cstdio>
-#include <memory>
 #include <string>
 
 #include "reporters/each_row.hpp"
