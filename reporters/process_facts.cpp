@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "runtime_hooks/core/boot_id.hpp"
 #include "runtime_hooks/core/cgroup_memory.hpp"
 #include "runtime_hooks/core/job.hpp"
 
@@ -46,25 +47,6 @@ Row words(std::string_view zero_separated) {
     zero_separated.remove_prefix(end + 1);
   }
   return list;
-}
-
-// A cgroup's number counts on one kernel, from one start of it to the next.
-bool is_of_this_boot(const ledger::ProcessView& process) {
-  const int descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  char text[64];
-  const ssize_t count = read(descriptor, text, sizeof text);
-  close(descriptor);
-  std::string digits;
-  for (const std::uint8_t byte : process.boot_id) {
-    char pair[4];
-    std::snprintf(pair, sizeof pair, "%02x", byte);
-    digits += pair;
-  }
-  std::string here;
-  for (ssize_t i = 0; i < count; ++i)
-    if (text[i] != '-' && text[i] != '\n') here += text[i];
-  return here == digits;
 }
 
 }  // namespace
@@ -134,7 +116,9 @@ Row process_row(const ledger::ProcessView& process, const ReportOptions& options
 }
 
 Row memory_cgroup_row(const ledger::ProcessView& process) {
-  if (process.memory_cgroup.empty() || !is_of_this_boot(process)) return nullptr;
+  // A cgroup's number counts on one kernel, from one start of it to the next.
+  if (process.memory_cgroup.empty() || which_boot(process.boot_id) != Boot::this_one)
+    return nullptr;
   const std::string path(process.memory_cgroup);
   const auto memory = read_cgroup_memory(path.c_str(), process.memory_cgroup_inode);
   if (!memory) return nullptr;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "runtime_hooks/core/boot_id.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/own_cgroup.hpp"
 
@@ -70,20 +71,6 @@ std::uint64_t age_ns(std::uint64_t ticks) {
   return now > started && now - started < clock_ns(CLOCK_MONOTONIC) ? now - started : 0;
 }
 
-// "1b4e28ba-2fa1-…" to 16 bytes.
-void parse_uuid(const char* text, std::size_t length, std::uint8_t (&into)[16]) {
-  std::size_t digits = 0;
-  for (std::size_t i = 0; i < length && digits < 32; ++i) {
-    const char c = text[i];
-    int value = -1;
-    if (c >= '0' && c <= '9') value = c - '0';
-    if (c >= 'a' && c <= 'f') value = c - 'a' + 10;
-    if (value < 0) continue;
-    into[digits / 2] = static_cast<std::uint8_t>(into[digits / 2] << 4 | value);
-    ++digits;
-  }
-}
-
 }  // namespace
 
 void record_process(Storage& storage) noexcept {
@@ -100,9 +87,8 @@ void record_process(Storage& storage) noexcept {
   process.start_realtime_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - age);
   process.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC) - age;
 
-  char boot[64];
-  parse_uuid(boot, read_file("/proc/sys/kernel/random/boot_id", boot, sizeof boot),
-             process.boot_id);
+  const std::array<std::uint8_t, 16> boot = read_boot_id();
+  std::memcpy(process.boot_id, boot.data(), boot.size());
   const OwnCgroup cgroup = own_cgroup();
   process.memory_cgroup = storage.store(cgroup.path);
   process.memory_cgroup_inode = cgroup.inode;

@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string_view>
+
+#include "runtime_hooks/core/boot_id.hpp"
 
 namespace cuwarden {
 namespace {
@@ -92,26 +92,6 @@ void add_mapping(std::string_view line, Mappings& mappings) {
   found.range = range;
   found.path = path;
   mappings.ledgers.push_back(std::move(found));
-}
-
-std::array<std::uint8_t, 16> boot_id() {
-  std::array<std::uint8_t, 16> id{};
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  file >> text;
-  std::erase(text, '-');
-  for (std::size_t i = 0; i < id.size() && 2 * i + 2 <= text.size(); ++i) {
-    std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, id[i], 16);
-  }
-  return id;
-}
-
-bool is_of_another_boot(const ledger::ProcessView& process) {
-  const auto now = boot_id();
-  const auto known = [](const auto& id) {
-    return std::any_of(id.begin(), id.end(), [](std::uint8_t byte) { return byte != 0; });
-  };
-  return known(now) && known(process.boot_id) && !std::ranges::equal(process.boot_id, now);
 }
 
 // Whether this process, by whatever pid, is the one of the ledger.
@@ -195,7 +175,7 @@ Mappings mappings_of(pid_t pid) {
 }
 
 Life life_of(const ledger::ProcessView& process, ino_t inode) {
-  if (is_of_another_boot(process)) return Life::ended;
+  if (which_boot(process.boot_id) == Boot::another) return Life::ended;
   const std::uint32_t here = pid_namespace_of(getpid());
   if (process.pid_namespace == 0 || here == 0 || process.pid_namespace == here) {
     return is_process_of(static_cast<pid_t>(process.pid), process, inode) ? Life::running

@@ -1,0 +1,46 @@
+// Which start of the kernel this is.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace cuwarden {
+
+// Zeros where it cannot be read. Nothing is allocated.
+inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
+  std::array<std::uint8_t, 16> id{};
+  const int descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return id;
+  char text[64];
+  const ssize_t length = read(descriptor, text, sizeof text);
+  close(descriptor);
+  std::size_t digits = 0;
+  for (ssize_t i = 0; i < length && digits < 2 * id.size(); ++i) {
+    const char c = text[i];
+    const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (value < 0) continue;  // a dash
+    std::uint8_t& byte = id[digits++ / 2];
+    byte = static_cast<std::uint8_t>(byte << 4 | value);
+  }
+  return id;
+}
+
+enum class Boot { unknown, this_one, another };
+inline Boot which_boot(std::span<const std::uint8_t> id) noexcept {
+  constexpr std::array<std::uint8_t, 16> none{};
+  const std::array<std::uint8_t, 16> now = read_boot_id();
+  if (id.size() != now.size() || now == none) return Boot::unknown;
+  bool known = false, same = true;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    known = known || id[i] != 0;
+    same = same && id[i] == now[i];
+  }
+  return !known ? Boot::unknown : same ? Boot::this_one : Boot::another;
+}
+
+}  // namespace cuwarden
