@@ -194,6 +194,13 @@ def test_the_list_takes_in_new_processes_and_drops_ended_ones(screen, place, gro
     assert str(growing.pid) in text
 
 
+def as_a_shell_starts_it():
+    os.setpgid(0, 0)
+    # The tests themselves may run under nohup, or in the background of a script.
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Pty:
     """The command on a terminal whose settings can be read from here."""
 
@@ -206,7 +213,7 @@ class Pty:
             [COMMAND, *map(str, arguments)],
             env=place.environment({"TERM": "xterm"}, shim=False, preload=()),
             stdin=self.slave, stdout=self.slave, stderr=self.slave,
-            preexec_fn=lambda: os.setpgid(0, 0),  # as a shell would
+            preexec_fn=as_a_shell_starts_it,
         )  # fmt: skip
         self.read_until(b"holds_most")
         assert termios.tcgetattr(self.slave) != self.before
