@@ -27,7 +27,7 @@ constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
 constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 
 // A wrapper behind us that calls the driver by name comes back here: then the driver is meant.
-const driver::RealDriver& driver_below() {
+[[gnu::always_inline]] inline const driver::RealDriver& driver_below() {
   return families::call_state.driver_depth == 0 ? next_driver() : real_driver();
 }
 

@@ -54,27 +54,27 @@ DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
 
 // A known stack's name is the group that was last made from there: nearly always the one that is
 // wanted, and otherwise one of the same stack.
-GroupId Recorder::group_unguarded(ledger::GroupKey key) noexcept {
-  if (stack_depth_ == 0) return ledger_.group(key);
+GroupId Recorder::group_unguarded(HookId api, Kind kind, DeviceOrdinal device) noexcept {
+  if (stack_depth_ == 0) return ledger_.group({{}, api, kind, device});
   const void* const frame = __builtin_frame_address(0);
-  if (const GroupId known{unwinder_.recognise(frame)}; known.value != 0) {
-    const ledger::GroupKey there = ledger_.key_of(known);
-    key.stack = there.stack;
-    return key == there ? known : ledger_.group(key);
-  }
+  const ThreadSlot thread = ledger_.thread_slot();
+  if (const GroupId known{unwinder_.recognise(thread, frame)}; known.value != 0)
+    return ledger_.group_of_stack_in(known, api, kind, device);
+  const std::uint32_t generation = unwinder_.generation();
   auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
-  stacks::KnownStacks::Draft draft;
-  const stacks::Captured captured = unwinder_.capture(frame, {frames, stack_depth_}, draft);
-  key.stack = ledger_.intern_stack({frames, captured.count}, captured.truncated);
-  const GroupId group = ledger_.group(key);
-  // 0: the ledger is full.
-  if (key.stack.value != 0 && group.value != 0) unwinder_.keep(draft, group.value);
+  const stacks::Captured captured = unwinder_.capture(frame, {frames, stack_depth_});
+  bool added = false;
+  const StackId stack = ledger_.intern_stack({frames, captured.count}, captured.truncated, &added);
+  const GroupId group = ledger_.group({stack, api, kind, device});
+  // What comes once is not worth it. 0: the ledger is full.
+  if (!added && stack.value != 0 && group.value != 0)
+    unwinder_.remember(thread, frame, {frames, stack_depth_}, group.value, generation);
   return group;
 }
 
 GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
-  return group_unguarded({.stack = {}, .api = api, .kind = kind, .device = device});
+  return group_unguarded(api, kind, device);
 }
 
 void Recorder::modules_changed() noexcept {
@@ -85,6 +85,7 @@ void Recorder::modules_changed() noexcept {
 }
 
 void Recorder::give_notice_of(std::uint32_t reasons) noexcept {
+  const ErrnoGuard keep;
   const std::uint32_t fresh = reasons & ~noticed_.fetch_or(reasons, std::memory_order_relaxed);
   for (const ledger::Reason reason : {ledger::reason_ledger_full, ledger::reason_recording_stopped})
     if ((fresh & reason) != 0) notice_(reason);
@@ -99,8 +100,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   meet(here.device);
   // Handles and pools may lie on a device that has no context here.
   if (device != here.device) meet(device);
-  const GroupId group =
-      group_unguarded({.stack = {}, .api = api, .kind = allocation.kind, .device = device});
+  const GroupId group = group_unguarded(api, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     ledger_.count_failure(group);
     give_notice();
@@ -129,13 +129,11 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
 }
 
 ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
-  const ErrnoGuard keep;
   return ledger_.take(space, DeviceAddress{address});
 }
 
 void Recorder::settle(const ledger::TakenRecord& taken, CUresult result,
                       Captures captures) noexcept {
-  const ErrnoGuard keep;
   const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
   if (!taken) {
     if (result == CUDA_SUCCESS) unknown_free();
@@ -201,6 +199,7 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
 }
 
 void Recorder::look_around(Captures captures, std::uint64_t now) noexcept {
+  const ErrnoGuard keep;
   if (due(next_rss_ns_, now, rss_interval_ns)) {
     const std::uint64_t rss = host_memory_in_use();
     if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
@@ -212,7 +211,7 @@ void Recorder::look_around(Captures captures, std::uint64_t now) noexcept {
                                next_reading_ns_.load(std::memory_order_relaxed)),
                       std::memory_order_relaxed);
   if (!is_due) return;
-  const Place here = place();
+  const Place here = place_unguarded();
   if (here.device != no_device) read_device(here.device, ledger::ReadingAt::last_call);
 }
 

@@ -105,7 +105,7 @@ class Recorder {
 
  private:
   // Not inlined: its own frame is where the walk begins.
-  [[gnu::noinline]] GroupId group_unguarded(ledger::GroupKey) noexcept;
+  [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
   // For callers that keep errno themselves.
   Place place_unguarded() const noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;

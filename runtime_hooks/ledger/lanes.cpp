@@ -23,7 +23,7 @@ bool has_ended(std::uint32_t thread) noexcept {
 
 }  // namespace
 
-constinit thread_local Lanes::Mine Lanes::mine_{0, 0};
+constinit thread_local Lanes::Mine Lanes::mine_{nullptr, 0, 0};
 
 bool Lanes::create(std::uint32_t serial) noexcept {
   memory_ = Mapping::anonymous(count * sizeof(Lane));
@@ -49,6 +49,7 @@ Lane& Lanes::take() noexcept {
   }
   Lane& lane = lanes()[found];
   if (found != 0) {
+    ++lane.tenancy_;
     std::uint32_t used = used_.load(relaxed);
     while (used <= found && !used_.compare_exchange_weak(used, found + 1)) {
     }
@@ -61,17 +62,14 @@ Lane& Lanes::take() noexcept {
       }
     }
   }
-  mine_ = {serial_, found};
+  // A signal handler in between finds a lane of another writer, or this one.
+  mine_.serial = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  mine_.lane = &lane;
+  mine_.row = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  mine_.serial = serial_;
   return lane;
-}
-
-Counters& Lanes::counters_of(Lane& lane, Group& group, GroupId id) noexcept {
-  if (group.lane == lane.number_) return group.counters;
-  const std::uint64_t known = lane.cells_[id.value % Lane::remembered].load(relaxed);
-  if (known >> 32 == id.value) {
-    return storage_.rows<Cell>(RegionId::cells)[static_cast<std::uint32_t>(known)].counters;
-  }
-  return find_cell(lane, group, id);
 }
 
 Counters& Lanes::find_cell(Lane& lane, Group& group, GroupId id) noexcept {
@@ -102,18 +100,8 @@ void Lanes::count_for_all(HookId hook) noexcept {
     storage_.rows<Hook>(RegionId::hooks)[hook.value].calls.fetch_add(1, relaxed);
 }
 
-void Lanes::add_live(Lane& lane, Series& series, std::uint64_t amount) noexcept {
-  const std::size_t row = row_of(series);
-  if (row < Lane::series_limit && !lane.is_shared()) {
-    lane.add(lane.live_[row], amount);
-  } else {
-    series.live_count.fetch_add(amount, relaxed);
-  }
-}
-
-std::uint64_t Lanes::live_count(const Series& series) const noexcept {
+std::uint64_t Lanes::live_count(const Series& series, std::size_t row) const noexcept {
   std::uint64_t live = series.live_count.load(relaxed);
-  const std::size_t row = row_of(series);
   const std::uint32_t used = used_.load(relaxed);
   for (std::uint32_t i = 1; i < used && row < Lane::series_limit; ++i) {
     live += lanes()[i].live_[row].load(relaxed);

@@ -11,6 +11,7 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/core/thread_slot.hpp"
 #include "runtime_hooks/ledger/storage.hpp"
 
 namespace cuwarden::ledger {
@@ -29,6 +30,7 @@ class Lane {
     }
   }
   std::uint32_t number() const noexcept { return number_; }
+  ThreadSlot slot() const noexcept { return {number_, tenancy_}; }
   // For threads that found no lane of their own.
   bool is_shared() const noexcept { return number_ == 0; }
 
@@ -58,6 +60,7 @@ class Lane {
   static constexpr std::size_t remembered = 256;
 
   std::uint32_t number_;
+  std::uint32_t tenancy_;                          // how many threads have had it
   std::atomic<std::uint32_t> owner_;               // thread id; 0: nobody's yet
   std::atomic<std::uint64_t>* calls_;              // by hook; null: there was no room
   std::size_t hooks_;                              // of them
@@ -68,7 +71,8 @@ class Lane {
 
 class Lanes {
  public:
-  static constexpr std::uint32_t count = 65;  // the shared one among them; at most 256
+  static constexpr std::uint32_t count = ThreadSlot::count;  // the shared one among them
+  static_assert(count <= 256);
 
   explicit Lanes(Storage& storage) noexcept : storage_(storage) {}
   // `serial` tells the writers of one process apart.
@@ -76,10 +80,24 @@ class Lanes {
 
   // The calling thread's.
   Lane& mine() noexcept {
-    const Mine mine = mine_;
-    return mine.serial == serial_ ? lanes()[mine.lane] : take();
+    const Mine& mine = mine_;
+    return __builtin_expect(mine.serial == serial_, true) ? *mine.lane : take();
   }
-  Counters& counters_of(Lane&, Group&, GroupId) noexcept;
+  // The calling thread's row in the table of threads; 0: it has not asked for one yet, `no_row`: it
+  // got none.
+  static constexpr std::uint32_t no_row = UINT32_MAX;
+  std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
+  void set_my_row(std::uint32_t row) noexcept {
+    mine();
+    mine_.row = row;
+  }
+  Counters& counters_of(Lane& lane, Group& group, GroupId id) noexcept {
+    if (group.lane == lane.number_) return group.counters;
+    const std::uint64_t known =
+        lane.cells_[id.value % Lane::remembered].load(std::memory_order_relaxed);
+    if (known >> 32 != id.value) return find_cell(lane, group, id);
+    return storage_.rows<Cell>(RegionId::cells)[static_cast<std::uint32_t>(known)].counters;
+  }
   void count_call(HookId hook) noexcept {
     const Lane& lane = mine();
     if (hook.value < lane.hooks_) {
@@ -97,18 +115,22 @@ class Lanes {
     for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
   }
 
-  // How many allocations of a series are live.
-  void add_live(Lane&, Series&, std::uint64_t amount) noexcept;
-  std::uint64_t live_count(const Series&) const noexcept;
+  // How many allocations of a series are live. `row`: its own.
+  void add_live(Lane& lane, Series& series, std::size_t row, std::uint64_t amount) noexcept {
+    if (row < Lane::series_limit && !lane.is_shared()) {
+      lane.add(lane.live_[row], amount);
+    } else {
+      series.live_count.fetch_add(amount, std::memory_order_relaxed);
+    }
+  }
+  std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
 
  private:
   struct Mine {
-    std::uint32_t serial, lane;
+    Lane* lane;
+    std::uint32_t serial, row;
   };
   Lane* lanes() const noexcept { return static_cast<Lane*>(memory_.data()); }
-  std::size_t row_of(const Series& series) const noexcept {
-    return static_cast<std::size_t>(&series - storage_.rows<Series>(RegionId::series));
-  }
   Lane& take() noexcept;
   void count_for_all(HookId) noexcept;
   Counters& find_cell(Lane&, Group&, GroupId) noexcept;

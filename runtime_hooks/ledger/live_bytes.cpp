@@ -1,29 +1,19 @@
 #include "runtime_hooks/ledger/live_bytes.hpp"
 
-#include <algorithm>
-
 namespace cuwarden::ledger {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto in_one_order = std::memory_order_seq_cst;
 
-// Of one lane.
-std::uint64_t largest_credit(std::uint64_t peak_bytes) {
-  return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
-}
-
 // A period without credits lasts at least so long: it is begun at the cost of a look at every lane.
 constexpr std::uint64_t shortest_without_ns = 1'000'000;
 
 }  // namespace
 
-LiveBytes::Change LiveBytes::rise(Lane& lane, Series& series, std::size_t row, std::uint64_t bytes,
-                                  std::uint64_t now_ns) noexcept {
+LiveBytes::Change LiveBytes::rise_for_all(Series& series, std::size_t row, std::uint64_t bytes,
+                                          std::uint64_t now_ns) noexcept {
   std::atomic<std::uint64_t>& live = series.live_bytes;
-  if (row >= Lane::series_limit || !lanes_.several()) return {true, live.fetch_add(bytes, relaxed)};
-  if (bytes > 0 && lane.spend(row, bytes)) return {};
-
   Period& period = periods_[row];
   for (;;) {
     std::uint32_t number = period.number.load(in_one_order);
@@ -47,19 +37,11 @@ LiveBytes::Change LiveBytes::rise(Lane& lane, Series& series, std::size_t row, s
   }
 }
 
-LiveBytes::Change LiveBytes::fall(Lane& lane, Series& series, std::size_t row, std::uint64_t bytes,
-                                  std::uint64_t now_ns) noexcept {
-  std::atomic<std::uint64_t>& live = series.live_bytes;
-  if (!may_keep_credits(lane, row)) return {true, live.fetch_sub(bytes, relaxed)};
+LiveBytes::Change LiveBytes::fall_for_all(Series& series, std::size_t row, std::uint64_t bytes,
+                                          std::uint64_t now_ns) noexcept {
   Period& period = periods_[row];
   const std::uint64_t peak = series.peak_bytes.load(relaxed);
-  if (keeps_credits(period.number.load(in_one_order)) &&
-      lane.keep(row, bytes, largest_credit(peak))) {
-    if (keeps_credits(period.number.load(in_one_order))) return {};
-    // Whoever began the other period may have collected it.
-    if (!lane.spend(row, bytes)) return {};
-  }
-  const std::uint64_t before = live.fetch_sub(bytes, in_one_order);
+  const std::uint64_t before = series.live_bytes.fetch_sub(bytes, in_one_order);
   std::uint32_t number = period.number.load(relaxed);
   if (!keeps_credits(number) && before - bytes < peak - peak / 8 &&
       now_ns > period.since_ns.load(relaxed) + shortest_without_ns) {

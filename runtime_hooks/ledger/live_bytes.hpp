@@ -12,6 +12,7 @@
 // their sum, 1 MiB or 1/64 of the peak.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -28,8 +29,20 @@ class LiveBytes {
     std::uint64_t before = 0;  // its value
   };
   // `row`: of the series.
-  Change rise(Lane&, Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  Change fall(Lane&, Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  Change rise(Lane& lane, Series& series, std::size_t row, std::uint64_t bytes,
+              std::uint64_t now_ns) noexcept {
+    if (row >= Lane::series_limit || !lanes_.several())
+      return {true, series.live_bytes.fetch_add(bytes, std::memory_order_relaxed)};
+    if (bytes > 0 && lane.spend(row, bytes)) return {};
+    return rise_for_all(series, row, bytes, now_ns);
+  }
+  Change fall(Lane& lane, Series& series, std::size_t row, std::uint64_t bytes,
+              std::uint64_t now_ns) noexcept {
+    if (!may_keep_credits(lane, row))
+      return {true, series.live_bytes.fetch_sub(bytes, std::memory_order_relaxed)};
+    if (keep(lane, series, row, bytes)) return {};
+    return fall_for_all(series, row, bytes, now_ns);
+  }
 
  private:
   // Of a series. Credits are kept in even periods.
@@ -42,6 +55,21 @@ class LiveBytes {
   bool may_keep_credits(const Lane& lane, std::size_t row) const noexcept {
     return row < Lane::series_limit && !lane.is_shared() && lanes_.several();
   }
+  bool keep(Lane& lane, const Series& series, std::size_t row, std::uint64_t bytes) noexcept {
+    const Period& period = periods_[row];
+    const std::uint64_t peak = series.peak_bytes.load(std::memory_order_relaxed);
+    return keeps_credits(period.number.load(std::memory_order_seq_cst)) &&
+           lane.keep(row, bytes, largest_credit(peak)) &&
+           // Else whoever began the other period may have collected it.
+           (keeps_credits(period.number.load(std::memory_order_seq_cst)) ||
+            !lane.spend(row, bytes));
+  }
+  // Of one lane.
+  static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
+    return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
+  }
+  Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void collect(Series&, std::size_t row) noexcept;
   static void wait_for_collector(Period&, std::uint32_t period) noexcept;
 

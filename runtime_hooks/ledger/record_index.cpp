@@ -3,7 +3,6 @@
 #include "runtime_hooks/ledger/record_index.hpp"
 
 #include "runtime_hooks/core/atomic_field.hpp"
-#include "runtime_hooks/core/hash.hpp"
 
 namespace cuwarden::ledger {
 namespace {
@@ -22,12 +21,15 @@ constexpr std::uint64_t make_slot(std::uint32_t tag, std::uint32_t row) {
 
 }  // namespace
 
-std::uint64_t RecordIndex::hash_of(Space space, DeviceAddress address) noexcept {
+// The functions that every call of the program goes through are made part of one another.
+#define CUWARDEN_HOT [[gnu::always_inline]] inline
+
+CUWARDEN_HOT std::uint64_t RecordIndex::hash_of(Space space, DeviceAddress address) noexcept {
   return hash_pair(address.value, static_cast<std::uint64_t>(space));
 }
 
-std::uint32_t RecordIndex::slot_of(const Shard& shard, std::uint64_t hash, Space space,
-                                   DeviceAddress address) const noexcept {
+CUWARDEN_HOT std::uint32_t RecordIndex::slot_of(const Shard& shard, std::uint64_t hash, Space space,
+                                                DeviceAddress address) const noexcept {
   if (shard.slots == nullptr) return no_slot;
   const std::uint32_t tag = tag_of(hash);
   for (std::uint32_t i = tag & shard.mask;; i = (i + 1) & shard.mask) {
@@ -39,9 +41,15 @@ std::uint32_t RecordIndex::slot_of(const Shard& shard, std::uint64_t hash, Space
   }
 }
 
-bool RecordIndex::make_room(Shard& shard) noexcept {
+CUWARDEN_HOT bool RecordIndex::make_room(Shard& shard) noexcept {
+  // At most three quarters are used. Without a table, mask and count are 0.
+  return __builtin_expect((std::uint64_t{shard.count} + 1) * 4 <= std::uint64_t{shard.mask} * 3,
+                          true) ||
+         grow(shard);
+}
+
+[[gnu::noinline, gnu::cold]] bool RecordIndex::grow(Shard& shard) noexcept {
   const std::uint32_t capacity = shard.slots == nullptr ? 0 : shard.mask + 1;
-  if ((std::uint64_t{shard.count} + 1) * 4 <= std::uint64_t{capacity} * 3) return true;
   const std::uint32_t larger = capacity == 0 ? first_slots : capacity * 2;
   Mapping memory = larger == 0 ? Mapping() : Mapping::anonymous(std::size_t{larger} * 8);
   // Without memory for a larger table the present one is filled up, but one slot stays empty:
@@ -61,14 +69,14 @@ bool RecordIndex::make_room(Shard& shard) noexcept {
   return true;
 }
 
-void RecordIndex::put(Shard& shard, std::uint64_t hash, RecordId id) noexcept {
+CUWARDEN_HOT void RecordIndex::put(Shard& shard, std::uint64_t hash, RecordId id) noexcept {
   std::uint32_t at = tag_of(hash) & shard.mask;
   while (shard.slots[at] != 0) at = (at + 1) & shard.mask;
   shard.slots[at] = make_slot(tag_of(hash), id.value);
   ++shard.count;
 }
 
-RecordId RecordIndex::cut(Shard& shard, std::uint32_t hole) noexcept {
+CUWARDEN_HOT RecordId RecordIndex::cut(Shard& shard, std::uint32_t hole) noexcept {
   const RecordId id{slot_row(shard.slots[hole])};
   for (std::uint32_t i = (hole + 1) & shard.mask; shard.slots[i] != 0; i = (i + 1) & shard.mask) {
     const std::uint32_t home = slot_tag(shard.slots[i]) & shard.mask;
@@ -82,29 +90,32 @@ RecordId RecordIndex::cut(Shard& shard, std::uint32_t hole) noexcept {
   return id;
 }
 
-RecordId RecordIndex::new_row(Shard& shard) noexcept {
+CUWARDEN_HOT RecordId RecordIndex::new_row(Shard& shard) noexcept {
   if (shard.free_row != 0) {
     const RecordId id{shard.free_row};
     shard.free_row = row(id).thread;
     return id;
   }
-  if (shard.fresh == shard.fresh_end) {
-    std::uint32_t rows = fresh_rows;
-    std::uint64_t first = storage_.allocate(RegionId::records, rows);
-    if (first == 0) first = storage_.allocate(RegionId::records, rows = 1);
-    if (first == 0) return {};
-    shard.fresh = static_cast<std::uint32_t>(first);
-    shard.fresh_end = shard.fresh + rows;
-  }
+  if (shard.fresh == shard.fresh_end && !take_fresh_rows(shard)) return {};
   return RecordId{shard.fresh++};
 }
 
-void RecordIndex::give_back(Shard& shard, RecordId id) noexcept {
+[[gnu::noinline, gnu::cold]] bool RecordIndex::take_fresh_rows(Shard& shard) noexcept {
+  std::uint32_t rows = fresh_rows;
+  std::uint64_t first = storage_.allocate(RegionId::records, rows);
+  if (first == 0) first = storage_.allocate(RegionId::records, rows = 1);
+  if (first == 0) return false;
+  shard.fresh = static_cast<std::uint32_t>(first);
+  shard.fresh_end = shard.fresh + rows;
+  return true;
+}
+
+CUWARDEN_HOT void RecordIndex::give_back(Shard& shard, RecordId id) noexcept {
   store_field(row(id).thread, shard.free_row);
   shard.free_row = id.value;
 }
 
-void RecordIndex::end(Record& record) noexcept {
+CUWARDEN_HOT void RecordIndex::end(Record& record) noexcept {
   record.state.store(record.state.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
@@ -112,7 +123,7 @@ void RecordIndex::publish(Record& record) noexcept { end(record); }
 
 bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -125,7 +136,7 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
 
 bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -136,8 +147,9 @@ bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   return true;
 }
 
-RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Space space, DeviceAddress address,
-                              const RecordFields& fields) noexcept {
+CUWARDEN_HOT RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Space space,
+                                           DeviceAddress address,
+                                           const RecordFields& fields) noexcept {
   if (!make_room(shard)) return {};
   const RecordId id = new_row(shard);
   if (id.value == 0) return {};
@@ -161,7 +173,7 @@ RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Space space, Dev
 RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
                                           const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return {};
   Inserted result;
@@ -176,7 +188,7 @@ RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
 RecordIndex::Restored RecordIndex::restore(Space space, DeviceAddress address,
                                            const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return Restored::no_room;
   if (slot_of(shard, hash, space, address) != no_slot) return Restored::address_in_use;
@@ -186,7 +198,7 @@ RecordIndex::Restored RecordIndex::restore(Space space, DeviceAddress address,
 
 bool RecordIndex::take(Space space, DeviceAddress address, RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -211,7 +223,7 @@ bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
   const Space space = load_field(record.space);
   const DeviceAddress address{load_field(record.address)};
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -229,7 +241,7 @@ bool RecordIndex::restore(RecordId id) noexcept {
   Record& record = row(id);
   const DeviceAddress address{record.address};
   const std::uint64_t hash = hash_of(record.space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
@@ -240,7 +252,7 @@ bool RecordIndex::restore(RecordId id) noexcept {
 
 void RecordIndex::recycle(RecordId id) noexcept {
   const Record& record = row(id);
-  Shard& shard = shard_of(hash_of(record.space, DeviceAddress{record.address}));
+  Shard& shard = shard_of(DeviceAddress{record.address});
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return;
   give_back(shard, id);
@@ -248,7 +260,7 @@ void RecordIndex::recycle(RecordId id) noexcept {
 
 RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -257,7 +269,7 @@ RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
 
 RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -267,7 +279,7 @@ RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
 bool RecordIndex::show(RecordId id, DeviceAddress address) noexcept {
   Record& record = row(id);
   const std::uint64_t hash = hash_of(record.space, address);
-  Shard& shard = shard_of(hash);
+  Shard& shard = shard_of(address);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
@@ -278,5 +290,7 @@ bool RecordIndex::show(RecordId id, DeviceAddress address) noexcept {
 
 void RecordIndex::end_hidden(RecordId id) noexcept { end(row(id)); }
 void RecordIndex::revive_hidden(RecordId id) noexcept { publish(row(id)); }
+
+#undef CUWARDEN_HOT
 
 }  // namespace cuwarden::ledger

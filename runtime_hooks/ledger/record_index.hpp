@@ -1,6 +1,10 @@
-// Finds the record of (space, address), and owns the rows of the records table. 64 shards by hash,
-// each with a lock of its own, an open-addressing table in private memory (8 bytes a slot: half a
-// hash and the row), a list of free rows and a range of fresh ones.
+// Finds the record of (space, address), and owns the rows of the records table. 64 shards, each
+// with a lock of its own, an open-addressing table in private memory (8 bytes a slot: half a hash
+// and the row), a list of free rows and a range of fresh ones.
+//
+// The 2 MiB that an address lies in choose its shard: so much the driver, and most allocators, hand
+// out in small pieces to whoever asks at the time. Threads with memory of their own, as on devices
+// of their own, meet in few shards, and a thread finds its lines where it left them.
 //
 // All changes of one key are made under its shard's lock; a row's `state` tells readers without
 // locks. A removed row keeps its contents until it is recycled, so that it can be put back.
@@ -9,6 +13,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/hash.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage.hpp"
@@ -77,12 +82,17 @@ class RecordIndex {
   };
 
   static std::uint64_t hash_of(Space space, DeviceAddress address) noexcept;
-  Shard& shard_of(std::uint64_t hash) noexcept { return shards_[hash >> 58]; }
+  Shard& shard_of(DeviceAddress address) noexcept {
+    return shards_[(address.value >> 21) * hash_salt[0] >> 58];
+  }
+  static_assert(shard_count == 64);
   std::uint32_t slot_of(const Shard&, std::uint64_t hash, Space, DeviceAddress) const noexcept;
-  bool make_room(Shard&) noexcept;
+  static bool make_room(Shard&) noexcept;
+  static bool grow(Shard&) noexcept;
   static void put(Shard&, std::uint64_t hash, RecordId) noexcept;
   static RecordId cut(Shard&, std::uint32_t slot) noexcept;
   RecordId new_row(Shard&) noexcept;
+  bool take_fresh_rows(Shard&) noexcept;
   RecordId put_new(Shard&, std::uint64_t hash, Space, DeviceAddress, const RecordFields&) noexcept;
   void give_back(Shard&, RecordId) noexcept;
   static void end(Record&) noexcept;

@@ -21,7 +21,7 @@ std::uint32_t StackTable::find(std::uint64_t hash, std::span<const Frame> frames
   });
 }
 
-StackId StackTable::intern(std::span<const Frame> frames, bool truncated) noexcept {
+StackId StackTable::intern(std::span<const Frame> frames, bool truncated, bool& added) noexcept {
   const std::uint64_t hash = hash_words(frames) + (truncated ? hash_salt[0] : 0);
   if (const std::uint32_t row = find(hash, frames, truncated)) return StackId{row};
 
@@ -48,6 +48,7 @@ StackId StackTable::intern(std::span<const Frame> frames, bool truncated) noexce
   stack.truncated = truncated ? 1 : 0;
   stack.state.store(1, std::memory_order_release);
   ids_.insert(hash, static_cast<std::uint32_t>(row));
+  added = true;
   return StackId{static_cast<std::uint32_t>(row)};
 }
 

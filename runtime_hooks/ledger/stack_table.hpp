@@ -17,7 +17,8 @@ class StackTable {
       : storage_(storage), modules_(modules) {}
   bool create() noexcept { return ids_.create(); }
 
-  StackId intern(std::span<const Frame> frames, bool truncated) noexcept;
+  // `added` becomes true where this stack was not there.
+  StackId intern(std::span<const Frame> frames, bool truncated, bool& added) noexcept;
   // Stacks with a frame in this range are not matched any more: the addresses may come to mean
   // other code.
   void retire(ModuleTable::Gone range) noexcept;

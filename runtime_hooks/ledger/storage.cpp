@@ -20,6 +20,7 @@ bool Storage::create(const BackingRequest& request) noexcept {
   for (std::size_t i = 0; i < region_count; ++i) {
     const RegionExtent& extent = plan.regions[i];
     Region& region = head.regions[i];
+    starts_[i] = file_.base() + extent.offset;
     region.offset = extent.offset;
     region.capacity_bytes = extent.capacity_bytes;
     region.row_bytes = extent.row_bytes;

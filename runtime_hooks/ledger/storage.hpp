@@ -25,7 +25,7 @@ class Storage {
   // The array of a region's rows. Only rows that allocate() gave out may be touched.
   template <class T>
   T* rows(RegionId id) const noexcept {
-    return reinterpret_cast<T*>(file_.base() + file_.geometry().regions[index_of(id)].offset);
+    return reinterpret_cast<T*>(starts_[index_of(id)]);
   }
 
   // `count` rows in sequence; the first one's number, or 0 when the region is full. Row 0 is
@@ -55,6 +55,7 @@ class Storage {
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
 
   BackingFile file_;
+  std::array<std::byte*, region_count> starts_{};
   std::array<Fill, region_count> fills_;
 };
 

@@ -150,7 +150,7 @@ void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uin
                    std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
   if (series == nullptr) return;
-  lanes_.add_live(lane, *series, added);
+  lanes_.add_live(lane, *series, group.series, added);
   const LiveBytes::Change change = live_bytes_.rise(lane, *series, group.series, bytes, now_ns);
   if (!change.seen) return;
   const std::uint64_t after = change.before + bytes;
@@ -158,9 +158,10 @@ void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uin
   while (peak < after && !series->peak_bytes.compare_exchange_weak(peak, after, relaxed)) {
   }
   // Allocations of unknown size (imported, not mapped yet) have a peak too: of their number.
-  if (peak == 0 && after == 0) raise_to(series->peak_count, lanes_.live_count(*series));
+  if (peak == 0 && after == 0)
+    raise_to(series->peak_count, lanes_.live_count(*series, group.series));
   if (peak < after) {
-    series->peak_count.store(lanes_.live_count(*series), relaxed);
+    series->peak_count.store(lanes_.live_count(*series, group.series), relaxed);
     series->peak_ns.store(now_ns, relaxed);
     const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
     if (after - copied > copied / 100) copy_peak(*series, now_ns);
@@ -172,7 +173,7 @@ void Totals::lower(Lane& lane, const Group& group, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
   if (series == nullptr) return;
-  lanes_.add_live(lane, *series, -std::uint64_t{1});
+  lanes_.add_live(lane, *series, group.series, -std::uint64_t{1});
   const LiveBytes::Change change = live_bytes_.fall(lane, *series, group.series, bytes, now_ns);
   if (change.seen) mark(*series, now_ns, change.before, change.before - bytes);
 }

@@ -18,11 +18,6 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// The calling thread's row, for the writer whose serial number stands beside it.
-struct CachedThread {
-  std::uint32_t writer, row;
-};
-[[gnu::tls_model("initial-exec")]] constinit thread_local CachedThread cached_thread{0, 0};
 constinit std::atomic<std::uint32_t> next_serial{1};
 
 std::uint64_t read_clock(clockid_t clock) noexcept {
@@ -48,10 +43,10 @@ Writer* Writer::create(const Creation& creation) noexcept {
   record_process(storage);
   Header& header = storage.header();
   header.process.report_path = storage.store(creation.report_path);
-  state->serial = next_serial.fetch_add(1, relaxed);
-  const bool made = state->lanes.create(state->serial) && state->totals.create() &&
-                    state->modules.create(header.process.program) && state->stacks.create() &&
-                    state->groups.create() && storage.allocate_hooks(creation.hook_names.size());
+  const bool made = state->lanes.create(next_serial.fetch_add(1, relaxed)) &&
+                    state->totals.create() && state->modules.create(header.process.program) &&
+                    state->stacks.create() && state->groups.create() &&
+                    storage.allocate_hooks(creation.hook_names.size());
   if (!made) {
     storage.file().remove();
     return nullptr;
@@ -85,15 +80,20 @@ std::uint64_t Writer::recently_ns() const noexcept {
   return tick > state_.start_monotonic_ns ? tick - state_.start_monotonic_ns : 0;
 }
 
-StackId Writer::intern_stack(std::span<const Frame> frames, bool truncated) noexcept {
-  return state_.stacks.intern(frames, truncated);
+StackId Writer::intern_stack(std::span<const Frame> frames, bool truncated, bool* added) noexcept {
+  bool is_new = false;
+  const StackId id = state_.stacks.intern(frames, truncated, is_new);
+  if (added != nullptr) *added = is_new;
+  return id;
 }
 
 GroupId Writer::group(const GroupKey& key) noexcept { return state_.groups.get(key); }
 
-GroupKey Writer::key_of(GroupId id) const noexcept {
-  const Group& group = state_.storage.rows<Group>(RegionId::groups)[id.value];
-  return {StackId{group.stack}, HookId{group.api}, group.kind, DeviceOrdinal{group.device}};
+GroupId Writer::group_of_stack_in(GroupId known, HookId api, Kind kind,
+                                  DeviceOrdinal device) noexcept {
+  const Group& group = state_.storage.rows<Group>(RegionId::groups)[known.value];
+  if (group.api == api.value && group.kind == kind && group.device == device.value) return known;
+  return state_.groups.get({StackId{group.stack}, api, kind, device});
 }
 
 void Writer::modules_changed() noexcept {
@@ -102,7 +102,7 @@ void Writer::modules_changed() noexcept {
 
 // --- allocations
 
-void Writer::add(NewRecord given) noexcept {
+void Writer::add(NewRecord& given) noexcept {
   if (given.group.value == 0) return;  // the groups are full, and the header says so
   if (given.time_ns == 0) given.time_ns = now_ns();
   given.thread = thread();
@@ -126,10 +126,14 @@ void Writer::add(NewRecord given) noexcept {
 }
 
 TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
-  TakenRecord taken{space, address, {}, recently_ns()};
-  if (!state_.records.take(space, address, taken.fields)) return {};
-  if ((taken.fields.flags & record_counts_no_bytes) == 0) {
-    state_.totals.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns);
+  TakenRecord taken;
+  if (state_.records.take(space, address, taken.fields)) {
+    taken.space = space;
+    taken.address = address;
+    taken.taken_ns = recently_ns();
+    if ((taken.fields.flags & record_counts_no_bytes) == 0) {
+      state_.totals.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns);
+    }
   }
   return taken;
 }
@@ -241,21 +245,28 @@ void Writer::unmap_undo(DeviceAddress address, ByteCount bytes) noexcept {
 // --- everything else
 
 ThreadId Writer::thread() noexcept {
-  if (cached_thread.writer == state_.serial) return ThreadId{cached_thread.row};
+  const std::uint32_t row = state_.lanes.my_row();
+  if (row == 0) return state_.register_thread(now_ns());
+  return ThreadId{row == Lanes::no_row ? 0 : row};
+}
+
+ThreadId Writer::State::register_thread(std::uint64_t now) noexcept {
   const ErrnoGuard guard;
-  const std::uint64_t row = state_.storage.allocate(RegionId::threads, 1);
-  cached_thread = {state_.serial, static_cast<std::uint32_t>(row)};
+  const auto row = static_cast<std::uint32_t>(storage.allocate(RegionId::threads, 1));
+  lanes.set_my_row(row == 0 ? Lanes::no_row : row);
   if (row == 0) {
-    add_reason(reason_names_missing);
+    storage.add_reason(reason_names_missing);
     return {};
   }
-  Thread& thread = state_.storage.rows<Thread>(RegionId::threads)[row];
+  Thread& thread = storage.rows<Thread>(RegionId::threads)[row];
   thread.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
   prctl(PR_GET_NAME, thread.name);
-  thread.first_ns = now_ns();
+  thread.first_ns = now;
   thread.state.store(1, std::memory_order_release);
-  return ThreadId{cached_thread.row};
+  return ThreadId{row};
 }
+
+ThreadSlot Writer::thread_slot() noexcept { return state_.lanes.mine().slot(); }
 
 void Writer::count_call(HookId hook) noexcept { state_.lanes.count_call(hook); }
 

@@ -9,6 +9,7 @@
 
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/core/thread_slot.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
 
 namespace cuwarden::ledger {
@@ -33,7 +34,7 @@ struct RecordFields {
   std::uint8_t flags = 0;        // RecordFlag
 };
 
-// The writer sets the thread, and the time where it is 0.
+// The writer sets the thread, and the time where it is 0, in the caller's.
 struct NewRecord : RecordFields {
   Space space{};
   DeviceAddress address;
@@ -76,16 +77,20 @@ class Writer {
   // The same as of the kernel's last tick, some milliseconds ago at most, in a quarter of the time.
   std::uint64_t recently_ns() const noexcept;
 
-  // Frames are normalised addresses, innermost first. Equal stacks get equal ids.
-  StackId intern_stack(std::span<const Frame> frames, bool truncated) noexcept;
+  // Frames are normalised addresses, innermost first. Equal stacks get equal ids. `added`: whether
+  // this one was not there before.
+  StackId intern_stack(std::span<const Frame> frames, bool truncated,
+                       bool* added = nullptr) noexcept;
   GroupId group(const GroupKey&) noexcept;
-  GroupKey key_of(GroupId) const noexcept;
+  // The group with the stack that `known` has.
+  GroupId group_of_stack_in(GroupId known, HookId, Kind, DeviceOrdinal) noexcept;
   // After a dlclose: finds modules that went away, ends their rows and retires their stacks. A
   // StackId or GroupId that the caller keeps for such a stack must not be used for new records.
   void modules_changed() noexcept;
 
   // --- allocations
-  void add(NewRecord) noexcept;
+  void add(NewRecord&) noexcept;
+  void add(NewRecord&& given) noexcept { add(given); }
   // Before the driver's free. The totals drop at once.
   TakenRecord take(Space, DeviceAddress) noexcept;
   void put_back(const TakenRecord&) noexcept;  // the driver refused
@@ -114,6 +119,7 @@ class Writer {
 
   // --- everything else
   ThreadId thread() noexcept;  // the calling thread's row
+  ThreadSlot thread_slot() noexcept;
   void count_call(HookId) noexcept;
   void count_unhooked_lookup(std::string_view name) noexcept;
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;

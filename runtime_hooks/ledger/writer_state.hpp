@@ -29,12 +29,12 @@ struct Writer::State {
   StackTable stacks{storage, modules};
   GroupTable groups{storage, lanes, totals};
   VirtualMemory virtual_memory{storage, records, totals};
-  FutexLock names_lock;      // unhooked lookups, settings, environment
-  FutexLock devices_lock;    // device rows
-  std::uint32_t serial = 0;  // tells the writers of one process apart
+  FutexLock names_lock;    // unhooked lookups, settings, environment
+  FutexLock devices_lock;  // device rows
   std::uint64_t start_monotonic_ns = 0;
   Writer self{*this};
 
+  ThreadId register_thread(std::uint64_t now_ns) noexcept;
   // The device's row, made if need be. Under devices_lock.
   Device* device(DeviceOrdinal) noexcept;
   void set_named_value(RegionId, std::string_view name, std::string_view value,

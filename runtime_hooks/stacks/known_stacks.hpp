@@ -2,59 +2,64 @@
 // the words that it read; where all of them are as they were, so is the stack, and the name that
 // the caller gave it is returned without a walk.
 //
-// A stack is looked for by the address where its walk began: in practice one thread's alone, so
-// threads meet in the same entry only by chance. An entry's version is odd while it is written, and
-// compared around each reading; nobody ever waits. The memory is one piece for all threads: none
-// is left behind by those that end.
+// Each thread has a table of its own. A stack is looked for in it by the address where its walk
+// began. Nobody else writes there but a handler of the thread's signals, at any moment: an entry's
+// version is odd while it is written, and compared around each reading. What is read need not be
+// held against the stack's bounds: places are counted from the stack's top, and each that was ever
+// stored lay in memory that stays readable for as long as the thread runs.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime_hooks/core/thread_slot.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 
 namespace cuwarden::stacks {
 
 class KnownStacks {
  public:
-  static constexpr std::size_t sets = 64, ways = 8;
-  // What can be remembered of a stack: so many words, and so many pairs of neighbours. Most words
-  // are return addresses; in a pair, the one below it is the saved rbp, which counts where the walk
-  // has used it.
-  static constexpr std::size_t places = 320;
+  ~KnownStacks();
+  KnownStacks() = default;
+  KnownStacks(const KnownStacks&) = delete;
+  KnownStacks& operator=(const KnownStacks&) = delete;
 
+  // Places of the stack: bytes from its top, and less than 0.
+  using Place = std::int32_t;
+  // Four at a time: that is what the processor can overlap. Places that are left over are those of
+  // the block's first value.
+  static constexpr std::size_t block = 4;
+  // Most words are return addresses. The word below one is the saved rbp, which counts where the
+  // walk has used it: they are compared as a pair.
   struct alignas(16) Pair {
     std::uint64_t lower, upper;
   };
-  struct Entry {
+  struct Pairs {
+    Pair values[block];
+    Place places[block];
+  };
+  struct alignas(16) Words {
+    std::uint64_t values[block];
+    Place places[block];
+  };
+
+  struct alignas(64) Entry {
+    static constexpr std::size_t most_pairs = 64, most_words = 104;  // blocks
+
     std::atomic<std::uint32_t> version;
     std::uint32_t name;
-    std::uint32_t words, pairs;
+    std::uint32_t pairs, words;  // blocks
     std::uint64_t start;
-    Pair pair_values[places];
-    std::uint64_t word_values[places];
-    // Bytes from `start`.
-    std::uint32_t pair_offsets[places];
-    std::uint32_t word_offsets[places];
+    // The outermost return address: often the only one without a pair.
+    std::uint64_t last_value;
+    Place last_place;
+    Pairs pair_blocks[most_pairs];
+    Words word_blocks[most_words];
   };
-  struct alignas(64) Set {
-    std::atomic<std::uint64_t> starts[ways];  // 0: nothing there
-  };
-  // Which way was found last: loops that are entered from two places differ in their outermost
-  // frames only, and are told apart only there.
-  using Recent = std::atomic<std::uint8_t>;
-  static constexpr std::size_t bytes =
-      sets * sizeof(Set) + sets * ways * sizeof(Entry) + sets * sizeof(Recent);
 
-  // `memory`: `bytes` of zeros, aligned to a cache line.
-  explicit KnownStacks(void* memory) noexcept
-      : sets_(static_cast<Set*>(memory)),
-        entries_(reinterpret_cast<Entry*>(sets_ + sets)),
-        recent_(reinterpret_cast<Recent*>(entries_ + sets * ways)) {}
-
-  // The name, or 0. Reads only inside `own`.
-  std::uint32_t find(std::uint64_t start, const Region& own) const noexcept;
+  // The name, or 0.
+  std::uint32_t find(ThreadSlot, std::uint64_t start) const noexcept;
 
   // An entry being written by the walk under way.
   class Draft {
@@ -72,30 +77,59 @@ class KnownStacks {
     friend KnownStacks;
     Entry* entry_ = nullptr;
     std::atomic<std::uint64_t>* start_ = nullptr;
-    std::uint32_t generation_ = 0;
   };
 
-  // Takes the place of the stack that is least worth, by chance. Leaves `draft` empty where another
-  // thread, or the code that this signal handler interrupted, is writing there.
-  void begin(Draft& draft, std::uint64_t start) noexcept;
-  // The draft is whole.
-  void keep(Draft& draft, std::uint32_t name) noexcept;
+  // Changes when names are forgotten.
+  std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
+  // Leaves `draft` empty where the stack is not worth the trouble, and where the code that this
+  // signal handler interrupted is writing there.
+  void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
+  // The draft is whole. `generation`: the one in which the stack was given this name.
+  void keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept;
 
-  // Rules have changed: names that are kept from now on are of walks that began later.
+  // Called when rules or names are no longer good.
   void forget_all() noexcept;
 
  private:
-  std::uint32_t find_in(std::size_t place, std::uint64_t start, std::uint64_t room) const noexcept;
-  static std::size_t set_of(std::uint64_t start) noexcept {
-    return start * 0x9e3779b97f4a7c15 >> 58;
-  }
-  static_assert(sets == 64);
+  static constexpr std::size_t sets = 32, ways = 8;
+  // Of all threads together, 40 MiB. Beyond these, entries are written over.
+  static constexpr std::uint32_t most_entries = 4096;
+  // Where a set is full, most of its stacks are of more use than one that is met now: a program
+  // with more paths than there is room for would write and write, and recognise none.
+  static constexpr std::uint8_t reluctance = 8;
 
-  Set* sets_;
-  Entry* entries_;
-  Recent* recent_;
+  struct Set {
+    std::atomic<std::uint64_t> starts[ways];  // 0: nothing there
+  };
+  struct Table {
+    Set sets[KnownStacks::sets];
+    // Which way was found last: loops that are entered from two places differ in their outermost
+    // frames only, and are told apart only there.
+    std::atomic<std::uint8_t> recent[KnownStacks::sets];
+    std::atomic<std::uint8_t> refused[KnownStacks::sets];
+    std::atomic<std::uint32_t> tenancy;  // of the thread that it is filled by
+    std::uint32_t victims;
+    Entry entries[KnownStacks::sets * ways];
+  };
+
+  Table* table_of(ThreadSlot thread) const noexcept {
+    return tables_[thread.number].load(std::memory_order_acquire);
+  }
+  Table* make_table(ThreadSlot) noexcept;
+  static void forget(Table&) noexcept;
+  std::size_t choose_way(Table&, std::size_t set) noexcept;
+  static std::uint32_t find_in(const Table&, std::size_t set, std::size_t way, std::uint64_t start,
+                               std::uint64_t top) noexcept;
+  static std::uint32_t find_elsewhere(Table&, std::size_t set, std::uint64_t start,
+                                      std::uint64_t top) noexcept;
+  static std::size_t set_of(std::uint64_t start) noexcept {
+    return start * 0x9e3779b97f4a7c15 >> 59;
+  }
+  static_assert(sets == 32 && ways == 8);
+
+  std::atomic<Table*> tables_[ThreadSlot::count]{};  // none for threads without a number
   std::atomic<std::uint32_t> generation_{0};
-  std::atomic<std::uint32_t> victims_{0};
+  std::atomic<std::uint32_t> used_entries_{0};
 };
 
 }  // namespace cuwarden::stacks

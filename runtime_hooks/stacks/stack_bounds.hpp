@@ -34,6 +34,11 @@ struct OwnStack {
   std::uint64_t floor = 0;    // where the stack begins, as libc says; the first thread's may grow
   bool confirmed = false;     // a stack pointer was met in it
   bool asked = false;         // libc, or there is nobody to ask
+
+  // Whether eight bytes can be read there.
+  bool holds(std::uint64_t address) const noexcept {
+    return confirmed && address >= low && address + sizeof(std::uint64_t) <= top;
+  }
 };
 
 // Gives the lowest address of the calling thread's stack and the one behind its highest, and

@@ -40,6 +40,7 @@ struct Unwinder::Walk {
   Captured result;
   Region region;
   bool lasts = true;              // all of it is the thread's own stack and modules' code
+  bool counts = true;             // what ends it
   std::uint64_t interrupted = 0;  // the last place that a signal handler interrupted
 
   // Rarely: the walk leaves the region that it knows.
@@ -54,16 +55,8 @@ enum class Unwinder::Way { on, over, cut };
 
 Unwinder::Unwinder(std::atomic<std::uint64_t>* counts) noexcept
     : counts_(counts != nullptr ? counts : own_counts_),
-      memory_(Mapping::anonymous(RuleTable::bytes + KnownStacks::bytes)),
-      rules_(memory_.data()),
-      known_(static_cast<std::byte*>(memory_.data()) + (memory_ ? RuleTable::bytes : 0)) {
-  static_assert(RuleTable::bytes % 64 == 0);
-}
-
-std::uint32_t Unwinder::recognise(const void* frame) const noexcept {
-  if (!memory_) return 0;
-  return known_.find(reinterpret_cast<std::uint64_t>(frame), known_own_stack());
-}
+      memory_(Mapping::anonymous(RuleTable::bytes)),
+      rules_(memory_.data()) {}
 
 Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames) noexcept {
   if (frames.empty()) return {0, true};
@@ -75,50 +68,82 @@ Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames) n
   return state.result;
 }
 
-Captured Unwinder::capture(const void* frame, std::span<std::uint64_t> frames,
-                           KnownStacks::Draft& draft) noexcept {
-  if (memory_) known_.begin(draft, reinterpret_cast<std::uint64_t>(frame));
-  if (!draft || frames.empty()) {
-    draft.drop();
-    return capture(frame, frames);
-  }
+void Unwinder::remember(ThreadSlot thread, const void* frame, std::span<std::uint64_t> frames,
+                        std::uint32_t name, std::uint32_t generation) noexcept {
   Walk state;
   state.start = reinterpret_cast<std::uint64_t>(frame);
   state.frames = frames;
+  state.counts = false;
+  if (!memory_ || frames.empty() || !own_stack.holds(state.start)) return;
+  KnownStacks::Draft draft;
+  known_.begin(draft, thread, state.start);
+  if (!draft) return;
   walk<true>(state, &draft.entry());
-  if (!state.lasts) draft.drop();
-  return state.result;
+  if (state.lasts) known_.keep(draft, name, generation);
 }
 
-// Writes down what the walk reads. A return address waits until the next frame has shown whether
+// Writes down what the walk reads, as long as all of it lies on the thread's own stack and fits.
+// A return address waits until the next frame has shown whether
 // the saved rbp below it counts too: until a rule uses it, rbp need not be remembered, for the
 // program may use it for anything.
 struct Unwinder::Notes {
   KnownStacks::Entry* entry;
-  std::uint64_t start;
+  OwnStack own;             // nothing outside it may be written down
   std::uint64_t return_at;  // the one that waits
   std::uint64_t bp_at;      // where rbp's value comes from; 0: has been noted
-  std::uint32_t words = 0, pairs = 0;
+  std::size_t words = 0, pairs = 0;
+  bool whole = true;
 
-  [[gnu::always_inline]] bool full() const noexcept {
-    return words + 4 > KnownStacks::places || pairs + 1 > KnownStacks::places;
+  bool place_of(std::uint64_t at, KnownStacks::Place& place) noexcept {
+    const std::uint64_t below_top = own.top - at;
+    whole = whole && own.holds(at) && below_top <= std::uint64_t{INT32_MAX};
+    place = static_cast<KnownStacks::Place>(0 - below_top);
+    return whole;
   }
-  [[gnu::always_inline]] void add_word(std::uint64_t at) noexcept {
-    entry->word_offsets[words] = static_cast<std::uint32_t>(at - start);
-    entry->word_values[words++] = read(at);
+  template <class Block, std::size_t most, class Value>
+  void add(Block (&blocks)[most], std::size_t& count, std::uint64_t at, const Value& value) {
+    whole = whole && count < most * KnownStacks::block;
+    KnownStacks::Place place = 0;
+    if (!place_of(at, place)) return;
+    Block& into = blocks[count / KnownStacks::block];
+    into.places[count % KnownStacks::block] = place;
+    into.values[count++ % KnownStacks::block] = value;
+  }
+  // All that is noted has been read before.
+  void add_word(std::uint64_t at) noexcept { add(entry->word_blocks, words, at, read(at)); }
+  void add_pair(std::uint64_t at) noexcept {
+    add(entry->pair_blocks, pairs, at, KnownStacks::Pair{read(at), read(at + 8)});
   }
   // The frame that is left now goes by rbp.
-  [[gnu::always_inline]] void next_by_bp() noexcept {
-    if (__builtin_expect(bp_at == return_at - 8, true)) {
-      entry->pair_offsets[pairs] = static_cast<std::uint32_t>(bp_at - start);
-      entry->pair_values[pairs++] = {read(bp_at), read(return_at)};
+  void next_by_bp() noexcept {
+    if (bp_at == return_at - 8) {
+      add_pair(bp_at);
     } else {
       if (bp_at != 0) add_word(bp_at);
       add_word(return_at);
     }
     bp_at = 0;
   }
-  [[gnu::always_inline]] void next_by_sp() noexcept { add_word(return_at); }
+  void next_by_sp() noexcept { add_word(return_at); }
+
+  // Fills up the last block; how many there are.
+  template <class Block>
+  static std::uint32_t blocks_of(Block* blocks, std::size_t count) noexcept {
+    Block& last = blocks[count / KnownStacks::block];
+    for (std::size_t i = count % KnownStacks::block; i % KnownStacks::block != 0; ++i, ++count) {
+      last.places[i] = last.places[0];
+      last.values[i] = last.values[0];
+    }
+    return static_cast<std::uint32_t>(count / KnownStacks::block);
+  }
+  void finish() noexcept {
+    KnownStacks::Place place = 0;
+    if (!place_of(return_at, place)) return;
+    entry->last_place = place;
+    entry->last_value = read(return_at);
+    store_field(entry->pairs, blocks_of(entry->pair_blocks, pairs));
+    store_field(entry->words, blocks_of(entry->word_blocks, words));
+  }
 };
 
 // What the loop carries from frame to frame is in local variables whose address nobody has: in
@@ -135,7 +160,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   };
   // The frame of the function that called us, by its frame pointer.
   Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
-  Notes notes{.entry = entry, .start = w.start, .return_at = w.start + 8, .bp_at = w.start};
+  Notes notes{.entry = entry, .own = own_stack, .return_at = w.start + 8, .bp_at = w.start};
 
   std::uint64_t* const frames = w.frames.data();
   const std::size_t room = w.frames.size();
@@ -143,9 +168,8 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   const auto over = [&](bool truncated) {
     w.result = {count, truncated};
     if (drafting) {
-      notes.add_word(notes.return_at);
-      entry->words = notes.words;
-      entry->pairs = notes.pairs;
+      notes.finish();
+      w.lasts = w.lasts && notes.whole;
     }
   };
   const auto keep_frame = [&]() __attribute__((always_inline)) {
@@ -159,10 +183,6 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   };
 
   while (own_frames < most_own_frames) {
-    if (drafting && notes.full()) {
-      w.lasts = false;
-      notes.words = notes.pairs = 0;
-    }
     const std::uint64_t found = rules_.first(at.place);
 
     // What compilers make of a function that keeps a frame pointer. As a branch of its own, it lets
@@ -224,8 +244,12 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
     at.sp = cfa;
   }
   w.lasts = false;
-  this->count(region.count == 0 ? Exception::unreadable : Exception::endless);
+  this->count(w, region.count == 0 ? Exception::unreadable : Exception::endless);
   return over(true);
+}
+
+void Unwinder::count(const Walk& w, Exception reason) noexcept {
+  if (w.counts) counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
 }
 
 // The rarer ways to leave a frame.
@@ -261,20 +285,20 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
       return Way::on;
     }
     case Rule::Special::no_description:
-      count(Exception::no_description);
+      count(w, Exception::no_description);
       return Way::over;
     case Rule::Special::foreign_code:
-      count(Exception::foreign_code);
+      count(w, Exception::foreign_code);
       return Way::over;
     case Rule::Special::malformed:
-      count(Exception::malformed);
+      count(w, Exception::malformed);
       return Way::cut;
     default:
-      count(Exception::not_expressible);
+      count(w, Exception::not_expressible);
       return Way::cut;
   }
   w.lasts = false;
-  count(Exception::unreadable);
+  count(w, Exception::unreadable);
   return Way::cut;
 }
 

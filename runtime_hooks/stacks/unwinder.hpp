@@ -40,21 +40,25 @@ class Unwinder {
   Unwinder(const Unwinder&) = delete;
   Unwinder& operator=(const Unwinder&) = delete;
 
-  // `frame`: __builtin_frame_address(0) of the function that calls this, which goes on running.
-  // The name that was given to this same stack, 0 where it has none.
-  std::uint32_t recognise(const void* frame) const noexcept;
+  // In all of these `frame` is __builtin_frame_address(0) of the function that calls, which goes on
+  // running.
+
+  // The name that the calling thread gave to this same stack, 0 where it has none.
+  std::uint32_t recognise(ThreadSlot thread, const void* frame) const noexcept {
+    return known_.find(thread, reinterpret_cast<std::uint64_t>(frame));
+  }
 
   // Fills `frames` innermost first and leaves out the frames of this shared object, that of `frame`
   // included. A frame is an address inside the call instruction: the return address less one, or
   // the interrupted instruction itself below a signal handler.
   Captured capture(const void* frame, std::span<std::uint64_t> frames) noexcept;
-  // The same; and what was read is in the draft, for keep(). It stays empty where the stack cannot
-  // be recognised later. `frames` must always be as large.
-  Captured capture(const void* frame, std::span<std::uint64_t> frames,
-                   KnownStacks::Draft&) noexcept;
-  // Gives the stack of that capture a name other than 0. Same stacks get it from recognise() until
-  // modules change.
-  void keep(KnownStacks::Draft& draft, std::uint32_t name) noexcept { known_.keep(draft, name); }
+
+  // Gives the stack, captured before, a name other than 0. recognise() returns it to this thread as
+  // long as the stack is the same, until modules change. Not every stack is remembered. `frames` is
+  // overwritten, and must always be as large. `generation`: as it was before the name was found.
+  void remember(ThreadSlot thread, const void* frame, std::span<std::uint64_t> frames,
+                std::uint32_t name, std::uint32_t generation) noexcept;
+  std::uint32_t generation() const noexcept { return known_.generation(); }
 
   // A module was unloaded: other code may come to lie where it was.
   void modules_changed() noexcept;
@@ -74,9 +78,7 @@ class Unwinder {
   void walk(Walk&, KnownStacks::Entry*) noexcept;
   Way step_specially(Walk&, Registers&, Rule) noexcept;
   Rule learn(Walk&, std::uint64_t place) noexcept;
-  void count(Exception reason) noexcept {
-    counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
-  }
+  void count(const Walk&, Exception) noexcept;
 
   std::atomic<std::uint64_t>* counts_;
   std::atomic<std::uint64_t> own_counts_[exceptions]{};

@@ -8,6 +8,7 @@ namespace {
 
 alignas(stacks::Unwinder) unsigned char storage[sizeof(stacks::Unwinder)];
 [[gnu::constructor]] void make() { new (storage) stacks::Unwinder; }
+constexpr ThreadSlot thread{1, 1};
 stacks::Unwinder& unwinder() { return *reinterpret_cast<stacks::Unwinder*>(storage); }
 
 }  // namespace
@@ -21,18 +22,17 @@ std::size_t walk_by_rules(std::uint64_t* frames, std::size_t room) {
 }
 
 std::size_t walk_and_remember(std::uint64_t* frames, std::size_t room) {
-  stacks::KnownStacks::Draft draft;
-  const auto captured = unwinder().capture(__builtin_frame_address(0), {frames, room}, draft);
-  unwinder().keep(draft, 1);
+  const void* const frame = __builtin_frame_address(0);
+  const auto captured = unwinder().capture(frame, {frames, room});
+  unwinder().remember(thread, frame, {frames, room}, 1, unwinder().generation());
   return captured.count;
 }
 
 std::size_t recognise_or_walk(std::uint64_t* frames, std::size_t room) {
   const void* const frame = __builtin_frame_address(0);
-  if (unwinder().recognise(frame) != 0) return 0;
-  stacks::KnownStacks::Draft draft;
-  const auto captured = unwinder().capture(frame, {frames, room}, draft);
-  unwinder().keep(draft, 1);
+  if (unwinder().recognise(thread, frame) != 0) return 0;
+  const auto captured = unwinder().capture(frame, {frames, room});
+  unwinder().remember(thread, frame, {frames, room}, 1, unwinder().generation());
   return captured.count;
 }
 

@@ -12,7 +12,7 @@ namespace cuwarden::bench {
 // Each fills `frames` from the caller on, and returns how many there are.
 CUWARDEN_SHOWN std::size_t walk_by_libgcc(std::uint64_t* frames, std::size_t room);
 CUWARDEN_SHOWN std::size_t walk_by_rules(std::uint64_t* frames, std::size_t room);
-// As the recorder does with a stack that it has not seen: also remembers what was read.
+// As the recorder does with a stack that it meets for the second time: also remembers what it read.
 CUWARDEN_SHOWN std::size_t walk_and_remember(std::uint64_t* frames, std::size_t room);
 // As the recorder does with any stack: walks only where it is not recognised. The number of frames
 // is 0 where it was.

@@ -59,6 +59,13 @@ void write_difference(const char* what, std::span<const std::uint64_t> found,
         i < expected.size() ? static_cast<long long>(expected[i]) : 0LL);
 }
 
+// Numbers go round, as they do where threads come and go.
+cuwarden::ThreadSlot slot() {
+  static std::atomic<std::uint32_t> next{0};
+  static thread_local std::uint32_t mine = next++;
+  return {1 + mine % (cuwarden::ThreadSlot::count - 1), 1 + mine};
+}
+
 std::uint32_t name_of(std::span<const std::uint64_t> frames, bool truncated) {
   return static_cast<std::uint32_t>(cuwarden::hash_words(frames) >> 32) << 2 | 2u |
          std::uint32_t{truncated};
@@ -78,15 +85,14 @@ std::uint32_t name_of(std::span<const std::uint64_t> frames, bool truncated) {
 
   // Stacks of another room are other stacks: only one room is given names.
   bool good = true;
-  if (const std::uint32_t known = room == most ? unwinder().recognise(frame) : 0) {
+  if (const std::uint32_t known = room == most ? unwinder().recognise(slot(), frame) : 0) {
     ++recognised;
     good = known == name;
     if (!good) write_difference("recognised", {}, right);
   }
-  KnownStacks::Draft draft;
+  const std::uint32_t generation = unwinder().generation();
   const std::uint64_t ended_before = unwinder().count_of(Exception::not_expressible);
-  const Captured captured = room == most ? unwinder().capture(frame, {fast, room}, draft)
-                                         : unwinder().capture(frame, {fast, room});
+  const Captured captured = unwinder().capture(frame, {fast, room});
   const std::span<const std::uint64_t> found(fast, captured.count);
   const bool whole = captured.count == expected.count && captured.truncated == expected.truncated;
   const bool ends_early = captured.count < expected.count && captured.truncated &&
@@ -95,7 +101,8 @@ std::uint32_t name_of(std::span<const std::uint64_t> frames, bool truncated) {
     write_difference("walked", found, right);
     good = false;
   }
-  if (draft && good) unwinder().keep(draft, name);
+  if (room == most && good && !ends_early)
+    unwinder().remember(slot(), frame, {fast, room}, name, generation);
   if (!good) ++different;
   return good ? static_cast<int>(captured.count) : -1;
 }

@@ -48,19 +48,19 @@ class GivenUpLockTest : public LedgerTest {
 
 TEST_F(GivenUpLockTest, NobodyWaitsForEverForALockWhoseHolderJumpedAway) {
   const GroupId group = device_group();
-  add(0x1000, 100, group);
-  leave_with_a_lock_held(0x5000, group);
+  add(0x1000, 100, group);  // in another 2 MiB: another shard
+  leave_with_a_lock_held(0x500000, group);
   EXPECT_EQ(reasons() & reason_recording_stopped, 0u);
 
   const auto start = Clock::now();
-  std::thread([&] { add(0x5000, 200, group); }).join();
+  std::thread([&] { add(0x500000, 200, group); }).join();
   EXPECT_GT(Clock::now() - start, std::chrono::seconds(5));
   EXPECT_NE(reasons() & reason_recording_stopped, 0u);
   EXPECT_EQ(reasons() & reason_ledger_full, 0u);
 
   // Who comes later does not wait again, and what other locks guard is as it was.
   const auto later = Clock::now();
-  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(take(0x5000));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(take(0x500000));
   EXPECT_TRUE(take(0x1000));
   EXPECT_LT(Clock::now() - later, std::chrono::seconds(5));
 }
