@@ -8,7 +8,7 @@ namespace cuwarden::ledger {
 namespace {
 
 constexpr std::uint32_t first_slots = 512;  // one page
-constexpr std::uint32_t fresh_rows = 64;    // one page
+constexpr std::uint32_t fresh_rows = 16;
 
 constexpr std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
 constexpr std::uint32_t slot_tag(std::uint64_t slot) {
@@ -123,7 +123,7 @@ void RecordIndex::publish(Record& record) noexcept { end(record); }
 
 bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -136,7 +136,7 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
 
 bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -173,7 +173,7 @@ CUWARDEN_HOT RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Spa
 RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
                                           const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return {};
   Inserted result;
@@ -188,7 +188,7 @@ RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
 RecordIndex::Restored RecordIndex::restore(Space space, DeviceAddress address,
                                            const RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return Restored::no_room;
   if (slot_of(shard, hash, space, address) != no_slot) return Restored::address_in_use;
@@ -198,7 +198,7 @@ RecordIndex::Restored RecordIndex::restore(Space space, DeviceAddress address,
 
 bool RecordIndex::take(Space space, DeviceAddress address, RecordFields& fields) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -223,7 +223,7 @@ bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
   const Space space = load_field(record.space);
   const DeviceAddress address{load_field(record.address)};
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -241,7 +241,7 @@ bool RecordIndex::restore(RecordId id) noexcept {
   Record& record = row(id);
   const DeviceAddress address{record.address};
   const std::uint64_t hash = hash_of(record.space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
@@ -252,7 +252,8 @@ bool RecordIndex::restore(RecordId id) noexcept {
 
 void RecordIndex::recycle(RecordId id) noexcept {
   const Record& record = row(id);
-  Shard& shard = shard_of(DeviceAddress{record.address});
+  const DeviceAddress address{record.address};
+  Shard& shard = shard_of(address, hash_of(record.space, address));
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return;
   give_back(shard, id);
@@ -260,7 +261,7 @@ void RecordIndex::recycle(RecordId id) noexcept {
 
 RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -269,7 +270,7 @@ RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
 
 RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
   const std::uint64_t hash = hash_of(space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return {};
   const std::uint32_t slot = slot_of(shard, hash, space, address);
@@ -279,7 +280,7 @@ RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
 bool RecordIndex::show(RecordId id, DeviceAddress address) noexcept {
   Record& record = row(id);
   const std::uint64_t hash = hash_of(record.space, address);
-  Shard& shard = shard_of(address);
+  Shard& shard = shard_of(address, hash);
   const LedgerLocked locked(shard.lock, storage_);
   if (!locked) return false;
   if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;

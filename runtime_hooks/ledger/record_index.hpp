@@ -1,10 +1,11 @@
-// Finds the record of (space, address), and owns the rows of the records table. 64 shards, each
+// Finds the record of (space, address), and owns the rows of the records table. 256 shards, each
 // with a lock of its own, an open-addressing table in private memory (8 bytes a slot: half a hash
 // and the row), a list of free rows and a range of fresh ones.
 //
-// The 2 MiB that an address lies in choose its shard: so much the driver, and most allocators, hand
-// out in small pieces to whoever asks at the time. Threads with memory of their own, as on devices
-// of their own, meet in few shards, and a thread finds its lines where it left them.
+// Each 2 MiB of addresses go to 16 of the shards: so much the driver, and most allocators, hand out
+// in small pieces to whoever asks at the time. Threads with memory of their own, as on devices of
+// their own, seldom meet and find the lines where they left them; those that share theirs seldom
+// wait for one another.
 //
 // All changes of one key are made under its shard's lock; a row's `state` tells readers without
 // locks. A removed row keeps its contents until it is recycled, so that it can be put back.
@@ -68,7 +69,7 @@ class RecordIndex {
   }
 
  private:
-  static constexpr std::size_t shard_count = 64;
+  static constexpr std::size_t shard_count = 256;
   static constexpr std::uint32_t no_slot = UINT32_MAX;
 
   struct alignas(64) Shard {
@@ -82,10 +83,10 @@ class RecordIndex {
   };
 
   static std::uint64_t hash_of(Space space, DeviceAddress address) noexcept;
-  Shard& shard_of(DeviceAddress address) noexcept {
-    return shards_[(address.value >> 21) * hash_salt[0] >> 58];
+  Shard& shard_of(DeviceAddress address, std::uint64_t hash) noexcept {
+    return shards_[(address.value >> 21) * hash_salt[0] >> 60 << 4 | hash >> 60];
   }
-  static_assert(shard_count == 64);
+  static_assert(shard_count == 1 << 8);
   std::uint32_t slot_of(const Shard&, std::uint64_t hash, Space, DeviceAddress) const noexcept;
   static bool make_room(Shard&) noexcept;
   static bool grow(Shard&) noexcept;

@@ -1,12 +1,14 @@
 // A driver that does nothing: what remains of a recorded call is the recording.
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #define NULL_DRIVER extern "C" [[gnu::visibility("default")]] int
 
 namespace {
 thread_local std::uint64_t taken = 0;
 thread_local std::uint64_t space = 0;
+thread_local bool one_slab = false;
 std::uint64_t next_space = 0;
 }  // namespace
 
@@ -19,9 +21,14 @@ NULL_DRIVER cuCtxGetDevice(int* device) { return *device = 0, 0; }
 NULL_DRIVER cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return *free = *total = std::size_t{1} << 40, 0;
 }
-// Every thread has addresses of its own, and takes them in turn.
+// Every thread has addresses of its own, and takes them in turn: 2 MiB each, or, where
+// NULL_DRIVER_ONE_SLAB is set, every 64th piece of the same 2 MiB.
 NULL_DRIVER cuMemAlloc_v2(std::uint64_t* address, std::size_t) {
-  if (space == 0) space = __atomic_add_fetch(&next_space, std::uint64_t{1} << 40, __ATOMIC_RELAXED);
-  return *address = space + (taken++ % 4096 << 9), 0;
+  if (space == 0) {
+    const std::uint64_t number = __atomic_add_fetch(&next_space, 1, __ATOMIC_RELAXED);
+    one_slab = std::getenv("NULL_DRIVER_ONE_SLAB") != nullptr;
+    space = one_slab ? (std::uint64_t{1} << 40) + (number % 64 << 9) : number << 40;
+  }
+  return *address = space + (one_slab ? taken++ % 64 << 15 : taken++ % 4096 << 9), 0;
 }
 NULL_DRIVER cuMemFree_v2(std::uint64_t) { return 0; }
