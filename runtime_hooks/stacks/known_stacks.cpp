@@ -2,6 +2,8 @@
 
 #include <emmintrin.h>
 
+#include <bit>
+
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 
@@ -93,7 +95,10 @@ std::uint32_t KnownStacks::find(ThreadSlot thread, std::uint64_t start) const no
                                                             std::uint64_t top) noexcept {
   const std::size_t recent = table.recent[set].load(relaxed);
   for (std::size_t way = 0; way < ways; ++way) {
-    if (way == recent) continue;
+    if (way == recent || table.sets[set].starts[way].load(relaxed) != start) continue;
+    const auto probe = std::bit_cast<Probe>(table.sets[set].probes[way].load(relaxed));
+    if (static_cast<std::uint32_t>(difference(address_of(top, probe.place), probe.value)) != 0)
+      continue;
     if (const std::uint32_t name = find_in(table, set, way, start, top)) {
       table.recent[set].store(static_cast<std::uint8_t>(way), relaxed);
       return name;
@@ -146,25 +151,53 @@ void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) no
   Entry& entry = table->entries[set * ways + way];
   const std::uint32_t version = entry.version.load(relaxed);
   if (version % 2 != 0) return;
+  const std::size_t recent = table->recent[set].load(relaxed);
   table->sets[set].starts[way].store(0, relaxed);
   entry.version.store(version + 1, std::memory_order_release);
   draft.entry_ = &entry;
-  draft.start_ = &table->sets[set].starts[way];
+  draft.set_ = &table->sets[set];
+  draft.way_ = way;
+  if (draft.set_->starts[recent].load(relaxed) == start)
+    draft.recent_ = &table->entries[set * ways + recent];
   store_field(entry.start, start);
+}
+
+// The innermost word that they do not have in common.
+KnownStacks::Probe KnownStacks::probe_for(const Entry& entry, const Entry& other) noexcept {
+  const auto low_half = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+  for (std::size_t i = 0; i < entry.pairs * block; ++i) {
+    const Pairs& ours = entry.pair_blocks[i / block];
+    const Pairs& theirs = other.pair_blocks[i / block];
+    const std::uint64_t value = ours.values[i % block].upper;
+    const Place place = ours.places[i % block];
+    if (place != theirs.places[i % block] || value != theirs.values[i % block].upper)
+      return {place + static_cast<Place>(sizeof value), low_half(value)};
+  }
+  for (std::size_t i = 0; i < entry.words * block; ++i) {
+    const Words& ours = entry.word_blocks[i / block];
+    const Words& theirs = other.word_blocks[i / block];
+    const std::uint64_t value = ours.values[i % block];
+    const Place place = ours.places[i % block];
+    if (place != theirs.places[i % block] || value != theirs.values[i % block])
+      return {place, low_half(value)};
+  }
+  return {entry.last_place, low_half(entry.last_value)};
 }
 
 void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept {
   if (draft.entry_ == nullptr) return;
   Entry& entry = *draft.entry_;
   store_field(entry.name, name);
-  std::atomic<std::uint64_t>* const start = draft.start_;
+  std::atomic<std::uint64_t>& start = draft.set_->starts[draft.way_];
+  const Probe probe = probe_for(entry, draft.recent_ != nullptr ? *draft.recent_ : entry);
+  draft.set_->probes[draft.way_].store(std::bit_cast<std::uint64_t>(probe), relaxed);
   const std::uint64_t where = entry.start;
   entry.version.store(entry.version.load(relaxed) + 1, std::memory_order_release);
   draft.entry_ = nullptr;
   if (generation_.load(std::memory_order_acquire) != generation) return;
-  start->store(where, std::memory_order_seq_cst);
+  start.store(where, std::memory_order_seq_cst);
   // forget_all() may have come between.
-  if (generation_.load(std::memory_order_seq_cst) != generation) start->store(0, relaxed);
+  if (generation_.load(std::memory_order_seq_cst) != generation) start.store(0, relaxed);
 }
 
 void KnownStacks::Draft::drop() noexcept {

@@ -58,8 +58,17 @@ class KnownStacks {
     Words word_blocks[most_words];
   };
 
-  // The name, or 0.
-  std::uint32_t find(ThreadSlot, std::uint64_t start) const noexcept;
+  static constexpr std::size_t sets = 32, ways = 8;
+  // A word that tells a stack from another one of the same start, kept where many are looked
+  // through: a place, and half the value.
+  struct Probe {
+    Place place;
+    std::uint32_t value;
+  };
+  struct Set {
+    std::atomic<std::uint64_t> starts[ways];  // 0: nothing there
+    std::atomic<std::uint64_t> probes[ways];  // each a Probe
+  };
 
   // An entry being written by the walk under way.
   class Draft {
@@ -76,8 +85,13 @@ class KnownStacks {
    private:
     friend KnownStacks;
     Entry* entry_ = nullptr;
-    std::atomic<std::uint64_t>* start_ = nullptr;
+    Set* set_ = nullptr;
+    std::size_t way_ = 0;
+    const Entry* recent_ = nullptr;  // the stack of this start that was found last; null: none
   };
+
+  // The name, or 0.
+  std::uint32_t find(ThreadSlot, std::uint64_t start) const noexcept;
 
   // Changes when names are forgotten.
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
@@ -91,16 +105,12 @@ class KnownStacks {
   void forget_all() noexcept;
 
  private:
-  static constexpr std::size_t sets = 32, ways = 8;
   // Of all threads together, 40 MiB. Beyond these, entries are written over.
   static constexpr std::uint32_t most_entries = 4096;
   // Where a set is full, most of its stacks are of more use than one that is met now: a program
   // with more paths than there is room for would write and write, and recognise none.
   static constexpr std::uint8_t reluctance = 8;
 
-  struct Set {
-    std::atomic<std::uint64_t> starts[ways];  // 0: nothing there
-  };
   struct Table {
     Set sets[KnownStacks::sets];
     // Which way was found last: loops that are entered from two places differ in their outermost
@@ -117,6 +127,7 @@ class KnownStacks {
   }
   Table* make_table(ThreadSlot) noexcept;
   static void forget(Table&) noexcept;
+  static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
   std::size_t choose_way(Table&, std::size_t set) noexcept;
   static std::uint32_t find_in(const Table&, std::size_t set, std::size_t way, std::uint64_t start,
                                std::uint64_t top) noexcept;
