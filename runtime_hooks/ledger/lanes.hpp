@@ -12,7 +12,6 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/core/thread_slot.hpp"
-#include "runtime_hooks/ledger/counter_clock.hpp"
 #include "runtime_hooks/ledger/storage.hpp"
 
 namespace cuwarden::ledger {
@@ -34,11 +33,6 @@ class Lane {
   ThreadSlot slot() const noexcept { return {number_, tenancy_}; }
   // For threads that found no lane of their own.
   bool is_shared() const noexcept { return number_ == 0; }
-
-  // CLOCK_MONOTONIC, in nanoseconds.
-  std::uint64_t now_ns() noexcept {
-    return is_shared() ? CounterClock::read_kernel_clock() : clock_.now();
-  }
 
   // --- credits (live_bytes.hpp), by row of series. Others take them away; more comes from the
   // lane's own threads only.
@@ -66,9 +60,8 @@ class Lane {
   static constexpr std::size_t remembered = 256;
 
   std::uint32_t number_;
-  std::uint32_t tenancy_;             // how many threads have had it
-  std::atomic<std::uint32_t> owner_;  // thread id; 0: nobody's yet
-  CounterClock clock_;
+  std::uint32_t tenancy_;                          // how many threads have had it
+  std::atomic<std::uint32_t> owner_;               // thread id; 0: nobody's yet
   std::atomic<std::uint64_t>* calls_;              // by hook; null: there was no room
   std::size_t hooks_;                              // of them
   std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series

@@ -144,7 +144,7 @@ struct Record {
   std::uint32_t group;       // row of the groups table
   std::uint64_t address;     // or handle: the key, with `space`
   std::uint64_t bytes;       // as requested
-  std::uint64_t time_ns;     // since process start
+  std::uint64_t time_ns;     // since process start, as of the kernel's last tick
   std::uint64_t context;     // CUcontext it belongs to; 0 none
   std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the pool
   std::uint32_t thread;      // row of the threads table

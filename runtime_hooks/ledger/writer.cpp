@@ -20,6 +20,13 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 constinit std::atomic<std::uint32_t> next_serial{1};
 
+std::uint64_t read_clock(clockid_t clock) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 }  // namespace
 
 Writer* Writer::create(const Creation& creation) noexcept {
@@ -66,7 +73,11 @@ std::span<const std::byte> Writer::bytes() const noexcept {
 Header& Writer::header() noexcept { return state_.storage.header(); }
 
 std::uint64_t Writer::now_ns() const noexcept {
-  return state_.lanes.mine().now_ns() - state_.start_monotonic_ns;
+  return read_clock(CLOCK_MONOTONIC) - state_.start_monotonic_ns;
+}
+std::uint64_t Writer::recently_ns() const noexcept {
+  const std::uint64_t tick = read_clock(CLOCK_MONOTONIC_COARSE);
+  return tick > state_.start_monotonic_ns ? tick - state_.start_monotonic_ns : 0;
 }
 
 StackId Writer::intern_stack(std::span<const Frame> frames, bool truncated, bool* added) noexcept {
@@ -119,7 +130,7 @@ TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
   if (state_.records.take(space, address, taken.fields)) {
     taken.space = space;
     taken.address = address;
-    taken.taken_ns = now_ns();
+    taken.taken_ns = recently_ns();
     if ((taken.fields.flags & record_counts_no_bytes) == 0) {
       state_.totals.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns);
     }

@@ -74,6 +74,8 @@ class Writer {
   std::span<const std::byte> bytes() const noexcept;
 
   std::uint64_t now_ns() const noexcept;  // since process start
+  // The same as of the kernel's last tick, some milliseconds ago at most, in a quarter of the time.
+  std::uint64_t recently_ns() const noexcept;
 
   // Frames are normalised addresses, innermost first. Equal stacks get equal ids. `added`: whether
   // this one was not there before.

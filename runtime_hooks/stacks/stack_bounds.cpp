@@ -103,11 +103,9 @@ bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
 
 void ask_thread_stacks(AskThreadStack libc) noexcept { ask.store(libc, std::memory_order_relaxed); }
 
-Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
+Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   OwnStack& stack = own_stack;
-  const bool known = stack.confirmed && stack_pointer >= stack.low && stack_pointer < stack.top;
-  if (known || (choose_top(stack, stack_pointer) && extend_to(stack, stack_pointer)))
-    return known_own_stack();
+  if (choose_top(stack, stack_pointer) && extend_to(stack, stack_pointer)) return known_own_stack();
   return region_of(stack_pointer);
 }
 

@@ -61,7 +61,11 @@ inline Region known_own_stack() noexcept {
   return stack.confirmed ? region_between(stack.low, stack.top, true) : Region{};
 }
 // For the start of a walk.
-Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
+Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
+inline Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
+  return own_stack.holds(stack_pointer) ? known_own_stack()
+                                        : find_region_of_stack_pointer(stack_pointer);
+}
 // For an address that the walk's region does not hold. One that holds nothing: it cannot be read.
 Region region_of(std::uint64_t address) noexcept;
 
