@@ -57,8 +57,7 @@ DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
 GroupId Recorder::group_unguarded(HookId api, Kind kind, DeviceOrdinal device) noexcept {
   if (stack_depth_ == 0) return ledger_.group({{}, api, kind, device});
   const void* const frame = __builtin_frame_address(0);
-  const ThreadSlot thread = ledger_.thread_slot();
-  if (const GroupId known{unwinder_.recognise(thread, frame)}; known.value != 0)
+  if (const GroupId known{unwinder_.recognise(frame)}; known.value != 0)
     return ledger_.group_of_stack_in(known, api, kind, device);
   const std::uint32_t generation = unwinder_.generation();
   auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
@@ -68,7 +67,8 @@ GroupId Recorder::group_unguarded(HookId api, Kind kind, DeviceOrdinal device) n
   const GroupId group = ledger_.group({stack, api, kind, device});
   // What comes once is not worth it. 0: the ledger is full.
   if (!added && stack.value != 0 && group.value != 0)
-    unwinder_.remember(thread, frame, {frames, stack_depth_}, group.value, generation);
+    unwinder_.remember(ledger_.thread_slot(), frame, {frames, stack_depth_}, group.value,
+                       generation);
   return group;
 }
 

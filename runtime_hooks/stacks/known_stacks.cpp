@@ -28,31 +28,39 @@ CUWARDEN_READS_ANYTHING inline __m128i difference(std::uint64_t at, const KnownS
   return _mm_xor_si128(now, _mm_load_si128(reinterpret_cast<const __m128i*>(&pair)));
 }
 
-inline bool is_zero(std::uint64_t value) { return value == 0; }
-inline bool is_zero(__m128i value) {
-  return _mm_movemask_epi8(_mm_cmpeq_epi8(value, _mm_setzero_si128())) == 0xffff;
-}
-
 CUWARDEN_READS_ANYTHING inline std::uint64_t address_of(std::uint64_t top,
                                                         KnownStacks::Place place) {
   return top + static_cast<std::uint64_t>(std::int64_t{place});
 }
 
-// Whether the values are where they were.
-template <class Block>
-CUWARDEN_READS_ANYTHING inline bool are_unchanged(const Block* blocks, std::uint32_t count,
-                                                  std::uint64_t top) {
+// What makes values differ from those that are there now: 0 where nothing does. Without a branch
+// for each block: most stacks that are compared are unchanged.
+template <class Block, class Sum>
+CUWARDEN_READS_ANYTHING inline Sum differences(const Block* blocks, std::uint32_t count,
+                                               std::uint64_t top, Sum sum) {
   for (const Block* block = blocks; block != blocks + count; ++block) {
     const auto changed = [&](std::size_t i) __attribute__((always_inline)) {
       return difference(address_of(top, block->places[i]), block->values[i]);
     };
-    if (!is_zero((changed(0) | changed(1)) | (changed(2) | changed(3)))) return false;
+    sum = sum | (changed(0) | changed(1)) | (changed(2) | changed(3));
   }
-  return true;
+  return sum;
 }
 static_assert(KnownStacks::block == 4);
 
+constinit std::atomic<std::uint64_t> next_serial{1};
+
+bool is_being_written(std::uint64_t stamp) { return (stamp >> 32) % 2 != 0; }
+std::uint64_t next_stamp(std::uint64_t stamp, std::uint32_t name) {
+  return ((stamp >> 32) + 1) << 32 | name;
+}
+
 }  // namespace
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local KnownStacks::Mine KnownStacks::mine_{
+    nullptr, 0};
+
+KnownStacks::KnownStacks() noexcept : serial_(next_serial.fetch_add(1, relaxed)) {}
 
 KnownStacks::~KnownStacks() {
   for (const std::atomic<Table*>& table : tables_) {
@@ -60,47 +68,45 @@ KnownStacks::~KnownStacks() {
   }
 }
 
-CUWARDEN_READS_ANYTHING inline std::uint32_t KnownStacks::find_in(const Table& table,
-                                                                  std::size_t set, std::size_t way,
-                                                                  std::uint64_t start,
-                                                                  std::uint64_t top) noexcept {
-  if (table.sets[set].starts[way].load(std::memory_order_acquire) != start) return 0;
-  const Entry& entry = table.entries[set * ways + way];
-  const std::uint32_t version = entry.version.load(std::memory_order_acquire);
-  const std::uint32_t name = load_field(entry.name);
-  if (version % 2 != 0 || load_field(entry.start) != start) return 0;
-  if (!are_unchanged(entry.pair_blocks, load_field(entry.pairs), top) ||
-      !are_unchanged(entry.word_blocks, load_field(entry.words), top) ||
-      difference(address_of(top, entry.last_place), entry.last_value) != 0)
+CUWARDEN_READS_ANYTHING inline std::uint32_t KnownStacks::name_where_unchanged(
+    const Entry& entry, std::uint64_t start, std::uint64_t top) noexcept {
+  const std::uint64_t stamp = entry.stamp.load(std::memory_order_acquire);
+  if (entry.start.load(std::memory_order_acquire) != start) return 0;
+  const __m128i pairs =
+      differences(entry.pair_blocks, load_field(entry.pairs), top, _mm_setzero_si128());
+  const std::uint64_t words =
+      differences(entry.word_blocks, load_field(entry.words), top,
+                  difference(address_of(top, entry.last_place), entry.last_value));
+  if (words != 0 || _mm_movemask_epi8(_mm_cmpeq_epi8(pairs, _mm_setzero_si128())) != 0xffff)
     return 0;
-  // All was read before the version is looked at again.
+  // All was read before the stamp is looked at again.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  return entry.version.load(std::memory_order_acquire) == version ? name : 0;
+  return entry.stamp.load(std::memory_order_acquire) == stamp ? static_cast<std::uint32_t>(stamp)
+                                                              : 0;
 }
 
-std::uint32_t KnownStacks::find(ThreadSlot thread, std::uint64_t start) const noexcept {
-  Table* const table = table_of(thread);
-  const OwnStack& own = own_stack;
-  if (table == nullptr || table->tenancy.load(relaxed) != thread.tenancy || !own.holds(start))
-    return 0;
-  const std::uint64_t top = own.top;
-  const std::size_t set = set_of(start);
-  if (const std::uint32_t name = find_in(*table, set, table->recent[set].load(relaxed), start, top))
-    return name;
-  return find_elsewhere(*table, set, start, top);
+std::uint32_t KnownStacks::find(std::uint64_t start) const noexcept {
+  const Mine& mine = mine_;
+  if (mine.serial != serial_) return 0;
+  const Entry& recent = *mine.table->recent[set_of(start)].load(relaxed);
+  const std::uint32_t name = name_where_unchanged(recent, start, mine.table->top);
+  return __builtin_expect(name != 0, true) ? name : find_elsewhere(*mine.table, start);
 }
 
-[[gnu::noinline]] std::uint32_t KnownStacks::find_elsewhere(Table& table, std::size_t set,
-                                                            std::uint64_t start,
-                                                            std::uint64_t top) noexcept {
-  const std::size_t recent = table.recent[set].load(relaxed);
+[[gnu::noinline]] std::uint32_t KnownStacks::find_elsewhere(Table& table,
+                                                            std::uint64_t start) noexcept {
+  const std::size_t at = set_of(start);
+  const Set& set = table.sets[at];
+  std::atomic<Entry*>& recent = table.recent[at];
   for (std::size_t way = 0; way < ways; ++way) {
-    if (way == recent || table.sets[set].starts[way].load(relaxed) != start) continue;
-    const auto probe = std::bit_cast<Probe>(table.sets[set].probes[way].load(relaxed));
-    if (static_cast<std::uint32_t>(difference(address_of(top, probe.place), probe.value)) != 0)
+    Entry& entry = table.entries[at * ways + way];
+    if (set.starts[way].load(relaxed) != start || &entry == recent.load(relaxed)) continue;
+    const auto probe = std::bit_cast<Probe>(set.probes[way].load(relaxed));
+    if (static_cast<std::uint32_t>(difference(address_of(table.top, probe.place), probe.value)) !=
+        0)
       continue;
-    if (const std::uint32_t name = find_in(table, set, way, start, top)) {
-      table.recent[set].store(static_cast<std::uint8_t>(way), relaxed);
+    if (const std::uint32_t name = name_where_unchanged(entry, start, table.top)) {
+      recent.store(&entry, relaxed);
       return name;
     }
   }
@@ -111,6 +117,8 @@ std::uint32_t KnownStacks::find(ThreadSlot thread, std::uint64_t start) const no
   Mapping memory = Mapping::anonymous(sizeof(Table));
   if (!memory) return nullptr;
   auto* const made = static_cast<Table*>(memory.data());
+  for (std::size_t set = 0; set < sets; ++set)
+    made->recent[set].store(made->entries + set * ways, relaxed);
   Table* there = nullptr;
   // A signal handler may have been here meanwhile.
   if (!tables_[thread.number].compare_exchange_strong(there, made)) return there;
@@ -118,14 +126,33 @@ std::uint32_t KnownStacks::find(ThreadSlot thread, std::uint64_t start) const no
   return made;
 }
 
+// False: there is none for this thread.
+bool KnownStacks::take_table(ThreadSlot thread) noexcept {
+  if (mine_.serial == serial_) return true;
+  if (thread.number == 0) return false;
+  Table* table = tables_[thread.number].load(std::memory_order_acquire);
+  if (table == nullptr) table = make_table(thread);
+  if (table == nullptr) return false;
+  if (table->tenancy != thread.tenancy) {
+    // What is there are places of another thread's stack.
+    forget(*table);
+    table->top = own_stack.top;
+    table->tenancy = thread.tenancy;
+  }
+  mine_.table = table;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  mine_.serial = serial_;
+  return true;
+}
+
 // `ways`: none.
 std::size_t KnownStacks::choose_way(Table& table, std::size_t set) noexcept {
   for (std::size_t way = 0; way < ways; ++way) {
     if (table.sets[set].starts[way].load(relaxed) != 0) continue;
-    const std::uint32_t version = table.entries[set * ways + way].version.load(relaxed);
+    const std::uint64_t stamp = table.entries[set * ways + way].stamp.load(relaxed);
     // One that is being written may be so for ever: a signal handler jumped out of the walk.
-    if (version % 2 != 0) continue;
-    if (version != 0 || used_entries_.fetch_add(1, relaxed) < most_entries) return way;
+    if (is_being_written(stamp)) continue;
+    if (stamp != 0 || used_entries_.fetch_add(1, relaxed) < most_entries) return way;
     used_entries_.fetch_sub(1, relaxed);
   }
   const std::uint8_t refused = table.refused[set].load(relaxed);
@@ -136,30 +163,23 @@ std::size_t KnownStacks::choose_way(Table& table, std::size_t set) noexcept {
 }
 
 void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) noexcept {
-  if (thread.number == 0) return;
-  Table* table = table_of(thread);
-  if (table == nullptr) table = make_table(thread);
-  if (table == nullptr) return;
-  if (table->tenancy.load(relaxed) != thread.tenancy) {
-    // What is there are places of another thread's stack.
-    forget(*table);
-    table->tenancy.store(thread.tenancy, std::memory_order_release);
-  }
-  const std::size_t set = set_of(start);
-  const std::size_t way = choose_way(*table, set);
+  if (!take_table(thread)) return;
+  Table& table = *mine_.table;
+  const std::size_t at = set_of(start);
+  const std::size_t way = choose_way(table, at);
   if (way == ways) return;
-  Entry& entry = table->entries[set * ways + way];
-  const std::uint32_t version = entry.version.load(relaxed);
-  if (version % 2 != 0) return;
-  const std::size_t recent = table->recent[set].load(relaxed);
-  table->sets[set].starts[way].store(0, relaxed);
-  entry.version.store(version + 1, std::memory_order_release);
+  Entry& entry = table.entries[at * ways + way];
+  const std::uint64_t stamp = entry.stamp.load(relaxed);
+  if (is_being_written(stamp)) return;
+  const Entry* const recent = table.recent[at].load(relaxed);
+  if (recent->start.load(relaxed) == start && recent != &entry) draft.recent_ = recent;
   draft.entry_ = &entry;
-  draft.set_ = &table->sets[set];
+  draft.set_ = &table.sets[at];
   draft.way_ = way;
-  if (draft.set_->starts[recent].load(relaxed) == start)
-    draft.recent_ = &table->entries[set * ways + recent];
-  store_field(entry.start, start);
+  draft.where_ = start;
+  entry.stamp.store(next_stamp(stamp, 0), std::memory_order_release);
+  draft.set_->starts[way].store(0, relaxed);
+  entry.start.store(0, std::memory_order_release);
 }
 
 // The innermost word that they do not have in common.
@@ -187,29 +207,33 @@ KnownStacks::Probe KnownStacks::probe_for(const Entry& entry, const Entry& other
 void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept {
   if (draft.entry_ == nullptr) return;
   Entry& entry = *draft.entry_;
-  store_field(entry.name, name);
   std::atomic<std::uint64_t>& start = draft.set_->starts[draft.way_];
   const Probe probe = probe_for(entry, draft.recent_ != nullptr ? *draft.recent_ : entry);
   draft.set_->probes[draft.way_].store(std::bit_cast<std::uint64_t>(probe), relaxed);
-  const std::uint64_t where = entry.start;
-  entry.version.store(entry.version.load(relaxed) + 1, std::memory_order_release);
+  entry.stamp.store(next_stamp(entry.stamp.load(relaxed), name), std::memory_order_release);
   draft.entry_ = nullptr;
-  if (generation_.load(std::memory_order_acquire) != generation) return;
-  start.store(where, std::memory_order_seq_cst);
-  // forget_all() may have come between.
-  if (generation_.load(std::memory_order_seq_cst) != generation) start.store(0, relaxed);
+  entry.start.store(draft.where_, std::memory_order_seq_cst);
+  start.store(draft.where_, std::memory_order_seq_cst);
+  if (generation_.load(std::memory_order_seq_cst) == generation) return;
+  // forget_all() may not have seen it.
+  start.store(0, relaxed);
+  entry.start.store(0, std::memory_order_seq_cst);
 }
 
 void KnownStacks::Draft::drop() noexcept {
   if (entry_ == nullptr) return;
-  store_field(entry_->start, 0);
-  entry_->version.store(entry_->version.load(relaxed) + 1, std::memory_order_release);
+  entry_->stamp.store(next_stamp(entry_->stamp.load(relaxed), 0), std::memory_order_release);
   entry_ = nullptr;
 }
 
 void KnownStacks::forget(Table& table) noexcept {
   for (Set& set : table.sets) {
-    for (std::atomic<std::uint64_t>& start : set.starts) start.store(0, std::memory_order_seq_cst);
+    for (std::atomic<std::uint64_t>& start : set.starts) start.store(0, relaxed);
+  }
+  for (Entry& entry : table.entries) {
+    // Many have never been touched.
+    if (entry.start.load(std::memory_order_seq_cst) != 0)
+      entry.start.store(0, std::memory_order_seq_cst);
   }
 }
 

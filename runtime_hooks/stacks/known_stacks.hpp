@@ -4,9 +4,10 @@
 //
 // Each thread has a table of its own. A stack is looked for in it by the address where its walk
 // began. Nobody else writes there but a handler of the thread's signals, at any moment: an entry's
-// version is odd while it is written, and compared around each reading. What is read need not be
-// held against the stack's bounds: places are counted from the stack's top, and each that was ever
-// stored lay in memory that stays readable for as long as the thread runs.
+// stamp changes with it, and is compared around each reading. (Others only ever take starts away.)
+// What is read need not be held against the stack's bounds: places are counted from the stack's
+// top, and each that was ever stored lay in memory that stays readable for as long as the thread
+// runs.
 #pragma once
 
 #include <atomic>
@@ -20,8 +21,8 @@ namespace cuwarden::stacks {
 
 class KnownStacks {
  public:
+  KnownStacks() noexcept;
   ~KnownStacks();
-  KnownStacks() = default;
   KnownStacks(const KnownStacks&) = delete;
   KnownStacks& operator=(const KnownStacks&) = delete;
 
@@ -47,10 +48,10 @@ class KnownStacks {
   struct alignas(64) Entry {
     static constexpr std::size_t most_pairs = 64, most_words = 104;  // blocks
 
-    std::atomic<std::uint32_t> version;
-    std::uint32_t name;
-    std::uint32_t pairs, words;  // blocks
-    std::uint64_t start;
+    // How often it was begun and kept, odd in between, and, in the lower half, the name.
+    std::atomic<std::uint64_t> stamp;
+    std::atomic<std::uint64_t> start;  // 0: of no stack
+    std::uint32_t pairs, words;        // blocks
     // The outermost return address: often the only one without a pair.
     std::uint64_t last_value;
     Place last_place;
@@ -87,16 +88,17 @@ class KnownStacks {
     Entry* entry_ = nullptr;
     Set* set_ = nullptr;
     std::size_t way_ = 0;
+    std::uint64_t where_ = 0;        // the walk began
     const Entry* recent_ = nullptr;  // the stack of this start that was found last; null: none
   };
 
   // The name, or 0.
-  std::uint32_t find(ThreadSlot, std::uint64_t start) const noexcept;
+  std::uint32_t find(std::uint64_t start) const noexcept;
 
   // Changes when names are forgotten.
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
-  // Leaves `draft` empty where the stack is not worth the trouble, and where the code that this
-  // signal handler interrupted is writing there.
+  // On the thread's own stack. Leaves `draft` empty where the stack is not worth the trouble, and
+  // where the code that this signal handler interrupted is writing there.
   void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
   // The draft is whole. `generation`: the one in which the stack was given this name.
   void keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept;
@@ -113,31 +115,37 @@ class KnownStacks {
 
   struct Table {
     Set sets[KnownStacks::sets];
-    // Which way was found last: loops that are entered from two places differ in their outermost
-    // frames only, and are told apart only there.
-    std::atomic<std::uint8_t> recent[KnownStacks::sets];
+    // Which was found last: loops that are entered from two places differ in their outermost frames
+    // only, and are told apart only there.
+    std::atomic<Entry*> recent[KnownStacks::sets];
     std::atomic<std::uint8_t> refused[KnownStacks::sets];
-    std::atomic<std::uint32_t> tenancy;  // of the thread that it is filled by
+    std::uint64_t top;      // of the stack of the thread that fills it
+    std::uint32_t tenancy;  // of that thread
     std::uint32_t victims;
     Entry entries[KnownStacks::sets * ways];
   };
 
-  Table* table_of(ThreadSlot thread) const noexcept {
-    return tables_[thread.number].load(std::memory_order_acquire);
-  }
+  // The calling thread's.
+  struct Mine {
+    Table* table;
+    std::uint64_t serial;  // of the KnownStacks that it belongs to
+  };
+  bool take_table(ThreadSlot) noexcept;
   Table* make_table(ThreadSlot) noexcept;
   static void forget(Table&) noexcept;
   static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
   std::size_t choose_way(Table&, std::size_t set) noexcept;
-  static std::uint32_t find_in(const Table&, std::size_t set, std::size_t way, std::uint64_t start,
-                               std::uint64_t top) noexcept;
-  static std::uint32_t find_elsewhere(Table&, std::size_t set, std::uint64_t start,
-                                      std::uint64_t top) noexcept;
+  static std::uint32_t name_where_unchanged(const Entry&, std::uint64_t start,
+                                            std::uint64_t top) noexcept;
+  static std::uint32_t find_elsewhere(Table&, std::uint64_t start) noexcept;
   static std::size_t set_of(std::uint64_t start) noexcept {
     return start * 0x9e3779b97f4a7c15 >> 59;
   }
   static_assert(sets == 32 && ways == 8);
 
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
+
+  const std::uint64_t serial_;
   std::atomic<Table*> tables_[ThreadSlot::count]{};  // none for threads without a number
   std::atomic<std::uint32_t> generation_{0};
   std::atomic<std::uint32_t> used_entries_{0};

@@ -44,8 +44,8 @@ class Unwinder {
   // running.
 
   // The name that the calling thread gave to this same stack, 0 where it has none.
-  std::uint32_t recognise(ThreadSlot thread, const void* frame) const noexcept {
-    return known_.find(thread, reinterpret_cast<std::uint64_t>(frame));
+  std::uint32_t recognise(const void* frame) const noexcept {
+    return known_.find(reinterpret_cast<std::uint64_t>(frame));
   }
 
   // Fills `frames` innermost first and leaves out the frames of this shared object, that of `frame`

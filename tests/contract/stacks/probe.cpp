@@ -85,7 +85,7 @@ std::uint32_t name_of(std::span<const std::uint64_t> frames, bool truncated) {
 
   // Stacks of another room are other stacks: only one room is given names.
   bool good = true;
-  if (const std::uint32_t known = room == most ? unwinder().recognise(slot(), frame) : 0) {
+  if (const std::uint32_t known = room == most ? unwinder().recognise(frame) : 0) {
     ++recognised;
     good = known == name;
     if (!good) write_difference("recognised", {}, right);
