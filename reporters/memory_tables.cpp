@@ -28,12 +28,6 @@ Row uuid_text(const std::uint8_t (&uuid)[16]) {
   return known ? Row(text) : Row(nullptr);
 }
 
-// Page-locked and registered memory is the host's. Managed memory takes device memory only where
-// it was touched there, which nobody says: it stays in `unexplained`. So do context and modules.
-bool is_in_device_account(Kind kind) {
-  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
-}
-
 }  // namespace
 
 void write_devices(const ledger::Reader& reader, JsonStream& json) {
@@ -67,36 +61,6 @@ std::vector<ledger::SeriesView> all_series(const ledger::Reader& reader,
     result.push_back(series);
   });
   return result;
-}
-
-void write_accounts(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
-                    JsonStream& json) {
-  json.begin_table("accounts");
-  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0) return;
-    const auto add = [&](std::string item, const Row& bytes) {
-      Row row;
-      row["device"] = device.ordinal.value;
-      row["incident"] = nullptr;
-      row["item"] = std::move(item);
-      row["bytes"] = bytes;
-      json.row(row);
-    };
-    // Signed: what is live is counted a moment later than the device was read.
-    const std::uint64_t used = device.total_bytes - device.free_bytes;
-    if (used > largest_number) return;  // a damaged ledger's: no account adds up to it
-    auto unexplained = static_cast<std::int64_t>(used);
-    for (const ledger::SeriesView& series : all) {
-      if (series.device != device.ordinal || series.live_bytes == 0 ||
-          !is_in_device_account(series.kind) || series.live_bytes > largest_number) {
-        continue;
-      }
-      add("live_" + std::string(kind_name(series.kind)), number(series.live_bytes));
-      unexplained -= static_cast<std::int64_t>(series.live_bytes);
-    }
-    add("unexplained", unexplained);
-  });
-  json.end_table();
 }
 
 void write_totals(const std::vector<ledger::SeriesView>& all, JsonStream& json) {

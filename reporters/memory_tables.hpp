@@ -13,7 +13,6 @@ namespace cuwarden {
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
 void write_devices(const ledger::Reader&, JsonStream&);
-void write_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&, JsonStream&);
 void write_totals(const std::vector<ledger::SeriesView>&, JsonStream&);
 void write_timeline(const ledger::Reader&, JsonStream&);
 

@@ -4,6 +4,7 @@
 
 #include "reporters/call_frames.hpp"
 #include "reporters/each_row.hpp"
+#include "reporters/fragmentation_tables.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/ledger_damage.hpp"
@@ -178,6 +179,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   const std::vector<LeakGroup> groups =
       is_running ? live_groups(reader, end_ns, *sums) : leak_groups(reader, end_ns, *sums);
   const std::vector<ledger::SeriesView> series = all_series(reader, *sums);
+  const Fragmentations fragmentations = find_fragmentation(reader);
   CallFrames frames(reader);
   for (const LeakGroup& leak : groups) frames.add_stack(leak.group.stack);
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
@@ -254,13 +256,11 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   json.end_table();
 
   write_devices(reader, json);
-  write_accounts(reader, series, json);
+  write_accounts(reader, series, fragmentations, json);
   json.empty_table("device_processes");
   write_totals(series, json);
   write_leaks(reader, groups, frames, json);
-  json.empty_table("fragmentation");
-  json.empty_table("slab_classes");
-  json.empty_table("slab_map");
+  write_fragmentation(reader, series, fragmentations, is_running, json);
   json.empty_table("incidents");
   json.empty_table("rungs");
   json.empty_table("incident_holders");

@@ -53,10 +53,25 @@ constexpr Part objects[] = {{"tool", completeness},
                             {"job", job},
                             {"leaks", leaks}};
 
-constexpr Field devices[] = {{"device", Type::id},
-                             {"name", Type::text_or_null},
-                             {"total_bytes", Type::figure},
-                             {"used_bytes", Type::figure}};
+constexpr Field devices[] = {{"device", Type::id},         {"name", Type::text_or_null},
+                             {"at", Type::text_or_null},   {"total_bytes", Type::figure},
+                             {"used_bytes", Type::figure}, {"free_bytes", Type::figure}};
+constexpr Field accounts[] = {{"device", Type::id},
+                              {"incident", Type::id_or_null},
+                              {"item", Type::text},
+                              {"bytes", Type::integer_or_null}};
+constexpr Field fragmentation[] = {{"device", Type::id},
+                                   {"slab_count", Type::figure},
+                                   {"slab_locked_bytes", Type::figure},
+                                   {"rounding_bytes", Type::figure},
+                                   {"largest_request_bytes", Type::figure},
+                                   {"page_bytes", Type::figure},
+                                   {"excess_bytes", Type::figure}};
+constexpr Field slab_holders[] = {{"device", Type::id},
+                                  {"stack", Type::id_or_null},
+                                  {"count", Type::figure},
+                                  {"bytes", Type::figure},
+                                  {"locked_bytes", Type::figure}};
 constexpr Field totals[] = {
     {"kind", Type::text},         {"device", Type::id_or_null}, {"allocations", Type::figure},
     {"failures", Type::figure},   {"live_count", Type::figure}, {"live_bytes", Type::figure},
@@ -82,7 +97,11 @@ constexpr Field frames[] = {
     {"line", Type::figure},  {"inlined", Type::truth},         {"module", Type::id_or_null},
     {"offset", Type::figure}};
 constexpr Field modules[] = {{"id", Type::id}, {"path", Type::text}};
+// Which reports of earlier versions lack.
+constexpr Part later_tables[] = {{"slab_holders", slab_holders}};
 constexpr Part tables[] = {{"devices", devices},
+                           {"accounts", accounts},
+                           {"fragmentation", fragmentation},
                            {"totals", totals},
                            {"leak_groups", leak_groups},
                            {"timeline", timeline},
@@ -148,6 +167,14 @@ Complaint wrong_object(const json& object, std::span<const Field> fields) {
   return std::nullopt;
 }
 
+Complaint wrong_table(const json& table, const Part& part) {
+  if (!table.is_array()) return " is no table";
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    if (const auto wrong = wrong_object(table[row], part.fields)) return index(row) + *wrong;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> wrong_shape(const json& report) {
@@ -162,11 +189,12 @@ std::optional<std::string> wrong_shape(const json& report) {
   for (const Part& part : tables) {
     const auto table = report.find(part.name);
     if (table == report.end()) return std::string(part.name) + " is missing";
-    if (!table->is_array()) return std::string(part.name) + " is no table";
-    for (std::size_t row = 0; row < table->size(); ++row) {
-      if (const auto wrong = wrong_object((*table)[row], part.fields))
-        return part.name + index(row) + *wrong;
-    }
+    if (const auto wrong = wrong_table(*table, part)) return part.name + *wrong;
+  }
+  for (const Part& part : later_tables) {
+    const auto table = report.find(part.name);
+    if (table == report.end()) continue;
+    if (const auto wrong = wrong_table(*table, part)) return part.name + *wrong;
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include "reporters/signal_name.hpp"
 #include "reporters/text_elements.hpp"
 #include "reporters/text_history.hpp"
+#include "reporters/text_memory.hpp"
 
 namespace cuwarden {
 namespace {
@@ -314,6 +315,8 @@ std::string text_report(const ReportDocument& report, const TextOptions& options
   add_reasons(report, paint, text);
   add_totals(report, paint, text);
   add_failures(report, paint, text);
+  add_accounts(report, paint, text);
+  add_fragmentation(report, paint, text);
   add_leaks(report, options, paint, text);
   if (options.by == GroupBy::stack) add_peaks(report, paint, text);
   add_host_memory(report, paint, text);

@@ -1,0 +1,138 @@
+#include "reporters/slabs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "reporters/each_row.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::uint64_t usual_page = 2 << 20, smallest_page = 64 << 10, largest_page = 64 << 20;
+constexpr std::uint64_t usual_step = 512;
+
+struct Piece {
+  std::uint64_t address = 0, bytes = 0;
+  std::uint32_t group = 0;
+};
+
+std::uint64_t alignment_of(std::uint64_t bits) { return bits & (0 - bits); }
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& reader) {
+  std::map<std::uint32_t, std::int32_t> device_of_group;
+  each_row(reader, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (group.kind == Kind::device && group.device.value >= 0)
+      device_of_group[group.id.value] = group.device.value;
+  });
+  std::map<std::int32_t, std::vector<Piece>> pieces;
+  std::uint32_t last_group = 0;
+  std::vector<Piece>* last = nullptr;
+  each_row(reader, ledger::RegionId::records, &ledger::Reader::record, [&](const auto& record) {
+    if (record.space != Space::pointer || record.bytes.value == 0 ||
+        (record.flags & ledger::record_counts_no_bytes) != 0)
+      return;
+    if (record.group.value != last_group) {
+      const auto device = device_of_group.find(record.group.value);
+      last_group = record.group.value;
+      last = device == device_of_group.end() ? nullptr : &pieces[device->second];
+    }
+    // A damaged ledger's may reach round the end of all addresses.
+    if (last == nullptr || record.address.value + record.bytes.value < record.address.value) return;
+    last->push_back({record.address.value, record.bytes.value, record.group.value});
+  });
+  for (auto& [device, all] : pieces) std::ranges::sort(all, {}, &Piece::address);
+  return pieces;
+}
+
+// The pages that are asked for as such begin where pages begin.
+std::uint64_t page_of(std::span<const Piece> pieces) {
+  std::uint64_t bits = 0;
+  for (const Piece& piece : pieces)
+    if (piece.bytes >= 2 * usual_page) bits |= piece.address;
+  return bits == 0 ? usual_page : std::clamp(alignment_of(bits), smallest_page, usual_page);
+}
+
+// Calls visit(pieces) for the pieces that begin in the same page.
+template <class Visit>
+void each_page(std::span<const Piece> pieces, std::uint64_t page, const Visit& visit) {
+  while (!pieces.empty()) {
+    std::size_t count = 1;
+    while (count < pieces.size() && pieces[count].address / page == pieces[0].address / page)
+      ++count;
+    visit(pieces.first(count));
+    pieces = pieces.subspan(count);
+  }
+}
+
+void add_slab(Fragmentation& all, std::span<const Piece> pieces) {
+  Slab slab;
+  slab.address = pieces[0].address / all.page_bytes * all.page_bytes;
+  std::map<std::uint64_t, std::uint64_t> bytes_by_class;
+  for (const Piece& piece : pieces) {
+    ++slab.live_count;
+    slab.live_bytes += piece.bytes;
+    slab.cut_bytes += round_up(piece.bytes, all.step_bytes);
+    bytes_by_class[std::bit_ceil(std::max(piece.bytes, all.step_bytes))] += piece.bytes;
+  }
+  slab.class_bytes = std::ranges::max_element(bytes_by_class, {}, [](const auto& each) {
+                       return each.second;
+                     })->first;
+  // What overlaps, in a damaged ledger, fills more than there is.
+  const std::uint64_t locked = all.page_bytes - std::min(slab.cut_bytes, all.page_bytes);
+  for (const Piece& piece : pieces) {
+    SlabHolder& holder = all.holders[piece.group];
+    ++holder.count;
+    holder.bytes += piece.bytes;
+    holder.locked_bytes += locked / pieces.size();
+  }
+  SlabClass& size_class = all.classes[slab.class_bytes];
+  ++size_class.slab_count;
+  size_class.live_count += slab.live_count;
+  size_class.live_bytes += slab.live_bytes;
+  all.locked_bytes += locked;
+  all.rounding_bytes += slab.cut_bytes - slab.live_bytes;
+  all.held_bytes += all.page_bytes;
+  all.slabs.push_back(slab);
+}
+
+Fragmentation fragmentation_of(std::span<const Piece> pieces) {
+  Fragmentation all;
+  all.page_bytes = page_of(pieces);
+  std::uint64_t bits = 0;
+  each_page(pieces, all.page_bytes, [&](std::span<const Piece> in_page) {
+    if (in_page.size() == 1) return;
+    for (const Piece& piece : in_page) {
+      all.largest_piece = std::max(all.largest_piece, piece.bytes);
+      bits |= piece.address;
+    }
+  });
+  all.step_bytes = bits == 0 ? usual_step : std::min(alignment_of(bits), usual_step);
+
+  // A piece that is alone in its page may be the last of a slab, or larger than slabs serve: in
+  // either case the rest of the page is lost. Where another one like it would fit, it is locked.
+  const std::uint64_t largest = std::max(all.largest_piece, all.page_bytes / 2);
+  each_page(pieces, all.page_bytes, [&](std::span<const Piece> in_page) {
+    if (in_page[0].bytes <= largest) return add_slab(all, in_page);
+    for (const Piece& piece : in_page) {
+      const std::uint64_t held = round_up(piece.bytes, all.page_bytes);
+      all.rounding_bytes += held - piece.bytes;
+      all.held_bytes += held;
+    }
+  });
+  return all;
+}
+
+}  // namespace
+
+std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader& reader) {
+  std::map<std::int32_t, Fragmentation> result;
+  for (const auto& [device, pieces] : live_pieces(reader))
+    if (!pieces.empty()) result.emplace(device, fragmentation_of(pieces));
+  return result;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,53 @@
+// What the driver's slabs and its rounding keep from a device's memory, seen from the addresses and
+// sizes of what is live. The driver cuts small requests from slabs, pages of their own that return
+// to the device when the last piece is freed, and rounds large ones up to whole pages.
+//
+// How large a page is, in which steps pieces are cut, and up to which size, is taken from what is
+// seen. The device's own reading tells whether that can be right (Fragmentation::excess_bytes).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden {
+
+struct Slab {
+  std::uint64_t address = 0;
+  std::uint64_t live_count = 0, live_bytes = 0;  // as requested
+  std::uint64_t cut_bytes = 0;                   // the same in whole steps
+  std::uint64_t class_bytes = 0;  // the power of two that most of its pieces, by bytes, are up to
+};
+
+struct SlabClass {
+  std::uint64_t slab_count = 0, live_count = 0, live_bytes = 0;
+};
+
+// Pieces of one group, and what of their slabs nobody else can use because of them: each slab's
+// locked bytes in equal shares.
+struct SlabHolder {
+  std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
+};
+
+// Of one device.
+struct Fragmentation {
+  std::uint64_t page_bytes = 0, step_bytes = 0;
+  std::uint64_t largest_piece = 0;  // the largest that was seen to share a page; 0: none did
+
+  std::vector<Slab> slabs;                      // by address
+  std::map<std::uint64_t, SlabClass> classes;   // by class_bytes
+  std::map<std::uint32_t, SlabHolder> holders;  // by group
+  std::uint64_t locked_bytes = 0;               // in slabs, of no live piece
+  std::uint64_t rounding_bytes = 0;             // above what was requested, in slabs and in pages
+
+  std::uint64_t held_bytes = 0;  // pages of live linear memory: requests, locked and rounding bytes
+};
+
+// By device. Linear device memory alone: pools, virtual memory and arrays are not cut from slabs.
+std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
+
+}  // namespace cuwarden

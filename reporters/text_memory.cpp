@@ -1,0 +1,129 @@
+#include "reporters/text_memory.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "reporters/printable.hpp"
+#include "reporters/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t bar_width = 24;
+// Of a device's used bytes: what is less is not worth a line.
+constexpr std::uint64_t least_share = 50;
+constexpr std::size_t most_holders = 3, most_frames = 3;
+
+const std::map<std::string, std::string>& item_names() {
+  static const std::map<std::string, std::string> names = {
+      {"live_device", "live, linear"},
+      {"live_managed", "live, managed"},
+      {"live_stream_ordered", "live, stream-ordered"},
+      {"live_vmm", "live, virtual memory"},
+      {"live_array", "live, arrays"},
+      {"live_imported", "imported"},
+      {"live_graph", "live, graphs"},
+      {"slab_waste", "locked in slabs"},
+      {"rounding_waste", "lost to rounding"},
+      {"mempool_idle", "idle in pools"},
+      {"local_memory", "local memory"},
+      {"heap", "device heap"},
+      {"other_processes", "other processes"},
+      {"unexplained", "contexts and others"},
+  };
+  return names;
+}
+
+bool is_of(const json& row, const json& device) { return row.at("device") == device.at("device"); }
+
+const json* device_of(const ReportDocument& report, const json& row) {
+  for (const json& device : report.table("devices"))
+    if (is_of(row, device)) return &device;
+  return nullptr;
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  const std::uint64_t tenths = whole == 0 ? 0 : part * 1000 / whole;
+  if (part > 0 && tenths == 0) return "< 0.1 %";
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
+}  // namespace
+
+void add_accounts(const ReportDocument& report, const Paint& paint, std::string& text) {
+  for (const json& device : report.table("devices")) {
+    const std::uint64_t total = number_of(device, "total_bytes");
+    std::vector<std::pair<std::string, std::uint64_t>> rows;
+    for (const json& row : report.table("accounts")) {
+      if (!is_of(row, device) || !row.at("incident").is_null() || number_of(row, "bytes") == 0)
+        continue;
+      const std::string item = text_of(row, "item", "unknown");
+      const auto name = item_names().find(item);
+      rows.emplace_back(name == item_names().end() ? item : name->second, number_of(row, "bytes"));
+    }
+    if (rows.empty() || total == 0) continue;
+    rows.emplace_back("free", number_of(device, "free_bytes"));
+    text += "\n" +
+            paint.bold("GPU " + std::to_string(number_of(device, "device")) + " of " +
+                       human_bytes(total)) +
+            paint.dim(device.at("at") == "exit" ? " at exit" : " when it was read last") + "\n";
+    for (const auto& [name, bytes] : rows) {
+      const auto filled =
+          static_cast<std::size_t>(std::min(bar_width, (bytes * bar_width + total / 2) / total));
+      text += "  " + padded(name, 22) + " " + padded(human_bytes(bytes), 11, true) + "  " +
+              std::string(filled, '#') + paint.dim(std::string(bar_width - filled, '.')) + " " +
+              padded(percent(bytes, total), 8, true) + "\n";
+    }
+  }
+}
+
+void add_fragmentation(const ReportDocument& report, const Paint& paint, std::string& text) {
+  for (const json& row : report.table("fragmentation")) {
+    const std::uint64_t locked = number_of(row, "slab_locked_bytes");
+    const std::uint64_t rounding = number_of(row, "rounding_bytes");
+    const json* const device = device_of(report, row);
+    const std::uint64_t used = device == nullptr ? 0 : number_of(*device, "used_bytes");
+    if (locked + rounding == 0 || locked + rounding < used / least_share) continue;
+    text += "\n" + paint.yellow("FRAGMENTATION") + " (GPU " +
+            std::to_string(number_of(row, "device")) + "): ";
+    if (locked >= rounding) {
+      text += human_bytes(locked) + " cannot be used: they are the free parts of " +
+              human_count(number_of(row, "slab_count")) + " slabs of " +
+              human_bytes(number_of(row, "page_bytes")) +
+              ", which the driver gives back only when their last piece is freed";
+    } else {
+      text += human_bytes(rounding) +
+              " are lost to rounding: the driver hands out whole pages of " +
+              human_bytes(number_of(row, "page_bytes"));
+    }
+    text += "\n";
+    if (row.at("largest_request_bytes").is_number_unsigned()) {
+      text += "  the largest request that can succeed now is " +
+              human_bytes(number_of(row, "largest_request_bytes")) + "\n";
+    }
+    if (number_of(row, "excess_bytes") > used / 100) {
+      text += paint.dim("  these figures come to " + human_bytes(number_of(row, "excess_bytes")) +
+                        " more than the device says is in use: this driver may cut its memory in "
+                        "another way, or the device was read earlier") +
+              "\n";
+    }
+    std::vector<const json*> holders;
+    for (const json& holder : report.table("slab_holders"))
+      if (is_of(holder, row)) holders.push_back(&holder);
+    std::ranges::stable_sort(holders, [](const json* left, const json* right) {
+      return number_of(*left, "locked_bytes") > number_of(*right, "locked_bytes");
+    });
+    holders.resize(std::min(holders.size(), locked >= rounding ? most_holders : 0));
+    for (const json* holder : holders) {
+      text += "    " + paint.bold(human_bytes(number_of(*holder, "locked_bytes"))) + " locked by " +
+              allocations(number_of(*holder, "count")) + " of " +
+              human_bytes(number_of(*holder, "bytes")) + "\n";
+      add_stack(report, *holder, most_frames, paint, text);
+    }
+  }
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,16 @@
+// Sections of the text report about where a device's memory is, and what of it nobody can use.
+#pragma once
+
+#include <string>
+
+#include "reporters/text_elements.hpp"
+
+namespace cuwarden {
+
+// A bar for each row of a device's account. Devices that were never read are left out.
+void add_accounts(const ReportDocument&, const Paint&, std::string& text);
+
+// In words, where slabs and rounding keep so much that somebody may ask where it went.
+void add_fragmentation(const ReportDocument&, const Paint&, std::string& text);
+
+}  // namespace cuwarden

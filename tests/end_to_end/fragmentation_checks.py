@@ -1,0 +1,33 @@
+"""What a report says of a checkerboard, held against what the device itself gave back."""
+
+MIB = 1 << 20
+
+
+def is_close(found, expected, whole):
+    """Within 1 % of the whole."""
+    return abs(found - expected) <= whole / 100
+
+
+def check_checkerboard(report, facts, piece_bytes):
+    if facts["live_count"] == 0:
+        assert report["fragmentation"] == []
+        return None
+    (row,) = report["fragmentation"]
+    freed, given_back = facts["freed_bytes"], facts["given_back_bytes"]
+    held = facts["held_when_full_bytes"] - given_back
+    lost = held - facts["live_bytes"]  # of what the device says it holds, nobody's
+    assert is_close(row["slab_locked_bytes"] + row["rounding_bytes"], lost, held), (row, facts)
+    if piece_bytes <= MIB:
+        assert row["slab_count"] * row["page_bytes"] == held, (row, facts)
+    else:
+        assert row["slab_count"] == 0 and row["slab_locked_bytes"] == 0
+    if 2 * MIB % piece_bytes == 0:  # else the ends of slabs are lost as well
+        assert is_close(row["slab_locked_bytes"], freed - given_back, held), (row, facts)
+    assert row["page_bytes"] == 2 * MIB
+    # The device's own reading agrees.
+    assert row["excess_bytes"] == 0
+    accounts = {row["item"]: row["bytes"] for row in report["accounts"]}
+    assert accounts["live_device"] == facts["live_bytes"]
+    assert accounts.get("slab_waste", 0) == row["slab_locked_bytes"]
+    assert accounts.get("rounding_waste", 0) == row["rounding_bytes"]
+    return row

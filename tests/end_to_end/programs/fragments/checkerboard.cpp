@@ -1,0 +1,66 @@
+// checkerboard BYTES PATTERN BUDGET [THREADS]: fills BUDGET bytes of the device with requests of
+// BYTES, frees every other one (`half`), nine of ten by chance (`most`) or none (`none`), and ends.
+// Its last line says what it freed and what the device's reading gave back for it.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+void require(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
+  std::exit(1);
+}
+
+std::size_t used_bytes() {
+  std::size_t free = 0, total = 0;
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
+}
+
+[[gnu::noinline]] void fill(std::vector<void*>& pieces, std::size_t bytes) {
+  for (void*& piece : pieces) require(cudaMalloc(&piece, bytes), "cudaMalloc");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  const std::size_t bytes = std::strtoull(argv[1], nullptr, 0);
+  const char* const pattern = argv[2];
+  const std::size_t budget = std::strtoull(argv[3], nullptr, 0);
+  const std::size_t threads = argc > 4 ? std::strtoull(argv[4], nullptr, 0) : 1;
+  require(cudaFree(nullptr), "cudaFree");
+  const std::size_t before = used_bytes();
+
+  std::vector<std::vector<void*>> all(threads,
+                                      std::vector<void*>(budget / bytes / threads, nullptr));
+  std::vector<std::thread> workers;
+  for (std::vector<void*>& pieces : all) workers.emplace_back([&] { fill(pieces, bytes); });
+  for (std::thread& worker : workers) worker.join();
+  const std::size_t full = used_bytes();
+
+  std::mt19937 random(4711);
+  std::size_t freed = 0, live = 0;
+  for (const std::vector<void*>& pieces : all) {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const bool goes = std::strcmp(pattern, "half") == 0   ? i % 2 == 0
+                        : std::strcmp(pattern, "most") == 0 ? random() % 10 != 0
+                                                            : false;
+      if (goes) require(cudaFree(pieces[i]), "cudaFree");
+      ++(goes ? freed : live);
+    }
+  }
+  std::printf(
+      "{\"freed_bytes\": %zu, \"given_back_bytes\": %zu, \"live_count\": %zu, \"live_bytes\": %zu, "
+      "\"held_when_full_bytes\": %zu, \"requested_when_full_bytes\": %zu}\n",
+      freed * bytes, full - used_bytes(), live, live * bytes, full - before,
+      (freed + live) * bytes);
+}

@@ -1,0 +1,69 @@
+"""What the report says of slabs and rounding is what the device itself gives back, or keeps."""
+
+import pytest
+from fragmentation_checks import check_checkerboard
+
+from shimmed import program
+
+KIB, MIB = 1 << 10, 1 << 20
+BUDGET = 256 * MIB
+
+
+def checkerboard(run_shimmed, piece_bytes, pattern, *more):
+    run = run_shimmed([program("checkerboard"), str(piece_bytes), pattern, str(BUDGET), *more])
+    assert run.returncode == 0, run.stderr
+    row = check_checkerboard(run.report, run.last_line, piece_bytes)
+    return run.report, row, run.last_line
+
+
+# The sizes of the driver's own table, and odd ones.
+@pytest.mark.parametrize("pattern", ["half", "most", "none"])
+@pytest.mark.parametrize(
+    "piece_bytes",
+    [4 * KIB, 64 * KIB, 256 * KIB, MIB, 3 * MIB // 2, 2 * MIB, 3 * MIB, 64 * MIB,
+     5000, 33 * KIB + 1, 700 * KIB, MIB + 1],
+)  # fmt: skip
+def test_what_is_locked_is_what_was_freed_and_not_given_back(run_shimmed, piece_bytes, pattern):
+    checkerboard(run_shimmed, piece_bytes, pattern)
+
+
+def test_threads_share_slabs(run_shimmed):
+    checkerboard(run_shimmed, 48 * KIB, "most", "4")
+
+
+def test_classes_and_the_map_add_up(run_shimmed):
+    report, row, facts = checkerboard(run_shimmed, 64 * KIB, "most")
+    (size_class,) = report["slab_classes"]
+    assert size_class["class_bytes"] == 64 * KIB
+    assert size_class["slab_count"] == row["slab_count"] == len(report["slab_map"])
+    assert size_class["live_count"] == facts["live_count"]
+    assert size_class["live_bytes"] == facts["live_bytes"]
+    assert sum(slab["live"] for slab in report["slab_map"]) == facts["live_count"]
+    assert {slab["slots"] for slab in report["slab_map"]} == {32}
+    assert len({slab["address"] for slab in report["slab_map"]}) == row["slab_count"]
+    assert row["step_bytes"] == 512 and row["largest_piece_bytes"] == 64 * KIB
+
+
+def test_the_stack_that_keeps_slabs_is_named(run_shimmed, cuwarden):
+    report, row, facts = checkerboard(run_shimmed, 64 * KIB, "most")
+    (holder,) = report["slab_holders"]
+    assert "fill" in report.functions(holder)[0][0]
+    assert holder["count"] == facts["live_count"] and holder["bytes"] == facts["live_bytes"]
+    assert holder["locked_bytes"] <= row["slab_locked_bytes"]
+    assert holder["locked_bytes"] > 0.99 * row["slab_locked_bytes"]
+    text = cuwarden("report", report.path).stdout
+    assert "cannot be used" in text and "slabs of 2.0 MiB" in text
+    assert text.index("cannot be used") < text.index("fill") < text.index("LEAKS")
+
+
+def test_rounding_is_told_apart_from_slabs(run_shimmed, cuwarden):
+    report, row, facts = checkerboard(run_shimmed, 3 * MIB, "none")
+    assert row["rounding_bytes"] == facts["live_count"] * MIB
+    assert "lost to rounding" in cuwarden("report", report.path).stdout
+
+
+def test_a_program_without_waste_hears_nothing_of_it(run_shimmed, cuwarden):
+    report, row, _ = checkerboard(run_shimmed, 2 * MIB, "half")
+    assert row["slab_locked_bytes"] == row["rounding_bytes"] == 0
+    assert "FRAGMENTATION" not in cuwarden("report", report.path).stdout
+    assert report["slab_map"] == report["slab_classes"] == report["slab_holders"] == []

@@ -1,0 +1,43 @@
+"""The driver's own checkerboard: what a report says is locked is what the device does not give back."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import preloaded
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
+from fragmentation_checks import check_checkerboard  # noqa: E402
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+CHECKERBOARD = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "checkerboard"
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not CHECKERBOARD.exists(), reason=f"{CHECKERBOARD} was not built"),
+]
+
+
+@pytest.mark.parametrize("pattern", ["half", "most"])
+@pytest.mark.parametrize(
+    "piece_bytes, budget",
+    [
+        (4 * KIB, GIB),
+        (64 * KIB, 8 * GIB),
+        (256 * KIB, 16 * GIB),
+        (MIB, 16 * GIB),
+        (3 * MIB // 2, 16 * GIB),
+        (2 * MIB, 16 * GIB),
+        (3 * MIB, 16 * GIB),
+        (64 * MIB, 16 * GIB),
+        (5000, GIB),
+        (700 * KIB, 8 * GIB),
+    ],
+)
+def test_what_is_locked_is_what_was_freed_and_not_given_back(place, piece_bytes, budget, pattern):
+    if preloaded.SIMULATED:
+        budget //= 64
+    run = place.run([CHECKERBOARD, piece_bytes, pattern, budget])
+    assert run.returncode == 0, run.stderr
+    check_checkerboard(run.report, run.last_line, piece_bytes)
