@@ -30,11 +30,14 @@ bool Lanes::create(std::uint32_t serial) noexcept {
   if (!memory_) return false;
   for (std::uint32_t i = 0; i < count; ++i) lanes()[i].number_ = i;
   serial_ = serial;
+  pid_ = getpid();
   return true;
 }
 
 Lane& Lanes::take() noexcept {
   const ErrnoGuard keep;
+  // A child that has this memory (vfork) cannot tell which of the parent's threads live.
+  if (getpid() != pid_) return lanes()[0];
   const auto thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
   const auto take_from = [&](std::uint32_t owner, std::uint32_t lane) {
     return lanes()[lane].owner_.compare_exchange_strong(owner, thread, std::memory_order_acq_rel);
@@ -62,7 +65,7 @@ Lane& Lanes::take() noexcept {
       }
     }
   }
-  // A signal handler in between finds a lane of another writer, or this one.
+  // A signal handler in between finds none, and takes one more, which lasts as long as the thread.
   mine_.serial = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.lane = &lane;

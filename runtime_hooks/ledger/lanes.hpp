@@ -140,6 +140,7 @@ class Lanes {
   Storage& storage_;
   Mapping memory_;
   std::uint32_t serial_ = 0;
+  int pid_ = 0;
   std::atomic<std::uint32_t> used_{1};  // lanes that anybody ever had, the shared one included
 };
 

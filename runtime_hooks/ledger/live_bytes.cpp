@@ -6,7 +6,8 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto in_one_order = std::memory_order_seq_cst;
 
-// A period without credits lasts at least so long: it is begun at the cost of a look at every lane.
+// A period without credits lasts at least so long, or until the next tick of the clock that calls
+// are timed by: it is begun at the cost of a look at every lane.
 constexpr std::uint64_t shortest_without_ns = 1'000'000;
 
 }  // namespace

@@ -34,7 +34,7 @@ struct RecordFields {
   std::uint8_t flags = 0;        // RecordFlag
 };
 
-// The writer sets the thread, and the time where it is 0, in the caller's.
+// The writer sets the thread, and the time where it is 0.
 struct NewRecord : RecordFields {
   Space space{};
   DeviceAddress address;
@@ -89,7 +89,7 @@ class Writer {
   void modules_changed() noexcept;
 
   // --- allocations
-  void add(NewRecord&) noexcept;
+  void add(NewRecord&) noexcept;  // sets them in the caller's: a copy costs too much here
   void add(NewRecord&& given) noexcept { add(given); }
   // Before the driver's free. The totals drop at once.
   TakenRecord take(Space, DeviceAddress) noexcept;

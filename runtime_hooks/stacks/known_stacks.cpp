@@ -134,11 +134,15 @@ bool KnownStacks::take_table(ThreadSlot thread) noexcept {
   if (table == nullptr) table = make_table(thread);
   if (table == nullptr) return false;
   if (table->tenancy != thread.tenancy) {
-    // What is there are places of another thread's stack.
-    forget(*table);
+    // What is there are places of another thread's stack. In a new one there is nothing.
+    if (table->tenancy != 0) forget(*table);
     table->top = own_stack.top;
+    // A signal handler that finds its thread's tenancy goes by the top.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     table->tenancy = thread.tenancy;
   }
+  mine_.serial = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.table = table;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.serial = serial_;
@@ -159,7 +163,8 @@ std::size_t KnownStacks::choose_way(Table& table, std::size_t set) noexcept {
   table.refused[set].store(static_cast<std::uint8_t>(refused + 1), relaxed);
   if (refused % reluctance != 0) return ways;
   // By chance, not in turns: then more paths than ways, taken in turns, would never be recognised.
-  return ++table.victims * 0x9e3779b9u >> 29;
+  const std::size_t victim = ++table.victims * 0x9e3779b9u >> 29;
+  return table.entries[set * ways + victim].stamp.load(relaxed) != 0 ? victim : ways;
 }
 
 void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) noexcept {
@@ -208,11 +213,13 @@ void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generatio
   if (draft.entry_ == nullptr) return;
   Entry& entry = *draft.entry_;
   std::atomic<std::uint64_t>& start = draft.set_->starts[draft.way_];
+  if (generation_.load(std::memory_order_acquire) != generation) return draft.drop();
   const Probe probe = probe_for(entry, draft.recent_ != nullptr ? *draft.recent_ : entry);
   draft.set_->probes[draft.way_].store(std::bit_cast<std::uint64_t>(probe), relaxed);
+  // While the stamp is odd it has no name, and no signal handler writes here.
+  entry.start.store(draft.where_, std::memory_order_seq_cst);
   entry.stamp.store(next_stamp(entry.stamp.load(relaxed), name), std::memory_order_release);
   draft.entry_ = nullptr;
-  entry.start.store(draft.where_, std::memory_order_seq_cst);
   start.store(draft.where_, std::memory_order_seq_cst);
   if (generation_.load(std::memory_order_seq_cst) == generation) return;
   // forget_all() may not have seen it.
@@ -243,5 +250,7 @@ void KnownStacks::forget_all() noexcept {
     if (Table* const made = table.load(std::memory_order_acquire)) forget(*made);
   }
 }
+
+#undef CUWARDEN_READS_ANYTHING
 
 }  // namespace cuwarden::stacks

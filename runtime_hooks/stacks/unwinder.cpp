@@ -82,10 +82,9 @@ void Unwinder::remember(ThreadSlot thread, const void* frame, std::span<std::uin
   if (state.lasts) known_.keep(draft, name, generation);
 }
 
-// Writes down what the walk reads, as long as all of it lies on the thread's own stack and fits.
-// A return address waits until the next frame has shown whether
-// the saved rbp below it counts too: until a rule uses it, rbp need not be remembered, for the
-// program may use it for anything.
+// Writes down what the walk reads, as long as all of it lies on the thread's own stack and fits. A
+// return address waits until the next frame has shown whether the saved rbp below it counts too:
+// until a rule uses it, rbp need not be remembered, for the program may use it for anything.
 struct Unwinder::Notes {
   KnownStacks::Entry* entry;
   OwnStack own;             // nothing outside it may be written down

@@ -59,7 +59,7 @@ void write_difference(const char* what, std::span<const std::uint64_t> found,
         i < expected.size() ? static_cast<long long>(expected[i]) : 0LL);
 }
 
-// Numbers go round, as they do where threads come and go.
+// Of the test's threads fewer live at a time than there are numbers.
 cuwarden::ThreadSlot slot() {
   static std::atomic<std::uint32_t> next{0};
   static thread_local std::uint32_t mine = next++;

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <latch>
 #include <mutex>
 #include <random>
@@ -170,6 +173,40 @@ TEST(Lanes, a_signal_handler_that_allocates_in_between_loses_no_count) {
   const Reader reader = read(*writer);
   EXPECT_EQ(reader.hook(0)->calls, calls + interruptions);
   EXPECT_EQ(reader.group(group.value)->failures, interruptions);
+}
+
+// Seen from there, every thread of the parent looks as if it had ended.
+TEST(Lanes, a_vforked_child_takes_no_living_threads_number) {
+  const TemporaryFolder folder;
+  Writer* const writer = make_writer(folder.path());
+  constexpr int others = ThreadSlot::count - 1;
+  std::latch all_there(others + 1), child_was_there(1);
+  std::atomic<int> changed{0};
+  std::vector<std::thread> workers;
+  for (int i = 0; i < others; ++i) {
+    workers.emplace_back([&] {
+      const ThreadSlot before = writer->thread_slot();
+      all_there.arrive_and_wait();
+      child_was_there.wait();
+      const ThreadSlot after = writer->thread_slot();
+      changed +=
+          before.number == 0 || after.number != before.number || after.tenancy != before.tenancy;
+    });
+  }
+  all_there.arrive_and_wait();
+  static ThreadSlot childs;
+  childs.number = 1;
+  const pid_t child = vfork();
+  if (child == 0) {
+    childs = writer->thread_slot();
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(childs.number, 0u);
+  EXPECT_EQ(writer->thread_slot().number, 0u) << "all numbers are in use";
+  child_was_there.count_down();
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_EQ(changed, 0);
 }
 
 }  // namespace

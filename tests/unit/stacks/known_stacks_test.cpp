@@ -1,0 +1,243 @@
+// The tables of known stacks by themselves: made-up stacks, and handlers at every instruction.
+#include "runtime_hooks/stacks/known_stacks.hpp"
+
+#include <gtest/gtest.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <csetjmp>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <set>
+#include <thread>
+
+namespace {
+
+using namespace cuwarden;
+using namespace cuwarden::stacks;
+
+// What a walk would have read lies here; a stack is known by where it begins.
+struct MadeUpStack {
+  static constexpr std::size_t count = 512;
+  std::array<std::uint64_t, count> words;
+
+  MadeUpStack() {
+    for (std::size_t i = 0; i < count; ++i) words[i] = 1000 + i;
+    own_stack.low = reinterpret_cast<std::uint64_t>(words.data());
+    own_stack.top = reinterpret_cast<std::uint64_t>(words.data() + count);
+    own_stack.confirmed = true;
+  }
+  ~MadeUpStack() { own_stack = {}; }
+  MadeUpStack(const MadeUpStack&) = delete;
+  MadeUpStack& operator=(const MadeUpStack&) = delete;
+
+  std::uint64_t at(std::size_t word) const {
+    return reinterpret_cast<std::uint64_t>(words.data() + word);
+  }
+  KnownStacks::Place place(std::size_t word) const {
+    return static_cast<KnownStacks::Place>(at(word) - own_stack.top);
+  }
+  // The stack that begins at `word` and has two words.
+  void remember(KnownStacks& known, ThreadSlot slot, std::size_t word, std::uint32_t name) const {
+    const std::uint32_t generation = known.generation();
+    KnownStacks::Draft draft;
+    known.begin(draft, slot, at(word));
+    if (!draft) return;
+    KnownStacks::Entry& entry = draft.entry();
+    entry.pairs = 0;
+    entry.words = 1;
+    for (std::size_t i = 0; i < KnownStacks::block; ++i) {
+      entry.word_blocks[0].places[i] = place(word + 1);
+      entry.word_blocks[0].values[i] = words[word + 1];
+    }
+    entry.last_place = place(word + 2);
+    entry.last_value = words[word + 2];
+    known.keep(draft, name, generation);
+  }
+};
+
+constexpr ThreadSlot slot{1, 1};
+
+TEST(KnownStacksTest, AStackIsKnownUntilAWordOfItChanges) {
+  MadeUpStack stack;
+  KnownStacks known;
+  EXPECT_EQ(known.find(stack.at(7)), 0u);
+  stack.remember(known, slot, 7, 42);
+  EXPECT_EQ(known.find(stack.at(7)), 42u);
+  ++stack.words[9];
+  EXPECT_EQ(known.find(stack.at(7)), 0u);
+  --stack.words[9];
+  ++stack.words[8];
+  EXPECT_EQ(known.find(stack.at(7)), 0u);
+  --stack.words[8];
+  EXPECT_EQ(known.find(stack.at(7)), 42u);
+  known.forget_all();
+  EXPECT_EQ(known.find(stack.at(7)), 0u);
+}
+
+TEST(KnownStacksTest, StacksOfOneStartAreToldApart) {
+  MadeUpStack stack;
+  KnownStacks known;
+  for (std::uint32_t path = 1; path <= 8; ++path) {
+    stack.words[8] = path;
+    stack.remember(known, slot, 7, path);
+  }
+  for (std::uint32_t path = 1; path <= 8; ++path) {
+    stack.words[8] = path;
+    EXPECT_EQ(known.find(stack.at(7)), path);
+  }
+}
+
+TEST(KnownStacksTest, ANameFromBeforeNamesWereForgottenIsNotKept) {
+  MadeUpStack stack;
+  KnownStacks known;
+  const std::uint32_t generation = known.generation();
+  KnownStacks::Draft draft;
+  known.begin(draft, slot, stack.at(7));
+  ASSERT_TRUE(draft);
+  draft.entry().pairs = draft.entry().words = 0;
+  draft.entry().last_place = stack.place(9);
+  draft.entry().last_value = stack.words[9];
+  known.forget_all();
+  known.keep(draft, 42, generation);
+  EXPECT_EQ(known.find(stack.at(7)), 0u);
+}
+
+TEST(KnownStacksTest, WhoTakesOverANumberFindsNothingOfTheThreadBefore) {
+  KnownStacks known;
+  MadeUpStack stack;
+  // The same memory, as where a thread's stack is used again.
+  const auto in_thread = [&](ThreadSlot mine, std::uint32_t name) {
+    std::thread([&] {
+      own_stack.low = stack.at(0);
+      own_stack.top = stack.at(MadeUpStack::count);
+      own_stack.confirmed = true;
+      EXPECT_EQ(known.find(stack.at(7)), 0u);
+      stack.remember(known, mine, 30, 1);  // takes the table
+      EXPECT_EQ(known.find(stack.at(7)), 0u);
+      stack.remember(known, mine, 7, name);
+      EXPECT_EQ(known.find(stack.at(7)), name);
+    }).join();
+  };
+  for (std::uint32_t tenancy = 1; tenancy < 10; ++tenancy) in_thread({1, tenancy}, 10 * tenancy);
+}
+
+TEST(KnownStacksTest, AThreadWithoutANumberRemembersNothing) {
+  MadeUpStack stack;
+  KnownStacks known;
+  stack.remember(known, {}, 7, 42);
+  EXPECT_EQ(known.find(stack.at(7)), 0u);
+}
+
+TEST(KnownStacksTest, AllThreadsTogetherTakeAsManyEntriesAsPromised) {
+  KnownStacks known;
+  std::set<const void*> used;
+  for (std::uint32_t number = 1; number < ThreadSlot::count; ++number)
+    std::thread([&] {
+      own_stack.top = 0x7000'0000'0000;
+      own_stack.confirmed = true;
+      for (std::uint64_t start = 0x6fff'0000'0000; start < 0x6fff'0001'0000; start += 16) {
+        KnownStacks::Draft draft;
+        known.begin(draft, {number, 1}, start);
+        if (!draft) continue;
+        used.insert(&draft.entry());
+        draft.entry().pairs = draft.entry().words = 0;
+        known.keep(draft, 1, known.generation());
+      }
+    }).join();
+  EXPECT_EQ(used.size(), 4096u);
+}
+
+// --- a signal handler that does the same, at every instruction in turn
+
+std::function<void()>* handler = nullptr;
+volatile long until_handler = 0;
+sigjmp_buf outside;
+
+void on_trap(int, siginfo_t*, void* context) {
+  until_handler = until_handler - 1;
+  if (until_handler != 0) return;
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+  (*handler)();
+}
+
+void step(bool on) {
+  if (on)
+    asm volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+  else
+    asm volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+class HandlerAtEveryInstruction : public testing::Test {
+ protected:
+  void SetUp() override {
+    struct sigaction action {};
+    action.sa_sigaction = on_trap;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGTRAP, &action, &before_);
+  }
+  void TearDown() override { sigaction(SIGTRAP, &before_, nullptr); }
+
+  static constexpr std::size_t ours = 200;
+  // One of another set, and one of the same.
+  std::size_t other_start(bool in_same_set) const {
+    const auto set = [&](std::size_t word) { return stack.at(word) * 0x9e3779b97f4a7c15 >> 59; };
+    std::size_t word = 0;
+    while (word == ours || (set(word) == set(ours)) != in_same_set) ++word;
+    return word;
+  }
+
+  // Remembers our stack, interrupted by the handler's remembering of another one.
+  void check(std::size_t theirs, bool jumps, bool first_of_thread) {
+    std::function<void()> remembers_too = [&] {
+      stack.remember(*known, slot, theirs, 222);
+      const std::uint32_t found = known->find(stack.at(theirs));
+      EXPECT_TRUE(found == 0 || found == 222) << found;
+      if (jumps) siglongjmp(outside, 1);
+    };
+    handler = &remembers_too;
+    const auto remember_stepping = [&](long handler_at) {
+      known = std::make_unique<KnownStacks>();
+      if (!first_of_thread) stack.remember(*known, slot, 400, 7);
+      until_handler = handler_at;
+      step(true);
+      stack.remember(*known, slot, ours, 111);
+      step(false);
+    };
+    remember_stepping(LONG_MAX);
+    const long instructions = LONG_MAX - until_handler;
+    ASSERT_GT(instructions, 100);
+    // Before that a table is mapped.
+    for (long at = std::max(1L, instructions - 350); at <= instructions; ++at) {
+      if (sigsetjmp(outside, 1) == 0) remember_stepping(at);
+      const std::uint32_t found = known->find(stack.at(ours));
+      ASSERT_TRUE(found == 0 || found == 111) << found << " at instruction " << at;
+      const std::uint32_t other = known->find(stack.at(theirs));
+      ASSERT_TRUE(other == 0 || other == 222) << other << " at instruction " << at;
+      // And all goes on as before.
+      if (found == 0) stack.remember(*known, slot, ours, 111);
+      ASSERT_EQ(known->find(stack.at(ours)), 111u) << "at instruction " << at;
+    }
+  }
+
+  MadeUpStack stack;
+  std::unique_ptr<KnownStacks> known;
+
+ private:
+  struct sigaction before_ {};
+};
+
+TEST_F(HandlerAtEveryInstruction, StacksOfOneSetAreNotConfused) {
+  check(other_start(true), false, false);
+}
+TEST_F(HandlerAtEveryInstruction, AHandlerThatJumpsAwayLeavesNothingWrong) {
+  check(other_start(true), true, false);
+}
+TEST_F(HandlerAtEveryInstruction, AThreadsFirstStackIsReadByItsOwnTop) {
+  check(other_start(false), true, true);
+}
+
+}  // namespace
