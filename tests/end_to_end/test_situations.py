@@ -205,6 +205,14 @@ def test_a_neighbour_that_shares_no_device_is_in_nobodys_way(run_bare):
     assert run.last_line["request"]["error"] == "cudaSuccess"
 
 
+def test_a_shared_device_that_cannot_be_is_a_line_from_each_process(run_bare, tmp_path):
+    run = run_bare([sample("neighbour")], sized("3GiB", tmp_path / "missing"))
+    assert run.returncode == 1
+    *said, own = run.stderr.splitlines()
+    assert len(said) == 2 and "was served" in own
+    assert all("CUWARDEN_SIM_SHARED" in line and "No such file" in line for line in said)
+
+
 def test_pinned_limit_asks_for_more_than_the_host_has_where_there_is_no_limit(run_both):
     run = run_both([sample("pinned_limit")], sized("3GiB"))
     if run.last_line["limit_bytes"] is not None:
