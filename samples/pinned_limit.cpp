@@ -2,9 +2,9 @@
 // be swapped out, and counts against the container's memory limit. The kernel does not fail the
 // request that exceeds the limit: it kills the process.
 //
-// People see `Killed` and no CUDA error. Where there is no limit below 8 GiB to run into, the
-// program pins the whole input in one request, more than the machine has, which fails with an
-// error.
+// People see `Killed` and no CUDA error. Where there is no limit, the program pins the whole input
+// in one request, more than the machine has, which fails with an error. A limit above 8 GiB it
+// leaves alone: that would take long, and others may live under the same one.
 //
 //     pinned_limit [bytes a buffer]
 #include <cuda_runtime_api.h>
@@ -46,11 +46,12 @@ std::size_t cgroup_limit() {
     const std::string mount = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
     const std::string limit = controllers.empty() ? "/memory.max" : "/memory.limit_in_bytes";
     std::string path = line.substr(second + 1);
-    while (!path.empty()) {
+    for (;;) {
       std::ifstream value(mount + path + limit);
       std::size_t bytes = 0;
       // Version 1 says "none" by a number that no machine has.
       if (value >> bytes && bytes < std::size_t{1} << 60) lowest = std::min(lowest, bytes);
+      if (path.empty()) break;
       path.erase(path.rfind('/'));
     }
   }
@@ -87,14 +88,19 @@ void announce(const sample::Request& request) {
 
 int main(int argc, char** argv) {
   const std::size_t bytes = sample::argument(argc, argv, 1, 4 * sample::kMiB);
+  const std::size_t limit = cgroup_limit();
+  if (limit != kNoLimit && limit > 8 * sample::kGiB) {
+    std::fprintf(stderr, "the cgroup's limit of %zu bytes is too high to run into\n", limit);
+    return 1;
+  }
   sample::require(cudaFree(nullptr), "cudaFree");
 
   sample::Request request;
-  if (cgroup_limit() > 8 * sample::kGiB) {
+  if (limit == kNoLimit) {
     request = stage(host_memory() + sample::kGiB);
   } else {
     do request = stage(bytes);
-    while (request.result == cudaSuccess && account.live_bytes <= cgroup_limit());
+    while (request.result == cudaSuccess && account.live_bytes <= limit);
   }
   return sample::conclude(request, account, limits(), "null");
 }

@@ -34,6 +34,8 @@ def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place,
     kind, failed = SITUATIONS[name]
     for shim in (False, True):
         run = place.run([sample], env, shim=shim)
+        if "too high to run into" in run.stderr:
+            pytest.skip(run.stderr.strip())
         assert run.returncode == 0, (shim, run.stdout, run.stderr)
         facts = run.last_line
         assert facts["request"]["error"] == "cudaErrorMemoryAllocation"
