@@ -7,6 +7,9 @@ namespace cuwarden::simulated_gpu {
 namespace {
 
 constexpr std::size_t kFirstLaunch = 140 * kMiB;
+// The heap of device-side malloc at its default size, and what manages it. What a program sets the
+// heap to beyond that is charged when it does so.
+constexpr std::size_t kFirstHeap = 10 * kMiB;
 
 struct Grid {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
@@ -23,6 +26,10 @@ CUresult prepare(Context& context, const Kernel& kernel) {
         local_memory_cost(kernel.local_bytes) - local_memory_cost(context.local_bytes);
     if (!charge_context(context, more)) return CUDA_ERROR_OUT_OF_MEMORY;
     context.local_bytes = kernel.local_bytes;
+  }
+  if (kernel.uses_heap && !context.heap_made) {
+    if (!charge_context(context, kFirstHeap)) return CUDA_ERROR_OUT_OF_MEMORY;
+    context.heap_made = true;
   }
   return CUDA_SUCCESS;
 }

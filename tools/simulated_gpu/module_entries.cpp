@@ -1,4 +1,5 @@
-// Modules, libraries, kernels. Any image is accepted, and any name is a kernel in it.
+// Modules, libraries, kernels. Any image is accepted; PTX text has the kernels that it declares,
+// and in any other image any name is a kernel.
 #include <algorithm>
 #include <cstring>
 
@@ -11,21 +12,23 @@ namespace {
 // A variable's size is in code that nobody reads here: every variable gets this much.
 constexpr std::size_t kVariableSize = 64 * kKiB;
 
-CUresult load(CUmodule* out, bool image_given) {
+CUresult load(CUmodule* out, bool image_given, const void* data = nullptr) {
   InContext at;
   SIM_TRY(at.error);
   if (out == nullptr || !image_given) return CUDA_ERROR_INVALID_VALUE;
   auto module = std::make_unique<Module>();
   module->context = at.context;
+  if (data != nullptr) module->ptx = read_ptx(data);
   *out = reinterpret_cast<CUmodule>(modules().add(std::move(module)));
   return CUDA_SUCCESS;
 }
 
-CUresult load_library(CUlibrary* out, bool image_given) {
+CUresult load_library(CUlibrary* out, bool image_given, const void* data = nullptr) {
   Locked at;
   if (out == nullptr || !image_given) return CUDA_ERROR_INVALID_VALUE;
   auto module = std::make_unique<Module>();
   module->library = true;
+  if (data != nullptr) module->ptx = read_ptx(data);
   *out = reinterpret_cast<CUlibrary>(modules().add(std::move(module)));
   return CUDA_SUCCESS;
 }
@@ -46,11 +49,17 @@ template <typename Handle>
 CUresult kernel_of(Handle* out, Module* module, const char* name) {
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (out == nullptr || name == nullptr || *name == '\0') return CUDA_ERROR_INVALID_VALUE;
+  if (module->ptx && module->ptx->count(name) == 0) return CUDA_ERROR_NOT_FOUND;
   Kernel*& kernel = module->kernels[name];
   if (kernel == nullptr) {
     kernel = kernels().add(std::make_unique<Kernel>());
     kernel->module = module;
     kernel->name = name;
+    if (module->ptx) {
+      const PtxKernel& said = module->ptx->at(name);
+      kernel->local_bytes = said.local_bytes;
+      kernel->uses_heap = said.uses_heap;
+    }
     for (const LocalMemoryRule& rule : simulator().settings.local_memory) {
       if (kernel->name.find(rule.kernel) != std::string::npos) kernel->local_bytes = rule.bytes;
     }
@@ -128,10 +137,12 @@ namespace entry {
 
 CUresult cuModuleLoad(CUmodule* out, const char* path) { return load(out, path != nullptr); }
 
-CUresult cuModuleLoadData(CUmodule* out, const void* image) { return load(out, image != nullptr); }
+CUresult cuModuleLoadData(CUmodule* out, const void* image) {
+  return load(out, image != nullptr, image);
+}
 
 CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int, CUjit_option*, void**) {
-  return load(out, image != nullptr);
+  return load(out, image != nullptr, image);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) {
@@ -164,7 +175,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* out, size_t* size, CUmodule handle, c
 
 CUresult cuLibraryLoadData(CUlibrary* out, const void* image, CUjit_option*, void**, unsigned int,
                            CUlibraryOption*, void**, unsigned int) {
-  return load_library(out, image != nullptr);
+  return load_library(out, image != nullptr, image);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option*, void**,

@@ -145,6 +145,7 @@ Settings read_settings() {
        size_into(settings.pinned_limit, 0));
   read("CUWARDEN_SIM_OTHER_PROCESS", "a size such as 1GiB", parse_size,
        size_into(settings.other_process, 0));
+  if (const char* path = std::getenv("CUWARDEN_SIM_SHARED")) settings.shared = path;
   read("CUWARDEN_SIM_DEVICES", "a number from 0 to 64", parse_integer, [&](long long value) {
     if (value < 0 || value > 64) return false;
     settings.devices = static_cast<int>(value);

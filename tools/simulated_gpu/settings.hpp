@@ -31,6 +31,7 @@ struct Settings {
   int devices = 1;                            // CUWARDEN_SIM_DEVICES
   std::size_t pinned_limit = 0;               // CUWARDEN_SIM_PINNED_LIMIT, 0: none
   std::size_t other_process = 0;              // CUWARDEN_SIM_OTHER_PROCESS
+  std::string shared;                         // CUWARDEN_SIM_SHARED, a file; empty: none
   int driver_version = 13000;                 // CUWARDEN_SIM_DRIVER_VERSION
   std::chrono::nanoseconds kernel_time{0};    // CUWARDEN_SIM_KERNEL_TIME
   std::vector<FaultRule> faults;              // CUWARDEN_SIM_FAIL

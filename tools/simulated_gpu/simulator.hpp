@@ -22,6 +22,7 @@ struct Simulator {
   std::mutex mutex;
   std::condition_variable callbacks_done;
   std::atomic<bool> initialised{false};  // also read without the lock
+  DeviceShare share;
   std::vector<std::unique_ptr<Device>> devices;
   Handles<Context> contexts;
   Handles<Stream> streams;

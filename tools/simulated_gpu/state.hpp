@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tools/simulated_gpu/address_arena.hpp"
+#include "tools/simulated_gpu/device_share.hpp"
 #include "tools/simulated_gpu/driver_headers.hpp"
 #include "tools/simulated_gpu/slab.hpp"
 
@@ -133,6 +134,7 @@ struct Context {
   std::size_t overhead = 0;     // what the context itself takes from the device
   bool launched = false;        // the first launch costs extra
   std::size_t local_bytes = 0;  // per thread, largest so far
+  bool heap_made = false;       // for device-side malloc
   SlabHeap slabs;
   Stream legacy;
   std::map<int, std::unique_ptr<Stream>> per_thread;  // by kernel thread id
@@ -145,21 +147,27 @@ struct Context {
 };
 
 struct Device {
-  Device(int number, std::size_t memory, std::size_t others)
-      : ordinal(number), capacity(memory), other_process(others), arena(memory) {}
+  Device(int number, std::size_t memory, std::size_t others, DeviceShare& processes)
+      : ordinal(number), share(processes), capacity(memory), other_process(others), arena(memory) {}
 
   std::size_t free_bytes() const {
-    const std::size_t taken = used + other_process;
+    const std::size_t taken = used + other_process + share.used_by_others(ordinal);
     return taken < capacity ? capacity - taken : 0;
   }
   bool charge(std::size_t bytes) {
+    const DeviceShare::Taking taking(share);
     if (bytes > free_bytes()) return false;
     used += bytes;
+    share.publish(ordinal, used);
     return true;
   }
-  void refund(std::size_t bytes) { used -= bytes; }
+  void refund(std::size_t bytes) {
+    used -= bytes;
+    share.publish(ordinal, used);
+  }
 
   int ordinal;
+  DeviceShare& share;
   std::size_t capacity;
   std::size_t other_process;
   std::size_t used = 0;

@@ -1,0 +1,115 @@
+// The situation: another process holds most of the device. It is not this program's fault, and this
+// program's own account says that nearly nothing is used; the other one leaves after some seconds.
+//
+// People see an out-of-memory on a device that was empty when they looked, and in a container not
+// even nvidia-smi says who it was.
+//
+// The other process is this program once more. It leaves after the seconds given, or when this one
+// has seen its request fail. On the simulated GPU both have to share the device:
+// CUWARDEN_SIM_SHARED names a file for that.
+//
+//     neighbour [seconds]
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "samples/planned_shortage.hpp"
+
+namespace {
+
+sample::Account account;
+
+// The other process: says on its output how much it holds, and stays until its input ends.
+int hold_the_device(std::size_t seconds) {
+  const std::size_t bytes =
+      sample::device_memory().free / 10 * 6 / sample::kDevicePage * sample::kDevicePage;
+  void* buffer = nullptr;
+  sample::require(cudaMalloc(&buffer, bytes), "cudaMalloc");
+  std::printf("%zu\n", bytes);
+  std::fflush(stdout);
+  pollfd told{STDIN_FILENO, POLLIN, 0};
+  poll(&told, 1, static_cast<int>(1000 * seconds));
+  sample::require(cudaFree(buffer), "cudaFree");
+  return 0;
+}
+
+class Neighbour {
+ public:
+  explicit Neighbour(const std::string& seconds) {
+    int orders[2] = {};
+    int answers[2] = {};
+    if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) fail("pipe2");
+    // Before the first CUDA call: a forked process cannot go on with its parent's context.
+    pid_ = fork();
+    if (pid_ < 0) fail("fork");
+    if (pid_ == 0) {
+      dup2(orders[0], STDIN_FILENO);
+      dup2(answers[1], STDOUT_FILENO);
+      execl("/proc/self/exe", "neighbour", "hold", seconds.c_str(), nullptr);
+      _exit(127);
+    }
+    close(orders[0]);
+    close(answers[1]);
+    orders_ = orders[1];
+    std::FILE* said = fdopen(answers[0], "r");
+    if (said == nullptr || std::fscanf(said, "%zu", &bytes_) != 1) bytes_ = 0;
+    if (said != nullptr) std::fclose(said);
+  }
+  ~Neighbour() { leave(); }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  pid_t pid() const { return pid_; }
+  std::size_t bytes() const { return bytes_; }
+  void leave() {
+    if (orders_ < 0) return;
+    close(orders_);
+    orders_ = -1;
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] static void fail(const char* what) {
+    std::perror(what);
+    std::exit(1);
+  }
+
+  pid_t pid_ = -1;
+  int orders_ = -1;
+  std::size_t bytes_ = 0;
+};
+
+[[gnu::noinline]] sample::Request load_model(std::size_t bytes) {
+  void* model = nullptr;
+  auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
+  request.result = cudaMalloc(&model, bytes);
+  if (request.result == cudaSuccess) account.allocated(bytes);
+  return request;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "hold") == 0)
+    return hold_the_device(sample::argument(argc, argv, 2, 0));
+  const std::size_t seconds = sample::argument(argc, argv, 1, 8);
+
+  Neighbour other(std::to_string(seconds));
+  if (other.bytes() == 0) {  // it has said on stderr why
+    other.leave();
+    return 1;
+  }
+  const sample::Request request = load_model(sample::device_memory().total / 2);
+  other.leave();
+  std::printf("the neighbour has left\n");
+  return sample::conclude(request, account,
+                          sample::fact("other_pid", static_cast<std::size_t>(other.pid())) +
+                              sample::fact("other_bytes", other.bytes()));
+}

@@ -1,0 +1,128 @@
+// A request that a sample plans to fail, and what the sample itself knows of the situation: the
+// last line of its output is one JSON object, so that a report can be checked against facts that do
+// not come from cuwarden.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "samples/planted_leaks.hpp"
+
+namespace sample {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kGiB = std::size_t{1} << 30;
+constexpr std::size_t kDevicePage = 2 * kMiB;  // what the driver rounds large requests up to
+
+struct DeviceMemory {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
+
+inline DeviceMemory device_memory() {
+  DeviceMemory now;
+  require(cudaMemGetInfo(&now.free, &now.total), "cudaMemGetInfo");
+  return now;
+}
+
+// The program's own count of its memory from CUDA, in the bytes that it asked for.
+struct Account {
+  std::size_t live_bytes = 0;
+  std::size_t live_count = 0;
+  std::size_t freed_bytes = 0;
+  std::size_t freed_count = 0;
+
+  void allocated(std::size_t bytes) {
+    live_bytes += bytes;
+    ++live_count;
+  }
+  void freed(std::size_t bytes) {
+    live_bytes -= bytes;
+    --live_count;
+    freed_bytes += bytes;
+    ++freed_count;
+  }
+};
+
+// A request and how the device stood right before it.
+struct Request {
+  const char* api = "";
+  std::size_t bytes = 0;
+  const char* function = "";
+  int line = 0;
+  std::optional<cudaError_t> result;  // none before the answer has come
+  DeviceMemory before;
+
+  static Request planned(const char* api, std::size_t bytes, const char* function, int line) {
+    Request request{api, bytes, function, line, {}, {}};
+    request.before = device_memory();
+    return request;
+  }
+  // For host memory, and where there may be no device to ask.
+  static Request without_device(const char* api, std::size_t bytes, const char* function,
+                                int line) {
+    return {api, bytes, function, line, {}, {}};
+  }
+};
+
+// `,"name":value`, for what only one sample knows.
+inline std::string fact(const char* name, std::size_t value) {
+  return ",\"" + std::string(name) + "\":" + std::to_string(value);
+}
+
+inline std::string fact(const char* name, const char* value) {
+  return ",\"" + std::string(name) + "\":\"" + value + '"';
+}
+
+inline std::string missing_fact(const char* name) { return ",\"" + std::string(name) + "\":null"; }
+
+inline std::string text_of(const Request& request, const Account& account,
+                           const std::string& extra = "", const char* device = "0") {
+  const bool asked_device = request.before.total != 0;
+  return "{\"request\":{\"api\":\"" + std::string(request.api) + '"' +
+         fact("bytes", request.bytes) + ",\"device\":" + device +
+         fact("function", request.function) + fact("line", static_cast<std::size_t>(request.line)) +
+         (request.result ? fact("error", cudaGetErrorName(*request.result))
+                         : missing_fact("error")) +
+         '}' +
+         (asked_device ? fact("free_bytes", request.before.free) : missing_fact("free_bytes")) +
+         (asked_device ? fact("total_bytes", request.before.total) : missing_fact("total_bytes")) +
+         fact("live_bytes", account.live_bytes) + fact("live_count", account.live_count) +
+         fact("freed_bytes", account.freed_bytes) + fact("freed_count", account.freed_count) +
+         extra + "}";
+}
+
+// Prints what is known, whatever came about. Returns the program's exit status: 0 where the request
+// failed as planned, 1 and a line where it did not.
+inline int conclude(const Request& request, const Account& account, const std::string& extra = "",
+                    const char* device = "0") {
+  std::printf("%s\n", text_of(request, account, extra, device).c_str());
+  if (request.result == cudaErrorMemoryAllocation) return 0;
+  if (!request.result) {
+    std::fprintf(stderr, "there was no request that could fail\n");
+  } else if (*request.result == cudaSuccess) {
+    std::fprintf(stderr, "%s of %zu bytes was to fail, and was served\n", request.api,
+                 request.bytes);
+  } else {
+    std::fprintf(stderr, "%s of %zu bytes was to run out of memory, and failed otherwise: %s\n",
+                 request.api, request.bytes, cudaGetErrorString(*request.result));
+  }
+  return 1;
+}
+
+// On a large device, what a program holds beside the part that the sample is about: leaves `room`
+// bytes or a little more, so that the sample takes no longer there than on a small one.
+inline void hold_all_but(std::size_t room, Account& account) {
+  const std::size_t free = device_memory().free;
+  if (free < room + kGiB) return;
+  const std::size_t bytes = (free - room) / kDevicePage * kDevicePage;
+  void* weights = nullptr;
+  require(cudaMalloc(&weights, bytes), "cudaMalloc");
+  account.allocated(bytes);
+}
+
+}  // namespace sample

@@ -1,0 +1,57 @@
+// The bug: two allocators on one device. A library (tensor_cache.cpp) has trained a model, released
+// its tensors, and keeps their memory for its next request. The program then asks the device
+// itself, and there is nothing: the cache is idle, but nobody has told the library to empty it.
+//
+// People see an out-of-memory in the one library, while the other says that it uses nothing.
+//
+//     two_libraries
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "samples/planned_shortage.hpp"
+#include "samples/tensor_cache.hpp"
+
+namespace {
+
+sample::Account account;  // of the program and the library together
+
+bool train(std::size_t tensor_bytes, std::size_t tensors) {
+  std::vector<void*> model;
+  for (std::size_t i = 0; i < tensors; ++i) {
+    void* tensor = tensor_cache_allocate(tensor_bytes);
+    if (tensor == nullptr) return false;
+    account.allocated(tensor_bytes);
+    model.push_back(tensor);
+  }
+  for (void* tensor : model) tensor_cache_release(tensor);
+  return true;
+}
+
+[[gnu::noinline]] sample::Request join_tables(std::size_t bytes) {
+  void* table = nullptr;
+  // tensor_cache_empty() is missing.
+  auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
+  request.result = cudaMalloc(&table, bytes);
+  return request;
+}
+
+}  // namespace
+
+int main() {
+  constexpr std::size_t kTensors = 24;
+  const std::size_t free = sample::device_memory().free;
+  const std::size_t tensor_bytes =
+      free / 10 * 8 / kTensors / sample::kDevicePage * sample::kDevicePage;
+  if (!train(tensor_bytes, kTensors)) {
+    std::fprintf(stderr, "the training found no memory\n");
+    return 1;
+  }
+  const sample::Request request = join_tables(free / 2);
+  std::printf("trained with %zu tensors\n", kTensors);
+  return sample::conclude(request, account,
+                          sample::fact("cache_idle_bytes", tensor_cache_idle_bytes()) +
+                              sample::fact("cache_module", "libtensor_cache.so") +
+                              sample::fact("cache_function", "tensor_cache_allocate"));
+}

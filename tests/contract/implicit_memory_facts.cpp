@@ -1,0 +1,177 @@
+// Memory that no allocation call explains: what kernels take from the device when they are
+// launched.
+#include "tests/contract/driver_test.hpp"
+
+namespace cuwarden::contract {
+namespace {
+
+// A thread of `deep` has 16 KiB of its own, of `deeper` 64 KiB; the index is not known beforehand,
+// so that none of it can be in registers. `heap` calls the device-side malloc.
+constexpr char kCode[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 result) malloc (.param .b64 size);
+.extern .func free (.param .b64 pointer);
+
+.visible .entry small() { ret; }
+
+.visible .entry deep(.param .u64 out, .param .u32 at)
+{
+  .local .align 16 .b8 scratch[16384];
+  .reg .b32 %r<4>;
+  .reg .b64 %d<6>;
+  ld.param.u64 %d1, [out];
+  ld.param.u32 %r1, [at];
+  mov.u64 %d2, scratch;
+  cvt.u64.u32 %d3, %r1;
+  add.s64 %d2, %d2, %d3;
+  st.local.u32 [%d2], %r1;
+  mov.u64 %d4, scratch;
+  ld.local.u32 %r2, [%d4+64];
+  cvta.to.global.u64 %d1, %d1;
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+
+.visible .entry deeper(.param .u64 out, .param .u32 at)
+{
+  .local .align 16 .b8 scratch[65536]; // st.local below is no declaration
+  .reg .b32 %r<4>;
+  .reg .b64 %d<6>;
+  ld.param.u64 %d1, [out];
+  ld.param.u32 %r1, [at];
+  mov.u64 %d2, scratch;
+  cvt.u64.u32 %d3, %r1;
+  add.s64 %d2, %d2, %d3;
+  st.local.u32 [%d2], %r1;
+  mov.u64 %d4, scratch;
+  ld.local.u32 %r2, [%d4+64];
+  cvta.to.global.u64 %d1, %d1;
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+
+.visible .entry heap(.param .u64 bytes)
+{
+  .reg .b64 %d<4>;
+  ld.param.u64 %d1, [bytes];
+  {
+    .param .b64 size;
+    st.param.b64 [size], %d1;
+    .param .b64 result;
+    call.uni (result), malloc, (size);
+    ld.param.b64 %d2, [result];
+  }
+  {
+    .param .b64 pointer;
+    st.param.b64 [pointer], %d2;
+    call.uni free, (pointer);
+  }
+  ret;
+}
+)";
+
+// A kernel's own code comes to the device when the kernel is first needed.
+constexpr double kCodeMib = 4;
+
+class ImplicitMemoryFacts : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+    ASSERT_EQ(cuModuleLoadData(&module, kCode), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&out, 4096), CUDA_SUCCESS);
+    ASSERT_EQ(launch_plain("small"), CUDA_SUCCESS);
+    int processors = 0, threads = 0;
+    ASSERT_EQ(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
+              CUDA_SUCCESS);
+    ASSERT_EQ(
+        cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device),
+        CUDA_SUCCESS);
+    resident_threads = static_cast<std::size_t>(processors) * static_cast<std::size_t>(threads);
+  }
+  CUfunction kernel(const char* name) {
+    CUfunction found = nullptr;
+    EXPECT_EQ(cuModuleGetFunction(&found, module, name), CUDA_SUCCESS) << name;
+    return found;
+  }
+  CUresult launch(const char* name) {
+    unsigned at = 64;
+    void* arguments[] = {&out, &at};
+    const CUresult launched =
+        cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
+    return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
+  }
+  CUresult launch_plain(const char* name) {
+    const CUresult launched =
+        cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+    return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
+  }
+  double taken_mib(std::size_t before) {
+    return (static_cast<double>(before) - static_cast<double>(free_bytes())) / kMiB;
+  }
+
+  CUmodule module = nullptr;
+  CUdeviceptr out = 0;
+  std::size_t resident_threads = 0;
+};
+
+TEST_F(ImplicitMemoryFacts, a_kernels_local_memory_is_what_its_code_declares) {
+  int bytes = 0;
+  ASSERT_EQ(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("deep")),
+            CUDA_SUCCESS);
+  EXPECT_NEAR(bytes, 16384, 64);
+  ASSERT_EQ(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("small")),
+            CUDA_SUCCESS);
+  EXPECT_EQ(bytes, 0);
+}
+
+TEST_F(ImplicitMemoryFacts, a_kernel_that_the_code_lacks_is_not_found) {
+  CUfunction found = nullptr;
+  EXPECT_EQ(cuModuleGetFunction(&found, module, "shallow"), CUDA_ERROR_NOT_FOUND);
+}
+
+// 3,960 MiB for 16 KiB on 132 multiprocessors of 2048 threads: a KiB of each is there from the
+// start.
+TEST_F(ImplicitMemoryFacts, local_memory_is_taken_for_all_resident_threads_and_kept) {
+  const double need_mib = static_cast<double>(resident_threads * 15 * kKiB) / kMiB;
+  if (static_cast<double>(free_bytes()) / kMiB < need_mib + 64)
+    GTEST_SKIP() << "needs " << need_mib << " MiB";
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(launch("deep"), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), need_mib, need_mib / 20);
+  const std::size_t after = free_bytes();
+  ASSERT_EQ(launch("deep"), CUDA_SUCCESS);
+  ASSERT_EQ(launch_plain("small"), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(after), 0, kCodeMib);
+}
+
+TEST_F(ImplicitMemoryFacts, a_launch_fails_for_want_of_local_memory_until_there_is_room) {
+  CUdeviceptr ballast = 0;
+  ASSERT_EQ(cuMemAlloc(&ballast, (free_bytes() - 256 * kMiB) / (2 * kMiB) * (2 * kMiB)),
+            CUDA_SUCCESS);
+  const std::size_t before = free_bytes();
+  EXPECT_EQ(launch("deeper"), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(launch("deep"), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+  EXPECT_EQ(launch_plain("small"), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(ballast), CUDA_SUCCESS);
+  if (free_bytes() > resident_threads * 15 * kKiB) {
+    EXPECT_EQ(launch("deep"), CUDA_SUCCESS);
+  }
+}
+
+TEST_F(ImplicitMemoryFacts, the_heap_of_device_side_malloc_takes_its_default_size_once) {
+  const std::size_t before = free_bytes();
+  std::size_t bytes = 1024;
+  void* arguments[] = {&bytes};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(cuLaunchKernel(kernel("heap"), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
+              CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  EXPECT_NEAR(taken_mib(before), 10, 6);
+}
+
+}  // namespace
+}  // namespace cuwarden::contract

@@ -1,0 +1,296 @@
+"""The samples that run out of memory: the situation comes about as planned, the shim changes nothing
+in it, and the report holds what the sample itself knows.
+"""
+
+import json
+import signal
+
+import pytest
+
+from shimmed import SOURCE, only_report, sample
+from test_cgroup import LIMIT, Cgroup
+
+PAGE = 2 << 20
+MIB = 1 << 20
+OUT_OF_MEMORY = "cudaErrorMemoryAllocation"
+SIZES = ["3GiB", "40GiB"]
+
+DEVICE_SAMPLES = [
+    "churn",
+    "adaptive_mesh",
+    "odd_sizes",
+    "streams",
+    "two_libraries",
+    "too_large",
+    "batch_of_one",
+    "local_memory",
+]
+FRAGMENTS = ["mappings", "limit", "context"]
+
+
+def sized(size, tmp_path=None):
+    env = {"CUWARDEN_SIM_MEMORY": size}
+    if tmp_path is not None:
+        env["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
+    return env
+
+
+def call_at(name, function_called, line):
+    """Whether the sample's source has that call in that line."""
+    return f"{function_called}(" in (SOURCE / "samples" / f"{name}.cpp").read_text().splitlines()[
+        line - 1
+    ]
+
+
+def check_request(name, run, called=None):
+    """What the sample's last line says of the request that failed."""
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    request = run.last_line["request"]
+    assert request["error"] == OUT_OF_MEMORY
+    assert call_at(name, called or request["api"], request["line"]), request
+    return request
+
+
+def check_complete(report, failures):
+    assert report["coverage"] == {"complete": True, "reasons": []}
+    assert report["tool"]["complete"] is True, report["tool"]
+    assert {
+        kind: total["failures"] for kind, total in report.totals().items() if total["failures"]
+    } == failures
+
+
+def check_account(run, kind="device", failed="device"):
+    """The report has one failed request or none, and counts what the program counts."""
+    facts = run.last_line
+    check_complete(run.report, {failed: 1} if failed else {})
+    total = run.report.totals()[kind]
+    assert total["live_bytes"] == facts["live_bytes"]
+    assert total["live_count"] == total["allocations"] - total["frees"] == facts["live_count"]
+    assert total["frees"] == facts["freed_count"]
+
+
+def situation(run_both, name, size, kind="device"):
+    """Runs the sample bare and shimmed; a cudaMalloc failed that asked for more than was free."""
+    run = run_both([sample(name)], sized(size))
+    request = check_request(name, run)
+    facts = run.last_line
+    assert request["api"] == "cudaMalloc" and request["device"] == 0
+    assert facts["free_bytes"] < facts["total_bytes"] == int(size[:-3]) << 30
+    # Above 1 MiB the driver gives whole pages.
+    assert -(-request["bytes"] // PAGE) * PAGE > facts["free_bytes"]
+    check_account(run, kind)
+    return run, facts
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_churn_finds_its_room_in_slabs_and_roundings(run_both, size):
+    _, facts = situation(run_both, "churn", size)
+    assert facts["freed_count"] > 5 * facts["live_count"] > 5000
+    lost = facts["device_lost_bytes"] - facts["requested_bytes_held"]
+    assert lost > facts["requested_bytes_held"] / 10
+    assert facts["request"]["bytes"] < facts["free_bytes"] + lost
+
+
+def test_adaptive_mesh_gets_next_to_nothing_of_what_it_freed_back(run_both):
+    _, facts = situation(run_both, "adaptive_mesh", "3GiB")
+    assert facts["patches"] > 100000
+    assert facts["freed_count"] == facts["patches"] - facts["live_count"]
+    assert facts["request"]["bytes"] == facts["freed_bytes"]
+    assert facts["given_back_bytes"] < facts["freed_bytes"] / 10
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_odd_sizes_loses_a_quarter_to_rounding(run_both, size):
+    _, facts = situation(run_both, "odd_sizes", size)
+    assert facts["cached_tiles"] < facts["planned_tiles"]
+    assert facts["request"]["bytes"] in (3 * MIB, 3 * MIB // 2)
+    lost, held = facts["device_lost_bytes"], facts["requested_bytes_held"]
+    assert lost - held == pytest.approx(lost / 4, rel=0.01)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_streams_has_freed_everything_and_waited_for_nothing(run_both, size):
+    _, facts = situation(run_both, "streams", size, "stream_ordered")
+    pending = facts["freed_and_not_synchronised_bytes"]
+    assert pending == facts["freed_bytes"] > facts["request"]["bytes"]
+    assert facts["live_bytes"] == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_two_libraries_has_one_that_holds_the_device_and_uses_nothing(run_both, size):
+    run, facts = situation(run_both, "two_libraries", size)
+    assert facts["cache_idle_bytes"] == facts["live_bytes"]
+    assert facts["cache_idle_bytes"] + facts["free_bytes"] > facts["request"]["bytes"]
+    groups = run.report.leaks()
+    assert sum(group["bytes"] for group in groups) == facts["cache_idle_bytes"]
+    for group in groups:
+        assert run.report.module_name(group["module"]) == facts["cache_module"]
+        names = [name for name, _ in run.report.functions(group)]
+        assert facts["cache_function"] in names[:2] and "train" in names
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_too_large_asks_for_more_than_any_such_device_has(run_both, size):
+    _, facts = situation(run_both, "too_large", size)
+    assert facts["request"]["bytes"] == 4 * facts["points"] ** 2 > facts["total_bytes"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_batch_of_one_grows_at_another_line_than_the_one_that_fails(run_both, size):
+    run, facts = situation(run_both, "batch_of_one", size)
+    grown = (facts["steps"] + 1) * facts["bytes_per_step"]
+    assert facts["live_bytes"] == grown + facts["batch_bytes"]
+    assert facts["freed_bytes"] == facts["steps"] * facts["request"]["bytes"]
+    assert call_at("batch_of_one", "cudaMalloc", facts["growing_line"])
+    assert facts["growing_line"] != facts["request"]["line"]
+    groups = run.report.groups_of(facts["growing_function"], facts["growing_line"])
+    assert sum(group["bytes"] for group in groups) == grown
+    assert {group["growth"] for group in groups} == {"growing"}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
+    run = run_both([sample("local_memory")], sized(size))
+    request = check_request("local_memory", run, called="launch")
+    check_account(run, failed=None)  # no allocation call failed
+    facts = run.last_line
+    threads = facts["resident_threads"]
+    assert request["api"] == "cuLaunchKernel"
+    assert request["bytes"] == threads * facts["local_bytes_per_thread"]
+    # The first launch of all, and the heap.
+    assert facts["free_before_kernels_bytes"] - facts["free_with_heap_bytes"] == 150 * MIB
+    # Steps of lower order took what the last of them needs, but for a KiB that was there before.
+    taken = facts["free_with_heap_bytes"] - facts["free_before_launch_bytes"]
+    assert taken == threads * (facts["local_bytes_per_thread"] // 2 - 1024) > 0
+    assert request["bytes"] - taken - threads * 1024 > facts["free_before_launch_bytes"]
+    assert facts["free_after_launch_bytes"] == facts["free_before_launch_bytes"]
+
+
+def run_alike(place, command, env, differing):
+    """Bare and shimmed, where some facts are of the process itself and differ from run to run."""
+
+    def apart(run):
+        *lines, last = run.stdout.splitlines()
+        return lines, {k: v for k, v in json.loads(last).items() if k not in differing}
+
+    bare = place.run(command, env, shim=False)
+    shimmed = place.run(command, env)
+    assert apart(shimmed) == apart(bare)
+    assert shimmed.own_stderr == bare.own_stderr
+    assert shimmed.returncode == bare.returncode
+    return shimmed
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_neighbour_holds_what_the_program_cannot_have(place, tmp_path, size):
+    run = run_alike(place, [sample("neighbour")], sized(size, tmp_path), {"other_pid"})
+    request = check_request("neighbour", run)
+    facts = run.last_line
+    assert facts["free_bytes"] < request["bytes"] < facts["free_bytes"] + facts["other_bytes"]
+    assert facts["live_bytes"] == 0
+    reports = {report["process"]["pid"]: report for report in run.reports}
+    assert len(reports) == 2
+    other = reports.pop(facts["other_pid"])
+    check_complete(other, {})
+    assert other.totals()["device"]["peak_bytes"] == facts["other_bytes"]
+    (own,) = reports.values()
+    check_complete(own, {"device": 1})
+
+
+def test_a_neighbour_that_shares_no_device_is_in_nobodys_way(run_bare):
+    run = run_bare([sample("neighbour")], sized("3GiB"))
+    assert run.returncode == 1
+    assert len(run.stderr.splitlines()) == 1 and "was served" in run.stderr
+    assert run.last_line["request"]["error"] == "cudaSuccess"
+
+
+def test_a_shared_device_that_cannot_be_is_a_line_from_each_process(run_bare, tmp_path):
+    run = run_bare([sample("neighbour")], sized("3GiB", tmp_path / "missing"))
+    assert run.returncode == 1
+    *said, own = run.stderr.splitlines()
+    assert len(said) == 2 and "was served" in own
+    assert all("CUWARDEN_SIM_SHARED" in line and "No such file" in line for line in said)
+
+
+def test_pinned_limit_asks_for_more_than_the_host_has_where_there_is_no_limit(run_both):
+    run = run_both([sample("pinned_limit")], sized("3GiB"))
+    if "too high" in run.own_stderr or run.last_line["limit_bytes"] is not None:
+        pytest.skip("these tests run under a memory limit")
+    request = check_request("pinned_limit", run)
+    assert request["api"] == "cudaMallocHost" and request["device"] is None
+    assert request["bytes"] > run.last_line["host_bytes"]
+    check_account(run, "pinned", failed="pinned")
+
+
+@pytest.fixture
+def cgroup():
+    made = Cgroup()
+    yield made
+    made.remove()
+
+
+def test_pinned_limit_is_killed_at_its_cgroups_limit(place, cuwarden, cgroup):
+    command = cgroup.entered_by(sample("pinned_limit"), str(MIB))
+    assert place.run(command, sized("3GiB"), shim=False).returncode == -signal.SIGKILL
+    run = place.run(command, sized("3GiB"))
+    assert run.returncode == -signal.SIGKILL
+    facts = run.last_line
+    assert facts["limit_bytes"] == LIMIT
+    assert facts["request"]["error"] is None  # no answer ever came
+    assert call_at("pinned_limit", "cudaMallocHost", facts["request"]["line"])
+    assert LIMIT / 4 <= facts["live_bytes"] <= LIMIT
+    (ledger,) = run.ledgers
+    assert cuwarden("recover", ledger).returncode == 0
+    report = only_report(place)
+    # The kernel may strike in the request or where the buffer is first written.
+    pinned = report.totals()["pinned"]
+    assert pinned["live_bytes"] - facts["live_bytes"] in (0, facts["request"]["bytes"])
+    assert pinned["failures"] == 0
+    assert report["memory_cgroup"]["oom_kills"] == 1
+
+
+@pytest.mark.parametrize("mode", FRAGMENTS)
+def test_pinned_fragments_leaves_no_room_for_addresses(place, mode):
+    run = run_alike(
+        place,
+        [sample("pinned_fragments"), mode],
+        sized("3GiB"),
+        {"largest_gap_bytes", "mappings", "mapped_bytes", "address_limit_bytes"},
+    )
+    if mode == "context":
+        assert run.last_line["request"]["api"] == "cudaFree"
+        assert run.last_line["request"]["error"] == OUT_OF_MEMORY
+        assert run.returncode == 0
+        return
+    request = check_request("pinned_fragments", run)
+    facts = run.last_line
+    assert request["api"] == "cudaMallocHost"
+    assert request["bytes"] < facts["host_bytes"]
+    check_account(run, "pinned", failed="pinned")
+    if mode == "mappings":
+        assert facts["largest_gap_bytes"] < request["bytes"]
+        assert facts["mappings"] > 1000
+    else:
+        assert facts["largest_gap_bytes"] > request["bytes"]
+        assert facts["address_limit_bytes"] - facts["mapped_bytes"] < request["bytes"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["too_large", "10"], ["batch_of_one", "2"], ["local_memory", "1"]],
+    ids=lambda command: command[0],
+)
+def test_a_situation_that_does_not_come_about_is_a_line_and_status_1(run_both, command):
+    name, *arguments = command
+    run = run_both([sample(name), *arguments], sized("3GiB"))
+    assert run.returncode == 1
+    assert len(run.own_stderr.splitlines()) == 1 and "was served" in run.own_stderr
+    assert run.last_line["request"]["error"] == "cudaSuccess"
+
+
+@pytest.mark.parametrize("name", [*DEVICE_SAMPLES, "neighbour", "pinned_limit", "pinned_fragments"])
+def test_a_situation_without_a_device_is_a_line_and_status_1(run_both, name):
+    run = run_both([sample(name)], {"CUWARDEN_SIM_DEVICES": "0"})
+    assert run.returncode == 1
+    assert len(run.own_stderr.splitlines()) == 1

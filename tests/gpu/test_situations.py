@@ -1,0 +1,51 @@
+"""The samples that run out of memory, on the device: the situation comes about there too, bare and
+under the shim, and the report holds what the sample itself knows."""
+
+import pytest
+
+import preloaded
+
+PAGE = 2 << 20
+
+# The kind of what the sample holds at the end, and of the request that failed.
+SITUATIONS = {
+    "churn": ("device", "device"),
+    "adaptive_mesh": ("device", "device"),
+    "odd_sizes": ("device", "device"),
+    "streams": ("stream_ordered", "device"),
+    "two_libraries": ("device", "device"),
+    "too_large": ("device", "device"),
+    "batch_of_one": ("device", "device"),
+    "local_memory": ("device", None),
+    "neighbour": ("device", "device"),
+    "pinned_limit": ("pinned", "pinned"),
+    "pinned_fragments": ("pinned", "pinned"),
+}
+
+pytestmark = pytest.mark.alone
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place, tmp_path, name):
+    sample = preloaded.BUILD / "samples" / name
+    if not sample.exists():
+        pytest.skip(f"{sample} was not built")
+    env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared_device"} if preloaded.SIMULATED else {}
+    kind, failed = SITUATIONS[name]
+    for shim in (False, True):
+        run = place.run([sample], env, shim=shim)
+        if "too high to run into" in run.stderr:
+            pytest.skip(run.stderr.strip())
+        assert run.returncode == 0, (shim, run.stdout, run.stderr)
+        facts = run.last_line
+        assert facts["request"]["error"] == "cudaErrorMemoryAllocation"
+        if facts["free_bytes"] is not None:
+            assert -(-facts["request"]["bytes"] // PAGE) * PAGE > facts["free_bytes"]
+    totals = [row for row in run.report["totals"] if row["allocations"] + row["failures"] > 0]
+    failures = {row["kind"]: row["failures"] for row in totals if row["failures"] > 0}
+    assert failures == ({failed: 1} if failed else {})
+    rows = [row for row in totals if row["kind"] == kind]
+    assert sum(row["live_bytes"] for row in rows) == facts["live_bytes"]
+    assert sum(row["live_count"] for row in rows) == facts["live_count"]
+    assert sum(row["frees"] for row in rows) == facts["freed_count"]
+    preloaded.check_covered(run.report)

@@ -1,0 +1,123 @@
+// Entries, their .local declarations and calls of malloc, by tokens.
+#include "tools/simulated_gpu/ptx.hpp"
+
+#include <cctype>
+#include <cstdlib>
+#include <string_view>
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+bool part_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%';
+}
+
+// Names and directives are tokens, and so is any other character; comments and spaces are none.
+class Tokens {
+ public:
+  explicit Tokens(const char* text) : at_(text) {}
+
+  // Empty at the end of the text.
+  std::string_view next() {
+    skip_blanks();
+    const char* const start = at_;
+    if (*at_ == '\0') return {};
+    if (*at_ == '.' || part_of_name(*at_)) {
+      do ++at_;
+      while (part_of_name(*at_) || *at_ == '.');
+    } else {
+      ++at_;
+    }
+    return {start, static_cast<std::size_t>(at_ - start)};
+  }
+
+ private:
+  void skip_blanks() {
+    for (;;) {
+      if (std::isspace(static_cast<unsigned char>(*at_)) != 0) {
+        ++at_;
+      } else if (at_[0] == '/' && at_[1] == '/') {
+        while (*at_ != '\0' && *at_ != '\n') ++at_;
+      } else if (at_[0] == '/' && at_[1] == '*') {
+        at_ += 2;
+        while (*at_ != '\0' && !(at_[0] == '*' && at_[1] == '/')) ++at_;
+        if (*at_ != '\0') at_ += 2;
+      } else {
+        return;
+      }
+    }
+  }
+
+  const char* at_;
+};
+
+std::size_t number(std::string_view token) {
+  return static_cast<std::size_t>(std::strtoull(std::string(token).c_str(), nullptr, 0));
+}
+
+// `.b8`, `.u32`, `.f64`: the bits are in the name.
+std::size_t size_of_type(std::string_view token) {
+  const std::size_t digits = token.find_first_of("0123456789");
+  if (digits != 2 || std::string_view("bsuf").find(token[1]) == std::string_view::npos) return 0;
+  return number(token.substr(digits)) / 8;
+}
+
+// `.align 16 .b8 name[16384], other[8];`, after `.local`.
+std::size_t declared_bytes(Tokens& tokens) {
+  std::size_t sum = 0, type = 0, elements = 1, vector = 1;
+  bool named = false;
+  for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
+    if (token == "," || token == ";") {
+      if (named) sum += type * vector * elements;
+      elements = 1;
+      named = false;
+      if (token == ";") break;
+    } else if (token == ".align") {
+      tokens.next();
+    } else if (token == ".v2" || token == ".v4") {
+      vector = number(token.substr(2));
+    } else if (token == "[") {
+      elements *= number(tokens.next());
+    } else if (const std::size_t size = size_of_type(token)) {
+      type = size;
+    } else if (token[0] != '.' && part_of_name(token[0])) {
+      named = true;
+    }
+  }
+  return sum;
+}
+
+PtxKernel read_body(Tokens& tokens) {
+  PtxKernel kernel;
+  int depth = 0;
+  for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
+    if (token == "{") {
+      ++depth;
+    } else if (token == "}") {
+      if (--depth == 0) break;
+    } else if (token == ".local") {
+      kernel.local_bytes += declared_bytes(tokens);
+    } else if (token == "malloc") {
+      kernel.uses_heap = true;
+    } else if (token == ";" && depth == 0) {
+      break;  // a declaration without a body
+    }
+  }
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<std::map<std::string, PtxKernel>> read_ptx(const void* image) {
+  Tokens tokens(static_cast<const char*>(image));
+  if (tokens.next() != ".version") return std::nullopt;
+  std::map<std::string, PtxKernel> kernels;
+  for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
+    if (token != ".entry") continue;
+    const std::string name(tokens.next());
+    kernels[name] = read_body(tokens);
+  }
+  return kernels;
+}
+
+}  // namespace cuwarden::simulated_gpu
