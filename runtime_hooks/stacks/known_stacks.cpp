@@ -36,9 +36,11 @@ CUWARDEN_READS_ANYTHING inline std::uint64_t address_of(std::uint64_t top,
 // What makes values differ from those that are there now: 0 where nothing does. Without a branch
 // for each block: most stacks that are compared are unchanged.
 template <class Block, class Sum>
-CUWARDEN_READS_ANYTHING inline Sum differences(const Block* blocks, std::uint32_t count,
+CUWARDEN_READS_ANYTHING inline Sum differences(const Block* blocks, std::uint32_t bytes,
                                                std::uint64_t top, Sum sum) {
-  for (const Block* block = blocks; block != blocks + count; ++block) {
+  const auto* const end =
+      reinterpret_cast<const Block*>(reinterpret_cast<const std::byte*>(blocks) + bytes);
+  for (const Block* block = blocks; block != end; ++block) {
     const auto changed = [&](std::size_t i) __attribute__((always_inline)) {
       return difference(address_of(top, block->places[i]), block->values[i]);
     };
@@ -73,9 +75,9 @@ CUWARDEN_READS_ANYTHING inline std::uint32_t KnownStacks::name_where_unchanged(
   const std::uint64_t stamp = entry.stamp.load(std::memory_order_acquire);
   if (entry.start.load(std::memory_order_acquire) != start) return 0;
   const __m128i pairs =
-      differences(entry.pair_blocks, load_field(entry.pairs), top, _mm_setzero_si128());
+      differences(entry.pair_blocks, load_field(entry.pair_bytes), top, _mm_setzero_si128());
   const std::uint64_t words =
-      differences(entry.word_blocks, load_field(entry.words), top,
+      differences(entry.word_blocks, load_field(entry.word_bytes), top,
                   difference(address_of(top, entry.last_place), entry.last_value));
   if (words != 0 || _mm_movemask_epi8(_mm_cmpeq_epi8(pairs, _mm_setzero_si128())) != 0xffff)
     return 0;
@@ -190,7 +192,7 @@ void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) no
 // The innermost word that they do not have in common.
 KnownStacks::Probe KnownStacks::probe_for(const Entry& entry, const Entry& other) noexcept {
   const auto low_half = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-  for (std::size_t i = 0; i < entry.pairs * block; ++i) {
+  for (std::size_t i = 0; i < entry.pair_bytes / sizeof(Pairs) * block; ++i) {
     const Pairs& ours = entry.pair_blocks[i / block];
     const Pairs& theirs = other.pair_blocks[i / block];
     const std::uint64_t value = ours.values[i % block].upper;
@@ -198,7 +200,7 @@ KnownStacks::Probe KnownStacks::probe_for(const Entry& entry, const Entry& other
     if (place != theirs.places[i % block] || value != theirs.values[i % block].upper)
       return {place + static_cast<Place>(sizeof value), low_half(value)};
   }
-  for (std::size_t i = 0; i < entry.words * block; ++i) {
+  for (std::size_t i = 0; i < entry.word_bytes / sizeof(Words) * block; ++i) {
     const Words& ours = entry.word_blocks[i / block];
     const Words& theirs = other.word_blocks[i / block];
     const std::uint64_t value = ours.values[i % block];

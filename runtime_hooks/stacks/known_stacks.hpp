@@ -50,8 +50,8 @@ class KnownStacks {
 
     // How often it was begun and kept, odd in between, and, in the lower half, the name.
     std::atomic<std::uint64_t> stamp;
-    std::atomic<std::uint64_t> start;  // 0: of no stack
-    std::uint32_t pairs, words;        // blocks
+    std::atomic<std::uint64_t> start;      // 0: of no stack
+    std::uint32_t pair_bytes, word_bytes;  // of the blocks that are filled
     // The outermost return address: often the only one without a pair.
     std::uint64_t last_value;
     Place last_place;
@@ -138,10 +138,9 @@ class KnownStacks {
   static std::uint32_t name_where_unchanged(const Entry&, std::uint64_t start,
                                             std::uint64_t top) noexcept;
   static std::uint32_t find_elsewhere(Table&, std::uint64_t start) noexcept;
-  static std::size_t set_of(std::uint64_t start) noexcept {
-    return start * 0x9e3779b97f4a7c15 >> 59;
-  }
-  static_assert(sets == 32 && ways == 8);
+  // Frames begin at multiples of 16.
+  static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }
+  static_assert(ways == 8);
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 

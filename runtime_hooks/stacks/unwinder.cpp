@@ -125,23 +125,23 @@ struct Unwinder::Notes {
   }
   void next_by_sp() noexcept { add_word(return_at); }
 
-  // Fills up the last block; how many there are.
+  // Fills up the last block; how long all are.
   template <class Block>
-  static std::uint32_t blocks_of(Block* blocks, std::size_t count) noexcept {
+  static std::uint32_t bytes_of(Block* blocks, std::size_t count) noexcept {
     Block& last = blocks[count / KnownStacks::block];
     for (std::size_t i = count % KnownStacks::block; i % KnownStacks::block != 0; ++i, ++count) {
       last.places[i] = last.places[0];
       last.values[i] = last.values[0];
     }
-    return static_cast<std::uint32_t>(count / KnownStacks::block);
+    return static_cast<std::uint32_t>(count / KnownStacks::block * sizeof(Block));
   }
   void finish() noexcept {
     KnownStacks::Place place = 0;
     if (!place_of(return_at, place)) return;
     entry->last_place = place;
     entry->last_value = read(return_at);
-    store_field(entry->pairs, blocks_of(entry->pair_blocks, pairs));
-    store_field(entry->words, blocks_of(entry->word_blocks, words));
+    store_field(entry->pair_bytes, bytes_of(entry->pair_blocks, pairs));
+    store_field(entry->word_bytes, bytes_of(entry->word_blocks, words));
   }
 };
 

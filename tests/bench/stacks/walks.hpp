@@ -9,6 +9,8 @@ namespace cuwarden::bench {
 
 #define CUWARDEN_SHOWN [[gnu::visibility("default"), gnu::noinline]]
 
+// What calling into the shared object costs.
+CUWARDEN_SHOWN std::size_t walk_nothing(std::uint64_t* frames, std::size_t room);
 // Each fills `frames` from the caller on, and returns how many there are.
 CUWARDEN_SHOWN std::size_t walk_by_libgcc(std::uint64_t* frames, std::size_t room);
 CUWARDEN_SHOWN std::size_t walk_by_rules(std::uint64_t* frames, std::size_t room);

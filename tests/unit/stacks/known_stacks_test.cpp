@@ -47,8 +47,8 @@ struct MadeUpStack {
     known.begin(draft, slot, at(word));
     if (!draft) return;
     KnownStacks::Entry& entry = draft.entry();
-    entry.pairs = 0;
-    entry.words = 1;
+    entry.pair_bytes = 0;
+    entry.word_bytes = sizeof(KnownStacks::Words);
     for (std::size_t i = 0; i < KnownStacks::block; ++i) {
       entry.word_blocks[0].places[i] = place(word + 1);
       entry.word_blocks[0].values[i] = words[word + 1];
@@ -98,7 +98,7 @@ TEST(KnownStacksTest, ANameFromBeforeNamesWereForgottenIsNotKept) {
   KnownStacks::Draft draft;
   known.begin(draft, slot, stack.at(7));
   ASSERT_TRUE(draft);
-  draft.entry().pairs = draft.entry().words = 0;
+  draft.entry().pair_bytes = draft.entry().word_bytes = 0;
   draft.entry().last_place = stack.place(9);
   draft.entry().last_value = stack.words[9];
   known.forget_all();
@@ -144,7 +144,7 @@ TEST(KnownStacksTest, AllThreadsTogetherTakeAsManyEntriesAsPromised) {
         known.begin(draft, {number, 1}, start);
         if (!draft) continue;
         used.insert(&draft.entry());
-        draft.entry().pairs = draft.entry().words = 0;
+        draft.entry().pair_bytes = draft.entry().word_bytes = 0;
         known.keep(draft, 1, known.generation());
       }
     }).join();
@@ -184,7 +184,7 @@ class HandlerAtEveryInstruction : public testing::Test {
   static constexpr std::size_t ours = 200;
   // One of another set, and one of the same.
   std::size_t other_start(bool in_same_set) const {
-    const auto set = [&](std::size_t word) { return stack.at(word) * 0x9e3779b97f4a7c15 >> 59; };
+    const auto set = [&](std::size_t word) { return stack.at(word) / 16 % 32; };
     std::size_t word = 0;
     while (word == ours || (set(word) == set(ours)) != in_same_set) ++word;
     return word;
