@@ -54,6 +54,14 @@ void each_device(const ledger::Reader& reader, const Visit& visit) {
   each_row(reader, RegionId::devices, &ledger::Reader::device, visit);
 }
 
+std::optional<ledger::DeviceView> reading_of(const ledger::Reader& reader, std::int32_t device) {
+  std::optional<ledger::DeviceView> found;
+  each_device(reader, [&](const ledger::DeviceView& view) {
+    if (view.ordinal.value == device) found = view;
+  });
+  return found;
+}
+
 std::string address_text(std::uint64_t address) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
@@ -134,12 +142,12 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
   json.begin_table("fragmentation");
   for (const auto& [device, found] : fragmentations) {
     std::optional<std::uint64_t> largest_request, excess;
-    each_device(reader, [&](const ledger::DeviceView& view) {
-      const auto account = account_of(view, all, fragmentations);
-      if (view.ordinal.value != device || !account) return;
-      largest_request = view.free_bytes / found.page_bytes * found.page_bytes;
-      excess = account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
-    });
+    if (const auto reading = reading_of(reader, device)) {
+      if (const auto account = account_of(*reading, all, fragmentations)) {
+        largest_request = reading->free_bytes / found.page_bytes * found.page_bytes;
+        excess = account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
+      }
+    }
     json.begin_row();
     json.field("device", static_cast<std::uint32_t>(device));
     json.field("at", is_running ? std::string_view("last_call") : std::string_view("exit"));

@@ -9,7 +9,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t usual_page = 2 << 20, smallest_page = 64 << 10, largest_page = 64 << 20;
+constexpr std::uint64_t usual_page = 2 << 20, smallest_page = 64 << 10;
 constexpr std::uint64_t usual_step = 512;
 
 struct Piece {
