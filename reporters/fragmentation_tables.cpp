@@ -46,6 +46,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
     add("slab_waste", found->second.locked_bytes);
     add("rounding_waste", found->second.rounding_bytes);
   }
+  add("mempool_idle", device.pool_idle_bytes.value_or(0));
   return account;
 }
 
@@ -141,10 +142,11 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
                          const Fragmentations& fragmentations, bool is_running, JsonStream& json) {
   json.begin_table("fragmentation");
   for (const auto& [device, found] : fragmentations) {
-    std::optional<std::uint64_t> largest_request, excess;
+    std::optional<std::uint64_t> largest_request, excess, pool_idle;
     if (const auto reading = reading_of(reader, device)) {
       if (const auto account = account_of(*reading, all, fragmentations)) {
         largest_request = reading->free_bytes / found.page_bytes * found.page_bytes;
+        pool_idle = reading->pool_idle_bytes;
         excess = account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
       }
     }
@@ -154,7 +156,7 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
     json.field("slab_count", found.slabs.size());
     json.field("slab_locked_bytes", found.locked_bytes);
     json.field("rounding_bytes", found.rounding_bytes);
-    json.field("mempool_idle_bytes", nullptr);
+    json.field("mempool_idle_bytes", pool_idle);
     json.field("largest_request_bytes", largest_request);
     json.field("page_bytes", found.page_bytes);
     json.field("step_bytes", found.step_bytes);

@@ -132,6 +132,10 @@ std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader& r
   std::map<std::int32_t, Fragmentation> result;
   for (const auto& [device, pieces] : live_pieces(reader))
     if (!pieces.empty()) result.emplace(device, fragmentation_of(pieces));
+  each_row(reader, ledger::RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    if (device.ordinal.value >= 0 && device.pool_idle_bytes.value_or(0) > 0)
+      result.try_emplace(device.ordinal.value);
+  });
   return result;
 }
 

@@ -35,7 +35,7 @@ struct SlabHolder {
 
 // Of one device.
 struct Fragmentation {
-  std::uint64_t page_bytes = 0, step_bytes = 0;
+  std::uint64_t page_bytes = 2 << 20, step_bytes = 512;  // as usual, where nothing was seen
   std::uint64_t largest_piece = 0;  // the largest that was seen to share a page; 0: none did
 
   std::vector<Slab> slabs;                      // by address
@@ -47,7 +47,8 @@ struct Fragmentation {
   std::uint64_t held_bytes = 0;  // pages of live linear memory: requests, locked and rounding bytes
 };
 
-// By device. Linear device memory alone: pools, virtual memory and arrays are not cut from slabs.
+// By device; of those without live linear memory only where pools keep something idle. Pools, virtual
+// memory and arrays are not cut from slabs.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
 }  // namespace cuwarden

@@ -196,7 +196,10 @@ void Recorder::meet_first(DeviceOrdinal device) noexcept {
 void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
   std::size_t free = 0, total = 0;
   if (real_.cuMemGetInfo_v2 != nullptr && real_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS)
-    ledger_.read_device(device, at, ByteCount{total}, ByteCount{free});
+    ledger_.read_device(device, {.at = at,
+                                 .total_bytes = total,
+                                 .free_bytes = free,
+                                 .pool_idle_bytes = pools_.idle_bytes(real_, device)});
 }
 
 void Recorder::look_around(Captures captures, std::uint64_t now) noexcept {

@@ -9,6 +9,7 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
+#include "runtime_hooks/families/memory_pools.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 #include "runtime_hooks/stacks/unwinder.hpp"
 
@@ -77,6 +78,7 @@ class Recorder {
   void unknown_release() noexcept;
 
   LiveContexts& contexts() noexcept { return contexts_; }
+  MemoryPools& pools() noexcept { return pools_; }
   // A context came to its end, and what it owns with it.
   void context_ended(ContextId) noexcept;
   // True where the driver does not say.
@@ -142,6 +144,7 @@ class Recorder {
   std::atomic<std::uint64_t> next_reading_ns_{0};
   std::atomic<std::uint64_t> next_rss_ns_{0};
   LiveContexts contexts_;
+  MemoryPools pools_;
   std::atomic<bool> met_[device_limit]{};
 };
 

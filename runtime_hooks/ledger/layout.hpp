@@ -19,7 +19,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 3;
+inline constexpr std::uint32_t layout_version = 4;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -263,6 +263,7 @@ struct Series {
   Bucket buckets[bucket_count];
 };
 
+inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
 struct Device {
   std::atomic<std::uint32_t> state;
@@ -272,6 +273,8 @@ struct Device {
   std::atomic<std::uint32_t> version;  // seqlock over the reading: odd while it changes
   std::atomic<std::uint32_t> at;       // ReadingAt
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
+  // What pools and graphs of the process kept and no allocation had; unknown_bytes.
+  std::atomic<std::uint64_t> pool_idle_bytes;
 };
 
 struct Hook {

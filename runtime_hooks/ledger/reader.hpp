@@ -76,6 +76,7 @@ struct DeviceView {
   std::string_view name;
   ReadingAt at = ReadingAt::none;
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
+  std::optional<std::uint64_t> pool_idle_bytes;
 };
 struct HookView {
   HookId id;

@@ -338,17 +338,18 @@ void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
   device->state.store(1, std::memory_order_release);
 }
 
-void Writer::read_device(DeviceOrdinal ordinal, ReadingAt at, ByteCount total,
-                         ByteCount free) noexcept {
+void Writer::read_device(DeviceOrdinal ordinal, const Reading& reading) noexcept {
   const LedgerLocked locked(state_.devices_lock, state_.storage);
   if (!locked) return;
   Device* const device = state_.device(ordinal);
   if (device == nullptr) return;
   device->version.fetch_add(1, std::memory_order_acq_rel);
-  device->at.store(static_cast<std::uint32_t>(at), std::memory_order_release);
+  device->at.store(static_cast<std::uint32_t>(reading.at), std::memory_order_release);
   device->time_ns.store(now_ns(), std::memory_order_release);
-  device->total_bytes.store(total.value, std::memory_order_release);
-  device->free_bytes.store(free.value, std::memory_order_release);
+  device->total_bytes.store(reading.total_bytes, std::memory_order_release);
+  device->free_bytes.store(reading.free_bytes, std::memory_order_release);
+  device->pool_idle_bytes.store(reading.pool_idle_bytes.value_or(unknown_bytes),
+                                std::memory_order_release);
   device->version.fetch_add(1, std::memory_order_release);
 }
 

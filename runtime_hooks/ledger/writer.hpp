@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -47,6 +48,13 @@ struct TakenRecord {
   RecordFields fields;  // group 0: the address was not recorded
   std::uint64_t taken_ns = 0;
   explicit operator bool() const { return fields.group.value != 0; }
+};
+
+// What a device said of itself.
+struct Reading {
+  ReadingAt at = ReadingAt::none;
+  std::uint64_t total_bytes = 0, free_bytes = 0;
+  std::optional<std::uint64_t> pool_idle_bytes;  // of this process
 };
 
 struct Creation {
@@ -125,7 +133,7 @@ class Writer {
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
   void set_environment(std::string_view name, std::string_view value) noexcept;
   void set_device(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
-  void read_device(DeviceOrdinal, ReadingAt, ByteCount total, ByteCount free) noexcept;
+  void read_device(DeviceOrdinal, const Reading&) noexcept;
   void sample_host_rss(ByteCount) noexcept;
   void set_versions(int driver, int runtime) noexcept;  // 0 leaves one as it is
   void set_end(EndReason, int exit_status, bool status_known) noexcept;

@@ -31,3 +31,13 @@ def check_checkerboard(report, facts, piece_bytes):
     assert accounts.get("slab_waste", 0) == row["slab_locked_bytes"]
     assert accounts.get("rounding_waste", 0) == row["rounding_bytes"]
     return row
+
+
+def check_idle_pools(report, facts):
+    """The driver's own figures of its pools."""
+    (row,) = report["fragmentation"]
+    assert row["mempool_idle_bytes"] == facts["reserved_bytes"] - facts["used_bytes"]
+    assert row["slab_count"] == 0
+    accounts = {row["item"]: row["bytes"] for row in report["accounts"]}
+    assert accounts["mempool_idle"] == row["mempool_idle_bytes"]
+    assert accounts["live_stream_ordered"] == facts["live_bytes"] <= facts["used_bytes"]

@@ -1,7 +1,7 @@
 """What the report says of slabs and rounding is what the device itself gives back, or keeps."""
 
 import pytest
-from fragmentation_checks import check_checkerboard
+from fragmentation_checks import check_checkerboard, check_idle_pools
 
 from shimmed import program
 
@@ -67,3 +67,35 @@ def test_a_program_without_waste_hears_nothing_of_it(run_shimmed, cuwarden):
     assert row["slab_locked_bytes"] == row["rounding_bytes"] == 0
     assert "FRAGMENTATION" not in cuwarden("report", report.path).stdout
     assert report["slab_map"] == report["slab_classes"] == report["slab_holders"] == []
+
+
+# --- pools
+
+ALL = str((1 << 64) - 1)
+
+
+@pytest.mark.parametrize("mib", ["8", "64", "200"])
+def test_what_pools_keep_is_in_the_account(run_both, cuwarden, mib):
+    run = run_both([program("idle_pools"), ALL, mib])
+    facts = run.last_line
+    assert facts["reserved_bytes"] - facts["used_bytes"] >= int(mib) * MIB
+    check_idle_pools(run.report, facts)
+    assert "idle in pools" in cuwarden("report", run.report.path).stdout
+
+
+def test_pools_that_keep_nothing_are_not_in_the_account(run_both):
+    run = run_both([program("idle_pools"), "0", "64"])
+    assert run.last_line["reserved_bytes"] >= run.last_line["used_bytes"]
+    accounts = {row["item"]: row["bytes"] for row in run.report["accounts"]}
+    idle = run.last_line["reserved_bytes"] - run.last_line["used_bytes"]
+    assert accounts.get("mempool_idle", 0) == idle
+
+
+def test_a_driver_that_does_not_say_leaves_it_unknown(run_shimmed):
+    env = {"CUWARDEN_SIM_FAIL": "cuDeviceGetGraphMemAttribute:*:801"}
+    run = run_shimmed([program("idle_pools"), ALL, "64"], env)
+    assert run.returncode == 0, run.stderr
+    assert "mempool_idle" not in {row["item"] for row in run.report["accounts"]}
+    assert run.report["fragmentation"] == []
+    (device,) = run.report["devices"]
+    assert sum(row["bytes"] for row in run.report["accounts"]) == device["used_bytes"]

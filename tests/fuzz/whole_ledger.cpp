@@ -49,7 +49,7 @@ std::vector<std::byte> whole_ledger() {
   }
   const std::uint8_t uuid[16] = {1, 2, 3};
   writer->set_device({0}, "a device", uuid);
-  writer->read_device({0}, ReadingAt::exit, ByteCount{1 << 30}, ByteCount{1 << 20});
+  writer->read_device({0}, {ReadingAt::exit, 1 << 30, 1 << 20, 1 << 10});
   writer->count_unhooked_lookup("cuMemFuture");
   writer->set_setting("CUWARDEN_LOG", "warn", true);
   writer->set_environment("CUDA_VISIBLE_DEVICES", "0");

@@ -8,10 +8,11 @@ import pytest
 import preloaded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from fragmentation_checks import check_checkerboard  # noqa: E402
+from fragmentation_checks import check_checkerboard, check_idle_pools  # noqa: E402
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-CHECKERBOARD = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "checkerboard"
+PROGRAMS = preloaded.BUILD / "tests" / "end_to_end" / "programs"
+CHECKERBOARD, IDLE_POOLS = PROGRAMS / "checkerboard", PROGRAMS / "idle_pools"
 
 pytestmark = [
     pytest.mark.alone,
@@ -41,3 +42,10 @@ def test_what_is_locked_is_what_was_freed_and_not_given_back(place, piece_bytes,
     run = place.run([CHECKERBOARD, piece_bytes, pattern, budget])
     assert run.returncode == 0, run.stderr
     check_checkerboard(run.report, run.last_line, piece_bytes)
+
+
+def test_what_pools_keep_is_in_the_account(place):
+    run = place.run([IDLE_POOLS, (1 << 64) - 1, 512])
+    assert run.returncode == 0, run.stderr
+    assert run.last_line["reserved_bytes"] - run.last_line["used_bytes"] >= 512 * MIB
+    check_idle_pools(run.report, run.last_line)

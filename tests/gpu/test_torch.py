@@ -54,6 +54,10 @@ def test_the_async_backends_allocations_are_stream_ordered(place):
     count, size = run.report.live(["stream_ordered"], made_in(run.report, ALLOCATOR))
     assert count > 0
     assert size == run.figures["allocated_bytes"]
+    # What its pool keeps beside that. (It has what it holds by requests, which are rounded.)
+    accounts = {row["item"]: row["bytes"] for row in run.report["accounts"] if row["device"] == 0}
+    pool = accounts["live_stream_ordered"] + accounts["mempool_idle"]
+    assert abs(pool - run.figures["reserved_bytes"]) <= run.figures["reserved_bytes"] / 50
 
 
 @pytest.mark.parametrize(

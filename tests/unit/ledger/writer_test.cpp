@@ -289,9 +289,9 @@ TEST_F(LedgerTest, counters_and_names_are_kept) {
 
 TEST_F(LedgerTest, devices_keep_their_last_reading) {
   const std::uint8_t uuid[16] = {1, 2, 3};
-  writer->read_device(DeviceOrdinal{2}, ReadingAt::last_call, ByteCount{10}, ByteCount{5});
+  writer->read_device(DeviceOrdinal{2}, {ReadingAt::last_call, 10, 5, 3});
   writer->set_device(DeviceOrdinal{2}, "Simulated H200", uuid);
-  writer->read_device(DeviceOrdinal{2}, ReadingAt::exit, ByteCount{100}, ByteCount{40});
+  writer->read_device(DeviceOrdinal{2}, {ReadingAt::exit, 100, 40, std::nullopt});
   const auto device = reader().device(1);
   ASSERT_TRUE(device);
   EXPECT_EQ(device->ordinal.value, 2);

@@ -1,0 +1,93 @@
+#include "runtime_hooks/families/memory_pools.hpp"
+
+#include "runtime_hooks/families/bodies.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+// Adds reserved - used. False: the driver does not say.
+bool add_idle(const driver::RealDriver& real, CUmemoryPool pool, std::uint64_t& sum) {
+  cuuint64_t reserved = 0, used = 0;
+  if (real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
+          CUDA_SUCCESS ||
+      real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
+    return false;
+  sum += reserved > used ? reserved - used : 0;
+  return true;
+}
+
+bool add_idle_of_graphs(const driver::RealDriver& real, CUdevice device, std::uint64_t& sum) {
+  cuuint64_t reserved = 0, used = 0;
+  if (real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+                                        &reserved) != CUDA_SUCCESS ||
+      real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used) !=
+          CUDA_SUCCESS)
+    return false;
+  sum += reserved > used ? reserved - used : 0;
+  return true;
+}
+
+}  // namespace
+
+void MemoryPools::created(DeviceOrdinal device, CUmemoryPool made) noexcept {
+  if (!is_known(device) || made == nullptr) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (Pool& pool : pools_) {
+    if (pool.pool != nullptr) continue;
+    pool = {made, device.value};
+    return;
+  }
+}
+
+DeviceOrdinal MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
+  const Locked locked(lock_);
+  if (!locked || destroyed == nullptr) return no_device;
+  for (Pool& pool : pools_) {
+    if (pool.pool != destroyed) continue;
+    const DeviceOrdinal device{pool.device};
+    pool = {};
+    return device;
+  }
+  return no_device;
+}
+
+std::optional<std::uint64_t> MemoryPools::idle_bytes(const driver::RealDriver& real,
+                                                     DeviceOrdinal device) noexcept {
+  if (!is_known(device)) return std::nullopt;
+  std::uint64_t sum = 0;
+  if (!used_[device.value].load(std::memory_order_relaxed)) return sum;
+  CUdevice handle = 0;
+  CUmemoryPool default_pool = nullptr;
+  if (real.cuMemPoolGetAttribute == nullptr || real.cuDeviceGetDefaultMemPool == nullptr ||
+      real.cuDeviceGetGraphMemAttribute == nullptr || real.cuDeviceGet == nullptr ||
+      real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
+      real.cuDeviceGetDefaultMemPool(&default_pool, handle) != CUDA_SUCCESS ||
+      !add_idle(real, default_pool, sum) || !add_idle_of_graphs(real, handle, sum))
+    return std::nullopt;
+  const Locked locked(lock_);
+  if (!locked) return std::nullopt;
+  for (const Pool& pool : pools_) {
+    if (pool.pool != nullptr && pool.device == device.value && !add_idle(real, pool.pool, sum))
+      return std::nullopt;
+  }
+  return sum;
+}
+
+CUresult cuMemPoolCreate(HookedCall& call, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
+  const CUresult result = call.real().cuMemPoolCreate(pool, poolProps);
+  if (call.recording() && result == CUDA_SUCCESS &&
+      poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+    call.recorder().pools().created(DeviceOrdinal{poolProps->location.id}, *pool);
+  return result;
+}
+
+CUresult cuMemPoolDestroy(HookedCall& call, CUmemoryPool pool) {
+  if (!call.recording()) return call.real().cuMemPoolDestroy(pool);
+  const DeviceOrdinal device = call.recorder().pools().destroy_begin(pool);
+  const CUresult result = call.real().cuMemPoolDestroy(pool);
+  if (result != CUDA_SUCCESS) call.recorder().pools().created(device, pool);
+  return result;
+}
+
+}  // namespace cuwarden::families

@@ -1,0 +1,51 @@
+// The pools that stream-ordered memory and graphs of this process take from a device, as far as
+// they are known: each device's default pool, and those that the program made. What they hold for
+// the next request is in nobody's allocation.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/real_functions.hpp"
+
+namespace cuwarden::families {
+
+class MemoryPools {
+ public:
+  // Memory in stream order, or a graph's, was allocated on this device: before that, asking for its
+  // pools would be what makes them.
+  void used_on(DeviceOrdinal device) noexcept {
+    if (is_known(device)) used_[device.value].store(true, std::memory_order_relaxed);
+  }
+
+  void created(DeviceOrdinal, CUmemoryPool) noexcept;
+  // Before the driver's destroy: nobody asks the driver about that pool any more. Its device;
+  // no_device: it was not known.
+  DeviceOrdinal destroy_begin(CUmemoryPool) noexcept;
+
+  // Bytes that pools and graphs keep of a device and no allocation has. Null: not known.
+  std::optional<std::uint64_t> idle_bytes(const driver::RealDriver&, DeviceOrdinal) noexcept;
+
+ private:
+  static constexpr std::int32_t device_limit = 64;
+  // More pools are left out: their idle bytes stay unexplained.
+  static constexpr std::size_t limit = 64;
+  struct Pool {
+    CUmemoryPool pool = nullptr;  // null: free
+    std::int32_t device = -1;
+  };
+  static bool is_known(DeviceOrdinal device) {
+    return device.value >= 0 && device.value < device_limit;
+  }
+
+  std::atomic<bool> used_[device_limit]{};
+  // Held while the driver is asked about the pools: it does not check a handle well, and one that
+  // is destroyed meanwhile must not be used. The driver calls nothing of the program's in between.
+  FutexLock lock_;
+  Pool pools_[limit];
+};
+
+}  // namespace cuwarden::families
