@@ -47,8 +47,8 @@ struct Fragmentation {
   std::uint64_t held_bytes = 0;  // pages of live linear memory: requests, locked and rounding bytes
 };
 
-// By device; of those without live linear memory only where pools keep something idle. Pools, virtual
-// memory and arrays are not cut from slabs.
+// By device; of those without live linear memory only where pools keep something idle. Pools,
+// virtual memory and arrays are not cut from slabs.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
 }  // namespace cuwarden

@@ -54,17 +54,19 @@ def test_the_async_backends_allocations_are_stream_ordered(place):
     count, size = run.report.live(["stream_ordered"], made_in(run.report, ALLOCATOR))
     assert count > 0
     assert size == run.figures["allocated_bytes"]
-    # What its pool keeps beside that. (It has what it holds by requests, which are rounded.)
-    accounts = {row["item"]: row["bytes"] for row in run.report["accounts"] if row["device"] == 0}
-    pool = accounts["live_stream_ordered"] + accounts["mempool_idle"]
-    assert abs(pool - run.figures["reserved_bytes"]) <= run.figures["reserved_bytes"] / 50
 
 
 @pytest.mark.parametrize(
     "configuration", [None, "expandable_segments:True", "backend:cudaMallocAsync"]
 )
 def test_a_training_that_ends_by_itself_has_a_whole_report(place, configuration):
-    run_to_natural_end(place, "torch_training.py", env=configured(configuration))
+    run = run_to_natural_end(place, "torch_training.py", env=configured(configuration))
+    if configuration == "backend:cudaMallocAsync":
+        # What the pool keeps beside what is live, at the end.
+        accounts = {row["item"]: row["bytes"] for row in run.report["accounts"]}
+        pool = accounts["live_stream_ordered"] + accounts["mempool_idle"]
+        reserved = run.figures["reserved_bytes"]
+        assert abs(pool - reserved) <= reserved / 100, (accounts, reserved)
 
 
 @needs("cupy")
