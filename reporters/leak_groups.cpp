@@ -47,7 +47,7 @@ std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& read
   }
   each_live_record(reader, [&](const ledger::RecordView& record) {
     const auto known = groups.find(record.group.value);  // a live ledger may have got new ones
-    if (known != groups.end()) known->second.growth.add(record.time_ns);
+    if (known != groups.end()) known->second.growth.add(record.time_ns, record.bytes.value);
   });
   return groups;
 }

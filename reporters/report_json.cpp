@@ -86,6 +86,8 @@ void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& gro
     json.field("module", unless(label.module == 0, label.module));
     json.field("allocations", leak.group.allocations);
     json.field("growth", unless(is_released, leak.growth.name()));
+    json.field("growth_bytes_per_minute",
+               is_released ? std::nullopt : leak.growth.bytes_per_minute());
     json.field("lost_count", nullptr);
     json.field("lost_bytes", nullptr);
     json.field("reachable_count", nullptr);

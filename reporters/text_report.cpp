@@ -135,6 +135,15 @@ void add_failures(const ReportDocument& report, const Paint& paint, std::string&
   }
 }
 
+// By the minute only where it was watched for some seconds: else it is no more than a guess.
+std::string growth_of(const json& group) {
+  constexpr std::uint64_t long_enough_ns = 5'000'000'000;
+  const std::uint64_t rate = number_of(group, "growth_bytes_per_minute");
+  const std::uint64_t first = number_of(group, "first_ns"), last = number_of(group, "last_ns");
+  if (rate == 0 || last < first + long_enough_ns) return "growing";
+  return "growing by " + human_bytes(rate) + " a minute";
+}
+
 void add_group(const ReportDocument& report, const json& group, std::size_t rank,
                const Paint& paint, std::string& text) {
   const bool growing = group.at("growth") == "growing";
@@ -142,7 +151,7 @@ void add_group(const ReportDocument& report, const json& group, std::size_t rank
           paint.bold(human_bytes(number_of(group, "bytes"))) + " in " +
           allocations(number_of(group, "count")) + " · " + place_of(group) + " · " +
           text_of(group, "api", "unknown call") + " · " +
-          (growing ? paint.red("growing") : "one time");
+          (growing ? paint.red(growth_of(group)) : "one time");
   const std::string module = printable(report.module_name(group.at("module")));
   if (!module.empty()) text += " · " + module;
   text += "\n";

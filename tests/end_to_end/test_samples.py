@@ -76,8 +76,11 @@ def test_pinned_leak_shows_growth_and_the_hosts_own_memory(run_shimmed):
     pinned, registered = run.last_line["leaked"]
     (group,) = run.report.check_leak(pinned)
     assert group["growth"] == "growing"
+    # 20 MiB from its first step to the end, evenly.
+    minutes = (run.report["process"]["end_ns"] - group["first_ns"]) / 60e9
+    assert 0.6 < group["growth_bytes_per_minute"] / (20 * 1048576 / minutes) < 1.6
     (group,) = run.report.check_leak(registered)
-    assert group["growth"] == "one_time"
+    assert group["growth"] == "one_time" and group["growth_bytes_per_minute"] is None
     rss = [row for row in run.report["timeline"] if row["kind"] == "host_rss"]
     assert rss
     assert max(row["max_bytes"] for row in rss) >= run.last_line["host_bytes"]

@@ -48,5 +48,20 @@ TEST(Growth, a_process_that_ends_at_once_has_no_quarters) {
   EXPECT_FALSE(growth_of(5, 5, {5, 5, 5, 5, 5}).growing());
 }
 
+// A minute in all: what is made in its first quarter may stay for good reasons.
+TEST(Growth, its_rate_is_of_what_came_after_the_first_quarter) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  Growth growth = growth_of(0, 60 * second, {});
+  growth.add(0, 1'000'000);
+  for (std::uint64_t i = 15; i < 60; ++i) growth.add(i * second + second / 2, 100);
+  ASSERT_TRUE(growth.bytes_per_minute());
+  EXPECT_NEAR(static_cast<double>(*growth.bytes_per_minute()), 6000, 60);
+}
+
+TEST(Growth, what_does_not_grow_has_no_rate) {
+  EXPECT_FALSE(growth_of(0, 400, {0, 150, 390}).bytes_per_minute());
+  EXPECT_FALSE(growth_of(5, 5, {5, 5, 5, 5, 5}).bytes_per_minute());
+}
+
 }  // namespace
 }  // namespace cuwarden

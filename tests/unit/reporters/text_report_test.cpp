@@ -65,8 +65,9 @@ TEST_F(TextReport, it_says_who_ended_how_and_what_leaks) {
   const std::string out = text();
   EXPECT_TRUE(has(out, "(pid 41233 on node-7) exited with status 0 after 1 min 40 s")) << out;
   EXPECT_TRUE(has(out, "LEAKS: 8.0 MiB in 8 allocations never freed")) << out;
-  EXPECT_TRUE(
-      has(out, " 1. 6.0 MiB in 6 allocations · device memory (GPU 0) · cuMemAlloc_v2 · growing"))
+  EXPECT_TRUE(has(out,
+                  " 1. 6.0 MiB in 6 allocations · device memory (GPU 0) · cuMemAlloc_v2 · growing "
+                  "by 3.6 MiB a minute"))
       << out;
   EXPECT_TRUE(has(out, "fill_sample(cuwarden::test::FakeLedger&)")) << out;
   EXPECT_TRUE(has(out, "sample_ledger.cpp:")) << out;
