@@ -1,5 +1,6 @@
 #include "reporters/fragmentation_tables.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -70,7 +71,7 @@ std::string address_text(std::uint64_t address) {
 }
 
 void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentations,
-                 JsonStream& json) {
+                 const CallFrames& frames, JsonStream& json) {
   json.begin_table("slab_classes");
   for (const auto& [device, all] : fragmentations) {
     for (const auto& [class_bytes, size_class] : all.classes) {
@@ -92,7 +93,8 @@ void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentati
       json.field("device", static_cast<std::uint32_t>(device));
       json.field("address", address_text(slab.address));
       json.field("class_bytes", slab.class_bytes);
-      json.field("slots", all.page_bytes / slab.class_bytes);
+      // Of the class; a slab may have more pieces, for the driver cuts finer.
+      json.field("slots", std::max(all.page_bytes / slab.class_bytes, slab.live_count));
       json.field("live", slab.live_count);
       json.end_row();
     }
@@ -105,8 +107,10 @@ void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentati
       const auto group = reader.group(id);
       json.begin_row();
       json.field("device", static_cast<std::uint32_t>(device));
-      json.field("stack", group && group->stack.value != 0 ? std::optional(group->stack.value)
-                                                           : std::nullopt);
+      // One that was allocated from a new place since the frames were named has none.
+      json.field("stack", group && frames.stacks().contains(group->stack.value)
+                              ? std::optional(group->stack.value)
+                              : std::nullopt);
       json.field("count", holder.count);
       json.field("bytes", holder.bytes);
       json.field("locked_bytes", holder.locked_bytes);
@@ -139,20 +143,26 @@ void write_accounts(const ledger::Reader& reader, const std::vector<ledger::Seri
 }
 
 void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
-                         const Fragmentations& fragmentations, bool is_running, JsonStream& json) {
+                         const Fragmentations& fragmentations, const CallFrames& frames,
+                         JsonStream& json) {
   json.begin_table("fragmentation");
   for (const auto& [device, found] : fragmentations) {
     std::optional<std::uint64_t> largest_request, excess, pool_idle;
+    std::optional<std::string_view> at;
     if (const auto reading = reading_of(reader, device)) {
       if (const auto account = account_of(*reading, all, fragmentations)) {
-        largest_request = reading->free_bytes / found.page_bytes * found.page_bytes;
+        at = reading->at == ledger::ReadingAt::exit ? "exit" : "last_call";
         pool_idle = reading->pool_idle_bytes;
+        // The driver empties its pools for others, and does not hand out the last pages.
+        const std::uint64_t free = reading->free_bytes + pool_idle.value_or(0);
+        largest_request =
+            (free - std::min(free, 2 * found.page_bytes)) / found.page_bytes * found.page_bytes;
         excess = account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
       }
     }
     json.begin_row();
     json.field("device", static_cast<std::uint32_t>(device));
-    json.field("at", is_running ? std::string_view("last_call") : std::string_view("exit"));
+    json.field("at", at);
     json.field("slab_count", found.slabs.size());
     json.field("slab_locked_bytes", found.locked_bytes);
     json.field("rounding_bytes", found.rounding_bytes);
@@ -166,7 +176,7 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
     json.end_row();
   }
   json.end_table();
-  write_slabs(reader, fragmentations, json);
+  write_slabs(reader, fragmentations, frames, json);
 }
 
 }  // namespace cuwarden

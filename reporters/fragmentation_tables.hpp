@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "reporters/call_frames.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/slabs.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
@@ -16,8 +17,7 @@ using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
 void write_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                     const Fragmentations&, JsonStream&);
-// `is_running`: the ledger is of a process that goes on.
 void write_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
-                         const Fragmentations&, bool is_running, JsonStream&);
+                         const Fragmentations&, const CallFrames&, JsonStream&);
 
 }  // namespace cuwarden

@@ -262,7 +262,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   json.empty_table("device_processes");
   write_totals(series, json);
   write_leaks(reader, groups, frames, json);
-  write_fragmentation(reader, series, fragmentations, is_running, json);
+  write_fragmentation(reader, series, fragmentations, frames, json);
   json.empty_table("incidents");
   json.empty_table("rungs");
   json.empty_table("incident_holders");

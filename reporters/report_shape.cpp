@@ -23,6 +23,7 @@ enum class Type : std::uint8_t {
 struct Field {
   const char* name;
   Type type;
+  bool optional = false;  // there are reports without it
 };
 
 struct Part {
@@ -65,8 +66,8 @@ constexpr Field fragmentation[] = {{"device", Type::id},
                                    {"slab_locked_bytes", Type::figure},
                                    {"rounding_bytes", Type::figure},
                                    {"largest_request_bytes", Type::figure},
-                                   {"page_bytes", Type::figure},
-                                   {"excess_bytes", Type::figure}};
+                                   {"page_bytes", Type::figure, true},
+                                   {"excess_bytes", Type::figure, true}};
 constexpr Field slab_holders[] = {{"device", Type::id},
                                   {"stack", Type::id_or_null},
                                   {"count", Type::figure},
@@ -160,6 +161,7 @@ Complaint wrong_object(const json& object, std::span<const Field> fields) {
   if (!object.is_object()) return " is no object";
   for (const Field& field : fields) {
     const auto value = object.find(field.name);
+    if (field.optional && value == object.end()) continue;
     const Complaint wrong =
         value == object.end() ? Complaint(" is missing") : wrong_value(*value, field.type);
     if (wrong) return "." + (field.name + *wrong);

@@ -13,13 +13,28 @@ constexpr std::uint64_t usual_page = 2 << 20, smallest_page = 64 << 10;
 constexpr std::uint64_t usual_step = 512;
 
 struct Piece {
-  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t address = 0, bytes = 0, time_ns = 0;
   std::uint32_t group = 0;
 };
 
 std::uint64_t alignment_of(std::uint64_t bits) { return bits & (0 - bits); }
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+// Sorts by address. A process that goes on frees what was read of it and allocates there again
+// before the rest is read: of two that overlap the older one is gone.
+void drop_stale(std::vector<Piece>& pieces) {
+  std::ranges::sort(pieces, {}, &Piece::address);
+  std::size_t kept = 0;
+  for (const Piece& piece : pieces) {
+    if (kept > 0 && piece.address < pieces[kept - 1].address + pieces[kept - 1].bytes) {
+      if (piece.time_ns <= pieces[kept - 1].time_ns) continue;
+      --kept;
+    }
+    pieces[kept++] = piece;
+  }
+  pieces.resize(kept);
 }
 
 std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& reader) {
@@ -42,9 +57,9 @@ std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& rea
     }
     // A damaged ledger's may reach round the end of all addresses.
     if (last == nullptr || record.address.value + record.bytes.value < record.address.value) return;
-    last->push_back({record.address.value, record.bytes.value, record.group.value});
+    last->push_back({record.address.value, record.bytes.value, record.time_ns, record.group.value});
   });
-  for (auto& [device, all] : pieces) std::ranges::sort(all, {}, &Piece::address);
+  for (auto& [device, all] : pieces) drop_stale(all);
   return pieces;
 }
 
@@ -81,7 +96,7 @@ void add_slab(Fragmentation& all, std::span<const Piece> pieces) {
   slab.class_bytes = std::ranges::max_element(bytes_by_class, {}, [](const auto& each) {
                        return each.second;
                      })->first;
-  // What overlaps, in a damaged ledger, fills more than there is.
+  // A damaged ledger's fill more than there is.
   const std::uint64_t locked = all.page_bytes - std::min(slab.cut_bytes, all.page_bytes);
   for (const Piece& piece : pieces) {
     SlabHolder& holder = all.holders[piece.group];
@@ -95,17 +110,20 @@ void add_slab(Fragmentation& all, std::span<const Piece> pieces) {
   size_class.live_bytes += slab.live_bytes;
   all.locked_bytes += locked;
   all.rounding_bytes += slab.cut_bytes - slab.live_bytes;
-  all.held_bytes += all.page_bytes;
   all.slabs.push_back(slab);
 }
 
 Fragmentation fragmentation_of(std::span<const Piece> pieces) {
   Fragmentation all;
   all.page_bytes = page_of(pieces);
+  const auto ends_in_its_page = [&](const Piece& piece) {
+    return piece.bytes <= all.page_bytes - piece.address % all.page_bytes;
+  };
   std::uint64_t bits = 0;
   each_page(pieces, all.page_bytes, [&](std::span<const Piece> in_page) {
     if (in_page.size() == 1) return;
     for (const Piece& piece : in_page) {
+      if (!ends_in_its_page(piece)) continue;
       all.largest_piece = std::max(all.largest_piece, piece.bytes);
       bits |= piece.address;
     }
@@ -115,13 +133,17 @@ Fragmentation fragmentation_of(std::span<const Piece> pieces) {
   // A piece that is alone in its page may be the last of a slab, or larger than slabs serve: in
   // either case the rest of the page is lost. Where another one like it would fit, it is locked.
   const std::uint64_t largest = std::max(all.largest_piece, all.page_bytes / 2);
+  std::vector<Piece> in_slab;
   each_page(pieces, all.page_bytes, [&](std::span<const Piece> in_page) {
-    if (in_page[0].bytes <= largest) return add_slab(all, in_page);
+    in_slab.clear();
     for (const Piece& piece : in_page) {
-      const std::uint64_t held = round_up(piece.bytes, all.page_bytes);
-      all.rounding_bytes += held - piece.bytes;
-      all.held_bytes += held;
+      if (piece.bytes <= largest && ends_in_its_page(piece)) {
+        in_slab.push_back(piece);
+      } else {
+        all.rounding_bytes += round_up(piece.bytes, all.page_bytes) - piece.bytes;
+      }
     }
+    if (!in_slab.empty()) add_slab(all, in_slab);
   });
   return all;
 }

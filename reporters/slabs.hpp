@@ -3,7 +3,7 @@
 // to the device when the last piece is freed, and rounds large ones up to whole pages.
 //
 // How large a page is, in which steps pieces are cut, and up to which size, is taken from what is
-// seen. The device's own reading tells whether that can be right (Fragmentation::excess_bytes).
+// seen. Where it comes to more than the device says is in use, that cannot be right.
 #pragma once
 
 #include <cstdint>
@@ -43,12 +43,11 @@ struct Fragmentation {
   std::map<std::uint32_t, SlabHolder> holders;  // by group
   std::uint64_t locked_bytes = 0;               // in slabs, of no live piece
   std::uint64_t rounding_bytes = 0;             // above what was requested, in slabs and in pages
-
-  std::uint64_t held_bytes = 0;  // pages of live linear memory: requests, locked and rounding bytes
 };
 
-// By device; of those without live linear memory only where pools keep something idle. Pools,
-// virtual memory and arrays are not cut from slabs.
+// By device; of those without live linear memory only where pools keep something idle. Pools and
+// virtual memory are not cut from slabs. Small arrays are, from slabs of their own, whose addresses
+// nobody knows.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
 }  // namespace cuwarden

@@ -57,15 +57,25 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
   for (const json& device : report.table("devices")) {
     const std::uint64_t total = number_of(device, "total_bytes");
     std::vector<std::pair<std::string, std::uint64_t>> rows;
+    bool has_context = false;
     for (const json& row : report.table("accounts")) {
       if (!is_of(row, device) || !row.at("incident").is_null() || number_of(row, "bytes") == 0)
         continue;
       const std::string item = text_of(row, "item", "unknown");
       const auto name = item_names().find(item);
       rows.emplace_back(name == item_names().end() ? item : name->second, number_of(row, "bytes"));
+      has_context = has_context || item == "context";
+    }
+    // Until contexts have a row of their own they are in what is left.
+    if (has_context) {
+      for (auto& [name, bytes] : rows)
+        if (name == item_names().at("unexplained")) name = "unexplained";
     }
     if (rows.empty() || total == 0) continue;
     rows.emplace_back("free", number_of(device, "free_bytes"));
+    const std::uint64_t used = number_of(device, "used_bytes");
+    std::uint64_t told = 0;
+    for (const auto& [name, bytes] : rows) told += bytes;
     text += "\n" +
             paint.bold("GPU " + std::to_string(number_of(device, "device")) + " of " +
                        human_bytes(total)) +
@@ -77,6 +87,13 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
               std::string(filled, '#') + paint.dim(std::string(bar_width - filled, '.')) + " " +
               padded(percent(bytes, total), 8, true) + "\n";
     }
+    const std::uint64_t free = number_of(device, "free_bytes");
+    if (told - std::min(told, free) > used) {
+      text += paint.dim("  that is " + human_bytes(told - free - used) +
+                        " more than is in use: the device was read before the last allocations, or "
+                        "the driver cuts its memory in another way than was seen") +
+              "\n";
+    }
   }
 }
 
@@ -86,28 +103,32 @@ void add_fragmentation(const ReportDocument& report, const Paint& paint, std::st
     const std::uint64_t rounding = number_of(row, "rounding_bytes");
     const json* const device = device_of(report, row);
     const std::uint64_t used = device == nullptr ? 0 : number_of(*device, "used_bytes");
-    if (locked + rounding == 0 || locked + rounding < used / least_share) continue;
+    // Without a reading nobody can say how much it matters.
+    if (used == 0 || locked + rounding == 0 || locked + rounding < used / least_share) continue;
+    const std::uint64_t page = number_of(row, "page_bytes"), slabs = number_of(row, "slab_count");
+    const std::string pages = page == 0 ? "" : " of " + human_bytes(page);
+    const bool locked_matters = locked >= rounding || locked >= used / least_share;
+    const bool rounding_matters = rounding > locked || rounding >= used / least_share;
     text += "\n" + paint.yellow("FRAGMENTATION") + " (GPU " +
             std::to_string(number_of(row, "device")) + "): ";
-    if (locked >= rounding) {
-      text += human_bytes(locked) + " cannot be used: they are the free parts of " +
-              human_count(number_of(row, "slab_count")) + " slabs of " +
-              human_bytes(number_of(row, "page_bytes")) +
-              ", which the driver gives back only when their last piece is freed";
-    } else {
-      text += human_bytes(rounding) +
-              " are lost to rounding: the driver hands out whole pages of " +
-              human_bytes(number_of(row, "page_bytes"));
+    if (locked_matters) {
+      text +=
+          human_bytes(locked) + " are the free parts of " + human_count(slabs) +
+          (slabs == 1 ? " slab" : " slabs") + pages +
+          ". Only small requests of this process can use them: the driver gives a slab back when "
+          "its last piece is freed\n";
     }
-    text += "\n";
+    if (rounding_matters) {
+      text += (locked_matters ? "  " : "") + human_bytes(rounding) +
+              " are lost to rounding: what does not come from a slab takes whole pages" + pages +
+              "\n";
+    }
     if (row.at("largest_request_bytes").is_number_unsigned()) {
-      text += "  the largest request that can succeed now is " +
-              human_bytes(number_of(row, "largest_request_bytes")) + "\n";
-    }
-    if (number_of(row, "excess_bytes") > used / 100) {
-      text += paint.dim("  these figures come to " + human_bytes(number_of(row, "excess_bytes")) +
-                        " more than the device says is in use: this driver may cut its memory in "
-                        "another way, or the device was read earlier") +
+      const std::uint64_t largest = number_of(row, "largest_request_bytes");
+      text += "  when the device was read, " +
+              (largest == 0
+                   ? std::string("no large request could succeed")
+                   : "a request of " + human_bytes(largest) + " could succeed, none much larger") +
               "\n";
     }
     std::vector<const json*> holders;
@@ -116,7 +137,7 @@ void add_fragmentation(const ReportDocument& report, const Paint& paint, std::st
     std::ranges::stable_sort(holders, [](const json* left, const json* right) {
       return number_of(*left, "locked_bytes") > number_of(*right, "locked_bytes");
     });
-    holders.resize(std::min(holders.size(), locked >= rounding ? most_holders : 0));
+    holders.resize(std::min(holders.size(), locked_matters ? most_holders : 0));
     for (const json* holder : holders) {
       text += "    " + paint.bold(human_bytes(number_of(*holder, "locked_bytes"))) + " locked by " +
               allocations(number_of(*holder, "count")) + " of " +

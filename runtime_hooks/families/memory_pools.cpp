@@ -41,8 +41,12 @@ void MemoryPools::created(DeviceOrdinal device, CUmemoryPool made) noexcept {
 }
 
 DeviceOrdinal MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
+  if (destroyed == nullptr) return no_device;
   const Locked locked(lock_);
-  if (!locked || destroyed == nullptr) return no_device;
+  if (!locked) {
+    left_.store(true);
+    return no_device;
+  }
   for (Pool& pool : pools_) {
     if (pool.pool != destroyed) continue;
     const DeviceOrdinal device{pool.device};
@@ -68,8 +72,8 @@ std::optional<std::uint64_t> MemoryPools::idle_bytes(const driver::RealDriver& r
   const Locked locked(lock_);
   if (!locked) return std::nullopt;
   for (const Pool& pool : pools_) {
-    if (pool.pool != nullptr && pool.device == device.value && !add_idle(real, pool.pool, sum))
-      return std::nullopt;
+    if (pool.pool == nullptr || pool.device != device.value) continue;
+    if (left_.load() || !add_idle(real, pool.pool, sum)) return std::nullopt;
   }
   return sum;
 }

@@ -15,8 +15,8 @@ namespace cuwarden::families {
 
 class MemoryPools {
  public:
-  // Memory in stream order, or a graph's, was allocated on this device: before that, asking for its
-  // pools would be what makes them.
+  // Memory in stream order or a graph's node was allocated on this device: before that, asking for
+  // its pools would be what makes them.
   void used_on(DeviceOrdinal device) noexcept {
     if (is_known(device)) used_[device.value].store(true, std::memory_order_relaxed);
   }
@@ -45,6 +45,8 @@ class MemoryPools {
   // Held while the driver is asked about the pools: it does not check a handle well, and one that
   // is destroyed meanwhile must not be used. The driver calls nothing of the program's in between.
   FutexLock lock_;
+  // The lock was given up, and a pool destroyed without it: nobody asks any more.
+  std::atomic<bool> left_{false};
   Pool pools_[limit];
 };
 

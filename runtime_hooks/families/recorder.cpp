@@ -179,6 +179,7 @@ ContextId Recorder::live_context_on(DeviceOrdinal device) const noexcept {
 
 void Recorder::meet_first(DeviceOrdinal device) noexcept {
   if (met_[device.value].exchange(true)) return;
+  const ErrnoGuard keep;
   char name[128] = "";
   CUuuid uuid{};
   CUdevice handle = 0;

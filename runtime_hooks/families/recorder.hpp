@@ -79,6 +79,11 @@ class Recorder {
 
   LiveContexts& contexts() noexcept { return contexts_; }
   MemoryPools& pools() noexcept { return pools_; }
+  // Memory in stream order, or a graph's, comes from this device.
+  void takes_from_pools(DeviceOrdinal device) noexcept {
+    pools_.used_on(device);
+    meet(device);
+  }
   // A context came to its end, and what it owns with it.
   void context_ended(ContextId) noexcept;
   // True where the driver does not say.

@@ -24,7 +24,6 @@ def check_checkerboard(report, facts, piece_bytes):
     if 2 * MIB % piece_bytes == 0:  # else the ends of slabs are lost as well
         assert is_close(row["slab_locked_bytes"], freed - given_back, held), (row, facts)
     assert row["page_bytes"] == 2 * MIB
-    # The device's own reading agrees.
     assert row["excess_bytes"] == 0
     accounts = {row["item"]: row["bytes"] for row in report["accounts"]}
     assert accounts["live_device"] == facts["live_bytes"]

@@ -63,7 +63,7 @@ class Report:
             assert all(frame in self.frames for frame in stack["frames"])
         for frame in self.frames.values():
             assert frame["module"] is None or frame["module"] in self.modules
-        for table in ("leak_groups", "peak_holders"):
+        for table in ("leak_groups", "peak_holders", "slab_holders"):
             for row in self.data[table]:
                 assert row["stack"] is None or row["stack"] in self.stacks
         for group in self.data["leak_groups"]:

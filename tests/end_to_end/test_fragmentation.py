@@ -1,8 +1,11 @@
 """What the report says of slabs and rounding is what the device itself gives back, or keeps."""
 
+import json
+
 import pytest
 from fragmentation_checks import check_checkerboard, check_idle_pools
 
+from reports import Report
 from shimmed import program
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -44,6 +47,12 @@ def test_classes_and_the_map_add_up(run_shimmed):
     assert row["step_bytes"] == 512 and row["largest_piece_bytes"] == 64 * KIB
 
 
+@pytest.mark.parametrize("piece_bytes", [5000, 700 * KIB])
+def test_no_slab_has_more_pieces_than_slots(run_shimmed, piece_bytes):
+    report, _, _ = checkerboard(run_shimmed, piece_bytes, "none")
+    assert all(0 < slab["live"] <= slab["slots"] for slab in report["slab_map"])
+
+
 def test_the_stack_that_keeps_slabs_is_named(run_shimmed, cuwarden):
     report, row, facts = checkerboard(run_shimmed, 64 * KIB, "most")
     (holder,) = report["slab_holders"]
@@ -52,8 +61,8 @@ def test_the_stack_that_keeps_slabs_is_named(run_shimmed, cuwarden):
     assert holder["locked_bytes"] <= row["slab_locked_bytes"]
     assert holder["locked_bytes"] > 0.99 * row["slab_locked_bytes"]
     text = cuwarden("report", report.path).stdout
-    assert "cannot be used" in text and "slabs of 2.0 MiB" in text
-    assert text.index("cannot be used") < text.index("fill") < text.index("LEAKS")
+    assert "slabs of 2.0 MiB. Only small requests" in text
+    assert text.index("Only small requests") < text.index("fill") < text.index("LEAKS")
 
 
 def test_rounding_is_told_apart_from_slabs(run_shimmed, cuwarden):
@@ -83,6 +92,14 @@ def test_what_pools_keep_is_in_the_account(run_both, cuwarden, mib):
     assert "idle in pools" in cuwarden("report", run.report.path).stdout
 
 
+def test_what_a_graph_keeps_for_its_next_launch_is_in_the_account(run_both):
+    run = run_both([program("idle_pools"), ALL, "64", "graph"])
+    facts = run.last_line
+    assert facts["reserved_bytes"] - facts["used_bytes"] >= 64 * MIB
+    accounts = {row["item"]: row["bytes"] for row in run.report["accounts"]}
+    assert accounts["mempool_idle"] == facts["reserved_bytes"] - facts["used_bytes"]
+
+
 def test_pools_that_keep_nothing_are_not_in_the_account(run_both):
     run = run_both([program("idle_pools"), "0", "64"])
     assert run.last_line["reserved_bytes"] >= run.last_line["used_bytes"]
@@ -99,3 +116,32 @@ def test_a_driver_that_does_not_say_leaves_it_unknown(run_shimmed):
     assert run.report["fragmentation"] == []
     (device,) = run.report["devices"]
     assert sum(row["bytes"] for row in run.report["accounts"]) == device["used_bytes"]
+
+
+# --- reports of processes that did not write their own
+
+
+def test_a_killed_processs_row_says_when_the_device_was_read(place, cuwarden):
+    run = place.run([program("dying"), "kill"])
+    (ledger,) = run.ledgers
+    assert cuwarden("recover", ledger).returncode == 0
+    (path,) = place.reports.iterdir()
+    report = Report.read(path)
+    ats = {row["device"]: row["at"] for row in report["devices"]}
+    assert report["fragmentation"], "it held linear memory"
+    for row in report["fragmentation"]:
+        assert row["at"] == ats[row["device"]] != "exit"
+
+
+def test_a_report_of_an_earlier_version_is_shown(run_shimmed, cuwarden, tmp_path):
+    report, row, _ = checkerboard(run_shimmed, 64 * KIB, "most")
+    older = json.loads(report.path.read_text())
+    for name in ("page_bytes", "step_bytes", "largest_piece_bytes", "excess_bytes"):
+        for fragmentation in older["fragmentation"]:
+            del fragmentation[name]
+    del older["slab_holders"]
+    path = tmp_path / "older.json"
+    path.write_text(json.dumps(older))
+    shown = cuwarden("report", path)
+    assert shown.returncode == 0, shown.stderr
+    assert "Only small requests" in shown.stdout

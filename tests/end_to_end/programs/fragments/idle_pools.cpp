@@ -1,6 +1,7 @@
-// idle_pools KEEP MIB: allocates and frees MIB in stream order, from the default pool and from two
-// of its own, of which it destroys one; the pools keep up to KEEP bytes. Its last line says what
-// the driver says of the pools that are left.
+// idle_pools KEEP MIB [graph]: allocates and frees MIB in stream order, from the default pool and
+// from two of its own, of which it destroys one; the pools keep up to KEEP bytes. With `graph` it
+// launches nothing but a graph that allocates and frees as much. Its last line says what the driver
+// says of what is left.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -42,13 +43,47 @@ cudaMemPool_t make_pool() {
   return pool;
 }
 
+std::uint64_t graph_attribute(cudaGraphMemAttributeType which) {
+  std::uint64_t value = 0;
+  require(cudaDeviceGetGraphMemAttribute(0, which, &value), "cudaDeviceGetGraphMemAttribute");
+  return value;
+}
+
+void print(std::uint64_t reserved, std::uint64_t used, std::size_t live) {
+  std::printf("{\"reserved_bytes\": %llu, \"used_bytes\": %llu, \"live_bytes\": %zu}\n",
+              static_cast<unsigned long long>(reserved), static_cast<unsigned long long>(used),
+              live);
+}
+
+int launch_a_graph(std::size_t bytes) {
+  cudaGraph_t graph = nullptr;
+  require(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+  cudaMemAllocNodeParams parameters{};
+  parameters.poolProps.allocType = cudaMemAllocationTypePinned;
+  parameters.poolProps.location = {cudaMemLocationTypeDevice, 0};
+  parameters.bytesize = bytes;
+  cudaGraphNode_t allocates = nullptr, frees = nullptr;
+  require(cudaGraphAddMemAllocNode(&allocates, graph, nullptr, 0, &parameters),
+          "cudaGraphAddMemAllocNode");
+  require(cudaGraphAddMemFreeNode(&frees, graph, &allocates, 1, parameters.dptr),
+          "cudaGraphAddMemFreeNode");
+  cudaGraphExec_t exec = nullptr;
+  require(cudaGraphInstantiateWithFlags(&exec, graph, 0), "cudaGraphInstantiate");
+  require(cudaGraphLaunch(exec, nullptr), "cudaGraphLaunch");
+  require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  print(graph_attribute(cudaGraphMemAttrReservedMemCurrent),
+        graph_attribute(cudaGraphMemAttrUsedMemCurrent), 0);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   const std::uint64_t keep = std::strtoull(argv[1], nullptr, 0);
   const std::size_t bytes = std::strtoull(argv[2], nullptr, 0) << 20;
   require(cudaFree(nullptr), "cudaFree");
+  if (argc > 3) return launch_a_graph(bytes);
   cudaMemPool_t default_pool = nullptr;
   require(cudaDeviceGetDefaultMemPool(&default_pool, 0), "cudaDeviceGetDefaultMemPool");
   const cudaMemPool_t own = make_pool(), destroyed = make_pool();
@@ -65,7 +100,5 @@ int main(int argc, char** argv) {
     reserved += attribute(pool, cudaMemPoolAttrReservedMemCurrent);
     used += attribute(pool, cudaMemPoolAttrUsedMemCurrent);
   }
-  std::printf("{\"reserved_bytes\": %llu, \"used_bytes\": %llu, \"live_bytes\": %zu}\n",
-              static_cast<unsigned long long>(reserved), static_cast<unsigned long long>(used),
-              bytes / 8 + 2 * bytes / 8);
+  print(reserved, used, bytes / 8 + 2 * bytes / 8);
 }
