@@ -1,12 +1,12 @@
 #include "reporters/fragmentation_tables.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "reporters/each_row.hpp"
+#include "reporters/quantities.hpp"
 
 namespace cuwarden {
 namespace {
@@ -62,12 +62,6 @@ std::optional<ledger::DeviceView> reading_of(const ledger::Reader& reader, std::
     if (view.ordinal.value == device) found = view;
   });
   return found;
-}
-
-std::string address_text(std::uint64_t address) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
-  return text;
 }
 
 void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentations,

@@ -22,6 +22,12 @@ std::string human_bytes(std::uint64_t bytes) {
   return text;
 }
 
+std::string address_text(std::uint64_t address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  return text;
+}
+
 std::string human_count(std::uint64_t count) {
   std::string text = std::to_string(count);
   for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');

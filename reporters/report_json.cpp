@@ -1,7 +1,5 @@
 #include "reporters/report_json.hpp"
 
-#include <cstdio>
-
 #include "reporters/call_frames.hpp"
 #include "reporters/each_row.hpp"
 #include "reporters/fragmentation_tables.hpp"
@@ -10,6 +8,7 @@
 #include "reporters/ledger_damage.hpp"
 #include "reporters/memory_tables.hpp"
 #include "reporters/process_facts.hpp"
+#include "reporters/quantities.hpp"
 
 namespace cuwarden {
 namespace {
@@ -20,12 +19,6 @@ std::optional<std::uint64_t> device_number(DeviceOrdinal device) {
   if (device == no_device || device.value < 0) return std::nullopt;
   return static_cast<std::uint64_t>(device.value);
 }
-std::string address_text(std::uint64_t address) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
-  return text;
-}
-
 // By frame id - 1.
 std::vector<NamedFrame> name_frames(const CallFrames& frames) {
   std::vector<NamedFrame> result;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "reporters/each_row.hpp"
+#include "runtime_hooks/core/mapping.hpp"
 
 namespace cuwarden {
 namespace {
@@ -18,9 +19,6 @@ struct Piece {
 };
 
 std::uint64_t alignment_of(std::uint64_t bits) { return bits & (0 - bits); }
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // Sorts by address. A process that goes on frees what was read of it and allocates there again
 // before the rest is read: of two that overlap the older one is gone.

@@ -1,7 +1,6 @@
 #include "reporters/text_elements.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <vector>
 
 #include "reporters/cuda_frames.hpp"
@@ -42,12 +41,6 @@ bool was_running(const ReportDocument& report) {
 
 namespace {
 
-std::string hexadecimal(std::uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 bool in_cuda_library(const ReportDocument& report, const json& frame) {
   const json* module = report.module(frame.at("module"));
   const std::string path = module == nullptr ? "" : text_of(*module, "path", "");
@@ -60,7 +53,7 @@ std::string frame_line(const ReportDocument& report, const json& frame, const Pa
   if (module.empty()) {
     module = text_of(frame, "address", "unknown code");
   } else {
-    module += "+" + hexadecimal(number_of(frame, "offset"));
+    module += "+" + address_text(number_of(frame, "offset"));
   }
   std::string place = text_of(frame, "file", "");
   if (!place.empty() && number_of(frame, "line") != 0) {
