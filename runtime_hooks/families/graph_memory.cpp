@@ -51,7 +51,7 @@ void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address,
                         DeviceOrdinal device) {
   if (!call.recording() || result != CUDA_SUCCESS || address == 0) return;
   seen.store(true, std::memory_order_relaxed);
-  call.recorder().takes_from_pools(device);
+  call.recorder().graph_uses(device);
   makers.made(address, call.recorder().group_here(call.api(), Kind::graph, device));
   say_where_left(call);
 }

@@ -5,26 +5,28 @@
 namespace cuwarden::families {
 namespace {
 
-// Adds reserved - used. False: the driver does not say.
-bool add_idle(const driver::RealDriver& real, CUmemoryPool pool, std::uint64_t& sum) {
+// Adds reserved - used, for which ask(attribute, value) asks the driver. False: it does not say.
+template <class Attribute, class Ask>
+bool add_idle(Attribute reserved_now, Attribute used_now, std::uint64_t& sum, Ask ask) {
   cuuint64_t reserved = 0, used = 0;
-  if (real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
-          CUDA_SUCCESS ||
-      real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
+  if (ask(reserved_now, &reserved) != CUDA_SUCCESS || ask(used_now, &used) != CUDA_SUCCESS)
     return false;
   sum += reserved > used ? reserved - used : 0;
   return true;
 }
 
+bool add_idle(const driver::RealDriver& real, CUmemoryPool pool, std::uint64_t& sum) {
+  return add_idle(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, sum,
+                  [&](CUmemPool_attribute attribute, cuuint64_t* value) {
+                    return real.cuMemPoolGetAttribute(pool, attribute, value);
+                  });
+}
+
 bool add_idle_of_graphs(const driver::RealDriver& real, CUdevice device, std::uint64_t& sum) {
-  cuuint64_t reserved = 0, used = 0;
-  if (real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
-                                        &reserved) != CUDA_SUCCESS ||
-      real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used) !=
-          CUDA_SUCCESS)
-    return false;
-  sum += reserved > used ? reserved - used : 0;
-  return true;
+  return add_idle(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, sum,
+                  [&](CUgraphMem_attribute attribute, cuuint64_t* value) {
+                    return real.cuDeviceGetGraphMemAttribute(device, attribute, value);
+                  });
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ class MemoryPools {
   // Memory in stream order or a graph's node was allocated on this device: before that, asking for
   // its pools would be what makes them.
   void used_on(DeviceOrdinal device) noexcept {
-    if (is_known(device)) used_[device.value].store(true, std::memory_order_relaxed);
+    // Threads that allocate share this line: it is written once.
+    if (is_known(device) && !used_[device.value].load(std::memory_order_relaxed))
+      used_[device.value].store(true, std::memory_order_relaxed);
   }
 
   void created(DeviceOrdinal, CUmemoryPool) noexcept;

@@ -79,8 +79,8 @@ class Recorder {
 
   LiveContexts& contexts() noexcept { return contexts_; }
   MemoryPools& pools() noexcept { return pools_; }
-  // Memory in stream order, or a graph's, comes from this device.
-  void takes_from_pools(DeviceOrdinal device) noexcept {
+  // A graph's node will take memory of this device.
+  void graph_uses(DeviceOrdinal device) noexcept {
     pools_.used_on(device);
     meet(device);
   }

@@ -12,7 +12,7 @@ void allocated(HookedCall& call, CUresult result, CUdeviceptr* dptr, size_t byte
   const CUdeviceptr address = result == CUDA_SUCCESS ? *dptr : 0;
   // A null pointer has no device of its own: a refused request counts for the current one.
   const DeviceOrdinal device = address != 0 ? call.recorder().device_of(address) : no_device;
-  call.recorder().takes_from_pools(device);
+  call.recorder().pools().used_on(device);
   if (node)
     graph_node_created(call, result, address, device);
   else
