@@ -1,5 +1,7 @@
 // Memory that no allocation call explains: what kernels take from the device when they are
 // launched.
+#include <string>
+
 #include "tests/contract/driver_test.hpp"
 
 namespace cuwarden::contract {
@@ -7,7 +9,7 @@ namespace {
 
 // A thread of `deep` has 16 KiB of its own, of `deeper` 64 KiB; the index is not known beforehand,
 // so that none of it can be in registers. `heap` calls the device-side malloc.
-constexpr char kCode[] = R"(
+constexpr char kHead[] = R"(
 .version 7.0
 .target sm_70
 .address_size 64
@@ -16,42 +18,8 @@ constexpr char kCode[] = R"(
 
 .visible .entry small() { ret; }
 
-.visible .entry deep(.param .u64 out, .param .u32 at)
-{
-  .local .align 16 .b8 scratch[16384];
-  .reg .b32 %r<4>;
-  .reg .b64 %d<6>;
-  ld.param.u64 %d1, [out];
-  ld.param.u32 %r1, [at];
-  mov.u64 %d2, scratch;
-  cvt.u64.u32 %d3, %r1;
-  add.s64 %d2, %d2, %d3;
-  st.local.u32 [%d2], %r1;
-  mov.u64 %d4, scratch;
-  ld.local.u32 %r2, [%d4+64];
-  cvta.to.global.u64 %d1, %d1;
-  st.global.u32 [%d1], %r2;
-  ret;
-}
-
-.visible .entry deeper(.param .u64 out, .param .u32 at)
-{
-  .local .align 16 .b8 scratch[65536]; // st.local below is no declaration
-  .reg .b32 %r<4>;
-  .reg .b64 %d<6>;
-  ld.param.u64 %d1, [out];
-  ld.param.u32 %r1, [at];
-  mov.u64 %d2, scratch;
-  cvt.u64.u32 %d3, %r1;
-  add.s64 %d2, %d2, %d3;
-  st.local.u32 [%d2], %r1;
-  mov.u64 %d4, scratch;
-  ld.local.u32 %r2, [%d4+64];
-  cvta.to.global.u64 %d1, %d1;
-  st.global.u32 [%d1], %r2;
-  ret;
-}
-
+)";
+constexpr char kHeap[] = R"(
 .visible .entry heap(.param .u64 bytes)
 {
   .reg .b64 %d<4>;
@@ -71,6 +39,29 @@ constexpr char kCode[] = R"(
   ret;
 }
 )";
+// The comment in it has no declaration.
+std::string deep_kernel(const std::string& name, int bytes) {
+  return ".visible .entry " + name + R"((.param .u64 out, .param .u32 at)
+{
+  .local .align 16 .b8 scratch[)" +
+         std::to_string(bytes) + R"(]; // st.local below
+  .reg .b32 %r<4>;
+  .reg .b64 %d<6>;
+  ld.param.u64 %d1, [out];
+  ld.param.u32 %r1, [at];
+  mov.u64 %d2, scratch;
+  cvt.u64.u32 %d3, %r1;
+  add.s64 %d2, %d2, %d3;
+  st.local.u32 [%d2], %r1;
+  mov.u64 %d4, scratch;
+  ld.local.u32 %r2, [%d4+64];
+  cvta.to.global.u64 %d1, %d1;
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+)";
+}
+const std::string code = kHead + deep_kernel("deep", 16384) + deep_kernel("deeper", 65536) + kHeap;
 
 // A kernel's own code comes to the device when the kernel is first needed.
 constexpr double kCodeMib = 4;
@@ -79,7 +70,7 @@ class ImplicitMemoryFacts : public DriverTest {
  protected:
   void SetUp() override {
     DriverTest::SetUp();
-    ASSERT_EQ(cuModuleLoadData(&module, kCode), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleLoadData(&module, code.c_str()), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&out, 4096), CUDA_SUCCESS);
     ASSERT_EQ(launch_plain("small"), CUDA_SUCCESS);
     int processors = 0, threads = 0;
