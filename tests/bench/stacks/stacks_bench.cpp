@@ -2,6 +2,7 @@
 // pointers: following them is the bound that no unwinder reaches. All walks are of the same stacks,
 // and end after the same number of frames.
 #include <benchmark/benchmark.h>
+#include <immintrin.h>
 
 #include <array>
 #include <cstdlib>
@@ -113,6 +114,22 @@ void one_stack(benchmark::State& state, Walk walk) {
   descend(path_number(7), depth, work);
 }
 
+// The same, each walk by itself: it begins when the one before is over, and is over when all that
+// it read is there. So it is in programs, where an allocation lies between two walks; in a bare
+// loop the processor works on several short walks at once.
+void one_stack_alone(benchmark::State& state, Walk walk) {
+  const auto depth = static_cast<std::size_t>(state.range(0));
+  std::uint64_t frames[deepest];
+  auto work = [&] {
+    for (auto _ : state) {
+      benchmark::DoNotOptimize(walk(frames, depth));
+      benchmark::ClobberMemory();
+      _mm_lfence();
+    }
+  };
+  descend(path_number(7), depth, work);
+}
+
 // Hundreds of stacks in turns; the descents alone are measured with a walk that does nothing.
 void alternating_stacks(benchmark::State& state, Walk walk) {
   const auto depth = static_cast<std::size_t>(state.range(0));
@@ -127,8 +144,9 @@ void alternating_stacks(benchmark::State& state, Walk walk) {
   for (auto _ : state) descend(paths[next++ % paths.size()], depth, work);
 }
 
-#define WALK(walk)                                                     \
-  BENCHMARK_CAPTURE(one_stack, walk, walk)->Arg(10)->Arg(30)->Arg(60); \
+#define WALK(walk)                                                           \
+  BENCHMARK_CAPTURE(one_stack, walk, walk)->Arg(10)->Arg(30)->Arg(60);       \
+  BENCHMARK_CAPTURE(one_stack_alone, walk, walk)->Arg(10)->Arg(30)->Arg(60); \
   BENCHMARK_CAPTURE(alternating_stacks, walk, walk)->Arg(10)->Arg(30)->Arg(60)
 
 WALK(nothing);       // to be taken from those of this program and libunwind's
