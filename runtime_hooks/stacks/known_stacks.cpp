@@ -33,6 +33,12 @@ CUWARDEN_READS_ANYTHING inline std::uint64_t address_of(std::uint64_t top,
   return top + static_cast<std::uint64_t>(std::int64_t{place});
 }
 
+CUWARDEN_READS_ANYTHING inline std::uint64_t first_difference(const KnownStacks::Entry& entry,
+                                                              std::uint64_t start) {
+  return (difference(start, entry.first.lower) & entry.first_lower_counts) |
+         difference(start + 8, entry.first.upper);
+}
+
 // What makes values differ from those that are there now: 0 where nothing does. Without a branch
 // for each block: most stacks that are compared are unchanged.
 template <class Block, class Sum>
@@ -78,7 +84,8 @@ CUWARDEN_READS_ANYTHING inline std::uint32_t KnownStacks::name_where_unchanged(
       differences(entry.pair_blocks, load_field(entry.pair_bytes), top, _mm_setzero_si128());
   const std::uint64_t words =
       differences(entry.word_blocks, load_field(entry.word_bytes), top,
-                  difference(address_of(top, entry.last_place), entry.last_value));
+                  first_difference(entry, start) |
+                      difference(address_of(top, entry.last_place), entry.last_value));
   if (words != 0 || _mm_movemask_epi8(_mm_cmpeq_epi8(pairs, _mm_setzero_si128())) != 0xffff)
     return 0;
   // All was read before the stamp is looked at again.

@@ -52,6 +52,10 @@ class KnownStacks {
     std::atomic<std::uint64_t> stamp;
     std::atomic<std::uint64_t> start;      // 0: of no stack
     std::uint32_t pair_bytes, word_bytes;  // of the blocks that are filled
+    // The innermost pair lies at the start. It is compared word by word: both were written only
+    // just now, and the processor waits before it reads two such words at once.
+    Pair first;
+    std::uint64_t first_lower_counts;  // all ones where the saved rbp counts, or 0
     // The outermost return address: often the only one without a pair.
     std::uint64_t last_value;
     Place last_place;

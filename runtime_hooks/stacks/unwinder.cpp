@@ -1,5 +1,7 @@
 #include "runtime_hooks/stacks/unwinder.hpp"
 
+#include <utility>
+
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/stacks/eh_frame.hpp"
 #include "runtime_hooks/stacks/own_code.hpp"
@@ -88,6 +90,7 @@ void Unwinder::remember(ThreadSlot thread, const void* frame, std::span<std::uin
 struct Unwinder::Notes {
   KnownStacks::Entry* entry;
   OwnStack own;             // nothing outside it may be written down
+  std::uint64_t start;      // what lies there is the first pair
   std::uint64_t return_at;  // the one that waits
   std::uint64_t bp_at;      // where rbp's value comes from; 0: has been noted
   std::size_t words = 0, pairs = 0;
@@ -115,15 +118,18 @@ struct Unwinder::Notes {
   }
   // The frame that is left now goes by rbp.
   void next_by_bp() noexcept {
-    if (bp_at == return_at - 8) {
-      add_pair(bp_at);
-    } else {
-      if (bp_at != 0) add_word(bp_at);
-      add_word(return_at);
-    }
+    if (bp_at == start)
+      entry->first_lower_counts = ~std::uint64_t{0};
+    else if (bp_at != 0 && bp_at == return_at - 8)
+      return add_pair(std::exchange(bp_at, 0));
+    else if (bp_at != 0)
+      add_word(bp_at);
     bp_at = 0;
+    next_by_sp();
   }
-  void next_by_sp() noexcept { add_word(return_at); }
+  void next_by_sp() noexcept {
+    if (return_at != start + 8) add_word(return_at);
+  }
 
   // Fills up the last block; how long all are.
   template <class Block>
@@ -159,7 +165,15 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   };
   // The frame of the function that called us, by its frame pointer.
   Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
-  Notes notes{.entry = entry, .own = own_stack, .return_at = w.start + 8, .bp_at = w.start};
+  Notes notes{.entry = entry,
+              .own = own_stack,
+              .start = w.start,
+              .return_at = w.start + 8,
+              .bp_at = w.start};
+  if (drafting) {
+    entry->first = {at.bp, at.place};
+    entry->first_lower_counts = 0;
+  }
 
   std::uint64_t* const frames = w.frames.data();
   const std::size_t room = w.frames.size();

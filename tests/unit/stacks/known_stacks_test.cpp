@@ -40,21 +40,27 @@ struct MadeUpStack {
   KnownStacks::Place place(std::size_t word) const {
     return static_cast<KnownStacks::Place>(at(word) - own_stack.top);
   }
-  // The stack that begins at `word` and has two words.
+  // Notes what every stack has: what lies at its start. Below that, the saved rbp does not count.
+  void note_start(KnownStacks::Entry& entry, std::size_t word) const {
+    entry.pair_bytes = entry.word_bytes = 0;
+    entry.first = {words[word], words[word + 1]};
+    entry.first_lower_counts = 0;
+  }
+  // The stack that begins at `word` and has three words.
   void remember(KnownStacks& known, ThreadSlot slot, std::size_t word, std::uint32_t name) const {
     const std::uint32_t generation = known.generation();
     KnownStacks::Draft draft;
     known.begin(draft, slot, at(word));
     if (!draft) return;
     KnownStacks::Entry& entry = draft.entry();
-    entry.pair_bytes = 0;
+    note_start(entry, word);
     entry.word_bytes = sizeof(KnownStacks::Words);
     for (std::size_t i = 0; i < KnownStacks::block; ++i) {
-      entry.word_blocks[0].places[i] = place(word + 1);
-      entry.word_blocks[0].values[i] = words[word + 1];
+      entry.word_blocks[0].places[i] = place(word + 2);
+      entry.word_blocks[0].values[i] = words[word + 2];
     }
-    entry.last_place = place(word + 2);
-    entry.last_value = words[word + 2];
+    entry.last_place = place(word + 3);
+    entry.last_value = words[word + 3];
     known.keep(draft, name, generation);
   }
 };
@@ -67,27 +73,48 @@ TEST(KnownStacksTest, AStackIsKnownUntilAWordOfItChanges) {
   EXPECT_EQ(known.find(stack.at(7)), 0u);
   stack.remember(known, slot, 7, 42);
   EXPECT_EQ(known.find(stack.at(7)), 42u);
-  ++stack.words[9];
-  EXPECT_EQ(known.find(stack.at(7)), 0u);
-  --stack.words[9];
-  ++stack.words[8];
-  EXPECT_EQ(known.find(stack.at(7)), 0u);
-  --stack.words[8];
-  EXPECT_EQ(known.find(stack.at(7)), 42u);
+  for (const std::size_t word : {8, 9, 10}) {
+    ++stack.words[word];
+    EXPECT_EQ(known.find(stack.at(7)), 0u) << word;
+    --stack.words[word];
+    EXPECT_EQ(known.find(stack.at(7)), 42u);
+  }
   known.forget_all();
   EXPECT_EQ(known.find(stack.at(7)), 0u);
 }
 
-TEST(KnownStacksTest, StacksOfOneStartAreToldApart) {
+TEST(KnownStacksTest, TheSavedRbpAtTheStartCountsWhereItWasUsed) {
   MadeUpStack stack;
   KnownStacks known;
-  for (std::uint32_t path = 1; path <= 8; ++path) {
-    stack.words[8] = path;
-    stack.remember(known, slot, 7, path);
+  for (const bool counts : {false, true}) {
+    KnownStacks::Draft draft;
+    known.begin(draft, slot, stack.at(7));
+    ASSERT_TRUE(draft);
+    stack.note_start(draft.entry(), 7);
+    draft.entry().first_lower_counts = counts ? ~std::uint64_t{0} : 0;
+    draft.entry().last_place = stack.place(9);
+    draft.entry().last_value = stack.words[9];
+    known.keep(draft, 42, known.generation());
+    ++stack.words[7];
+    EXPECT_EQ(known.find(stack.at(7)), counts ? 0u : 42u);
+    --stack.words[7];
+    EXPECT_EQ(known.find(stack.at(7)), 42u);
+    known.forget_all();
   }
-  for (std::uint32_t path = 1; path <= 8; ++path) {
-    stack.words[8] = path;
-    EXPECT_EQ(known.find(stack.at(7)), path);
+}
+
+TEST(KnownStacksTest, StacksOfOneStartAreToldApart) {
+  for (const std::size_t word : {8, 9, 10}) {
+    MadeUpStack stack;
+    KnownStacks known;
+    for (std::uint32_t path = 1; path <= 8; ++path) {
+      stack.words[word] = path;
+      stack.remember(known, slot, 7, path);
+    }
+    for (std::uint32_t path = 1; path <= 8; ++path) {
+      stack.words[word] = path;
+      EXPECT_EQ(known.find(stack.at(7)), path);
+    }
   }
 }
 
@@ -98,7 +125,7 @@ TEST(KnownStacksTest, ANameFromBeforeNamesWereForgottenIsNotKept) {
   KnownStacks::Draft draft;
   known.begin(draft, slot, stack.at(7));
   ASSERT_TRUE(draft);
-  draft.entry().pair_bytes = draft.entry().word_bytes = 0;
+  stack.note_start(draft.entry(), 7);
   draft.entry().last_place = stack.place(9);
   draft.entry().last_value = stack.words[9];
   known.forget_all();
