@@ -1,10 +1,13 @@
 """Runs a benchmark's program in turn bare and under the shim, so that a slow drift of the machine
-falls on both alike; each run is a process of its own and prints its median as JSON."""
+falls on both alike: whole processes in turn, each of which prints its median as JSON, or processes
+that live side by side and work in turn."""
 
 import json
+import random
 import shlex
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -42,6 +45,58 @@ def show(name, command, bare, shimmed):
     print(f"  shimmed median {statistics.median(shimmed) / 1e3:.2f} us, of: {in_us(shimmed)}")
     print(f"  ratio {ratio:.4f}", flush=True)
     return ratio
+
+
+class InTurns:
+    """Couples of processes, bare and shimmed, of which one works at a time. A turn takes so short
+    that both of a couple meet the same machine, and each process's own luck with memory and cores
+    shows as the spread between couples."""
+
+    def __init__(self, command, couples, steps, env=None):
+        self.steps = steps
+        self._folder = tempfile.TemporaryDirectory()
+        self._place = preloaded.Place(Path(self._folder.name))
+        start = lambda shim: self._place.start(command, env, shim=shim, stdin=subprocess.PIPE)  # noqa: E731
+        self.couples = [(start(False), start(True)) for _ in range(couples)]
+        for process in self._processes():
+            self._line_of(process)
+
+    def _processes(self):
+        return [process for couple in self.couples for process in couple]
+
+    def _line_of(self, process):
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"status {process.wait()}: {process.stderr.read()[-500:]}")
+        return line
+
+    def round(self):
+        """Each couple's times of a step in ns: [(bare, shimmed)]. All in an order of chance."""
+        times = {}
+        for process in random.sample(self._processes(), 2 * len(self.couples)):
+            process.stdin.write(f"{self.steps}\n")
+            process.stdin.flush()
+            times[process.pid] = int(self._line_of(process)) / self.steps
+        return [(times[bare.pid], times[shimmed.pid]) for bare, shimmed in self.couples]
+
+    def end(self):
+        """What was wrong."""
+        problems = []
+        for shim, process in [(shim, couple[shim]) for couple in self.couples for shim in (0, 1)]:
+            run = self._place.finish(process, "shim" if shim else "bare", timeout_s=60)
+            if run.returncode != 0 or run.said:
+                problems.append(f"status {run.returncode}: {run.stderr[-500:]}")
+            elif shim and run.report["coverage"]["complete"] is not True:
+                problems.append(str(run.report["coverage"]))
+        self._folder.cleanup()
+        return problems
+
+
+def interval_of_median(values):
+    """Of all medians of as many values drawn from these, the middle 95 %."""
+    draw = random.Random(0)
+    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(1000))
+    return medians[25], medians[974]
 
 
 def sanitized(command, count, timeout_s=120):

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""PyTorch's training step with and without the shim, in alternating processes.
+"""PyTorch's training step with and without the shim, in processes that work in turns.
 
-    bench_training_step.py [--pairs N] [--steps N] [--limit RATIO] [--async]
+    bench_training_step.py [--couples N] [--rounds N] [--steps N] [--limit RATIO] [--async]
 
-With --async PyTorch allocates by cudaMallocAsync, a call for each tensor.
+A couple is one process bare and one shimmed, which work in turns for a few steps; a round is one
+turn of each process. With --async PyTorch allocates by cudaMallocAsync, a call for each tensor.
 
-Exit status 1 where the ratio of the medians passes the limit.
+Exit status 1 where the median ratio of the turns passes the limit.
 """
 
 import argparse
 import importlib.util
+import shlex
+import statistics
 import sys
 
 import alternating
@@ -18,23 +21,39 @@ import preloaded
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--couples", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--limit", type=float, default=1.02)
     parser.add_argument("--async", dest="stream_ordered", action="store_true")
     options = parser.parse_args()
     alternating.need_gpu()
     if importlib.util.find_spec("torch") is None:
         alternating.skip("no PyTorch")
-    command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--steps", options.steps]
+    command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--turns"]
     env = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"} if options.stream_ordered else None
-    bare, shimmed, problems = alternating.pairs_of(command, options.pairs, env)
+    turns = alternating.InTurns(command, options.couples, options.steps, env)
+    rounds = [turns.round() for _ in range(options.rounds)]
+    problems = turns.end()
     for problem in problems:
         print(f"problem: {problem}")
-    if len(bare) != options.pairs or len(shimmed) != options.pairs:
-        return 1
-    ratio = alternating.show("training step", command, bare, shimmed)
-    print(f"training step: {ratio:.4f} of the time without the shim, at most {options.limit} wanted")
+
+    print(f"$ {shlex.join(map(str, command))}" + (f" with {env}" if env else ""))
+    for couple in range(options.couples):
+        bare, shimmed = zip(*(times[couple] for times in rounds))
+        print(
+            f"  couple {couple + 1}: bare {statistics.median(bare) / 1e6:.3f} ms a step, shimmed "
+            f"{statistics.median(shimmed) / 1e6:.3f} ms, "
+            f"ratio {statistics.median(b / a for a, b in zip(bare, shimmed)):.4f}"
+        )
+    ratios = [shimmed / bare for times in rounds for bare, shimmed in times]
+    ratio = statistics.median(ratios)
+    low, high = alternating.interval_of_median(ratios)
+    print(
+        f"training step: {ratio:.4f} of the time without the shim ({low:.4f} to {high:.4f}, 95 %, "
+        f"{len(ratios)} turns of {options.steps} steps), at most {options.limit} wanted",
+        flush=True,
+    )
     return 1 if problems or ratio > options.limit else 0
 
 

@@ -143,7 +143,7 @@ class Place:
                 env[name] = str(value)
         return env
 
-    def start(self, command, env=None, *, shim=True):
+    def start(self, command, env=None, *, shim=True, stdin=subprocess.DEVNULL):
         environment = self.environment(env, shim=shim)
         if str(command[0]) != sys.executable:  # frameworks bring libraries of their own
             folders = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) + library_folders()
@@ -152,7 +152,7 @@ class Place:
             [str(part) for part in command],
             env=environment,
             cwd=self.work,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

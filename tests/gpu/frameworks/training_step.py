@@ -1,9 +1,11 @@
 """The time of a PyTorch training step: six transformer layers, AdamW, bfloat16 autocast, default
-allocator. Prints the median of the timed steps in ns."""
+allocator. Prints the median of the timed steps in ns; with --turns, for each number that it reads
+from a line, the time of that many steps."""
 
 import argparse
 import json
 import statistics
+import sys
 import time
 
 import torch
@@ -11,6 +13,7 @@ import torch
 parser = argparse.ArgumentParser()
 parser.add_argument("--warm-up", type=int, default=20)
 parser.add_argument("--steps", type=int, default=50)
+parser.add_argument("--turns", action="store_true")
 options = parser.parse_args()
 
 torch.manual_seed(0)
@@ -29,13 +32,21 @@ def step():
     optimizer.step()
 
 
-for _ in range(options.warm_up):
-    step()
-times = []
-for _ in range(options.steps):
+def time_of(steps):
     torch.cuda.synchronize()
     start = time.perf_counter_ns()
-    step()
+    for _ in range(steps):
+        step()
     torch.cuda.synchronize()
-    times.append(time.perf_counter_ns() - start)
-print(json.dumps({"steps": options.steps, "median_ns": statistics.median(times)}))
+    return time.perf_counter_ns() - start
+
+
+time_of(options.warm_up)
+if options.turns:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        time_of(1)  # what the waiting has cooled down is not counted
+        print(time_of(int(line)), flush=True)
+else:
+    times = [time_of(1) for _ in range(options.steps)]
+    print(json.dumps({"steps": options.steps, "median_ns": statistics.median(times)}))
