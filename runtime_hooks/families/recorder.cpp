@@ -52,6 +52,14 @@ DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
   return no_device;
 }
 
+[[gnu::cold]] int Recorder::ask_device_count() noexcept {
+  const ErrnoGuard keep;
+  int count = 0;
+  if (real_.cuDeviceGetCount == nullptr || real_.cuDeviceGetCount(&count) != CUDA_SUCCESS) return 0;
+  device_count_.store(count, std::memory_order_relaxed);
+  return count;
+}
+
 // A known stack's name is the group that was last made from there: nearly always the one that is
 // wanted, and otherwise one of the same stack.
 GroupId Recorder::group_unguarded(HookId api, Kind kind, DeviceOrdinal device) noexcept {

@@ -70,6 +70,11 @@ class Recorder {
   Place place() const noexcept;
   // The device that a device pointer lives on, whatever context is current.
   DeviceOrdinal device_of(CUdeviceptr) const noexcept;
+  // Where the process sees one device only, that one: then nobody needs to be asked.
+  DeviceOrdinal only_device() noexcept {
+    const int count = device_count_.load(std::memory_order_relaxed);
+    return (count != 0 ? count : ask_device_count()) == 1 ? DeviceOrdinal{0} : no_device;
+  }
 
   // Handles exist that have no record on purpose: multicast objects, and what was made from those.
   void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
@@ -122,6 +127,7 @@ class Recorder {
     if (!met_[device.value].load(std::memory_order_relaxed)) meet_first(device);
   }
   void meet_first(DeviceOrdinal) noexcept;
+  int ask_device_count() noexcept;
   void give_notice() noexcept {
     const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
@@ -148,6 +154,7 @@ class Recorder {
   std::atomic<std::uint64_t> next_look_ns_{0};  // the earlier of the two
   std::atomic<std::uint64_t> next_reading_ns_{0};
   std::atomic<std::uint64_t> next_rss_ns_{0};
+  std::atomic<int> device_count_{0};  // 0: has not been asked for
   LiveContexts contexts_;
   MemoryPools pools_;
   std::atomic<bool> met_[device_limit]{};

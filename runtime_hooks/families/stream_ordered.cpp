@@ -7,11 +7,13 @@
 namespace cuwarden::families {
 namespace {
 
-void allocated(HookedCall& call, CUresult result, CUdeviceptr* dptr, size_t bytes, bool node) {
+// `device`: where the caller knows it.
+void allocated(HookedCall& call, CUresult result, CUdeviceptr* dptr, size_t bytes, bool node,
+               DeviceOrdinal device = no_device) {
   if (!call.recording()) return;
   const CUdeviceptr address = result == CUDA_SUCCESS ? *dptr : 0;
   // A null pointer has no device of its own: a refused request counts for the current one.
-  const DeviceOrdinal device = address != 0 ? call.recorder().device_of(address) : no_device;
+  if (device == no_device && address != 0) device = call.recorder().device_of(address);
   call.recorder().pools().used_on(device);
   if (node)
     graph_node_created(call, result, address, device);
@@ -19,6 +21,11 @@ void allocated(HookedCall& call, CUresult result, CUdeviceptr* dptr, size_t byte
     call.allocated(
         result,
         {.kind = Kind::stream_ordered, .address = address, .bytes = bytes, .device = device});
+}
+
+// What a stream's own pool gives lies on the stream's device.
+DeviceOrdinal of_the_streams(HookedCall& call) {
+  return call.recording() ? call.recorder().only_device() : no_device;
 }
 
 CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, auto real_free) {
@@ -31,7 +38,7 @@ CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, auto real_free) {
 CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
   const CUresult result = call.real().cuMemAllocAsync(dptr, bytesize, hStream);
-  allocated(call, result, dptr, bytesize, node);
+  allocated(call, result, dptr, bytesize, node, of_the_streams(call));
   return result;
 }
 
@@ -39,7 +46,7 @@ CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesi
                               CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
   const CUresult result = call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream);
-  allocated(call, result, dptr, bytesize, node);
+  allocated(call, result, dptr, bytesize, node, of_the_streams(call));
   return result;
 }
 

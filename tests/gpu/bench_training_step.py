@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """PyTorch's training step with and without the shim, in processes that work in turns.
 
-    bench_training_step.py [--couples N] [--rounds N] [--steps N] [--limit RATIO] [--async]
+    bench_training_step.py [--couples N] [--rounds N] [--steps N] [--batch N] [--limit RATIO]
+                           [--async]
 
 A couple is one process bare and one shimmed, which work in turns for a few steps; a round is one
-turn of each process. With --async PyTorch allocates by cudaMallocAsync, a call for each tensor.
+turn of each process. With a batch of 8 the step waits for the processor, with one of 32 for the
+device. With --async PyTorch allocates by cudaMallocAsync, a call for each tensor.
 
 Exit status 1 where the median ratio of the turns passes the limit.
 """
@@ -24,6 +26,7 @@ def main():
     parser.add_argument("--couples", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--limit", type=float, default=1.02)
     parser.add_argument("--async", dest="stream_ordered", action="store_true")
     options = parser.parse_args()
@@ -31,6 +34,7 @@ def main():
     if importlib.util.find_spec("torch") is None:
         alternating.skip("no PyTorch")
     command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--turns"]
+    command += ["--batch", options.batch]
     env = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"} if options.stream_ordered else None
     turns = alternating.InTurns(command, options.couples, options.steps, env)
     rounds = [turns.round() for _ in range(options.rounds)]

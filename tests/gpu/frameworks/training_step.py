@@ -13,6 +13,7 @@ import torch
 parser = argparse.ArgumentParser()
 parser.add_argument("--warm-up", type=int, default=20)
 parser.add_argument("--steps", type=int, default=50)
+parser.add_argument("--batch", type=int, default=8, help="larger ones keep the device busy")
 parser.add_argument("--turns", action="store_true")
 options = parser.parse_args()
 
@@ -20,8 +21,8 @@ torch.manual_seed(0)
 layer = torch.nn.TransformerEncoderLayer(d_model=1024, nhead=16, dim_feedforward=4096, batch_first=True)
 model = torch.nn.TransformerEncoder(layer, num_layers=6, enable_nested_tensor=False).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-inputs = torch.randn(8, 512, 1024, device="cuda")
-targets = torch.randn(8, 512, 1024, device="cuda")
+inputs = torch.randn(options.batch, 512, 1024, device="cuda")
+targets = torch.randn(options.batch, 512, 1024, device="cuda")
 
 
 def step():
