@@ -6,23 +6,13 @@
 #include <utility>
 
 #include "reporters/each_row.hpp"
+#include "reporters/incident_tables.hpp"
 #include "reporters/quantities.hpp"
 
 namespace cuwarden {
 namespace {
 
 using ledger::RegionId;
-
-// Page-locked and registered memory is the host's. Managed memory takes device memory only where
-// it was touched there, which nobody says: it stays in `unexplained`. So do context and modules.
-bool is_in_device_account(Kind kind) {
-  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
-}
-
-struct Account {
-  std::vector<std::pair<std::string, std::uint64_t>> items;
-  std::int64_t unexplained = 0;
-};
 
 std::optional<Account> account_of(const ledger::DeviceView& device,
                                   const std::vector<ledger::SeriesView>& all,
@@ -32,22 +22,16 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   // More is a damaged ledger's: no account adds up to it.
   if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0 || used > largest_number)
     return std::nullopt;
-  Account account;
-  account.unexplained = static_cast<std::int64_t>(used);
-  const auto add = [&](std::string item, std::uint64_t bytes) {
-    if (bytes == 0 || bytes > largest_number) return;
-    account.items.emplace_back(std::move(item), bytes);
-    account.unexplained -= static_cast<std::int64_t>(bytes);
-  };
+  Account account(used);
   for (const ledger::SeriesView& series : all) {
     if (series.device == device.ordinal && is_in_device_account(series.kind))
-      add("live_" + std::string(kind_name(series.kind)), series.live_bytes);
+      account.add("live_" + std::string(kind_name(series.kind)), series.live_bytes);
   }
   if (const auto found = fragmentations.find(device.ordinal.value); found != fragmentations.end()) {
-    add("slab_waste", found->second.locked_bytes);
-    add("rounding_waste", found->second.rounding_bytes);
+    account.add("slab_waste", found->second.locked_bytes);
+    account.add("rounding_waste", found->second.rounding_bytes);
   }
-  add("mempool_idle", device.pool_idle_bytes.value_or(0));
+  account.add("mempool_idle", device.pool_idle_bytes.value_or(0));
   return account;
 }
 
@@ -117,7 +101,8 @@ void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentati
 }  // namespace
 
 void write_accounts(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
-                    const Fragmentations& fragmentations, JsonStream& json) {
+                    const Fragmentations& fragmentations,
+                    const std::vector<IncidentCase>& incidents, JsonStream& json) {
   json.begin_table("accounts");
   each_device(reader, [&](const ledger::DeviceView& device) {
     const auto account = account_of(device, all, fragmentations);
@@ -133,6 +118,7 @@ void write_accounts(const ledger::Reader& reader, const std::vector<ledger::Seri
     for (const auto& [item, bytes] : account->items) add(item, number(bytes));
     add("unexplained", account->unexplained);
   });
+  write_incident_accounts(incidents, json);
   json.end_table();
 }
 

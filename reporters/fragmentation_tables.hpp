@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reporters/call_frames.hpp"
+#include "reporters/incident_case.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/slabs.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
@@ -16,7 +17,7 @@ namespace cuwarden {
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
 void write_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
-                    const Fragmentations&, JsonStream&);
+                    const Fragmentations&, const std::vector<IncidentCase>&, JsonStream&);
 void write_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                          const Fragmentations&, const CallFrames&, JsonStream&);
 

@@ -3,6 +3,7 @@
 #include "reporters/call_frames.hpp"
 #include "reporters/each_row.hpp"
 #include "reporters/fragmentation_tables.hpp"
+#include "reporters/incident_tables.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/ledger_damage.hpp"
@@ -175,8 +176,10 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
       is_running ? live_groups(reader, end_ns, *sums) : leak_groups(reader, end_ns, *sums);
   const std::vector<ledger::SeriesView> series = all_series(reader, *sums);
   const Fragmentations fragmentations = find_fragmentation(reader);
+  const std::vector<IncidentCase> incidents = all_incidents(reader);
   CallFrames frames(reader);
   for (const LeakGroup& leak : groups) frames.add_stack(leak.group.stack);
+  add_stacks(reader, incidents, frames);
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count > 0) frames.add_stack(group.stack);
   });
@@ -251,14 +254,12 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   json.end_table();
 
   write_devices(reader, json);
-  write_accounts(reader, series, fragmentations, json);
+  write_accounts(reader, series, fragmentations, incidents, json);
   json.empty_table("device_processes");
   write_totals(series, json);
   write_leaks(reader, groups, frames, json);
   write_fragmentation(reader, series, fragmentations, frames, json);
-  json.empty_table("incidents");
-  json.empty_table("rungs");
-  json.empty_table("incident_holders");
+  write_incidents(reader, incidents, frames, json);
   write_pool(json);
   write_timeline(reader, json);
 

@@ -18,6 +18,7 @@ enum class Type : std::uint8_t {
   truth,
   texts,
   ids,
+  figures,  // an object of figures and texts
 };
 
 struct Field {
@@ -98,8 +99,27 @@ constexpr Field frames[] = {
     {"line", Type::figure},  {"inlined", Type::truth},         {"module", Type::id_or_null},
     {"offset", Type::figure}};
 constexpr Field modules[] = {{"id", Type::id}, {"path", Type::text}};
+constexpr Field incidents[] = {{"id", Type::id},
+                               {"time_ns", Type::figure},
+                               {"api", Type::text_or_null},
+                               {"bytes", Type::figure},
+                               {"device", Type::id_or_null},
+                               {"stack", Type::id_or_null},
+                               {"outcome", Type::text},
+                               {"verdict", Type::text},
+                               {"repeats", Type::figure},
+                               {"proof", Type::figures},
+                               {"advice", Type::text_or_null},
+                               {"recovered_count", Type::figure, true}};
+constexpr Field incident_holders[] = {{"incident", Type::id},
+                                      {"stack", Type::id_or_null},
+                                      {"kind", Type::text},
+                                      {"count", Type::figure},
+                                      {"bytes", Type::figure}};
 // Which reports of earlier versions lack.
-constexpr Part later_tables[] = {{"slab_holders", slab_holders}};
+constexpr Part later_tables[] = {{"slab_holders", slab_holders},
+                                 {"incidents", incidents},
+                                 {"incident_holders", incident_holders}};
 constexpr Part tables[] = {{"devices", devices},
                            {"accounts", accounts},
                            {"fragmentation", fragmentation},
@@ -153,6 +173,8 @@ Complaint wrong_value(const json& value, Type type) {
       return wrong_list(value, true);
     case Type::ids:
       return wrong_list(value, false);
+    case Type::figures:
+      return unless(value.is_object(), "object");
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include "reporters/signal_name.hpp"
 #include "reporters/text_elements.hpp"
 #include "reporters/text_history.hpp"
+#include "reporters/text_incidents.hpp"
 #include "reporters/text_memory.hpp"
 
 namespace cuwarden {
@@ -322,6 +323,7 @@ std::string text_report(const ReportDocument& report, const TextOptions& options
   std::string text;
   add_header(report, paint, text);
   add_reasons(report, paint, text);
+  add_incidents(report, paint, text);
   add_totals(report, paint, text);
   add_failures(report, paint, text);
   add_accounts(report, paint, text);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include <new>
 #include <string>
 
-#include "reporters/report_file.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/job.hpp"
@@ -19,7 +17,6 @@
 #include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/debug_lines.hpp"
 #include "shim/driver_table.hpp"
@@ -30,6 +27,7 @@
 #include "shim/namespaces.hpp"
 #include "shim/own_stack.hpp"
 #include "shim/report_path.hpp"
+#include "shim/reports.hpp"
 #include "shim/runtime_tables.hpp"
 #include "shim/thread_stack.hpp"
 
@@ -41,23 +39,8 @@ namespace {
 
 constinit Process process;
 constinit Settings settings{};  // read once, at the first CUDA call
-// The recorder and the report file are made anew in a forked child, in place.
+// Made anew in a forked child, in place.
 alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(families::Recorder)]{};
-alignas(ReportFile) constinit unsigned char report_file_storage[sizeof(ReportFile)]{};
-constinit ReportFile* report_file = nullptr;
-
-struct Root {
-  dev_t device = 0;
-  ino_t inode = 0;
-  bool operator==(const Root&) const = default;
-};
-constinit Root root_at_start{};
-
-Root root_folder() {
-  struct stat status {};
-  if (syscall(SYS_stat, "/", &status) != 0) return {};
-  return {status.st_dev, status.st_ino};
-}
 
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
@@ -85,14 +68,15 @@ void read_settings_and_set_up_log() {
 constinit EarlyLookups early_lookups;
 
 // Tells `cuwarden run` of a ledger or a report.
-void tell(std::string_view path) {
+void tell(std::string_view path) noexcept try {
   if (settings.report_list[0] == '\0' || path.empty()) return;
   const std::string line = std::string(path) + "\n";
   const int fd = open(settings.report_list, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return;
   [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
   close(fd);
-}
+} catch (...) {
+}  // no memory for the line
 
 }  // namespace
 
@@ -204,7 +188,6 @@ void Process::loaded() noexcept { loaded_pid_ = getpid(); }
 families::Recorder* Process::start_recording() noexcept {
   try {
     pid_ = getpid();
-    root_at_start = root_folder();
     read_settings_and_set_up_log();
     if (home_.load(std::memory_order_relaxed) == nullptr) {
       log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
@@ -217,9 +200,9 @@ families::Recorder* Process::start_recording() noexcept {
       log_warn("no memory for the ledger; nothing is recorded");
       return nullptr;
     }
-    report_file = new (report_file_storage) ReportFile(report_path);
-    recorder_ = new (recorder_storage)
-        families::Recorder(*ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete);
+    set_up_reports(report_path);
+    recorder_ = new (recorder_storage) families::Recorder(
+        *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident);
     note_facts();
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
@@ -239,6 +222,16 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
     if (stops) process.state_.compare_exchange_strong(seen, State::stopped);
   call_on_own_stack([](void* stopped) { say_ledger_is_incomplete(stopped != nullptr); },
                     stops ? &process : nullptr);
+}
+
+void Process::met_incident(IncidentId incident) noexcept {
+  const Uncancelled whole;
+  call_on_own_stack(
+      [](void* given) {
+        process.ledger_->set_versions(0, runtime_version());
+        explain_incident(*process.ledger_, *static_cast<IncidentId*>(given));
+      },
+      &incident);
 }
 
 void Process::note_facts() noexcept {
@@ -348,39 +341,9 @@ void Process::has_ended() noexcept {
 bool Process::write_report() noexcept {
   if (dlmopen_was_called()) note_unseen_driver();
   ledger_->set_versions(0, runtime_version());
-  try {
-    if (const Root root = root_folder(); root != root_at_start) {
-      // The report's path would lead to another place now, where nobody looks for it.
-      log_error(
-          fmt::format("no report: the program changed its root folder (chroot); the records are in "
-                      "the ledger {} outside",
-                      ledger_->path()));
-      return false;
-    }
-    ledger::ReadError error;
-    const auto reader = ledger::Reader::open(ledger_->bytes(), error);
-    if (!reader) {
-      log_error(fmt::format("no report: the ledger cannot be read: {}", error.text));
-      return false;
-    }
-    // First without symbols, so that there is a report whatever happens while they are read.
-    ReportOptions options;
-    options.symbolise = false;
-    options.end_ns = ledger_->now_ns();
-    if (!report_file->write(*reader, options)) {
-      log_error(report_file->error() + where_the_records_stay(ledger_->path()));
-      return false;
-    }
-    options.symbolise = true;
-    options.symbol_time = longest_symbol_time_at_exit;
-    if (!report_file->write(*reader, options)) log_error(report_file->error());
-    log_info(fmt::format("report written to {}", report_file->path()));
-    tell(report_file->path());
-    return true;
-  } catch (...) {
-    log_error("no report: out of memory while writing it");
-    return false;
-  }
+  if (!write_final_report(*ledger_)) return false;
+  tell(report_file_path());
+  return true;
 }
 
 void Process::end_unrecorded() noexcept try {

@@ -26,6 +26,7 @@ using StackId = Strong<struct StackIdTag, std::uint32_t>;
 using GroupId = Strong<struct GroupIdTag, std::uint32_t>;
 using RecordId = Strong<struct RecordIdTag, std::uint32_t>;
 using ThreadId = Strong<struct ThreadIdTag, std::uint32_t>;
+using IncidentId = Strong<struct IncidentIdTag, std::uint32_t>;
 using ModuleId = Strong<struct ModuleIdTag, std::uint32_t>;
 // Index of a row of driver/hooks.def; the ledger carries the names.
 using HookId = Strong<struct HookIdTag, std::uint16_t>;

@@ -110,11 +110,14 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   if (device != here.device) meet(device);
   const GroupId group = group_unguarded(api, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    ledger_.count_failure(group);
+    refused({allocation.bytes, device, api, allocation.kind}, group, result, ledger::Asked::memory,
+            allocation.kind == Kind::device ? Captures::none_in_the_way : Captures::unknown);
     give_notice();
     return;
   }
   if (allocation.address == 0) return;  // success without memory: a size of 0
+  if (was_refused_.load(std::memory_order_relaxed))
+    served({allocation.bytes, device, api, allocation.kind});
   // As of the last tick: the kernel's exact answer would take a tenth of the whole call.
   const std::uint64_t now = ledger_.recently_ns();
   ledger::NewRecord record;

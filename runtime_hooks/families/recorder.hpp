@@ -10,6 +10,7 @@
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/families/memory_pools.hpp"
+#include "runtime_hooks/families/refused_request.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 #include "runtime_hooks/stacks/unwinder.hpp"
 
@@ -43,13 +44,17 @@ class Recorder {
   // Called once for each reason for which the ledger is no longer complete, by the thread that met
   // it, with no lock held.
   using Notice = void (*)(ledger::Reason) noexcept;
+  // Called once for each place whose request was refused for lack of memory, by the thread that met
+  // it, before the call returns to the program: what is known outside CUDA may be added.
+  using IncidentNotice = void (*)(IncidentId) noexcept;
 
   Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth,
-           Notice notice) noexcept
+           Notice notice, IncidentNotice incident_notice = nullptr) noexcept
       : ledger_(ledger),
         real_(real),
         stack_depth_(stack_depth),
         notice_(notice),
+        incident_notice_(incident_notice),
         unwinder_(ledger.header().stacks_cut) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
@@ -65,6 +70,9 @@ class Recorder {
   // After the real free. A driver that refuses only because the process is ending has freed the
   // memory as far as the program is concerned.
   void settle(const ledger::TakenRecord&, CUresult, Captures = Captures::unknown) noexcept;
+
+  // The driver refused something else for lack of memory than memory itself.
+  void refused(HookId api, CUresult, ledger::Asked, DeviceOrdinal) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;
@@ -118,6 +126,9 @@ class Recorder {
  private:
   // Not inlined: its own frame is where the walk begins.
   [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
+  void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked, Captures) noexcept;
+  void note_device(IncidentId, DeviceOrdinal, Captures) noexcept;
+  void served(const RefusedRequest&) noexcept;
   // For callers that keep errno themselves.
   Place place_unguarded() const noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
@@ -146,6 +157,8 @@ class Recorder {
   const driver::RealDriver& real_;
   std::size_t stack_depth_;
   Notice notice_;
+  IncidentNotice incident_notice_;
+  std::atomic<bool> was_refused_{false};   // some request
   std::atomic<std::uint32_t> noticed_{0};  // Reason bits
   stacks::Unwinder unwinder_;
   std::atomic<bool> ending_{false};

@@ -32,6 +32,8 @@ constexpr std::array<Share, region_count> shares = {{
     {8192, 64, sizeof(NamedValue)},
     {32, 64, sizeof(Cell)},
     {8192, 2048, sizeof(std::uint64_t)},
+    {8192, 16, sizeof(Incident)},
+    {8192, 64, sizeof(IncidentHolder)},
 }};
 
 class Fnv1a {

@@ -19,7 +19,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 4;
+inline constexpr std::uint32_t layout_version = 5;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -47,8 +47,10 @@ enum class RegionId : std::uint8_t {
   environment,
   cells,
   lane_calls,  // the hooks' counts, lane after lane, calls_in_lane() each
+  incidents,
+  incident_holders,
 };
-inline constexpr std::size_t region_count = 15;
+inline constexpr std::size_t region_count = 17;
 
 struct Region {
   std::uint64_t offset;          // of the region in the file
@@ -187,7 +189,8 @@ struct Group {
   // A cache line that only the group's lane changes all the time.
   Counters counters;
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // when the series was at its peak
-  std::uint64_t reserved;
+  std::atomic<std::uint32_t> incident;  // row; 0: no request was refused, or there was no room
+  std::uint32_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
@@ -275,6 +278,69 @@ struct Device {
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
   // What pools and graphs of the process kept and no allocation had; unknown_bytes.
   std::atomic<std::uint64_t> pool_idle_bytes;
+};
+
+// What was asked for in a call that was refused for lack of memory.
+enum class Asked : std::uint8_t { memory, context, module, launch, stream, limit };
+inline constexpr std::uint8_t asked_count = 6;
+
+// What is known of the moment of an incident, or of the first of its repeats; unknown_bytes where
+// it is not. Values are part of the layout.
+enum class Fact : std::uint8_t {
+  // Of the device.
+  total_bytes,
+  free_bytes,
+  pool_idle_bytes,  // of this process's pools and graphs
+  slab_locked_bytes,
+  rounding_bytes,
+  context_bytes,
+  module_bytes,
+  local_memory_bytes,
+  heap_bytes,
+  stream_bytes,
+  other_processes_bytes,
+  // Of the host. A limit of `no_limit` is none.
+  ram_bytes,
+  ram_available_bytes,
+  swap_free_bytes,
+  overcommit_mode,
+  commit_limit_bytes,
+  committed_bytes,
+  address_space_limit_bytes,
+  address_space_bytes,
+  largest_gap_bytes,
+  mappings,
+  max_mappings,
+  cgroup_limit_bytes,
+  cgroup_used_bytes,
+};
+inline constexpr std::size_t fact_count = 24;
+inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
+
+// A request that was refused for lack of memory. The same request again, from the same stack, is
+// counted here and not listed again.
+struct Incident {
+  std::atomic<std::uint32_t> state;  // 1 = published
+  std::uint32_t group;
+  std::uint32_t thread;
+  std::int32_t result;  // CUresult
+  std::uint64_t time_ns;
+  std::uint64_t bytes;  // 0: the call does not say
+  Asked asked;
+  std::uint8_t reserved[7];
+  std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
+  // How often, of all times, the thread soon had the same request served.
+  std::atomic<std::uint64_t> recovered;
+  std::uint64_t live_bytes[kind_count];  // on the group's device, or the host's
+  std::atomic<std::uint64_t> facts[fact_count];
+};
+
+// Who held most on the device (or the host) at that moment.
+struct IncidentHolder {
+  std::atomic<std::uint32_t> state;
+  std::uint32_t incident, group;
+  std::uint32_t reserved;
+  std::uint64_t count, bytes;
 };
 
 struct Hook {

@@ -11,6 +11,7 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/geometry.hpp"
 #include "runtime_hooks/ledger/group_counts.hpp"
+#include "runtime_hooks/ledger/reader_rows.hpp"
 
 namespace cuwarden::ledger {
 namespace {
@@ -36,12 +37,9 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(NamedValue),
                                                                sizeof(NamedValue),
                                                                sizeof(Cell),
-                                                               sizeof(std::uint64_t)};
-
-template <class T>
-T get(const std::atomic<T>& value) noexcept {
-  return value.load(std::memory_order_acquire);
-}
+                                                               sizeof(std::uint64_t),
+                                                               sizeof(Incident),
+                                                               sizeof(IncidentHolder)};
 
 // Devices and series are gone through for each other: no machine has more of them, whatever room
 // their regions have.
@@ -51,6 +49,10 @@ std::uint64_t most_rows(RegionId id) noexcept {
       return 4096;
     case RegionId::devices:
       return 1024;
+    case RegionId::incidents:
+      return 2048;
+    case RegionId::incident_holders:
+      return 16384;
     default:
       return UINT64_MAX;
   }
@@ -113,18 +115,6 @@ std::uint64_t Reader::rows(RegionId id) const noexcept {
   const Region& region = header().regions[i];
   const std::uint64_t used = std::min(get(region.used), tables_[i].rows);
   return own_process_ ? used : std::min(used, get(region.file_bytes) / row_sizes[i]);
-}
-
-template <class Row>
-const Row* Reader::row(RegionId id, std::uint64_t index) const noexcept {
-  if (index < first_row(id) || index >= rows(id)) return nullptr;
-  return reinterpret_cast<const Row*>(bytes_.data() + tables_[index_of(id)].offset) + index;
-}
-
-template <class Row>
-const Row* Reader::published(RegionId id, std::uint64_t index) const noexcept {
-  const Row* const found = row<Row>(id, index);
-  return found != nullptr && get(found->state) == 1 ? found : nullptr;
 }
 
 std::string_view Reader::text(const StringRef& ref, std::uint64_t longest) const noexcept {

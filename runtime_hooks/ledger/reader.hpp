@@ -78,6 +78,26 @@ struct DeviceView {
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
   std::optional<std::uint64_t> pool_idle_bytes;
 };
+struct IncidentView {
+  IncidentId id;
+  GroupId group;
+  ThreadId thread;
+  int result = 0;
+  std::uint64_t time_ns = 0, bytes = 0;
+  Asked asked{};
+  std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0;
+  std::array<std::uint64_t, kind_count> live_bytes{};
+  std::array<std::uint64_t, fact_count> facts{};
+  std::optional<std::uint64_t> fact(Fact which) const noexcept {
+    const std::uint64_t value = facts[static_cast<std::size_t>(which)];
+    return value == unknown_bytes ? std::nullopt : std::optional(value);
+  }
+};
+struct IncidentHolderView {
+  IncidentId incident;
+  GroupId group;
+  std::uint64_t count = 0, bytes = 0;
+};
 struct HookView {
   HookId id;
   std::string_view name;
@@ -138,6 +158,8 @@ class Reader {
   // Without the counts that only the groups have, and live bytes that may be too many: GroupSums.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
+  std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
+  std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;

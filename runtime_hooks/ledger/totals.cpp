@@ -138,8 +138,6 @@ void Totals::released(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noe
   group.released_count.fetch_add(1, relaxed);
 }
 
-void Totals::failed(GroupId id) noexcept { row(id).failures.fetch_add(1, relaxed); }
-
 void Totals::learned_size(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   Lane& lane = lanes_.mine();
   lane.add(lanes_.counters_of(lane, row(id), id).allocated_bytes, bytes);

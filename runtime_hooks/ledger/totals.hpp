@@ -26,7 +26,6 @@ class Totals {
   void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  void failed(GroupId) noexcept;
   // A live allocation of 0 bytes turned out to have so many.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 

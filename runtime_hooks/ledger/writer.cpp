@@ -169,9 +169,14 @@ bool Writer::closed_not_last(Space space, DeviceAddress address) noexcept {
 
 void Writer::count_unknown_free() noexcept { header().unknown_frees.fetch_add(1, relaxed); }
 
-void Writer::count_failure(GroupId id) noexcept {
-  if (id.value != 0) state_.totals.failed(id);
+Writer::Refused Writer::refused(const Refusal& refusal) noexcept {
+  return state_.incidents.refused(refusal, thread(), now_ns());
 }
+void Writer::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
+  state_.incidents.set_fact(id, fact, value);
+}
+void Writer::publish_incident(IncidentId id) noexcept { state_.incidents.publish(id); }
+void Writer::recovered(IncidentId id) noexcept { state_.incidents.recovered(id); }
 
 void Writer::release_context(ContextId context) noexcept {
   const std::uint64_t used = state_.storage.used(RegionId::records);

@@ -66,6 +66,14 @@ struct Creation {
   bool without_populate = false;                 // fill the file as on kernels before Linux 5.14
 };
 
+// A request that was refused for lack of memory.
+struct Refusal {
+  GroupId group;  // of where it was made
+  Asked asked = Asked::memory;
+  std::int32_t result = 0;  // CUresult
+  ByteCount bytes;          // 0: the call does not say
+};
+
 class Writer {
  public:
   // Makes and maps the file, or goes on in anonymous memory (reason_ledger_in_memory). Returns
@@ -107,7 +115,19 @@ class Writer {
   bool opened_again(Space, DeviceAddress) noexcept;
   bool closed_not_last(Space, DeviceAddress) noexcept;
   void count_unknown_free() noexcept;
-  void count_failure(GroupId) noexcept;
+  // Counts it. `first`: no other came from there; the facts of the moment are to be set, then it is
+  // published. 0: it could not be stored.
+  struct Refused {
+    IncidentId incident;
+    bool first = false;
+  };
+  Refused refused(const Refusal&) noexcept;
+  // May also be set after it was published.
+  void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
+  // With what is live now, and with those who hold most of it.
+  void publish_incident(IncidentId) noexcept;
+  // The thread that met it has had the same request served.
+  void recovered(IncidentId) noexcept;
   // Everything that goes with this context: moved to the groups' released_* counts.
   void release_context(ContextId) noexcept;
 

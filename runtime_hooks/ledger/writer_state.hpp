@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/ledger/group_table.hpp"
+#include "runtime_hooks/ledger/incidents.hpp"
 #include "runtime_hooks/ledger/lanes.hpp"
 #include "runtime_hooks/ledger/module_table.hpp"
 #include "runtime_hooks/ledger/record_index.hpp"
@@ -28,6 +29,7 @@ struct Writer::State {
   ModuleTable modules{storage};
   StackTable stacks{storage, modules};
   GroupTable groups{storage, lanes, totals};
+  Incidents incidents{storage};
   VirtualMemory virtual_memory{storage, records, totals};
   FutexLock names_lock;    // unhooked lookups, settings, environment
   FutexLock devices_lock;  // device rows

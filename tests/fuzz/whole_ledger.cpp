@@ -45,7 +45,7 @@ std::vector<std::byte> whole_ledger() {
     writer->handle_created(record);
     writer->mapped(DeviceAddress{i << 30}, ByteCount{2 << 20}, DeviceAddress{i}, group);
     if (i % 4 == 0) writer->take(Space::pointer, DeviceAddress{i << 21});
-    writer->count_failure(group);
+    writer->refused({.group = group, .bytes = {512}});
   }
   const std::uint8_t uuid[16] = {1, 2, 3};
   writer->set_device({0}, "a device", uuid);

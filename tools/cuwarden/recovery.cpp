@@ -70,13 +70,15 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
   return modified > 0 ? std::max(last, static_cast<std::uint64_t>(modified)) : last;
 }
 
-// A report that the process itself had written before it died at its end: without symbols, or whole
-// but for the removal of the ledger.
-std::optional<std::string> own_report(const ledger::ProcessView& process) {
+// A report that the process itself had written before it died: at an incident, or at its end,
+// without symbols, or whole but for the removal of the ledger.
+std::optional<std::string> own_report(const ledger::Reader& reader) {
+  const ledger::ProcessView process = reader.process();
   constexpr int most_numbers = 1000;
   // Of all that is looked at: whoever may write there could leave any number of large files.
   std::size_t bytes_left = std::size_t{256} << 20;
-  if (process.end_reason == EndReason::running) return std::nullopt;
+  if (process.end_reason == EndReason::running && reader.rows(RegionId::incidents) <= 1)
+    return std::nullopt;
   for (int number = 0; number < most_numbers; ++number) {
     std::string path(process.report_path);
     if (number > 0) path += "." + std::to_string(number);
@@ -270,7 +272,7 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
 
   const std::string wanted(process.report_path);
   const bool path_counts = wanted.starts_with('/') && (request.path_is_known || ran_here(process));
-  const auto earlier = path_counts ? own_report(process) : std::nullopt;
+  const auto earlier = path_counts ? own_report(file->reader()) : std::nullopt;
   // Where it cannot be seen, one report too many does no harm.
   if (process.report_written && earlier) {
     file->remove();

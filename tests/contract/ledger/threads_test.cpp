@@ -140,7 +140,7 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
           record.group = writer->group({writer->intern_stack(frames, false), HookId{0},
                                         static_cast<Kind>(random() % 2), DeviceOrdinal{0}});
           if (random() % 16 == 0) {
-            writer->count_failure(record.group);
+            writer->refused({.group = record.group, .bytes = {512}});
             ++failures;
             driver.free(address);
             continue;

@@ -257,7 +257,7 @@ TEST_F(LedgerTest, counters_and_names_are_kept) {
   writer->count_unhooked_lookup("cuMemFuture");
   writer->count_unhooked_lookup("cuMemOther");
   writer->count_unknown_free();
-  writer->count_failure(device_group());
+  writer->refused({.group = device_group(), .bytes = {512}});
   writer->set_setting("stack_depth", "64", true);
   writer->set_environment("CUDA_VISIBLE_DEVICES", "0");
   writer->set_versions(13000, 0);

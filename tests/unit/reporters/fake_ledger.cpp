@@ -75,6 +75,10 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
   switch (region) {
     case RegionId::records:
       return ledger.records.size() + 1;
+    case RegionId::incidents:
+      return ledger.incidents.size() + 1;
+    case RegionId::incident_holders:
+      return ledger.incident_holders.size() + 1;
     case RegionId::groups:
       return ledger.groups.size() + 1;
     case RegionId::stacks:
@@ -126,6 +130,12 @@ std::optional<SeriesView> Reader::series(std::uint64_t row) const noexcept {
 }
 std::optional<DeviceView> Reader::device(std::uint64_t row) const noexcept {
   return at(fake(bytes_).devices, row - 1);
+}
+std::optional<IncidentView> Reader::incident(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).incidents, row - 1);
+}
+std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).incident_holders, row - 1);
 }
 std::optional<HookView> Reader::hook(std::uint64_t row) const noexcept {
   return at(fake(bytes_).hooks, row);

@@ -21,6 +21,8 @@ struct FakeLedger {
   std::vector<ledger::ModuleView> modules;
   std::vector<ledger::SeriesView> series;
   std::vector<ledger::DeviceView> devices;
+  std::vector<ledger::IncidentView> incidents;
+  std::vector<ledger::IncidentHolderView> incident_holders;
   std::vector<ledger::HookView> hooks;
   std::vector<ledger::NamedCountView> unhooked_lookups;
   std::vector<ledger::NamedValueView> settings, environment;

@@ -1,0 +1,92 @@
+#include "reporters/incident_case.hpp"
+
+#include "reporters/cuda_frames.hpp"
+#include "reporters/each_row.hpp"
+#include "reporters/json_stream.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::Fact;
+
+// Of the innermost frame outside CUDA's own libraries.
+std::string module_of(const ledger::Reader& reader, StackId id) {
+  const auto stack = reader.stack(id.value);
+  if (!stack) return {};
+  for (const ledger::Frame frame : stack->frames) {
+    const auto module = reader.module_at(frame, stack->module_epoch);
+    if (module && !is_cuda_library(module->path)) return std::string(module->path);
+  }
+  return {};
+}
+
+}  // namespace
+
+void Account::add(std::string item, std::uint64_t bytes) {
+  if (bytes == 0 || bytes > largest_number) return;
+  items.emplace_back(std::move(item), bytes);
+  unexplained -= static_cast<std::int64_t>(bytes);
+}
+
+std::uint64_t Account::of(std::string_view item) const noexcept {
+  for (const auto& [name, bytes] : items)
+    if (name == item) return bytes;
+  return 0;
+}
+
+std::optional<IncidentCase> case_of(const ledger::Reader& reader,
+                                    const ledger::IncidentView& incident) {
+  const auto group = reader.group(incident.group.value);
+  if (!group) return std::nullopt;
+  IncidentCase made{.incident = incident,
+                    .kind = group->kind,
+                    .device = group->device,
+                    .api = group->api,
+                    .stack = group->stack,
+                    .program = std::string(reader.process().program),
+                    .requester = module_of(reader, group->stack),
+                    .modules = {},
+                    .live_in_pools = 0};
+  each_row(reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const ledger::IncidentHolderView& holder) {
+             if (holder.incident != incident.id) return;
+             const auto held = reader.group(holder.group.value);
+             if (!held || !is_in_device_account(held->kind)) return;
+             if (held->kind == Kind::stream_ordered) made.live_in_pools += holder.count;
+             const std::string module = module_of(reader, held->stack);
+             for (auto& [name, bytes] : made.modules) {
+               if (name != module) continue;
+               bytes += holder.bytes;
+               return;
+             }
+             made.modules.emplace_back(module, holder.bytes);
+           });
+  return made;
+}
+
+std::optional<Account> account_of(const IncidentCase& given) {
+  const ledger::IncidentView& incident = given.incident;
+  const auto total = incident.fact(Fact::total_bytes), free = incident.fact(Fact::free_bytes);
+  if (given.device.value < 0 || !total || !free || *total < *free || *total > largest_number)
+    return std::nullopt;
+  Account account(*total - *free);
+  for (std::uint8_t kind = 0; kind < kind_count; ++kind) {
+    if (is_in_device_account(static_cast<Kind>(kind)))
+      account.add("live_" + std::string(kind_name(static_cast<Kind>(kind))),
+                  incident.live_bytes[kind]);
+  }
+  constexpr std::pair<const char*, Fact> items[] = {
+      {"slab_waste", Fact::slab_locked_bytes},
+      {"rounding_waste", Fact::rounding_bytes},
+      {"mempool_idle", Fact::pool_idle_bytes},
+      {"context", Fact::context_bytes},
+      {"modules", Fact::module_bytes},
+      {"local_memory", Fact::local_memory_bytes},
+      {"heap", Fact::heap_bytes},
+      {"streams", Fact::stream_bytes},
+      {"other_processes", Fact::other_processes_bytes}};
+  for (const auto& [item, fact] : items) account.add(item, incident.fact(fact).value_or(0));
+  return account;
+}
+
+}  // namespace cuwarden

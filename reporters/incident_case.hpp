@@ -1,0 +1,49 @@
+// A request that was refused, and what its device's memory was made of at that moment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden {
+
+// What a device's used bytes are made of; in words, what they are called in the report.
+struct Account {
+  std::vector<std::pair<std::string, std::uint64_t>> items;
+  std::int64_t unexplained = 0;  // what the items leave of them; < 0: the items are more
+
+  explicit Account(std::uint64_t used_bytes) : unexplained(static_cast<std::int64_t>(used_bytes)) {}
+  void add(std::string item, std::uint64_t bytes);
+  std::uint64_t of(std::string_view item) const noexcept;
+};
+
+// Page-locked and registered memory is the host's. Managed memory takes device memory only where it
+// was touched there, which nobody says.
+constexpr bool is_in_device_account(Kind kind) {
+  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
+}
+
+// A request that was refused, and all that a verdict may follow from.
+struct IncidentCase {
+  ledger::IncidentView incident;
+  Kind kind{};
+  DeviceOrdinal device = no_device;
+  HookId api;
+  StackId stack;
+  std::string program;    // path of the program's file
+  std::string requester;  // of the module that asked; empty: unknown
+  // Live bytes by module that allocated them, of those who held most.
+  std::vector<std::pair<std::string, std::uint64_t>> modules;
+  std::uint64_t live_in_pools = 0;  // stream-ordered allocations of those
+};
+std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&);
+
+// Null where the device was not read at that moment.
+std::optional<Account> account_of(const IncidentCase&);
+
+}  // namespace cuwarden

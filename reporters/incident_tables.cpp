@@ -1,0 +1,166 @@
+#include "reporters/incident_tables.hpp"
+
+#include <algorithm>
+
+#include "reporters/each_row.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::Asked;
+using ledger::Fact;
+using ledger::RegionId;
+
+constexpr std::string_view asked_names[] = {"memory", "context", "module",
+                                            "launch", "stream",  "limit"};
+static_assert(std::size(asked_names) == ledger::asked_count);
+
+constexpr std::string_view fact_names[] = {"total_bytes",
+                                           "free_bytes",
+                                           "pool_idle_bytes",
+                                           "slab_locked_bytes",
+                                           "rounding_bytes",
+                                           "context_bytes",
+                                           "module_bytes",
+                                           "local_memory_bytes",
+                                           "heap_bytes",
+                                           "stream_bytes",
+                                           "other_processes_bytes",
+                                           "ram_bytes",
+                                           "ram_available_bytes",
+                                           "swap_free_bytes",
+                                           "overcommit_mode",
+                                           "commit_limit_bytes",
+                                           "committed_bytes",
+                                           "address_space_limit_bytes",
+                                           "address_space_bytes",
+                                           "largest_gap_bytes",
+                                           "mappings",
+                                           "max_mappings",
+                                           "cgroup_limit_bytes",
+                                           "cgroup_used_bytes"};
+static_assert(std::size(fact_names) == ledger::fact_count);
+
+// Only refusals for lack of memory become incidents.
+constexpr int out_of_memory = 2;
+
+std::string result_name(int result) {
+  return result == out_of_memory ? "CUDA_ERROR_OUT_OF_MEMORY"
+                                 : "CUDA_ERROR_" + std::to_string(result);
+}
+
+std::optional<std::uint32_t> known_stack(const CallFrames& frames, StackId stack) {
+  return frames.stacks().contains(stack.value) ? std::optional(stack.value) : std::nullopt;
+}
+
+void write_incident(const ledger::Reader& reader, const IncidentCase& given,
+                    const CallFrames& frames, JsonStream& json) {
+  const ledger::IncidentView& incident = given.incident;
+  const Judgement judgement = judge(given);
+  const auto hook = reader.hook(given.api.value);
+  const auto stack = known_stack(frames, given.stack);
+  Row row;
+  row["id"] = incident.id.value;
+  row["time_ns"] = number(incident.time_ns);
+  row["api"] = text_or_null(hook ? hook->name : "");
+  row["kind"] = kind_name(given.kind);
+  row["asked_for"] = asked_names[static_cast<std::size_t>(incident.asked)];
+  row["bytes"] = incident.bytes == 0 ? Row(nullptr) : number(incident.bytes);
+  row["device"] = given.device.value < 0 ? Row(nullptr) : Row(given.device.value);
+  const auto thread = reader.thread(incident.thread.value);
+  row["thread"] = thread ? Row(thread->tid) : Row(nullptr);
+  row["stack"] = stack ? Row(*stack) : Row(nullptr);
+  row["result"] = result_name(incident.result);
+  row["outcome"] = incident.recovered > incident.repeats ? "recovered_by_caller" : "failed";
+  row["rescued_by"] = nullptr;
+  row["verdict"] = verdict_name(judgement.verdict);
+  row["repeats"] = number(incident.repeats);
+  row["recovered_count"] = number(incident.recovered);
+  row["last_ns"] = number(incident.last_ns);
+  row["last_bytes"] = incident.last_bytes == 0 ? Row(nullptr) : number(incident.last_bytes);
+  row["proof"] = judgement.proof;
+  row["advice"] = judgement.advice;
+  json.row(row);
+}
+
+}  // namespace
+
+std::vector<IncidentCase> all_incidents(const ledger::Reader& reader) {
+  std::vector<IncidentCase> all;
+  each_row(reader, RegionId::incidents, &ledger::Reader::incident,
+           [&](const ledger::IncidentView& incident) {
+             if (auto made = case_of(reader, incident)) all.push_back(std::move(*made));
+           });
+  std::ranges::stable_sort(all, {}, [](const auto& made) { return made.incident.time_ns; });
+  return all;
+}
+
+void add_stacks(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                CallFrames& frames) {
+  for (const IncidentCase& incident : incidents) frames.add_stack(incident.stack);
+  each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const auto& holder) {
+             if (const auto group = reader.group(holder.group.value))
+               frames.add_stack(group->stack);
+           });
+}
+
+void write_incident_accounts(const std::vector<IncidentCase>& incidents, JsonStream& json) {
+  for (const IncidentCase& incident : incidents) {
+    const auto account = account_of(incident);
+    if (!account) continue;
+    const auto add = [&](const std::string& item, const Row& bytes) {
+      Row row;
+      row["device"] = incident.device.value;
+      row["incident"] = incident.incident.id.value;
+      row["item"] = item;
+      row["bytes"] = bytes;
+      json.row(row);
+    };
+    for (const auto& [item, bytes] : account->items) add(item, number(bytes));
+    add("unexplained", account->unexplained);
+  }
+}
+
+void write_incidents(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                     const CallFrames& frames, JsonStream& json) {
+  json.begin_table("incidents");
+  for (const IncidentCase& incident : incidents) write_incident(reader, incident, frames, json);
+  json.end_table();
+
+  json.begin_table("incident_facts");
+  for (const IncidentCase& incident : incidents) {
+    for (std::size_t i = 0; i < ledger::fact_count; ++i) {
+      const auto value = incident.incident.fact(static_cast<Fact>(i));
+      if (!value) continue;
+      Row row;
+      row["incident"] = incident.incident.id.value;
+      row["fact"] = fact_names[i];
+      row["value"] = *value == ledger::no_limit ? Row(nullptr) : number(*value);
+      json.row(row);
+    }
+  }
+  json.end_table();
+
+  json.empty_table("rungs");
+  json.begin_table("incident_holders");
+  each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const auto& holder) {
+             const auto group = reader.group(holder.group.value);
+             const bool listed = std::ranges::any_of(incidents, [&](const IncidentCase& incident) {
+               return incident.incident.id == holder.incident;
+             });
+             if (!group || !listed) return;
+             const auto stack = known_stack(frames, group->stack);
+             Row row;
+             row["incident"] = holder.incident.value;
+             row["stack"] = stack ? Row(*stack) : Row(nullptr);
+             row["kind"] = kind_name(group->kind);
+             row["count"] = number(holder.count);
+             row["bytes"] = number(holder.bytes);
+             json.row(row);
+           });
+  json.end_table();
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,114 @@
+#include "reporters/text_incidents.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "reporters/printable.hpp"
+#include "reporters/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_incidents = 5, most_holders = 3, most_frames = 12,
+                      most_holder_frames = 4;
+
+std::string times(std::uint64_t count) {
+  return count == 1 ? "once" : human_count(count) + " times";
+}
+
+// "cudaMalloc of 8.0 GiB (GPU 0)", "cuLaunchKernel (GPU 0)"
+std::string request_of(const json& incident) {
+  std::string text = text_of(incident, "api", "a request");
+  if (incident.at("bytes").is_number_unsigned())
+    text += " of " + human_bytes(number_of(incident, "bytes"));
+  text += incident.at("device").is_number_unsigned()
+              ? " (GPU " + std::to_string(number_of(incident, "device")) + ")"
+              : " (host)";
+  return text;
+}
+
+// Sizes as people read them, and the rest as it is.
+std::string proof_of(const json& incident) {
+  std::string text;
+  for (const auto& [name, value] : incident.at("proof").items()) {
+    std::string words = printable(name);
+    const bool bytes = words.ends_with("_bytes");
+    if (bytes) words.resize(words.size() - 6);
+    std::ranges::replace(words, '_', ' ');
+    std::string figure = "unknown";
+    if (value.is_string()) figure = printable(value.get<std::string>());
+    if (value.is_number_unsigned())
+      figure =
+          bytes ? human_bytes(value.get<std::uint64_t>()) : human_count(value.get<std::uint64_t>());
+    text += (text.empty() ? "" : " · ") + words + " " + figure;
+  }
+  return text;
+}
+
+void add_holders(const ReportDocument& report, const json& incident, const Paint& paint,
+                 std::string& text) {
+  std::vector<const json*> holders;
+  for (const json& holder : report.table("incident_holders"))
+    if (holder.at("incident") == incident.at("id")) holders.push_back(&holder);
+  if (holders.empty()) return;
+  std::ranges::stable_sort(holders, [](const json* left, const json* right) {
+    return number_of(*left, "bytes") > number_of(*right, "bytes");
+  });
+  text += "  at that moment held most:\n";
+  for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
+    text += "    " + paint.bold(human_bytes(number_of(*holders[i], "bytes"))) + " in " +
+            allocations(number_of(*holders[i], "count")) + " · " +
+            text_of(*holders[i], "kind", "") + "\n";
+    add_stack(report, *holders[i], most_holder_frames, paint, text);
+  }
+}
+
+void add_incident(const ReportDocument& report, const json& incident, const Paint& paint,
+                  std::string& text) {
+  const std::uint64_t all = number_of(incident, "repeats") + 1;
+  const std::uint64_t recovered = number_of(incident, "recovered_count");
+  text += "\n" + paint.red("OUT OF MEMORY") + ": " + paint.bold(request_of(incident)) + " failed" +
+          (all > 1 ? " " + times(all) + ", first" : "") + " after " +
+          human_time(number_of(incident, "time_ns")) + ": " +
+          paint.bold(text_of(incident, "verdict", "unknown")) + "\n";
+  const std::string advice = text_of(incident, "advice", "");
+  if (!advice.empty()) text += "  " + printable(advice) + "\n";
+  if (const std::string proof = proof_of(incident); !proof.empty())
+    text += paint.dim("  " + proof) + "\n";
+  if (recovered > 0)
+    text += "  the program freed something and was served the same afterwards " + times(recovered) +
+            "\n";
+  add_stack(report, incident, most_frames, paint, text);
+  add_holders(report, incident, paint, text);
+}
+
+}  // namespace
+
+void add_incidents(const ReportDocument& report, const Paint& paint, std::string& text) {
+  std::size_t failed = 0, recovered = 0;
+  std::uint64_t recoveries = 0;
+  for (const json& incident : report.table("incidents")) {
+    if (incident.at("outcome") == "recovered_by_caller") {
+      ++recovered;
+      recoveries += number_of(incident, "repeats") + 1;
+      continue;
+    }
+    if (failed++ < most_incidents) add_incident(report, incident, paint, text);
+  }
+  if (failed > most_incidents) {
+    text += paint.dim("\n  … and requests from " + human_count(failed - most_incidents) +
+                      " more places failed; they are in the report") +
+            "\n";
+  }
+  if (recovered > 0) {
+    text += "\n" +
+            paint.dim("  no alarm: " + human_count(recoveries) +
+                      (recoveries == 1 ? " request" : " requests") +
+                      " failed, and the program freed something and was served") +
+            "\n";
+  }
+}
+
+}  // namespace cuwarden

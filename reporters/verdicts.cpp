@@ -1,0 +1,335 @@
+#include "reporters/verdicts.hpp"
+
+#include <algorithm>
+
+#include "reporters/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::Asked;
+using ledger::Fact;
+
+constexpr std::uint64_t mib = 1 << 20;
+constexpr std::uint64_t page = 2 * mib;
+// The driver does not give away the last of a device: requests fail while so much is free.
+constexpr std::uint64_t kept_by_driver = 4 * mib;
+// A pool's memory comes in chunks, and a chunk goes back only as a whole.
+constexpr std::uint64_t pool_chunk = 32 * mib;
+// A context with the code of its kernels, where nothing says what it is.
+constexpr std::uint64_t usual_context = 1024 * mib;
+// What a request for a context needs, about.
+constexpr std::uint64_t needed_by_context = 512 * mib;
+// No address space holds more.
+constexpr std::uint64_t absurd = std::uint64_t{1} << 47;
+// Of the device: less waste than this did not bring a program to its end.
+constexpr std::uint64_t least_waste_share = 50;
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// One attempt at a verdict, with what all of them need.
+class Bench {
+ public:
+  explicit Bench(const IncidentCase& given) : case_(given), account_(account_of(given)) {
+    total_ = fact(Fact::total_bytes);
+    free_ = fact(Fact::free_bytes);
+    const bool by_page = case_.kind != Kind::stream_ordered && incident().bytes > mib;
+    std::uint64_t needed = by_page ? (incident().bytes + page - 1) / page * page : incident().bytes;
+    if (case_.incident.asked == Asked::context) needed = needed_by_context;
+    needed_ = std::max(needed, page) + kept_by_driver;
+    if (free_) missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
+    if (account_) {
+      for (const auto& [item, bytes] : account_->items)
+        if (item.starts_with("live_")) own_ += bytes;
+    }
+  }
+
+  Judgement judge() {
+    // The order, and why it is so:
+    // 1. What could never be served, whoever holds what.
+    if (is_absurd() || is_larger_than_device()) return std::move(judgement_);
+    // 2. The host's limits. Only requests for its memory, and contexts, which reserve addresses for
+    //    all memory there is, meet them; none of the device's figures says anything about them.
+    if (meets_a_limit_of_addresses() || needs_more_than_the_hosts_memory())
+      return std::move(judgement_);
+    // 3. Requests that no allocation call made.
+    if (is_implicit()) return std::move(judgement_);
+    // 4. Without a reading nothing more is proven. Else each of what follows held so much that
+    //    without it the request would have fitted: first what this process holds for no use, from
+    //    what goes away by itself to what the program would have to be changed for.
+    if (!missing_ || *missing_ == 0) return unproven();
+    if (waits_for_frees() || is_locked_in_slabs() || is_held_by_a_library())
+      return std::move(judgement_);
+    // 5. Then whoever holds more: others, or this process itself.
+    if (is_held_by_others() || is_held_by_implicit_memory() || is_held_by_own())
+      return std::move(judgement_);
+    return unproven();
+  }
+
+ private:
+  const ledger::IncidentView& incident() const { return case_.incident; }
+  std::optional<std::uint64_t> fact(Fact which) const { return incident().fact(which); }
+  std::uint64_t in_account(std::string_view item) const {
+    return account_ ? account_->of(item) : 0;
+  }
+  bool is_of_host() const {
+    return case_.kind == Kind::pinned || case_.kind == Kind::registered ||
+           case_.kind == Kind::managed;
+  }
+
+  void prove(const char* name, std::uint64_t bytes) { judgement_.proof[name] = number(bytes); }
+  void prove(const char* name, std::optional<std::uint64_t> bytes) {
+    if (bytes && *bytes != ledger::no_limit) prove(name, *bytes);
+  }
+  bool found(Verdict verdict, std::string advice) {
+    judgement_.verdict = verdict;
+    judgement_.advice = std::move(advice);
+    if (incident().bytes != 0) prove("requested_bytes", incident().bytes);
+    return true;
+  }
+  bool found_on_device(Verdict verdict, std::string advice) {
+    prove("free_bytes", free_);
+    return found(verdict, std::move(advice));
+  }
+
+  bool is_absurd() {
+    if (incident().bytes < absurd) return false;
+    judgement_.proof["requested"] = std::to_string(incident().bytes);
+    return found(Verdict::size_overflow,
+                 "a size like this comes from a negative number or an overflow: look at how the "
+                 "caller computes it");
+  }
+
+  bool is_larger_than_device() {
+    if (is_of_host() || !total_ || incident().bytes <= *total_) return false;
+    prove("total_bytes", total_);
+    return found(Verdict::larger_than_device,
+                 "the whole device has " + human_bytes(*total_) +
+                     ": split the request, or use several devices or managed memory");
+  }
+
+  bool meets_a_limit_of_addresses() {
+    const bool context = incident().asked == Asked::context;
+    if (!is_of_host() && !context) return false;
+    const auto limit = fact(Fact::address_space_limit_bytes),
+               used = fact(Fact::address_space_bytes);
+    const auto gap = fact(Fact::largest_gap_bytes), mappings = fact(Fact::mappings),
+               most = fact(Fact::max_mappings), ram = fact(Fact::ram_bytes);
+    const std::uint64_t wanted = context ? ram.value_or(UINT64_MAX) : incident().bytes;
+    const bool limited =
+        limit && used && *limit != ledger::no_limit && (*limit < *used || *limit - *used < wanted);
+    const bool no_gap = gap && *gap < (context ? std::uint64_t{1} << 32 : incident().bytes);
+    // The kernel refuses one more; the driver needs a few.
+    const bool no_mapping = mappings && most && *mappings + 16 >= *most;
+    if (!limited && !no_gap && !no_mapping) return false;
+    prove("address_space_limit_bytes", limit);
+    prove("address_space_bytes", used);
+    prove("largest_gap_bytes", gap);
+    prove("mappings", mappings);
+    prove("max_mappings", most);
+    return found(Verdict::address_space_gap,
+                 limited
+                     ? "the limit of the address space (ulimit -v) leaves too little: raise it; "
+                       "CUDA reserves addresses for all memory there is"
+                 : no_gap ? "no gap between the process's mappings is so large: map less, or "
+                            "allocate the buffer earlier"
+                          : "the process has as many mappings as the kernel allows: map less, or "
+                            "raise vm.max_map_count");
+  }
+
+  bool needs_more_than_the_hosts_memory() {
+    if (!is_of_host()) return false;
+    const std::uint64_t wanted = incident().bytes;
+    const auto limit = fact(Fact::cgroup_limit_bytes), in_cgroup = fact(Fact::cgroup_used_bytes);
+    const auto available = fact(Fact::ram_available_bytes), ram = fact(Fact::ram_bytes);
+    const auto commit = fact(Fact::commit_limit_bytes), committed = fact(Fact::committed_bytes);
+    const bool by_cgroup =
+        limit && in_cgroup && *limit != ledger::no_limit && *in_cgroup + wanted > *limit;
+    // Page-locked memory is never swapped out.
+    const bool by_ram = available && wanted > *available;
+    const bool by_commit =
+        fact(Fact::overcommit_mode) == 2 && commit && committed && *committed + wanted > *commit;
+    if (!by_cgroup && !by_ram && !by_commit) return false;
+    prove("ram_bytes", ram);
+    prove("ram_available_bytes", available);
+    prove("swap_free_bytes", fact(Fact::swap_free_bytes));
+    prove("cgroup_limit_bytes", limit);
+    prove("cgroup_used_bytes", in_cgroup);
+    prove("overcommit_mode", fact(Fact::overcommit_mode));
+    if (by_commit) {
+      prove("commit_limit_bytes", commit);
+      prove("committed_bytes", committed);
+    }
+    prove("pinned_bytes", incident().live_bytes[static_cast<std::size_t>(Kind::pinned)]);
+    return found(Verdict::host_ram_exhausted,
+                 by_cgroup ? "the cgroup (container, job) has a memory limit of " +
+                                 human_bytes(*limit) + ": raise it, or pin less"
+                 : by_ram ? "the host has " + human_bytes(*available) +
+                                " available, and page-locked memory is never swapped out: pin less"
+                          : "the kernel commits no more memory (vm.overcommit_memory is 2): raise "
+                            "vm.overcommit_ratio, or pin less");
+  }
+
+  void prove_implicit() {
+    for (const char* item : {"context", "modules", "local_memory", "heap", "streams"}) {
+      if (const std::uint64_t bytes = in_account(item))
+        prove((std::string(item) + "_bytes").c_str(), bytes);
+    }
+  }
+
+  bool is_implicit() {
+    switch (incident().asked) {
+      case Asked::launch:
+        prove_implicit();
+        return found_on_device(
+            Verdict::implicit_memory,
+            "the launch itself needs memory (local memory for as many threads as the device can "
+            "hold, or the kernel's code): leave more free, or use smaller arrays per thread");
+      case Asked::module:
+        prove_implicit();
+        return found_on_device(Verdict::implicit_memory,
+                               "the code did not fit any more: load it before the data");
+      case Asked::stream:
+      case Asked::limit:
+        prove_implicit();
+        return found_on_device(Verdict::implicit_memory,
+                               "the driver keeps memory for streams, heap and stacks: make them "
+                               "before the data, or fewer and smaller");
+      case Asked::memory:
+      case Asked::context:
+        return false;
+    }
+    return false;
+  }
+
+  // The driver gives idle memory of pools to whoever asks. What still was in pools when it refused
+  // waits for work in flight, or shares a chunk with something live.
+  bool waits_for_frees() {
+    const std::uint64_t idle = fact(Fact::pool_idle_bytes).value_or(0);
+    const std::uint64_t beside_live =
+        std::min(idle, std::min(case_.live_in_pools, idle / pool_chunk + 1) * pool_chunk);
+    const std::uint64_t pending = idle - beside_live;
+    if (pending < *missing_) return false;
+    prove("pending_free_bytes", pending);
+    return found_on_device(Verdict::pending_frees,
+                           human_bytes(pending) +
+                               " were freed in stream order and the device has not come that far: "
+                               "synchronise the streams before this request");
+  }
+
+  bool is_locked_in_slabs() {
+    const std::uint64_t locked = in_account("slab_waste"), rounding = in_account("rounding_waste");
+    const std::uint64_t waste = locked + rounding;
+    if (waste < *missing_ || !total_ || waste < *total_ / least_waste_share) return false;
+    prove("slab_locked_bytes", locked);
+    prove("rounding_bytes", rounding);
+    return found_on_device(
+        Verdict::slab_fragmentation,
+        locked >= rounding
+            ? human_bytes(locked) +
+                  " that this process freed are locked in slabs that are still partly used: free "
+                  "what pins them, or keep small allocations in a few large ones"
+            : human_bytes(rounding) +
+                  " are lost because requests are rounded up to whole pages: ask for multiples "
+                  "of " +
+                  human_bytes(page) + ", or cut small buffers from large ones");
+  }
+
+  // Somebody else's cache, idle or not, in a library.
+  bool is_held_by_a_library() {
+    if (case_.modules.empty() || case_.requester.empty()) return false;
+    const auto& [module, bytes] = *std::ranges::max_element(
+        case_.modules, [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (module.empty() || module == case_.requester || module == case_.program ||
+        bytes < *missing_ || bytes < own_ / 2 || own_ < others())
+      return false;
+    judgement_.proof["holder"] = module;
+    prove("held_bytes", bytes);
+    return found_on_device(Verdict::held_by_framework,
+                           file_name(module) + " holds " + human_bytes(bytes) + ", and " +
+                               file_name(case_.requester) +
+                               " asked: let it give back what it only keeps (an empty_cache, "
+                               "free_all_blocks or trim), or limit it");
+  }
+
+  // What neither this process nor the list accounts for, less what a context takes unseen.
+  std::uint64_t unlisted() const {
+    if (!account_) return 0;
+    const std::int64_t hidden = in_account("context") == 0 ? usual_context : usual_context / 4;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, account_->unexplained - hidden));
+  }
+  std::uint64_t others() const { return in_account("other_processes") + unlisted(); }
+
+  bool is_held_by_others() {
+    const std::uint64_t listed = in_account("other_processes"), hidden = unlisted();
+    if (listed + hidden < *missing_ || listed + hidden < own_) return false;
+    prove("other_processes_bytes", fact(Fact::other_processes_bytes));
+    prove("own_bytes", own_);
+    if (listed >= hidden) {
+      return found_on_device(
+          Verdict::held_by_other_processes,
+          "other processes hold " + human_bytes(listed) +
+              " of this device: wait for them, stop them, or use another device");
+    }
+    prove("unlisted_bytes", hidden);
+    return found_on_device(
+        Verdict::held_by_unlisted_owner,
+        human_bytes(hidden) +
+            " belong to nobody that can be seen from here: look with nvidia-smi on the host for "
+            "processes of other containers or users, and for ones that died badly");
+  }
+
+  bool is_held_by_implicit_memory() {
+    const std::uint64_t implicit =
+        in_account("local_memory") + in_account("heap") + in_account("modules");
+    if (implicit < *missing_ || implicit < own_) return false;
+    prove_implicit();
+    return found_on_device(Verdict::implicit_memory,
+                           human_bytes(implicit) +
+                               " are local memory of kernels, the device's heap and code: use "
+                               "smaller arrays per thread, or lower the limits");
+  }
+
+  bool is_held_by_own() {
+    if (own_ < *missing_) return false;
+    prove("own_bytes", own_);
+    return found_on_device(
+        Verdict::device_full_own,
+        "this process holds " + human_bytes(own_) +
+            " itself, all of it live: see who holds it below, and free or shrink "
+            "that");
+  }
+
+  Judgement unproven() {
+    prove("free_bytes", free_);
+    prove("total_bytes", total_);
+    found(Verdict::unknown,
+          !free_ ? "the device could not be asked at that moment"
+          : *missing_ == 0
+              ? "as much was free right after: somebody gave it back in between, or the "
+                "device refuses for a reason of its own (quota, MIG)"
+              : "no owner holds as much as was missing: see the account of that moment");
+    return std::move(judgement_);
+  }
+
+  const IncidentCase& case_;
+  std::optional<Account> account_;
+  std::optional<std::uint64_t> total_, free_, missing_;
+  std::uint64_t needed_ = 0, own_ = 0;
+  Judgement judgement_;
+};
+
+}  // namespace
+
+std::string_view verdict_name(Verdict verdict) noexcept {
+  constexpr std::string_view names[] = {
+      "size_overflow",          "address_space_gap", "host_ram_exhausted",
+      "larger_than_device",     "implicit_memory",   "pending_frees",
+      "slab_fragmentation",     "held_by_framework", "held_by_other_processes",
+      "held_by_unlisted_owner", "device_full_own",   "unknown"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+Judgement judge(const IncidentCase& given) { return Bench(given).judge(); }
+
+}  // namespace cuwarden

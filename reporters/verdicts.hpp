@@ -1,0 +1,36 @@
+// Why a request was refused. The verdict follows from facts of that moment alone, and each has the
+// figures that prove it: what fits none is `unknown`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "reporters/incident_case.hpp"
+#include "reporters/json_stream.hpp"
+
+namespace cuwarden {
+
+enum class Verdict : std::uint8_t {
+  size_overflow,
+  address_space_gap,
+  host_ram_exhausted,
+  larger_than_device,
+  implicit_memory,
+  pending_frees,
+  slab_fragmentation,
+  held_by_framework,
+  held_by_other_processes,
+  held_by_unlisted_owner,
+  device_full_own,
+  unknown,
+};
+std::string_view verdict_name(Verdict) noexcept;
+
+struct Judgement {
+  Verdict verdict = Verdict::unknown;
+  Row proof = Row::object();
+  std::string advice;
+};
+Judgement judge(const IncidentCase&);
+
+}  // namespace cuwarden

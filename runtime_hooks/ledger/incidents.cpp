@@ -1,0 +1,101 @@
+#include "runtime_hooks/ledger/incidents.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/group_counts.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// A report with more of them is read by nobody; their requests are counted with their group.
+constexpr std::uint64_t most_incidents = 1000;
+constexpr std::size_t most_holders = 8;
+
+}  // namespace
+
+Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
+                                   std::uint64_t now_ns) noexcept {
+  if (refusal.group.value == 0) return {};
+  Group& from = group(refusal.group.value);
+  if (refusal.asked == Asked::memory) from.failures.fetch_add(1, relaxed);
+  std::uint32_t known = from.incident.load(std::memory_order_acquire);
+  if (known == 0 && storage_.used(RegionId::incidents) <= most_incidents) {
+    const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1));
+    if (made == 0) return {};
+    Incident& incident = row({made});
+    incident.group = refusal.group.value;
+    incident.thread = thread.value;
+    incident.result = refusal.result;
+    incident.time_ns = now_ns;
+    incident.bytes = refusal.bytes.value;
+    incident.asked = refusal.asked;
+    incident.last_ns.store(now_ns, relaxed);
+    incident.last_bytes.store(refusal.bytes.value, relaxed);
+    for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
+    // Another thread may have come first; then this row stays as it is, and nobody sees it.
+    if (from.incident.compare_exchange_strong(known, made, std::memory_order_acq_rel))
+      return {{made}, true};
+  }
+  if (known == 0) return {};
+  Incident& incident = row({known});
+  incident.repeats.fetch_add(1, relaxed);
+  incident.last_ns.store(now_ns, relaxed);
+  incident.last_bytes.store(refusal.bytes.value, relaxed);
+  return {{known}, false};
+}
+
+void Incidents::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
+  row(id).facts[static_cast<std::size_t>(fact)].store(value, std::memory_order_release);
+}
+
+template <class Visit>
+void Incidents::each_live_group(std::int32_t device, const Visit& visit) const noexcept {
+  const Series* const all = storage_.rows<Series>(RegionId::series);
+  const Cell* const cells = storage_.rows<Cell>(RegionId::cells);
+  const auto cell_at = [cells](std::uint32_t cell) { return cells + cell; };
+  const std::uint64_t used = storage_.used(RegionId::series);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    const Series& series = all[i];
+    if (series.state.load(std::memory_order_acquire) != 1 || series.device != device ||
+        series.kind == series_host_rss)
+      continue;
+    for (std::uint32_t at = series.first_group.load(std::memory_order_acquire); at != 0;
+         at = group(at).next_in_series)
+      visit(at, counts_of(group(at), at, cell_at));
+  }
+}
+
+void Incidents::publish(IncidentId id) noexcept {
+  struct Holder {
+    std::uint32_t group = 0;
+    std::uint64_t count = 0, bytes = 0;
+  };
+  Incident& incident = row(id);
+  std::array<Holder, most_holders + 1> holders{};
+  each_live_group(group(incident.group).device, [&](std::uint32_t at, const GroupCounts& counts) {
+    if (counts.live_count == 0) return;
+    incident.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;
+    holders.back() = {at, counts.live_count, counts.live_bytes};
+    for (std::size_t i = most_holders; i > 0 && holders[i].bytes > holders[i - 1].bytes; --i)
+      std::swap(holders[i], holders[i - 1]);
+  });
+  incident.state.store(1, std::memory_order_release);
+  for (std::size_t i = 0; i < most_holders && holders[i].group != 0; ++i) {
+    const std::uint64_t made = storage_.allocate(RegionId::incident_holders, 1);
+    if (made == 0) return;
+    IncidentHolder& holder = storage_.rows<IncidentHolder>(RegionId::incident_holders)[made];
+    holder.incident = id.value;
+    holder.group = holders[i].group;
+    holder.count = holders[i].count;
+    holder.bytes = holders[i].bytes;
+    holder.state.store(1, std::memory_order_release);
+  }
+}
+
+void Incidents::recovered(IncidentId id) noexcept { row(id).recovered.fetch_add(1, relaxed); }
+
+}  // namespace cuwarden::ledger

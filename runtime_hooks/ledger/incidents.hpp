@@ -1,0 +1,36 @@
+// Requests that were refused for lack of memory, one row for each place that asks, and what was
+// known at the first of them.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/ledger/storage.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::ledger {
+
+class Incidents {
+ public:
+  explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
+
+  // Not published yet where it is the first.
+  Writer::Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
+  void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
+  void publish(IncidentId) noexcept;
+  void recovered(IncidentId) noexcept;
+
+ private:
+  Incident& row(IncidentId id) const noexcept {
+    return storage_.rows<Incident>(RegionId::incidents)[id.value];
+  }
+  Group& group(std::uint32_t row) const noexcept {
+    return storage_.rows<Group>(RegionId::groups)[row];
+  }
+  // What is live where the incident's memory would have been, by group.
+  template <class Visit>
+  void each_live_group(std::int32_t device, const Visit&) const noexcept;
+
+  Storage& storage_;
+};
+
+}  // namespace cuwarden::ledger

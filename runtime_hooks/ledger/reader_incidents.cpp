@@ -1,0 +1,36 @@
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/reader_rows.hpp"
+
+namespace cuwarden::ledger {
+
+std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept {
+  const auto* const found = published<Incident>(RegionId::incidents, index);
+  if (found == nullptr) return std::nullopt;
+  IncidentView view;
+  view.id = IncidentId{static_cast<std::uint32_t>(index)};
+  view.group = GroupId{load_field(found->group)};
+  view.thread = ThreadId{load_field(found->thread)};
+  view.result = load_field(found->result);
+  view.time_ns = load_field(found->time_ns);
+  view.bytes = load_field(found->bytes);
+  view.asked = load_field(found->asked);
+  if (static_cast<std::uint8_t>(view.asked) >= asked_count) return std::nullopt;
+  view.repeats = get(found->repeats);
+  view.last_ns = get(found->last_ns);
+  view.last_bytes = get(found->last_bytes);
+  view.recovered = get(found->recovered);
+  for (std::size_t i = 0; i < kind_count; ++i)
+    view.live_bytes[i] = load_field(found->live_bytes[i]);
+  for (std::size_t i = 0; i < fact_count; ++i) view.facts[i] = get(found->facts[i]);
+  return view;
+}
+
+std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentHolder>(RegionId::incident_holders, index);
+  if (found == nullptr) return std::nullopt;
+  return IncidentHolderView{IncidentId{load_field(found->incident)},
+                            GroupId{load_field(found->group)}, load_field(found->count),
+                            load_field(found->bytes)};
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,26 @@
+// How the reader's parts get at rows.
+#pragma once
+
+#include "runtime_hooks/ledger/geometry.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden::ledger {
+
+template <class T>
+T get(const std::atomic<T>& value) noexcept {
+  return value.load(std::memory_order_acquire);
+}
+
+template <class Row>
+const Row* Reader::row(RegionId id, std::uint64_t index) const noexcept {
+  if (index < first_row(id) || index >= rows(id)) return nullptr;
+  return reinterpret_cast<const Row*>(bytes_.data() + tables_[index_of(id)].offset) + index;
+}
+
+template <class Row>
+const Row* Reader::published(RegionId id, std::uint64_t index) const noexcept {
+  const Row* const found = row<Row>(id, index);
+  return found != nullptr && get(found->state) == 1 ? found : nullptr;
+}
+
+}  // namespace cuwarden::ledger

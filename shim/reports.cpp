@@ -1,0 +1,148 @@
+#include "shim/reports.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <new>
+
+#include "reporters/report_file.hpp"
+#include "reporters/slabs.hpp"
+#include "reporters/verdicts.hpp"
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+#include "shim/ledger_place.hpp"
+#include "shim/log.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+using ledger::Fact;
+
+// A program that fails in more places than this is not helped by the details of the next one; each
+// costs milliseconds.
+constexpr std::uint32_t most_explained = 64;
+// While the program waits: what has no name by then has its module and offset.
+constexpr std::chrono::milliseconds symbol_time_at_incident{100};
+
+struct Root {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Root&) const = default;
+};
+
+Root root_folder() {
+  struct stat status {};
+  if (syscall(SYS_stat, "/", &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
+// Made anew in a forked child, in place.
+struct Reports {
+  explicit Reports(const std::string& path) : file(path), root_at_start(root_folder()) {}
+  ReportFile file;
+  Root root_at_start;
+  // Held by whoever writes: an incident's report and the last one are the same file.
+  FutexLock lock;
+  std::atomic<std::uint32_t> explained{0};
+  std::atomic<std::uint32_t> verdicts{0};  // that a report was written for: a bit each
+};
+alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
+constinit Reports* reports = nullptr;
+
+std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
+  ledger::ReadError error;
+  auto reader = ledger::Reader::open(ledger.bytes(), error);
+  if (!reader) log_error(fmt::format("no report: the ledger cannot be read: {}", error.text));
+  return reader;
+}
+
+void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const IncidentCase& given) {
+  if (given.device == no_device) return;
+  const auto all = find_fragmentation(reader);
+  const auto found = all.find(given.device.value);
+  const Fragmentation none;
+  const Fragmentation& here = found == all.end() ? none : found->second;
+  ledger.set_fact(given.incident.id, Fact::slab_locked_bytes, here.locked_bytes);
+  ledger.set_fact(given.incident.id, Fact::rounding_bytes, here.rounding_bytes);
+}
+
+void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
+  const Locked locked(reports->lock);
+  if (!locked || root_folder() != reports->root_at_start) return;
+  ReportOptions options;
+  options.end_ns = ledger.now_ns();
+  options.symbol_time = symbol_time_at_incident;
+  // The last report is tried again, and says what is wrong.
+  if (reports->file.write(reader, options))
+    log_info(fmt::format("report of an incident written to {}", reports->file.path()));
+}
+
+}  // namespace
+
+void set_up_reports(const std::string& path) { reports = new (storage) Reports(path); }
+
+const std::string& report_file_path() noexcept { return reports->file.path(); }
+
+void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
+  if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
+  const auto reader = open_ledger(ledger);
+  if (!reader) return;
+  auto incident = reader->incident(id.value);
+  auto given = incident ? case_of(*reader, *incident) : std::nullopt;
+  if (!given) return;
+  note_slabs(ledger, *reader, *given);
+
+  incident = reader->incident(id.value);
+  given = incident ? case_of(*reader, *incident) : std::nullopt;
+  if (!given) return;
+  const Judgement judgement = judge(*given);
+  log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
+                       judgement.advice));
+  const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);
+  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+    write_incident_report(ledger, *reader);
+} catch (...) {
+  // No memory: the facts stay as they are, and the report at the end judges by them.
+}
+
+// Whether there is a report, with symbols or without.
+bool write_final_report(ledger::Writer& ledger) noexcept try {
+  if (root_folder() != reports->root_at_start) {
+    // The report's path would lead to another place now, where nobody looks for it.
+    log_error(
+        fmt::format("no report: the program changed its root folder (chroot); the records are in "
+                    "the ledger {} outside",
+                    ledger.path()));
+    return false;
+  }
+  const auto reader = open_ledger(ledger);
+  if (!reader) return false;
+  const Locked locked(reports->lock);
+  if (!locked) {
+    log_error("no last report: an earlier one is still being written" +
+              where_the_records_stay(ledger.path()));
+    return false;
+  }
+  // First without symbols, so that there is a report whatever happens while they are read.
+  ReportOptions options;
+  options.symbolise = false;
+  options.end_ns = ledger.now_ns();
+  if (!reports->file.write(*reader, options)) {
+    log_error(reports->file.error() + where_the_records_stay(ledger.path()));
+    return false;
+  }
+  options.symbolise = true;
+  options.symbol_time = longest_symbol_time_at_exit;
+  if (!reports->file.write(*reader, options)) log_error(reports->file.error());
+  log_info(fmt::format("report written to {}", reports->file.path()));
+  return true;
+} catch (...) {
+  log_error("no report: out of memory while writing it");
+  return false;
+}
+
+}  // namespace cuwarden::shim

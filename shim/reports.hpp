@@ -1,0 +1,24 @@
+// The process's report file: written at the first incident of each verdict, so that the facts are
+// on disk whatever happens next, and replaced at the end.
+#pragma once
+
+#include <string>
+
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::shim {
+
+// Before all others, and again in a forked child. `path`: absolute, expanded.
+void set_up_reports(const std::string& path);
+
+// The report of the process's end. False: it could not be written, and why was said.
+bool write_final_report(ledger::Writer&) noexcept;
+// Where it lies; empty where there is none.
+const std::string& report_file_path() noexcept;
+
+// A request was refused from a place for the first time: adds what is known outside CUDA, and
+// writes a report where its verdict is the first of its kind.
+void explain_incident(ledger::Writer&, IncidentId) noexcept;
+
+}  // namespace cuwarden::shim
