@@ -1,5 +1,7 @@
 #include "reporters/incident_case.hpp"
 
+#include <algorithm>
+
 #include "reporters/cuda_frames.hpp"
 #include "reporters/each_row.hpp"
 #include "reporters/json_stream.hpp"
@@ -13,7 +15,10 @@ using ledger::Fact;
 std::string module_of(const ledger::Reader& reader, StackId id) {
   const auto stack = reader.stack(id.value);
   if (!stack) return {};
-  for (const ledger::Frame frame : stack->frames) {
+  // CUDA's own are few; a damaged ledger's could go on and on.
+  constexpr std::size_t most_frames = 64;
+  for (const ledger::Frame frame :
+       stack->frames.first(std::min(stack->frames.size(), most_frames))) {
     const auto module = reader.module_at(frame, stack->module_epoch);
     if (module && !is_cuda_library(module->path)) return std::string(module->path);
   }

@@ -33,6 +33,8 @@ std::string request_of(const json& incident) {
 std::string proof_of(const json& incident) {
   std::string text;
   for (const auto& [name, value] : incident.at("proof").items()) {
+    // What was asked for has been said, and what is nothing proves nothing.
+    if (name == "requested_bytes" || value == 0) continue;
     std::string words = printable(name);
     const bool bytes = words.ends_with("_bytes");
     if (bytes) words.resize(words.size() - 6);

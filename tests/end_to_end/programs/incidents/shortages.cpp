@@ -1,0 +1,220 @@
+// Ways to run out of memory, with sizes, order, thread, device and API to choose from:
+//
+//     shortages SITUATION [name=value]...
+//
+// SITUATION is one of slabs, rounding, pending, own, larger, absurd, library, recovers, repeats,
+// enough; only=MIB is what is left of the device for it. The last line is what the program itself
+// knows, as JSON: what was asked for, what was free, and what it holds or has lost by its own
+// count.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "samples/tensor_cache.hpp"
+
+namespace {
+
+constexpr std::size_t MiB = 1 << 20, page = 2 * MiB;
+
+std::map<std::string, std::string> options;
+std::string text(const char* name, const char* otherwise) {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : found->second;
+}
+std::size_t number(const char* name, std::size_t otherwise) {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : std::strtoull(found->second.c_str(), nullptr, 0);
+}
+
+bool by_driver = false;
+
+[[gnu::noinline]] void* allocate(std::size_t bytes) {
+  if (by_driver) {
+    CUdeviceptr memory = 0;
+    return cuMemAlloc(&memory, bytes) == CUDA_SUCCESS ? reinterpret_cast<void*>(memory) : nullptr;
+  }
+  void* memory = nullptr;
+  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+void release(void* memory) {
+  if (by_driver)
+    cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
+  else
+    cudaFree(memory);
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return free;
+}
+std::size_t total_bytes() {
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return total;
+}
+
+struct Facts {
+  std::size_t requested = 0, free = 0, figure = 0, failures = 0, served = 0;
+} facts;
+
+// The one that is to fail.
+[[gnu::noinline]] void* request(std::size_t bytes) {
+  facts.requested = bytes;
+  facts.free = free_bytes();
+  void* const memory = allocate(bytes);
+  ++(memory == nullptr ? facts.failures : facts.served);
+  return memory;
+}
+
+// Leaves `room` bytes of the device, about.
+void leave(std::size_t room) {
+  const std::size_t free = free_bytes();
+  if (free > room + page) allocate((free - room) / page * page);
+}
+
+std::size_t live_bytes = 0;
+std::vector<void*> fill(std::size_t bytes, std::size_t until_free) {
+  std::vector<void*> all;
+  while (free_bytes() > until_free) {
+    // Several at a time: to ask how much is free takes as long as an allocation.
+    for (int i = 0; i < (bytes <= MiB ? 8 : 1); ++i) {
+      void* const memory = allocate(bytes);
+      if (memory == nullptr) return all;
+      all.push_back(memory);
+      live_bytes += bytes;
+    }
+  }
+  return all;
+}
+
+// Small blocks, of which all but every `keep`-th are freed, in a random order.
+void slabs() {
+  const std::size_t bytes = number("bytes", 65536), keep = number("keep", 4);
+  const std::size_t at_first = free_bytes();
+  std::vector<void*> all = fill(bytes, 64 * MiB);
+  std::vector<void*> going;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (i % keep != 0) going.push_back(all[i]);
+  std::shuffle(going.begin(), going.end(), std::mt19937_64(number("seed", 1)));
+  for (void* memory : going) release(memory);
+  // The device lost more than is live, which comes in steps of 512 bytes.
+  const std::size_t live = (all.size() - going.size()) * ((bytes + 511) / 512 * 512);
+  facts.figure = at_first - free_bytes() - live;
+  request(going.size() * bytes);
+}
+
+void rounding() {
+  const std::size_t bytes = number("bytes", 3 * MiB);
+  std::vector<void*> all;
+  const std::size_t before = free_bytes();
+  while (void* memory = allocate(bytes)) all.push_back(memory);
+  ++facts.failures;
+  facts.requested = bytes;
+  facts.free = free_bytes();
+  facts.figure = before - facts.free - all.size() * bytes;
+}
+
+void pending() {
+  const std::size_t streams = number("streams", 4);
+  const std::size_t bytes = free_bytes() / 10 * 8 / streams / page * page;
+  std::vector<cudaStream_t> all(streams);
+  std::vector<void*> buffers(streams);
+  for (std::size_t i = 0; i < streams; ++i) {
+    cudaStreamCreateWithFlags(&all[i], cudaStreamNonBlocking);
+    cudaMallocAsync(&buffers[i], bytes, all[i]);
+  }
+  cudaDeviceSynchronize();
+  for (std::size_t i = 0; i < streams; ++i) {
+    cudaFreeAsync(buffers[i], all[i]);
+    facts.figure += bytes;
+  }
+  request(free_bytes() + number("more", 512) * MiB);
+}
+
+void own() {
+  const std::size_t bytes = number("bytes", 64 * MiB);
+  fill(bytes, number("room", 256) * MiB);
+  facts.figure = live_bytes;
+  request(free_bytes() + number("more", 64) * MiB);
+}
+
+void library() {
+  std::vector<void*> tensors;
+  const std::size_t bytes = number("bytes", 64 * MiB);
+  while (free_bytes() > number("room", 512) * MiB) {
+    void* const tensor = tensor_cache_allocate(bytes);
+    if (tensor == nullptr) break;
+    tensors.push_back(tensor);
+  }
+  facts.figure = tensors.size() * bytes;
+  if (number("idle", 1) != 0)
+    for (void* tensor : tensors) tensor_cache_release(tensor);
+  request(free_bytes() + number("more", 128) * MiB);
+}
+
+// As caching allocators do: what fails is asked for again after something was freed.
+void recovers() {
+  const std::size_t rounds = number("rounds", 3);
+  leave(512 * MiB);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    void* const cached = allocate(256 * MiB);
+    void* got = request(400 * MiB);
+    release(cached);
+    if (got == nullptr && number("gives_up", 0) <= i) got = request(400 * MiB);
+    release(got);
+  }
+}
+
+void repeats() {
+  leave(64 * MiB);
+  const std::size_t times = number("times", 1000);
+  for (std::size_t i = 0; i < times; ++i) request(1024 * MiB + i * page);
+}
+
+void run(const std::string& situation) {
+  cudaSetDevice(static_cast<int>(number("device", 0)));
+  cudaFree(nullptr);
+  // Of a large device, so that it does not take for ever to fill it.
+  if (const std::size_t only = number("only", 0); only != 0) leave(only * MiB);
+  if (situation == "slabs") slabs();
+  if (situation == "rounding") rounding();
+  if (situation == "pending") pending();
+  if (situation == "own") own();
+  if (situation == "larger") request(total_bytes() + number("more", 1) * MiB);
+  if (situation == "absurd")
+    request(number("bytes", 0) == 0 ? ~std::size_t{0} : number("bytes", 0));
+  if (situation == "library") library();
+  if (situation == "recovers") recovers();
+  if (situation == "repeats") repeats();
+  if (situation == "enough") request(free_bytes() / 2 / page * page);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 2) return 2;
+  for (int i = 2; i < count; ++i) {
+    const std::string given = arguments[i];
+    const std::size_t equals = given.find('=');
+    options[given.substr(0, equals)] = given.substr(equals + 1);
+  }
+  by_driver = text("api", "runtime") == "driver";
+  if (number("thread", 0) != 0)
+    std::thread(run, arguments[1]).join();
+  else
+    run(arguments[1]);
+  std::printf(
+      "{\"requested_bytes\":%zu,\"free_bytes\":%zu,\"figure\":%zu,\"failures\":%zu,\"served\":%zu}"
+      "\n",
+      facts.requested, facts.free, facts.figure, facts.failures, facts.served);
+}

@@ -1,0 +1,207 @@
+"""Requests that are refused for lack of memory: each gets the verdict that fits, with figures that the
+program's own count confirms. The variations were written after the rules."""
+
+import time
+
+import pytest
+
+from reports import Report
+from shimmed import program
+
+MIB = 1 << 20
+PAGE = 2 * MIB
+SIZE = "4GiB"
+
+VERDICTS = {
+    "slabs": ("slab_fragmentation", "slab_locked_bytes"),
+    "rounding": ("slab_fragmentation", "rounding_bytes"),
+    "pending": ("pending_frees", "pending_free_bytes"),
+    "own": ("device_full_own", "own_bytes"),
+    "library": ("held_by_framework", "held_bytes"),
+}
+
+VARIATIONS = [
+    ["slabs", "bytes=4096", "keep=50"],
+    ["slabs", "bytes=65536", "keep=2", "api=driver"],
+    ["slabs", "bytes=262144", "keep=8", "thread=1"],
+    ["slabs", "bytes=1048576", "keep=2", "device=1"],
+    ["slabs", "bytes=100000", "keep=7", "seed=5"],
+    ["slabs", "bytes=700000", "keep=3", "device=1", "thread=1", "api=driver"],
+    ["rounding", f"bytes={3 * MIB}"],
+    ["rounding", f"bytes={5 * MIB // 2}", "api=driver"],
+    ["rounding", f"bytes={MIB + 1}", "device=1"],
+    ["rounding", f"bytes={6 * MIB + 4096}", "thread=1"],
+    ["rounding", f"bytes={9 * MIB}", "device=1", "api=driver"],
+    ["pending"],
+    ["pending", "streams=1"],
+    ["pending", "streams=17", "more=64"],
+    ["pending", "streams=3", "device=1"],
+    ["pending", "streams=2", "thread=1", "api=driver"],
+    ["own"],
+    ["own", f"bytes={2 * MIB}", "more=8"],
+    ["own", "bytes=1048576", "room=32", "api=driver"],
+    ["own", f"bytes={510 * MIB}", "room=600", "device=1", "thread=1"],
+    ["own", f"bytes={4 * MIB}", "room=1000", "more=600"],
+    ["library"],
+    ["library", f"bytes={6 * MIB}", "thread=1"],
+    ["library", "api=driver", "room=900", "more=1000"],
+    ["library", "idle=0"],
+    ["library", "device=1", f"bytes={32 * MIB}", "more=16"],
+]
+
+
+def environment(**changes):
+    return {"CUWARDEN_SIM_MEMORY": SIZE, "CUWARDEN_SIM_DEVICES": "2", **changes}
+
+
+def only_incident(report):
+    assert report["tool"]["complete"] is True, report["tool"]
+    assert len(report["incidents"]) == 1, report["incidents"]
+    return report["incidents"][0]
+
+
+def option(command, name, otherwise):
+    values = [word.split("=")[1] for word in command if word.startswith(f"{name}=")]
+    return values[0] if values else otherwise
+
+
+def check_account(report, incident):
+    """The rows of the moment add up to what was in use then."""
+    facts = {
+        row["fact"]: row["value"]
+        for row in report["incident_facts"]
+        if row["incident"] == incident["id"]
+    }
+    rows = [row for row in report["accounts"] if row["incident"] == incident["id"]]
+    assert {row["device"] for row in rows} == {incident["device"]}
+    assert sum(row["bytes"] for row in rows) == facts["total_bytes"] - facts["free_bytes"]
+    return facts
+
+
+@pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
+def test_the_verdict_is_the_one_that_fits(run_both, command):
+    run = run_both([program("shortages"), *command], environment())
+    known = run.last_line
+    incident = only_incident(run.report)
+    verdict, figure = VERDICTS[command[0]]
+    assert incident["verdict"] == verdict, incident
+    assert incident["outcome"] == "failed" and incident["asked_for"] == "memory"
+    assert incident["api"] == ("cuMemAlloc_v2" if "api=driver" in command else "cudaMalloc")
+    assert incident["device"] == int(option(command, "device", 0))
+    assert incident["bytes"] == incident["proof"]["requested_bytes"] == known["requested_bytes"]
+    assert incident["repeats"] == known["failures"] - 1 == 0
+    assert incident["proof"]["free_bytes"] == known["free_bytes"]
+    assert incident["proof"][figure] == pytest.approx(known["figure"], rel=0.01)
+    assert incident["advice"]
+    facts = check_account(run.report, incident)
+    assert facts["free_bytes"] == known["free_bytes"]
+    names = [name for name, _ in run.report.functions(incident)]
+    assert "rounding" in names[1] if command[0] == "rounding" else "request" in names[1]
+    holders = [row for row in run.report["incident_holders"] if row["incident"] == incident["id"]]
+    assert bool(holders) == (command[0] != "pending")
+    if command[0] == "library":
+        assert incident["proof"]["holder"].endswith("/libtensor_cache.so")
+
+
+@pytest.mark.parametrize("more", ["1", "2", "100", "5000", "70000"])
+@pytest.mark.parametrize("device", ["0", "1"])
+def test_what_no_such_device_can_hold_is_said_so(run_both, more, device):
+    run = run_both([program("shortages"), "larger", f"more={more}", f"device={device}"], environment())
+    incident = only_incident(run.report)
+    assert incident["verdict"] == "larger_than_device"
+    assert incident["proof"] == {
+        "total_bytes": 4 << 30,
+        "requested_bytes": run.last_line["requested_bytes"],
+    }
+
+
+@pytest.mark.parametrize(
+    "size", ["0", "0x8000000000000000", "0xfffffffffffff000", "0xffffffff00000000", "0x800000000000"]
+)
+def test_a_negative_or_absurd_size_is_an_overflow(run_both, size):
+    run = run_both([program("shortages"), "absurd", f"bytes={size}"], environment())
+    incident = only_incident(run.report)
+    assert incident["verdict"] == "size_overflow"
+    asked = int(size, 0) or 2**64 - 1
+    assert incident["proof"]["requested"] == str(asked)
+    assert incident["bytes"] == (asked if asked <= 2**53 else None)
+
+
+@pytest.mark.parametrize("other", ["2GiB", "3GiB", "3400MiB", "2500MiB", "3300MiB"])
+def test_what_nobody_in_sight_holds_has_an_unlisted_owner(run_both, other):
+    run = run_both(
+        [program("shortages"), "own", "room=10000", "more=900"],
+        environment(CUWARDEN_SIM_OTHER_PROCESS=other),
+    )
+    incident = only_incident(run.report)
+    assert incident["verdict"] == "held_by_unlisted_owner", incident
+    held = int(other[:-3]) << (30 if other.endswith("GiB") else 20)
+    # What contexts take is not known to the byte.
+    assert incident["proof"]["unlisted_bytes"] == pytest.approx(held, abs=1 << 30)
+    assert incident["proof"]["own_bytes"] == 0
+
+
+def test_a_request_that_failed_although_enough_was_free_is_unknown(run_both):
+    run = run_both(
+        [program("shortages"), "enough"], environment(CUWARDEN_SIM_FAIL="cuMemAlloc_v2:1:2")
+    )
+    incident = only_incident(run.report)
+    assert incident["verdict"] == "unknown"
+    assert incident["proof"]["free_bytes"] > incident["proof"]["requested_bytes"]
+    check_account(run.report, incident)
+
+
+@pytest.mark.parametrize("api", ["runtime", "driver"])
+@pytest.mark.parametrize("rounds", [1, 7])
+def test_what_the_program_recovers_from_is_no_alarm(run_both, cuwarden, api, rounds):
+    command = ["recovers", f"rounds={rounds}", f"api={api}"]
+    run = run_both([program("shortages"), *command], environment())
+    assert run.last_line["failures"] == rounds and run.last_line["served"] == rounds
+    incident = only_incident(run.report)
+    assert incident["outcome"] == "recovered_by_caller"
+    assert incident["recovered_count"] == incident["repeats"] + 1 == rounds
+    shown = cuwarden("report", run.report.path).stdout
+    assert "OUT OF MEMORY" not in shown
+    assert f"no alarm: {rounds} request" in shown
+
+
+def test_what_the_program_recovers_from_but_once_is_an_incident(run_both, cuwarden):
+    run = run_both([program("shortages"), "recovers", "rounds=4", "gives_up=1"], environment())
+    assert run.last_line["served"] == 3
+    incident = only_incident(run.report)
+    assert incident["outcome"] == "failed"
+    assert (incident["repeats"], incident["recovered_count"]) == (3, 3)
+    shown = cuwarden("report", run.report.path).stdout
+    assert "OUT OF MEMORY: cudaMalloc of 400.0 MiB (GPU 0) failed 4 times" in shown
+    assert "served the same afterwards 3 times" in shown
+
+
+def test_repeats_are_counted_and_not_listed(run_both):
+    run = run_both([program("shortages"), "repeats", "times=1000"], environment())
+    incident = only_incident(run.report)
+    assert incident["repeats"] == 999
+    assert incident["bytes"] == 1024 * MIB
+    assert incident["last_bytes"] == 1024 * MIB + 999 * PAGE
+    assert incident["last_ns"] >= incident["time_ns"]
+    assert run.report.totals()["device"]["failures"] == 1000
+
+
+def test_the_report_is_on_disk_when_the_process_dies_later(place, live, cuwarden):
+    """A whole report lies there from the first incident on, and recover replaces it."""
+    process = live(program("shortages"), "repeats", "times=100000000", env=environment())
+    path = place.reports / f"shortages-{process.pid}.json"
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    report = Report.read(path)
+    assert report["process"]["end_reason"] == "running"
+    assert report["incidents"][0]["verdict"] == "device_full_own"
+    process.kill()
+    process.wait()
+    done = cuwarden("recover", place.ledger)
+    assert done.returncode == 0, done.stderr
+    assert list(place.reports.iterdir()) == [path]
+    recovered = Report.read(path)
+    assert recovered["incidents"][0]["repeats"] > report["incidents"][0]["repeats"]
+    assert recovered["process"]["end_reason"] != "running"

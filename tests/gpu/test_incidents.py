@@ -1,0 +1,76 @@
+"""Requests that the real driver refuses: the verdict is the one that fits, and its figure is what the
+program itself counts."""
+
+import pytest
+
+import preloaded
+
+MIB = 1 << 20
+
+VERDICTS = {
+    "slabs": ("slab_fragmentation", "slab_locked_bytes"),
+    "rounding": ("slab_fragmentation", "rounding_bytes"),
+    "pending": ("pending_frees", "pending_free_bytes"),
+    "own": ("device_full_own", "own_bytes"),
+    "library": ("held_by_framework", "held_bytes"),
+    "larger": ("larger_than_device", None),
+    "absurd": ("size_overflow", None),
+}
+
+VARIATIONS = [
+    ["slabs", "bytes=65536", "keep=2", "only=16384"],
+    ["slabs", "bytes=262144", "keep=8", "only=16384", "api=driver"],
+    ["slabs", "bytes=1048576", "keep=2", "only=16384", "thread=1"],
+    ["slabs", "bytes=100000", "keep=7", "only=10000", "seed=5"],
+    ["slabs", "bytes=700000", "keep=3", "only=20000", "thread=1", "api=driver"],
+    ["rounding", f"bytes={3 * MIB}"],
+    ["rounding", f"bytes={5 * MIB // 2}", "api=driver"],
+    ["rounding", f"bytes={2 * MIB + 1}", "only=20000"],
+    ["rounding", f"bytes={6 * MIB + 4096}", "thread=1"],
+    ["rounding", f"bytes={9 * MIB}", "api=driver"],
+    ["pending"],
+    ["pending", "streams=1"],
+    ["pending", "streams=17", "more=64"],
+    ["pending", "streams=3", "more=4000"],
+    ["pending", "streams=2", "thread=1", "api=driver"],
+    ["own"],
+    ["own", f"bytes={200 * MIB}", "more=8"],
+    ["own", "bytes=1048576", "room=32", "only=4096", "api=driver"],
+    ["own", f"bytes={510 * MIB}", "room=600", "thread=1"],
+    ["own", f"bytes={40 * MIB}", "room=1000", "more=600"],
+    ["library"],
+    ["library", f"bytes={600 * MIB}", "room=700", "thread=1"],
+    ["library", "api=driver", "room=900", "more=1000"],
+    ["library", "idle=0"],
+    ["library", f"bytes={320 * MIB}", "more=16"],
+    *(["larger", f"more={more}"] for more in (1, 2, 100, 5000, 500000)),
+    *(["absurd", f"bytes={size}"] for size in ("0", "0x8000000000000000", "0xfffffffffffff000",
+                                               "0xffffffff00000000", "0x800000000000")),
+]
+
+pytestmark = pytest.mark.alone
+
+
+@pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
+def test_the_verdict_is_the_one_that_fits(place, command):
+    program = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "shortages"
+    if not program.exists():
+        pytest.skip(f"{program} was not built")
+    run = place.run([program, *command])
+    assert run.returncode == 0, run.stderr
+    known = run.last_line
+    report = run.report
+    (incident,) = report["incidents"]
+    verdict, figure = VERDICTS[command[0]]
+    assert incident["verdict"] == verdict, incident
+    assert incident["outcome"] == "failed" and incident["repeats"] == 0
+    if known["requested_bytes"] <= 2**53:
+        assert incident["bytes"] == known["requested_bytes"]
+    if figure is not None:
+        assert incident["proof"]["free_bytes"] == pytest.approx(known["free_bytes"], abs=4 * MIB)
+        counted = known["figure"] + known["held_beside"] * (command[0] == "own")
+        assert incident["proof"][figure] == pytest.approx(counted, rel=0.01)
+    facts = {row["fact"]: row["value"] for row in report["incident_facts"]}
+    rows = [row["bytes"] for row in report["accounts"] if row["incident"] == incident["id"]]
+    assert sum(rows) == facts["total_bytes"] - facts["free_bytes"]
+    preloaded.check_covered(report)
