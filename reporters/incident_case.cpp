@@ -51,6 +51,8 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
                     .program = std::string(reader.process().program),
                     .requester = module_of(reader, group->stack),
                     .modules = {},
+                    .growing_bytes = 0,
+                    .growth_bytes_per_minute = 0,
                     .live_in_pools = 0};
   each_row(reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
            [&](const ledger::IncidentHolderView& holder) {
@@ -58,6 +60,10 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
              const auto held = reader.group(holder.group.value);
              if (!held || !is_in_device_account(held->kind)) return;
              if (held->kind == Kind::stream_ordered) made.live_in_pools += holder.count;
+             if (holder.growth_bytes_per_minute) {
+               made.growing_bytes += holder.bytes;
+               made.growth_bytes_per_minute += *holder.growth_bytes_per_minute;
+             }
              const std::string module = module_of(reader, held->stack);
              for (auto& [name, bytes] : made.modules) {
                if (name != module) continue;

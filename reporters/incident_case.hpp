@@ -39,6 +39,7 @@ struct IncidentCase {
   std::string requester;  // of the module that asked; empty: unknown
   // Live bytes by module that allocated them, of those who held most.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
+  std::uint64_t growing_bytes = 0, growth_bytes_per_minute = 0;  // of those that grow
   std::uint64_t live_in_pools = 0;  // stream-ordered allocations of those
 };
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&);

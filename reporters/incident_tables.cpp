@@ -158,6 +158,9 @@ void write_incidents(const ledger::Reader& reader, const std::vector<IncidentCas
              row["kind"] = kind_name(group->kind);
              row["count"] = number(holder.count);
              row["bytes"] = number(holder.bytes);
+             row["growth_bytes_per_minute"] = holder.growth_bytes_per_minute
+                                                  ? number(*holder.growth_bytes_per_minute)
+                                                  : Row(nullptr);
              json.row(row);
            });
   json.end_table();

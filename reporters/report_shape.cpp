@@ -111,11 +111,10 @@ constexpr Field incidents[] = {{"id", Type::id},
                                {"proof", Type::figures},
                                {"advice", Type::text_or_null},
                                {"recovered_count", Type::figure, true}};
-constexpr Field incident_holders[] = {{"incident", Type::id},
-                                      {"stack", Type::id_or_null},
-                                      {"kind", Type::text},
-                                      {"count", Type::figure},
-                                      {"bytes", Type::figure}};
+constexpr Field incident_holders[] = {
+    {"incident", Type::id},  {"stack", Type::id_or_null},
+    {"kind", Type::text},    {"count", Type::figure},
+    {"bytes", Type::figure}, {"growth_bytes_per_minute", Type::figure, true}};
 // Which reports of earlier versions lack.
 constexpr Part later_tables[] = {{"slab_holders", slab_holders},
                                  {"incidents", incidents},

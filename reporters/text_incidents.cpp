@@ -49,6 +49,11 @@ std::string proof_of(const json& incident) {
   return text;
 }
 
+bool grows(const json& holder) {
+  const auto rate = holder.find("growth_bytes_per_minute");
+  return rate != holder.end() && rate->is_number_unsigned();
+}
+
 void add_holders(const ReportDocument& report, const json& incident, const Paint& paint,
                  std::string& text) {
   std::vector<const json*> holders;
@@ -56,13 +61,16 @@ void add_holders(const ReportDocument& report, const json& incident, const Paint
     if (holder.at("incident") == incident.at("id")) holders.push_back(&holder);
   if (holders.empty()) return;
   std::ranges::stable_sort(holders, [](const json* left, const json* right) {
+    const bool left_grows = grows(*left), right_grows = grows(*right);
+    if (left_grows != right_grows) return left_grows;
     return number_of(*left, "bytes") > number_of(*right, "bytes");
   });
-  text += "  at that moment held most:\n";
+  text += "  who held it at that moment, first what grows:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + paint.bold(human_bytes(number_of(*holders[i], "bytes"))) + " in " +
             allocations(number_of(*holders[i], "count")) + " · " +
-            text_of(*holders[i], "kind", "") + "\n";
+            text_of(*holders[i], "kind", "") +
+            (grows(*holders[i]) ? " · " + paint.red("growing") : "") + "\n";
     add_stack(report, *holders[i], most_holder_frames, paint, text);
   }
 }

@@ -293,11 +293,15 @@ class Bench {
   bool is_held_by_own() {
     if (own_ < *missing_) return false;
     prove("own_bytes", own_);
-    return found_on_device(
-        Verdict::device_full_own,
-        "this process holds " + human_bytes(own_) +
-            " itself, all of it live: see who holds it below, and free or shrink "
-            "that");
+    std::string advice = "this process holds " + human_bytes(own_) + " itself, all of it live: ";
+    // What stays as it is was there when the program still ran.
+    if (case_.growing_bytes >= *missing_) {
+      prove("growing_bytes", case_.growing_bytes);
+      advice += human_bytes(case_.growing_bytes) + " of it grow all the time, look at that first";
+    } else {
+      advice += "see who holds it, and free or shrink that";
+    }
+    return found_on_device(Verdict::device_full_own, std::move(advice));
   }
 
   Judgement unproven() {

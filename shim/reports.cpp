@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <new>
 
+#include "reporters/leak_groups.hpp"
 #include "reporters/report_file.hpp"
 #include "reporters/slabs.hpp"
 #include "reporters/verdicts.hpp"
@@ -70,6 +72,20 @@ void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const Inci
   ledger.set_fact(given.incident.id, Fact::rounding_bytes, here.rounding_bytes);
 }
 
+void note_growth(ledger::Writer& ledger, const ledger::Reader& reader, IncidentId incident) {
+  const auto sums = std::make_unique<ledger::GroupSums>();
+  const std::vector<LeakGroup> groups = live_groups(reader, ledger.now_ns(), *sums);
+  const std::uint64_t rows = reader.rows(ledger::RegionId::incident_holders);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const auto holder = reader.incident_holder(row);
+    if (!holder || holder->incident != incident) continue;
+    for (const LeakGroup& group : groups) {
+      if (group.group.id != holder->group) continue;
+      if (const auto rate = group.growth.bytes_per_minute()) ledger.set_growth(row, *rate);
+    }
+  }
+}
+
 void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
   const Locked locked(reports->lock);
   if (!locked || root_folder() != reports->root_at_start) return;
@@ -95,6 +111,7 @@ void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
   auto given = incident ? case_of(*reader, *incident) : std::nullopt;
   if (!given) return;
   note_slabs(ledger, *reader, *given);
+  note_growth(ledger, *reader, id);
 
   incident = reader->incident(id.value);
   given = incident ? case_of(*reader, *incident) : std::nullopt;

@@ -92,8 +92,14 @@ void Incidents::publish(IncidentId id) noexcept {
     holder.group = holders[i].group;
     holder.count = holders[i].count;
     holder.bytes = holders[i].bytes;
+    holder.growth_bytes_per_minute.store(unknown_bytes, relaxed);
     holder.state.store(1, std::memory_order_release);
   }
+}
+
+void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
+  storage_.rows<IncidentHolder>(RegionId::incident_holders)[holder].growth_bytes_per_minute.store(
+      bytes_per_minute, std::memory_order_release);
 }
 
 void Incidents::recovered(IncidentId id) noexcept { row(id).recovered.fetch_add(1, relaxed); }

@@ -341,6 +341,7 @@ struct IncidentHolder {
   std::uint32_t incident, group;
   std::uint32_t reserved;
   std::uint64_t count, bytes;
+  std::atomic<std::uint64_t> growth_bytes_per_minute;  // unknown_bytes: does not grow
 };
 
 struct Hook {

@@ -97,6 +97,7 @@ struct IncidentHolderView {
   IncidentId incident;
   GroupId group;
   std::uint64_t count = 0, bytes = 0;
+  std::optional<std::uint64_t> growth_bytes_per_minute;
 };
 struct HookView {
   HookId id;

@@ -28,9 +28,11 @@ std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept
 std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentHolder>(RegionId::incident_holders, index);
   if (found == nullptr) return std::nullopt;
+  const std::uint64_t growth = get(found->growth_bytes_per_minute);
   return IncidentHolderView{IncidentId{load_field(found->incident)},
                             GroupId{load_field(found->group)}, load_field(found->count),
-                            load_field(found->bytes)};
+                            load_field(found->bytes),
+                            growth == unknown_bytes ? std::nullopt : std::optional(growth)};
 }
 
 }  // namespace cuwarden::ledger
