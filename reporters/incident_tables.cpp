@@ -122,6 +122,27 @@ void write_incident_accounts(const std::vector<IncidentCase>& incidents, JsonStr
   }
 }
 
+void write_device_processes(const ledger::Reader& reader,
+                            const std::vector<IncidentCase>& incidents, JsonStream& json) {
+  json.begin_table("device_processes");
+  each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const auto& holder) {
+             if (holder.group.value != 0 || holder.pid == 0) return;
+             for (const IncidentCase& incident : incidents) {
+               if (incident.incident.id != holder.incident || incident.device.value < 0) continue;
+               Row row;
+               row["device"] = incident.device.value;
+               row["incident"] = holder.incident.value;
+               row["pid"] = holder.pid;
+               row["program"] = nullptr;
+               row["used_bytes"] =
+                   holder.bytes == ledger::unknown_bytes ? Row(nullptr) : number(holder.bytes);
+               json.row(row);
+             }
+           });
+  json.end_table();
+}
+
 void write_incidents(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
                      const CallFrames& frames, JsonStream& json) {
   json.begin_table("incidents");

@@ -13,6 +13,8 @@ namespace cuwarden {
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
+// Other processes that held memory of a device when a request was refused.
+void write_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&, JsonStream&);
 // Rows of `accounts`.
 void write_incident_accounts(const std::vector<IncidentCase>&, JsonStream&);
 // The tables incidents, incident_facts, rungs and incident_holders.

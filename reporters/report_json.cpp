@@ -255,7 +255,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
 
   write_devices(reader, json);
   write_accounts(reader, series, fragmentations, incidents, json);
-  json.empty_table("device_processes");
+  write_device_processes(reader, incidents, json);
   write_totals(series, json);
   write_leaks(reader, groups, frames, json);
   write_fragmentation(reader, series, fragmentations, frames, json);

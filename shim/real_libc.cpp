@@ -47,6 +47,7 @@ const RealLibc& real_libc() {
   fill(functions.dlopen, behind_the_shim("dlopen"));
   fill(functions.dlmopen, behind_the_shim("dlmopen"));
   fill(functions.dlclose, behind_the_shim("dlclose"));
+  fill(functions.dlerror, in_libc("dlerror"));
   fill(functions._exit, behind_the_shim("_exit"));
   fill(functions._Exit, behind_the_shim("_Exit"));
   fill(functions.quick_exit, behind_the_shim("quick_exit"));

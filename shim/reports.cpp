@@ -7,22 +7,18 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <new>
 
-#include "reporters/leak_groups.hpp"
 #include "reporters/report_file.hpp"
-#include "reporters/slabs.hpp"
 #include "reporters/verdicts.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
+#include "shim/incident_facts.hpp"
 #include "shim/ledger_place.hpp"
 #include "shim/log.hpp"
 
 namespace cuwarden::shim {
 namespace {
-
-using ledger::Fact;
 
 // A program that fails in more places than this is not helped by the details of the next one; each
 // costs milliseconds.
@@ -62,30 +58,6 @@ std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   return reader;
 }
 
-void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const IncidentCase& given) {
-  if (given.device == no_device) return;
-  const auto all = find_fragmentation(reader);
-  const auto found = all.find(given.device.value);
-  const Fragmentation none;
-  const Fragmentation& here = found == all.end() ? none : found->second;
-  ledger.set_fact(given.incident.id, Fact::slab_locked_bytes, here.locked_bytes);
-  ledger.set_fact(given.incident.id, Fact::rounding_bytes, here.rounding_bytes);
-}
-
-void note_growth(ledger::Writer& ledger, const ledger::Reader& reader, IncidentId incident) {
-  const auto sums = std::make_unique<ledger::GroupSums>();
-  const std::vector<LeakGroup> groups = live_groups(reader, ledger.now_ns(), *sums);
-  const std::uint64_t rows = reader.rows(ledger::RegionId::incident_holders);
-  for (std::uint64_t row = 1; row < rows; ++row) {
-    const auto holder = reader.incident_holder(row);
-    if (!holder || holder->incident != incident) continue;
-    for (const LeakGroup& group : groups) {
-      if (group.group.id != holder->group) continue;
-      if (const auto rate = group.growth.bytes_per_minute()) ledger.set_growth(row, *rate);
-    }
-  }
-}
-
 void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
   const Locked locked(reports->lock);
   if (!locked || root_folder() != reports->root_at_start) return;
@@ -110,8 +82,7 @@ void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
   auto incident = reader->incident(id.value);
   auto given = incident ? case_of(*reader, *incident) : std::nullopt;
   if (!given) return;
-  note_slabs(ledger, *reader, *given);
-  note_growth(ledger, *reader, id);
+  add_incident_facts(ledger, *reader, *given);
 
   incident = reader->incident(id.value);
   given = incident ? case_of(*reader, *incident) : std::nullopt;

@@ -34,8 +34,9 @@ inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
     }
     std::uint64_t value = 0;
     for (const char c : line) {
-      if (c < '0' || c > '9') return std::nullopt;
-      value = value * 10 + static_cast<std::uint64_t>(c - '0');
+      if (c < '0' || c > '9' || __builtin_mul_overflow(value, 10, &value) ||
+          __builtin_add_overflow(value, static_cast<std::uint64_t>(c - '0'), &value))
+        return std::nullopt;
     }
     return line.empty() ? std::nullopt : std::optional(value);
   }
@@ -109,6 +110,10 @@ class CgroupFolder {
   bool version_2_ = false;
 };
 
+inline constexpr int deepest_cgroup = 64;
+// What a limit is below; version 1 has a number for none.
+inline constexpr std::uint64_t no_cgroup_limit = std::uint64_t{1} << 62;
+
 struct CgroupMemory {
   std::optional<std::uint64_t> oom_kills;
   // The lowest limit on its way up; null: there is none.
@@ -120,8 +125,6 @@ struct CgroupMemory {
 // Null where there is no such cgroup any more. `inode`: as it was noted.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
                                                       std::uint64_t inode) noexcept {
-  constexpr int deepest = 64;
-  constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;  // version 1 has a number for it
   CgroupFolder folder(path);
   if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;
   CgroupMemory memory;
@@ -130,15 +133,53 @@ inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
   const char* const limit_file = new_files ? "memory.max" : "memory.limit_in_bytes";
   const char* const peak_file = new_files ? "memory.peak" : "memory.max_usage_in_bytes";
   memory.peak_bytes = folder.number(peak_file);
-  for (int level = 0; level < deepest; ++level) {
+  for (int level = 0; level < deepest_cgroup; ++level) {
     const auto limit = folder.number(limit_file);
-    if (limit && *limit < no_limit && (!memory.limit_bytes || *limit < *memory.limit_bytes)) {
+    if (limit && *limit < no_cgroup_limit &&
+        (!memory.limit_bytes || *limit < *memory.limit_bytes)) {
       memory.limit_bytes = limit;
       memory.peak_bytes = folder.number(peak_file);
     }
     if (!folder.go_up()) break;
   }
   return memory;
+}
+
+// Bytes. What is used includes the page cache, which the kernel gives up before it refuses.
+struct CgroupRoom {
+  std::optional<std::uint64_t> limit_bytes;  // null: there is none
+  std::optional<std::uint64_t> used_bytes;   // where that limit is, or else of the cgroup itself
+};
+
+// Of the limits from `folder` up to the top, the one that leaves the least. A template for the sake
+// of tests, which cannot make a cgroup everywhere.
+template <class Folder>
+CgroupRoom tightest_cgroup(Folder& folder) noexcept {
+  const bool new_files = folder.is_version_2();
+  const char* const limit_file = new_files ? "memory.max" : "memory.limit_in_bytes";
+  const char* const used_file = new_files ? "memory.current" : "memory.usage_in_bytes";
+  CgroupRoom room{{}, folder.number(used_file)};
+  std::uint64_t least_left = no_cgroup_limit;
+  for (int level = 0; level < deepest_cgroup; ++level) {
+    const auto limit = folder.number(limit_file);
+    if (limit && *limit < no_cgroup_limit) {
+      const auto used = folder.number(used_file);
+      const std::uint64_t left = *limit - std::min(*limit, used.value_or(0));
+      if (left < least_left) {
+        least_left = left;
+        room = {limit, used};
+      }
+    }
+    if (!folder.go_up()) break;
+  }
+  return room;
+}
+
+// Null where there is no such cgroup any more. `inode`: as it was noted.
+inline std::optional<CgroupRoom> read_cgroup_room(const char* path, std::uint64_t inode) noexcept {
+  CgroupFolder folder(path);
+  if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;
+  return tightest_cgroup(folder);
 }
 
 }  // namespace cuwarden

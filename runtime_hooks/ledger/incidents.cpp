@@ -97,6 +97,17 @@ void Incidents::publish(IncidentId id) noexcept {
   }
 }
 
+void Incidents::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
+  const std::uint64_t made = storage_.allocate(RegionId::incident_holders, 1);
+  if (made == 0) return;
+  IncidentHolder& holder = storage_.rows<IncidentHolder>(RegionId::incident_holders)[made];
+  holder.incident = id.value;
+  holder.pid = pid;
+  holder.bytes = bytes;
+  holder.growth_bytes_per_minute.store(unknown_bytes, relaxed);
+  holder.state.store(1, std::memory_order_release);
+}
+
 void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
   storage_.rows<IncidentHolder>(RegionId::incident_holders)[holder].growth_bytes_per_minute.store(
       bytes_per_minute, std::memory_order_release);

@@ -17,6 +17,7 @@ class Incidents {
   Writer::Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
   void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
   void publish(IncidentId) noexcept;
+  void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
   void recovered(IncidentId) noexcept;
 

@@ -335,11 +335,13 @@ struct Incident {
   std::atomic<std::uint64_t> facts[fact_count];
 };
 
-// Who held most on the device (or the host) at that moment.
+// Who held most on the device (or the host) at that moment: groups of this process, and other
+// processes.
 struct IncidentHolder {
   std::atomic<std::uint32_t> state;
-  std::uint32_t incident, group;
-  std::uint32_t reserved;
+  std::uint32_t incident;
+  std::uint32_t group;  // 0: another process
+  std::uint32_t pid;    // of that one
   std::uint64_t count, bytes;
   std::atomic<std::uint64_t> growth_bytes_per_minute;  // unknown_bytes: does not grow
 };

@@ -95,7 +95,8 @@ struct IncidentView {
 };
 struct IncidentHolderView {
   IncidentId incident;
-  GroupId group;
+  GroupId group;  // 0: another process
+  std::uint32_t pid = 0;
   std::uint64_t count = 0, bytes = 0;
   std::optional<std::uint64_t> growth_bytes_per_minute;
 };

@@ -30,7 +30,9 @@ std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) c
   if (found == nullptr) return std::nullopt;
   const std::uint64_t growth = get(found->growth_bytes_per_minute);
   return IncidentHolderView{IncidentId{load_field(found->incident)},
-                            GroupId{load_field(found->group)}, load_field(found->count),
+                            GroupId{load_field(found->group)},
+                            load_field(found->pid),
+                            load_field(found->count),
                             load_field(found->bytes),
                             growth == unknown_bytes ? std::nullopt : std::optional(growth)};
 }

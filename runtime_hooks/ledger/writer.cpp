@@ -176,6 +176,9 @@ void Writer::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
   state_.incidents.set_fact(id, fact, value);
 }
 void Writer::publish_incident(IncidentId id) noexcept { state_.incidents.publish(id); }
+void Writer::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
+  state_.incidents.add_process(id, pid, bytes);
+}
 void Writer::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
   state_.incidents.set_growth(holder, bytes_per_minute);
 }

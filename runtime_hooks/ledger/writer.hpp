@@ -126,6 +126,8 @@ class Writer {
   void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
   // With what is live now, and with those who hold most of it.
   void publish_incident(IncidentId) noexcept;
+  // Another process that holds memory of the device; unknown_bytes: how much is not known.
+  void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   // Of a row of the incident holders: what it holds grows.
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
   // The thread that met it has had the same request served.

@@ -96,6 +96,8 @@ class Place:
             and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "ASAN_OPTIONS", "MALLOC_PERTURB_")
         }
         preloaded = ([SHIM] if shim else []) + list(preload)
+        if DRIVER in preloaded:  # where libnvidia-ml.so.1 lies, which is loaded when it is needed
+            env["LD_LIBRARY_PATH"] = str(DRIVER.parent)
         if preloaded:
             env["LD_PRELOAD"] = ":".join(map(str, preloaded))
         if shim:

@@ -51,6 +51,35 @@ def test_the_simulated_device_has_the_size_that_was_asked_for(cuwarden, place):
     assert [device["total_bytes"] for device in report["devices"]] == [2 << 30]
 
 
+# A program of its own: what the shim finds by this name, any program does.
+LIST_PROCESSES = """
+import ctypes
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+device, count = ctypes.c_void_p(), ctypes.c_uint(0)
+uuid = "simulated-gpu-00".encode().hex()
+uuid = "-".join(("GPU", uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:]))
+assert nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(device)) == 1  # not begun
+assert nvml.nvmlInit_v2() == 0
+assert nvml.nvmlDeviceGetHandleByUUID(b"GPU-0", ctypes.byref(device)) == 6
+assert nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(device)) == 0
+list_processes = nvml.nvmlDeviceGetComputeRunningProcesses_v3
+assert list_processes(device, ctypes.byref(count), None) == 0 and count.value == 0
+cuda = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert list_processes(device, ctypes.byref(count), None) == 7 and count.value == 1
+print("listed")
+"""
+
+
+def test_a_simulated_devices_processes_are_listed_by_a_simulated_nvml(cuwarden, place, run_both):
+    command = (sys.executable, "-c", LIST_PROCESSES)
+    done = cuwarden(*simulated(place, *command))
+    assert (done.returncode, done.stdout) == (0, "listed\n"), done.stderr
+    assert run_both(command).stdout == "listed\n"
+
+
 def test_report_prints_a_reports_summary(cuwarden, place):
     run = place.run([sample("lost_on_throw")])
     done = cuwarden("report", run.report.path)

@@ -131,6 +131,9 @@ class Place:
         if SIMULATED:
             simulated = BUILD / "tools" / "simulated_gpu"
             preload += [simulated / "libcuda.so.1", simulated / "libcudart.so.13"]
+            # For libnvidia-ml.so.1, which is loaded when it is needed.
+            folders = [str(simulated), env.get("LD_LIBRARY_PATH", "")]
+            env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
         if preload:
             env["LD_PRELOAD"] = ":".join(map(str, preload))
         if shim:

@@ -8,6 +8,6 @@
 namespace cuwarden {
 
 std::optional<std::string> find_shim();           // libcuwarden.so
-std::optional<std::string> find_simulated_gpu();  // folder of libcuda.so.1 and libcudart.so.13
+std::optional<std::string> find_simulated_gpu();  // folder of libcuda.so.1 and the others
 
 }  // namespace cuwarden

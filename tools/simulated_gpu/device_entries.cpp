@@ -1,7 +1,8 @@
 // Devices: names, sizes, attributes. The attributes are those of an H200.
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 
+#include "tools/simulated_gpu/device_uuid.hpp"
 #include "tools/simulated_gpu/entry.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -112,9 +113,8 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (simulator().device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  char text[32];
-  std::snprintf(text, sizeof text, "simulated-gpu-%02d", device);
-  std::memcpy(uuid->bytes, text, sizeof uuid->bytes);
+  const DeviceUuid made = uuid_of_device(device);
+  std::copy(made.begin(), made.end(), uuid->bytes);
   return CUDA_SUCCESS;
 }
 

@@ -42,6 +42,7 @@ void DeviceShare::join(const std::string& path) {
     return;
   }
   slots_ = static_cast<Slot*>(mapped);
+  slots_[own_].pid.store(getpid());
   for (auto& used : slots_[own_].used) used.store(0);
 }
 
@@ -57,6 +58,14 @@ std::size_t DeviceShare::used_by_others(int device) const {
     if (used != 0 && owned_by_another(slot)) sum += used;
   }
   return sum;
+}
+
+void DeviceShare::each(int device, const std::function<void(int, std::size_t)>& visit) const {
+  for (int slot = 0; joined() && slot < kSlots; ++slot) {
+    const std::size_t used = slots_[slot].used[device].load();
+    const int pid = slots_[slot].pid.load();
+    if (used != 0 && (pid == getpid() || owned_by_another(slot))) visit(pid, used);
+  }
 }
 
 void DeviceShare::publish(int device, std::size_t used) {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace cuwarden::simulated_gpu {
@@ -24,6 +25,8 @@ class DeviceShare {
   // What the other living processes hold of the device.
   std::size_t used_by_others(int device) const;
   void publish(int device, std::size_t used);
+  // Calls visit(pid, used) for every living process that holds something, this one too.
+  void each(int device, const std::function<void(int, std::size_t)>& visit) const;
 
   // Whoever takes memory holds this from the reading of what is free to the publishing.
   class Taking {
@@ -41,6 +44,7 @@ class DeviceShare {
   static constexpr int kSlots = 64;
   static constexpr int kDevices = 64;
   struct Slot {
+    std::atomic<int> pid;
     std::atomic<std::size_t> used[kDevices];
   };
 

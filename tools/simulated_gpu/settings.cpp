@@ -50,6 +50,12 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   return std::chrono::nanoseconds(static_cast<long long>(*value * unit));
 }
 
+std::optional<ProcessList> parse_process_list(std::string_view text) {
+  if (text == "hide_others") return ProcessList::hide_others;
+  if (text == "refuse") return ProcessList::refuse;
+  return std::nullopt;
+}
+
 std::optional<long long> parse_integer(std::string_view text) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -146,6 +152,10 @@ Settings read_settings() {
   read("CUWARDEN_SIM_OTHER_PROCESS", "a size such as 1GiB", parse_size,
        size_into(settings.other_process, 0));
   if (const char* path = std::getenv("CUWARDEN_SIM_SHARED")) settings.shared = path;
+  read("CUWARDEN_SIM_NVML", "hide_others or refuse", parse_process_list, [&](ProcessList value) {
+    settings.processes = value;
+    return true;
+  });
   read("CUWARDEN_SIM_DEVICES", "a number from 0 to 64", parse_integer, [&](long long value) {
     if (value < 0 || value > 64) return false;
     settings.devices = static_cast<int>(value);

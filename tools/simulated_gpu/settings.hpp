@@ -26,12 +26,20 @@ struct LocalMemoryRule {
   std::size_t bytes = 0;
 };
 
+// CUWARDEN_SIM_NVML: what NVML says of the processes on a device.
+enum class ProcessList {
+  all,
+  hide_others,  // `hide_others`: this process alone, as in a container
+  refuse,       // `refuse`: NVML_ERROR_NO_PERMISSION
+};
+
 struct Settings {
   std::size_t memory = 16 * kGiB;             // CUWARDEN_SIM_MEMORY, of each device
   int devices = 1;                            // CUWARDEN_SIM_DEVICES
   std::size_t pinned_limit = 0;               // CUWARDEN_SIM_PINNED_LIMIT, 0: none
   std::size_t other_process = 0;              // CUWARDEN_SIM_OTHER_PROCESS
   std::string shared;                         // CUWARDEN_SIM_SHARED, a file; empty: none
+  ProcessList processes = ProcessList::all;   // CUWARDEN_SIM_NVML
   int driver_version = 13000;                 // CUWARDEN_SIM_DRIVER_VERSION
   std::chrono::nanoseconds kernel_time{0};    // CUWARDEN_SIM_KERNEL_TIME
   std::vector<FaultRule> faults;              // CUWARDEN_SIM_FAIL

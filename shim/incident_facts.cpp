@@ -1,0 +1,118 @@
+#include "shim/incident_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "reporters/each_row.hpp"
+#include "reporters/leak_groups.hpp"
+#include "reporters/slabs.hpp"
+#include "shim/device_processes.hpp"
+#include "shim/host_limits.hpp"
+#include "shim/log.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+using ledger::Fact;
+
+// Less than this of a device's used memory is a context and its code: nobody else is looked for.
+constexpr std::int64_t hidden_by_a_context = 1024 << 20;
+constexpr std::size_t most_processes = 64;
+
+void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const IncidentCase& given) {
+  if (given.device == no_device) return;
+  const auto all = find_fragmentation(reader);
+  const auto found = all.find(given.device.value);
+  const Fragmentation none;
+  const Fragmentation& here = found == all.end() ? none : found->second;
+  ledger.set_fact(given.incident.id, Fact::slab_locked_bytes, here.locked_bytes);
+  ledger.set_fact(given.incident.id, Fact::rounding_bytes, here.rounding_bytes);
+}
+
+void note_growth(ledger::Writer& ledger, const ledger::Reader& reader, IncidentId incident) {
+  const auto sums = std::make_unique<ledger::GroupSums>();
+  const std::vector<LeakGroup> groups = live_groups(reader, ledger.now_ns(), *sums);
+  const std::uint64_t rows = reader.rows(ledger::RegionId::incident_holders);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const auto holder = reader.incident_holder(row);
+    if (!holder || holder->incident != incident) continue;
+    for (const LeakGroup& group : groups) {
+      if (group.group.id != holder->group) continue;
+      if (const auto rate = group.growth.bytes_per_minute()) ledger.set_growth(row, *rate);
+    }
+  }
+}
+
+void note_host(ledger::Writer& ledger, IncidentId incident) {
+  static_assert(HostLimits::unknown == ledger::unknown_bytes &&
+                HostLimits::unlimited == ledger::no_limit);
+  const HostLimits limits = read_host_limits();
+  const std::pair<Fact, std::uint64_t> facts[] = {
+      {Fact::ram_bytes, limits.ram_bytes},
+      {Fact::ram_available_bytes, limits.ram_available_bytes},
+      {Fact::swap_free_bytes, limits.swap_free_bytes},
+      {Fact::overcommit_mode, limits.overcommit_mode},
+      {Fact::commit_limit_bytes, limits.commit_limit_bytes},
+      {Fact::committed_bytes, limits.committed_bytes},
+      {Fact::address_space_limit_bytes, limits.address_space_limit_bytes},
+      {Fact::address_space_bytes, limits.address_space_bytes},
+      {Fact::largest_gap_bytes, limits.largest_gap_bytes},
+      {Fact::mappings, limits.mappings},
+      {Fact::max_mappings, limits.max_mappings},
+      {Fact::cgroup_limit_bytes, limits.cgroup_limit_bytes},
+      {Fact::cgroup_used_bytes, limits.cgroup_used_bytes}};
+  for (const auto& [fact, value] : facts) ledger.set_fact(incident, fact, value);
+}
+
+// NVML is loaded into the process for this, so only where somebody else seems to be there.
+void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
+                          const IncidentCase& given) {
+  std::optional<ledger::DeviceView> device;
+  each_row(reader, ledger::RegionId::devices, &ledger::Reader::device,
+           [&](const ledger::DeviceView& view) {
+             if (view.ordinal == given.device) device = view;
+           });
+  if (!device) return;
+  std::array<DeviceProcess, most_processes> processes;
+  const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device->uuid), 16);
+  const DeviceProcesses listed = read_device_processes(uuid, processes);
+  if (listed.answer != DeviceProcessesAnswer::listed) {
+    log_info(fmt::format("who else uses GPU {} is not known: {}", given.device.value,
+                         text_of(listed.answer)));
+    return;
+  }
+  std::uint64_t others = 0;
+  bool sure = true;
+  for (std::size_t i = 0; i < listed.found && i < processes.size(); ++i) {
+    const DeviceProcess& process = processes[i];
+    if (process.whose == DeviceProcess::Whose::this_process) continue;
+    if (process.whose == DeviceProcess::Whose::unsure || process.used_bytes == process.unknown) {
+      sure = false;
+    } else {
+      others += process.used_bytes;
+    }
+    if (process.whose == DeviceProcess::Whose::another)
+      ledger.add_process(given.incident.id, process.pid, process.used_bytes);
+  }
+  if (others != 0 || sure) ledger.set_fact(given.incident.id, Fact::other_processes_bytes, others);
+}
+
+}  // namespace
+
+void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& reader,
+                        const IncidentCase& given) {
+  const IncidentId id = given.incident.id;
+  note_host(ledger, id);
+  note_slabs(ledger, reader, given);
+  note_growth(ledger, reader, id);
+  const auto incident = reader.incident(id.value);
+  const auto now = incident ? case_of(reader, *incident) : std::nullopt;
+  const auto account = now ? account_of(*now) : std::nullopt;
+  if (account && account->unexplained > hidden_by_a_context)
+    note_other_processes(ledger, reader, given);
+}
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,76 @@
+// NVML as the tests want it: FAKE_NVML_VERSION says which functions there are.
+#include "tests/unit/shim/fake_nvml.hpp"
+
+#include <cstring>
+
+FakeNvml fake_nvml;
+
+namespace {
+
+constexpr int not_found = 6, insufficient_size = 7;
+
+[[maybe_unused]] int list(const FakeNvml::Process* processes, unsigned count, int result,
+                          unsigned declared_bytes, unsigned* room, void* into) {
+  if (result != 0) return result;
+  const unsigned given = *room;
+  *room = count;
+  if (count > given) return insufficient_size;
+  auto* at = static_cast<unsigned char*>(into);
+  if (fake_nvml.clears_all) std::memset(at, 0, std::size_t{given} * declared_bytes);
+  const unsigned bytes = fake_nvml.entry_bytes != 0 ? fake_nvml.entry_bytes : declared_bytes;
+  for (unsigned i = 0; i < count; ++i, at += bytes) {
+    FakeNvml::Process process{1000 + i, 1ull + i};
+    if (count <= FakeNvml::most) process = processes[i];
+    std::memset(at, 0xff, bytes);
+    std::memcpy(at, &process.pid, sizeof process.pid);
+    std::memcpy(at + 8, &process.used_bytes, sizeof process.used_bytes);
+  }
+  return 0;
+}
+
+[[maybe_unused]] int result_of(int result, int version) {
+  return version == FAKE_NVML_VERSION && fake_nvml.newest_result != 0 ? fake_nvml.newest_result
+                                                                      : result;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() {
+  if (fake_nvml.init_result == 0) ++fake_nvml.inits;
+  return fake_nvml.init_result;
+}
+
+int nvmlShutdown() {
+  ++fake_nvml.shutdowns;
+  return 0;
+}
+
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+  if (fake_nvml.known_uuid == nullptr || std::strcmp(uuid, fake_nvml.known_uuid) != 0)
+    return not_found;
+  *handle = &fake_nvml;
+  return fake_nvml.handle_result;
+}
+
+#define LISTS(name, version, bytes)                                                \
+  int nvmlDeviceGetCompute##name(void*, unsigned* room, void* into) {              \
+    return list(fake_nvml.compute, fake_nvml.compute_count,                        \
+                result_of(fake_nvml.compute_result, version), bytes, room, into);  \
+  }                                                                                \
+  int nvmlDeviceGetGraphics##name(void*, unsigned* room, void* into) {             \
+    return list(fake_nvml.graphics, fake_nvml.graphics_count,                      \
+                result_of(fake_nvml.graphics_result, version), bytes, room, into); \
+  }
+
+#if FAKE_NVML_VERSION >= 1
+LISTS(RunningProcesses, 1, 16)
+#endif
+#if FAKE_NVML_VERSION >= 2
+LISTS(RunningProcesses_v2, 2, 24)
+#endif
+#if FAKE_NVML_VERSION >= 3
+LISTS(RunningProcesses_v3, 3, 24)
+#endif
+}

@@ -1,0 +1,114 @@
+// The part of libnvidia-ml.so.1 that tells which processes hold memory of a device. Everything is
+// known to the simulated driver; here is the shape that NVML gives it.
+// https://docs.nvidia.com/deploy/nvml-api
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "tools/simulated_gpu/device_uuid.hpp"
+#include "tools/simulated_gpu/process_list.hpp"
+
+#define NVML_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using namespace cuwarden::simulated_gpu;
+
+enum Result {
+  success = 0,
+  uninitialised = 1,
+  invalid_argument = 2,
+  no_permission = 4,
+  not_found = 6,
+  insufficient_size = 7,
+};
+
+struct ProcessInfo {  // of _v2 and _v3
+  unsigned pid;
+  unsigned long long used_bytes;
+  unsigned gpu_instance, compute_instance;
+};
+constexpr unsigned no_instance = ~0u;
+
+constinit std::atomic<int> users{0};
+
+void* handle_of(int device) { return reinterpret_cast<void*>(std::intptr_t{device} + 1); }
+int device_of(void* handle) {
+  return static_cast<int>(reinterpret_cast<std::intptr_t>(handle) - 1);
+}
+
+// As NVML does: too little room is told with the number of entries that there are.
+Result list_processes(void* handle, unsigned* count, ProcessInfo* into) {
+  if (users == 0) return uninitialised;
+  if (handle == nullptr || count == nullptr || (*count != 0 && into == nullptr))
+    return invalid_argument;
+  std::vector<ListedProcess> listed(1024);
+  const int found =
+      cuSimulatedGpuProcesses(device_of(handle), listed.data(), static_cast<int>(listed.size()));
+  if (found == kNoSuchDevice) return invalid_argument;
+  if (found == kListRefused) return no_permission;
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(found);
+  if (*count > room) return insufficient_size;
+  for (unsigned i = 0; i < *count; ++i)
+    into[i] = {listed[i].pid, listed[i].used_bytes, no_instance, no_instance};
+  return success;
+}
+
+}  // namespace
+
+NVML_EXPORT int nvmlInit_v2() {
+  ++users;
+  return success;
+}
+
+NVML_EXPORT int nvmlShutdown() {
+  if (users == 0) return uninitialised;
+  --users;
+  return success;
+}
+
+NVML_EXPORT const char* nvmlErrorString(int result) {
+  switch (result) {
+    case success:
+      return "The operation was successful";
+    case uninitialised:
+      return "NVML was not first initialized";
+    case invalid_argument:
+      return "A supplied argument is invalid";
+    case no_permission:
+      return "The current user does not have permission";
+    case not_found:
+      return "A query to find an object was unsuccessful";
+    case insufficient_size:
+      return "An input argument is not large enough";
+    default:
+      return "Unknown error";
+  }
+}
+
+NVML_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+  if (users == 0) return uninitialised;
+  if (uuid == nullptr || handle == nullptr) return invalid_argument;
+  ListedProcess unused;
+  for (int device = 0; cuSimulatedGpuProcesses(device, &unused, 0) != kNoSuchDevice; ++device) {
+    if (uuid != uuid_text_of_device(device)) continue;
+    *handle = handle_of(device);
+    return success;
+  }
+  return not_found;
+}
+
+NVML_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count,
+                                                        ProcessInfo* into) {
+  return list_processes(handle, count, into);
+}
+
+NVML_EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void* handle, unsigned* count,
+                                                         ProcessInfo* into) {
+  if (users == 0) return uninitialised;
+  if (handle == nullptr || count == nullptr || (*count != 0 && into == nullptr))
+    return invalid_argument;
+  *count = 0;
+  return success;
+}

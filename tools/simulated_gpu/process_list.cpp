@@ -1,0 +1,32 @@
+// Who holds memory of the devices, as far as this process can know: itself, those that share the
+// devices with it (CUWARDEN_SIM_SHARED), and the one that CUWARDEN_SIM_OTHER_PROCESS makes up.
+#include "tools/simulated_gpu/process_list.hpp"
+
+#include <unistd.h>
+
+#include "tools/simulated_gpu/simulator.hpp"
+
+using namespace cuwarden::simulated_gpu;
+
+int cuSimulatedGpuProcesses(int ordinal, ListedProcess* into, int capacity) {
+  Simulator& sim = simulator();
+  const std::lock_guard lock(sim.mutex);
+  const Device* const device = sim.device(ordinal);
+  if (device == nullptr) return kNoSuchDevice;
+  if (sim.settings.processes == ProcessList::refuse) return kListRefused;
+  int found = 0;
+  const int own = getpid();
+  const auto list = [&](int pid, std::size_t used) {
+    if (used == 0 || (pid != own && sim.settings.processes == ProcessList::hide_others)) return;
+    if (found < capacity) into[found] = {static_cast<unsigned>(pid), used};
+    ++found;
+  };
+  if (sim.share.joined()) {
+    sim.share.each(ordinal, list);
+  } else {
+    list(own, device->used);
+  }
+  // A number that is somebody's nearly everywhere.
+  list(own == 1 ? 2 : 1, device->other_process);
+  return found;
+}
