@@ -19,7 +19,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 4;
+inline constexpr std::uint32_t layout_version = 5;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -275,6 +275,15 @@ struct Device {
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
   // What pools and graphs of the process kept and no allocation had; unknown_bytes.
   std::atomic<std::uint64_t> pool_idle_bytes;
+  // What calls took that were not asked for memory, as far as it was seen; under `version` as well.
+  // What the first context took cannot be told from what other processes had: the first number has
+  // both, without what this process had recorded by then. The others are differences.
+  std::atomic<std::uint64_t> used_after_first_context_bytes;  // 0: not seen
+  std::atomic<std::uint64_t> context_bytes;                   // of further contexts
+  std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes;
+  // Of the kernel that needs most local memory: for one thread. 0: none needs more than there is.
+  std::atomic<std::uint64_t> largest_local_bytes;
+  StringRef largest_local_kernel;  // its name, as the driver gives it
 };
 
 struct Hook {
