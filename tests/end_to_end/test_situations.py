@@ -153,7 +153,7 @@ def test_batch_of_one_grows_at_another_line_than_the_one_that_fails(run_both, si
 def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
     run = run_both([sample("local_memory")], sized(size))
     request = check_request("local_memory", run, called="launch")
-    check_account(run, failed=None)  # no allocation call failed
+    check_account(run)  # the launch, for no allocation call failed
     facts = run.last_line
     threads = facts["resident_threads"]
     assert request["api"] == "cuLaunchKernel"
@@ -165,6 +165,17 @@ def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
     assert taken == threads * (facts["local_bytes_per_thread"] // 2 - 1024) > 0
     assert request["bytes"] - taken - threads * 1024 > facts["free_before_launch_bytes"]
     assert facts["free_after_launch_bytes"] == facts["free_before_launch_bytes"]
+    # And the account says so.
+    rows = {row["item"]: row["bytes"] for row in run.report["accounts"]}
+    assert rows["local_memory"] == pytest.approx(taken, rel=0.01)
+    assert rows["modules"] + rows.get("heap", 0) == pytest.approx(150 * MIB, rel=0.01)
+    held = facts["total_bytes"] - facts["free_before_kernels_bytes"] - facts["live_bytes"]
+    assert rows["context"] == pytest.approx(held, rel=0.01)
+    assert abs(rows["unexplained"]) <= held / 100
+    (device,) = run.report["devices"]
+    granted = facts["local_bytes_per_thread"] // 2
+    assert device["local_memory_kernel_thread_bytes"] == granted
+    assert device["local_memory_kernel"] == f"step_of_order_{granted.bit_length() - 12}"
 
 
 def run_alike(place, command, env, differing):
