@@ -37,7 +37,8 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 // back, or it is another's.
 [[gnu::cold, gnu::noinline]] CUresult launch_failed(const driver::RealDriver& real, driver::Row row,
                                                     CUresult result) {
-  if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
+    return result;
   const ErrnoGuard keep;
   families::HookedCall call(real, Process::get().recorder(), row);
   families::implicit_request_refused(call, result, families::ImplicitRequest::launch);
@@ -103,24 +104,22 @@ void note_free_at_end() {}
   }
 
 // Launches are many and short: one of a kernel that was launched before goes through, without a
-// word of the thread's, and is not counted.
-#define CUWARDEN_LAUNCH(name, arguments, launching, below)                                      \
-  const cuwarden::driver::RealDriver& real = below;                                             \
-  const CUfunction kernel = cuwarden::families::kernel_among arguments;                         \
-  if (!cuwarden::families::launched_kernels.expected_place_has(kernel) || real.name == nullptr) \
-      [[unlikely]]                                                                              \
-    return launching::name arguments;                                                           \
-  const CUresult answer = real.name arguments;                                                  \
-  if (answer == CUDA_SUCCESS) [[likely]]                                                        \
-    return answer;                                                                              \
+// word of the thread's, and is not counted. The functions are looked at as they are: where they
+// were not found yet, nothing was launched.
+#define CUWARDEN_LAUNCH(name, arguments, launching, below)                              \
+  const cuwarden::driver::RealDriver& real = below;                                     \
+  const CUfunction kernel = cuwarden::families::kernel_among arguments;                 \
+  const bool known = cuwarden::families::launched_kernels.expected_place_has(kernel) || \
+                     cuwarden::shim::passes_through.load(std::memory_order_relaxed);    \
+  if (!known || real.name == nullptr) [[unlikely]]                                      \
+    return launching::name arguments;                                                   \
+  const CUresult answer = real.name arguments;                                          \
+  if (answer == CUDA_SUCCESS) [[likely]]                                                \
+    return answer;                                                                      \
   return cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer);
 
 #define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                \
   [[gnu::noinline]] static result name parameters {                                            \
-    if (passes_through.load(std::memory_order_relaxed)) {                                      \
-      const driver::RealDriver& real = below;                                                  \
-      return real.name != nullptr ? real.name arguments : missing_in_driver;                   \
-    }                                                                                          \
     families::forget_left_driver_call(__builtin_frame_address(0));                             \
     const driver::RealDriver& real = below;                                                    \
     if (real.name == nullptr) return missing_in_driver;                                        \
@@ -143,13 +142,13 @@ void note_free_at_end() {}
   }                                                                                \
   namespace looked_up {                                                            \
   result CUDAAPI name parameters {                                                 \
-    CUWARDEN_LAUNCH(name, arguments, launching::looked_up, real_driver())          \
+    CUWARDEN_LAUNCH(name, arguments, launching::looked_up, detail::functions)      \
   }                                                                                \
   }                                                                                \
   }                                                                                \
   CUWARDEN_EXPORT result CUDAAPI name parameters {                                 \
     CUWARDEN_LAUNCH(name, arguments, cuwarden::shim::launching::linked,            \
-                    cuwarden::shim::next_driver())                                 \
+                    cuwarden::shim::detail::wrapped_functions)                     \
   }
 
 #define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
