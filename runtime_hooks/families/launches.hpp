@@ -27,6 +27,7 @@ class FirstLaunch {
 
  private:
   std::uint64_t local_bytes() const noexcept;
+  void failed(std::int64_t taken) noexcept;
   void succeeded(std::optional<std::int64_t> taken) noexcept;
   ledger::ImplicitChange parted(std::int64_t taken, std::uint64_t local_before,
                                 std::uint64_t local_needed) const noexcept;

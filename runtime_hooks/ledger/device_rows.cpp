@@ -87,7 +87,8 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
   if (!locked) return;
   Device* const device = state_.device(ordinal);
   if (device == nullptr) return;
-  const bool is_largest = given.largest_local_bytes > device->largest_local_bytes.load(relaxed);
+  const bool is_largest = given.largest_local_bytes >
+                          (given.contexts_ended ? 0 : device->largest_local_bytes.load(relaxed));
   // The same kernel may be the largest of one context after the other: its name is stored once.
   StringRef name = device->largest_local_kernel;
   if (is_largest) {
@@ -113,6 +114,14 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
   change(device->local_memory_bytes, given.local_memory_bytes);
   change(device->heap_bytes, given.heap_bytes);
   change(device->stream_bytes, given.stream_bytes);
+  std::uint64_t left = given.given_back_bytes;
+  for (std::atomic<std::uint64_t>* number :
+       {&device->local_memory_bytes, &device->module_bytes, &device->context_bytes,
+        &device->used_after_first_context_bytes}) {
+    const std::uint64_t less = std::min(left, number->load(relaxed));
+    number->store(number->load(relaxed) - less, std::memory_order_release);
+    left -= less;
+  }
   if (is_largest) {
     device->largest_local_bytes.store(given.largest_local_bytes, std::memory_order_release);
     store_field(device->largest_local_kernel.offset, name.offset);

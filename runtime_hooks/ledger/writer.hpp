@@ -64,6 +64,8 @@ struct ImplicitChange {
   std::uint64_t used_after_first_context_bytes = 0;  // 0: leaves it as it is
   std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
                stream_bytes = 0;
+  // Given back by nobody knows which: from local memory, then code, then the contexts.
+  std::uint64_t given_back_bytes = 0;
   // A kernel that needs more local memory a thread than any before; 0: there is none.
   std::uint64_t largest_local_bytes = 0;
   std::string_view largest_local_kernel{};  // empty: its name is not known

@@ -186,6 +186,25 @@ TEST_F(ImplicitMemoryTest, LocalMemoryIsToldApartFromWhatTheFirstLaunchOfAllTake
 #endif
 }
 
+TEST_F(ImplicitMemoryTest, WhatAFailedLaunchGivesBackIsTakenFromLocalMemoryFirstAndTakenAgain) {
+  CUcontext context = nullptr;
+  fake.current = nullptr;
+  fake.primary_active = false;
+  fake.free_bytes = fake.total_bytes - 527 * mib;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
+  FakeKernel plain, deep{4096, "deep"}, deeper{65536, "deeper"};
+  launch(plain, 148 * mib);
+  launch(deep, 792 * mib);
+  answer = CUDA_ERROR_OUT_OF_MEMORY;
+  launch(deeper, -1342 * static_cast<std::int64_t>(mib));
+  EXPECT_EQ(bytes().local_memory, 0u);
+  EXPECT_EQ(bytes().modules, 0u);
+  EXPECT_EQ(bytes().used_after_first_context, (527 + 148 + 792 - 1342) * mib);
+  answer = CUDA_SUCCESS;
+  launch(deep, 1000 * mib);
+  EXPECT_EQ(bytes().local_memory, 1000 * mib);
+}
+
 TEST_F(ImplicitMemoryTest, AKernelsNameIsBounded) {
   const std::string name(100'000, 'k');
   FakeKernel kernel{8192, name.c_str()};
