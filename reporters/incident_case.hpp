@@ -22,6 +22,9 @@ struct Account {
   std::uint64_t of(std::string_view item) const noexcept;
 };
 
+// What the contexts of this process take of a device, as far as it is known.
+std::uint64_t context_bytes(const ledger::ImplicitBytes&);
+
 // Page-locked and registered memory is the host's. Managed memory takes device memory only where it
 // was touched there, which nobody says.
 constexpr bool is_in_device_account(Kind kind) {

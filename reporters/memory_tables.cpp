@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reporters/each_row.hpp"
+#include "reporters/symbolizer.hpp"
 #include "runtime_hooks/ledger/group_sums.hpp"
 
 namespace cuwarden {
@@ -47,6 +48,11 @@ void write_devices(const ledger::Reader& reader, JsonStream& json) {
     row["total_bytes"] = reading(device.total_bytes);
     row["used_bytes"] = reading(device.total_bytes - device.free_bytes);
     row["free_bytes"] = reading(device.free_bytes);
+    const std::uint64_t local = device.implicit.largest_local;
+    row["local_memory_kernel"] =
+        local == 0 ? Row(nullptr)
+                   : text_or_null(demangled(std::string(device.largest_local_kernel).c_str()));
+    row["local_memory_kernel_thread_bytes"] = local == 0 ? Row(nullptr) : number(local);
     json.row(row);
   });
   json.end_table();

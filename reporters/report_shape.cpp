@@ -55,9 +55,14 @@ constexpr Part objects[] = {{"tool", completeness},
                             {"job", job},
                             {"leaks", leaks}};
 
-constexpr Field devices[] = {{"device", Type::id},         {"name", Type::text_or_null},
-                             {"at", Type::text_or_null},   {"total_bytes", Type::figure},
-                             {"used_bytes", Type::figure}, {"free_bytes", Type::figure}};
+constexpr Field devices[] = {{"device", Type::id},
+                             {"name", Type::text_or_null},
+                             {"at", Type::text_or_null},
+                             {"total_bytes", Type::figure},
+                             {"used_bytes", Type::figure},
+                             {"free_bytes", Type::figure},
+                             {"local_memory_kernel", Type::text_or_null, true},
+                             {"local_memory_kernel_thread_bytes", Type::figure, true}};
 constexpr Field accounts[] = {{"device", Type::id},
                               {"incident", Type::id_or_null},
                               {"item", Type::text},

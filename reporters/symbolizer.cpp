@@ -10,7 +10,6 @@
 #include "reporters/elf_symbols.hpp"
 
 namespace cuwarden {
-namespace {
 
 std::string demangled(const char* name) {
   if (name == nullptr) return {};
@@ -23,6 +22,8 @@ std::string demangled(const char* name) {
   std::free(text);
   return result;
 }
+
+namespace {
 
 // Files without debug information are the common case, not an error to speak of.
 void ignore_error(void*, const char*, int) {}

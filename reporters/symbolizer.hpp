@@ -21,6 +21,9 @@ struct SymbolisedFrame {
 
 enum class FileState : std::uint8_t { readable, missing, changed };
 
+// A name as people write it; what is no mangled name stays as it is. Null: none.
+std::string demangled(const char* name);
+
 // Compares the file's build id with the one that was recorded; an empty one matches every file.
 FileState check_file(const char* path, std::span<const std::uint8_t> build_id) noexcept;
 

@@ -26,6 +26,9 @@ std::string request_of(const json& incident) {
   text += incident.at("device").is_number_unsigned()
               ? " (GPU " + std::to_string(number_of(incident, "device")) + ")"
               : " (host)";
+  const std::string asked = text_of(incident, "asked_for", "memory");
+  if (asked == "context") text += ", making a context,";
+  if (asked == "module") text += ", loading code,";
   return text;
 }
 

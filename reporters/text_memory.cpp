@@ -29,6 +29,9 @@ const std::map<std::string, std::string>& item_names() {
       {"slab_waste", "locked in slabs"},
       {"rounding_waste", "lost to rounding"},
       {"mempool_idle", "idle in pools"},
+      {"context", "context"},
+      {"modules", "code (modules)"},
+      {"streams", "streams"},
       {"local_memory", "local memory"},
       {"heap", "device heap"},
       {"other_processes", "other processes"},
@@ -51,6 +54,18 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
+// Earlier versions of the report do not say which one it is.
+void add_largest_kernel(const json& device, std::string& text) {
+  const auto bytes = device.find("local_memory_kernel_thread_bytes");
+  if (bytes == device.end() || !bytes->is_number_unsigned()) return;
+  const bool named =
+      device.contains("local_memory_kernel") && device["local_memory_kernel"].is_string();
+  text += "  most local memory needs " +
+          (named ? "the kernel " + text_of(device, "local_memory_kernel", "") : "a kernel") + ": " +
+          human_bytes(bytes->get<std::uint64_t>()) +
+          " for each thread that the device can hold at once\n";
+}
+
 }  // namespace
 
 void add_accounts(const ReportDocument& report, const Paint& paint, std::string& text) {
@@ -58,6 +73,7 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
     const std::uint64_t total = number_of(device, "total_bytes");
     std::vector<std::pair<std::string, std::uint64_t>> rows;
     bool has_context = false;
+    std::uint64_t local_memory = 0;
     for (const json& row : report.table("accounts")) {
       if (!is_of(row, device) || !row.at("incident").is_null() || number_of(row, "bytes") == 0)
         continue;
@@ -65,8 +81,9 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
       const auto name = item_names().find(item);
       rows.emplace_back(name == item_names().end() ? item : name->second, number_of(row, "bytes"));
       has_context = has_context || item == "context";
+      if (item == "local_memory") local_memory = number_of(row, "bytes");
     }
-    // Until contexts have a row of their own they are in what is left.
+    // Where contexts have no row of their own they are in what is left.
     if (has_context) {
       for (auto& [name, bytes] : rows)
         if (name == item_names().at("unexplained")) name = "unexplained";
@@ -87,6 +104,7 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
               std::string(filled, '#') + paint.dim(std::string(bar_width - filled, '.')) + " " +
               padded(percent(bytes, total), 8, true) + "\n";
     }
+    if (local_memory > 0 && local_memory >= used / least_share) add_largest_kernel(device, text);
     const std::uint64_t free = number_of(device, "free_bytes");
     if (told - std::min(told, free) > used) {
       text += paint.dim("  that is " + human_bytes(told - free - used) +

@@ -196,6 +196,7 @@ class Bench {
                                "the driver keeps memory for streams, heap and stacks: make them "
                                "before the data, or fewer and smaller");
       case Asked::memory:
+      case Asked::graph:
       case Asked::context:
         return false;
     }

@@ -49,12 +49,14 @@ void fill_from(const LoadedObject& driver) {
   by_row[static_cast<std::size_t>(driver::Row::name)].store( \
       reinterpret_cast<void*>(functions.name), std::memory_order_relaxed);
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
 #include "runtime_hooks/driver/hooks.def"
 #define HOOK(result, name, parameters, arguments) \
   fill(wrapped_functions.name, wrapped(#name, reinterpret_cast<void*>(functions.name)));
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) \
   fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
@@ -80,6 +82,7 @@ std::string_view without_version(std::string_view name) {
 constexpr bool driver_row[driver::row_count] = {
 #define HOOK(result, name, parameters, arguments) true,
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) false,
 #include "runtime_hooks/driver/hooks.def"

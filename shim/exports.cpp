@@ -1,6 +1,8 @@
 // hooks.def as the functions that the program sees: one line each. What a call means is said in
 // runtime_hooks/families.
+#include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/launches.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/process.hpp"
 #include "shim/runtime_tables.hpp"
@@ -29,6 +31,18 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 // A wrapper behind us that calls the driver by name comes back here: then the driver is meant.
 [[gnu::always_inline]] inline const driver::RealDriver& driver_below() {
   return families::call_state.driver_depth == 0 ? next_driver() : real_driver();
+}
+
+// A kernel that was launched before may find no memory all the same: its context had to give some
+// back, or it is another's.
+[[gnu::cold, gnu::noinline]] CUresult launch_failed(const driver::RealDriver& real, driver::Row row,
+                                                    CUresult result) {
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
+    return result;
+  const ErrnoGuard keep;
+  families::HookedCall call(real, Process::get().recorder(), row);
+  families::note_refusal(call, result, ledger::Asked::launch);
+  return result;
 }
 
 // The runtime's frees fail without reaching the driver once the process is ending. The program
@@ -89,6 +103,54 @@ void note_free_at_end() {}
     return body;                                                                   \
   }
 
+// Launches are many and short: one of a kernel that was launched before goes through, without a
+// word of the thread's, and is not counted. The functions are looked at as they are: where they
+// were not found yet, nothing was launched.
+#define CUWARDEN_LAUNCH(name, arguments, launching, below)                              \
+  const cuwarden::driver::RealDriver& real = below;                                     \
+  const CUfunction kernel = cuwarden::families::kernel_among arguments;                 \
+  const bool known = cuwarden::families::launched_kernels.expected_place_has(kernel) || \
+                     cuwarden::shim::passes_through.load(std::memory_order_relaxed);    \
+  if (!known || real.name == nullptr) [[unlikely]]                                      \
+    return launching::name arguments;                                                   \
+  const CUresult answer = real.name arguments;                                          \
+  if (answer == CUDA_SUCCESS) [[likely]]                                                \
+    return answer;                                                                      \
+  return cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer);
+
+#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                \
+  [[gnu::noinline]] static result name parameters {                                            \
+    families::forget_left_driver_call(__builtin_frame_address(0));                             \
+    const driver::RealDriver& real = below;                                                    \
+    if (real.name == nullptr) return missing_in_driver;                                        \
+    const CUfunction kernel = families::kernel_among arguments;                                \
+    if (families::launched_kernels.has(kernel)) {                                              \
+      const CUresult answer = real.name arguments;                                             \
+      return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer); \
+    }                                                                                          \
+    families::HookedCall call(real, Process::get().recorder(), driver::Row::name);             \
+    return families::first_launch(call, kernel, [&] { return real.name arguments; });          \
+  }
+
+#define LAUNCH(result, name, parameters, arguments)                                \
+  namespace cuwarden::shim {                                                       \
+  namespace launching::linked {                                                    \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, driver_below()) \
+  }                                                                                \
+  namespace launching::looked_up {                                                 \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, real_driver())  \
+  }                                                                                \
+  namespace looked_up {                                                            \
+  result CUDAAPI name parameters {                                                 \
+    CUWARDEN_LAUNCH(name, arguments, launching::looked_up, detail::functions)      \
+  }                                                                                \
+  }                                                                                \
+  }                                                                                \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                 \
+    CUWARDEN_LAUNCH(name, arguments, cuwarden::shim::launching::linked,            \
+                    cuwarden::shim::detail::wrapped_functions)                     \
+  }
+
 #define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
   if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
   const auto& real = below;                                                              \
@@ -121,6 +183,7 @@ namespace cuwarden::shim {
 void* const exported_functions[driver::row_count] = {
 #define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -129,6 +192,7 @@ void* const exported_functions[driver::row_count] = {
 void* const looked_up_functions[driver::row_count] = {
 #define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) nullptr,
 #include "runtime_hooks/driver/hooks.def"

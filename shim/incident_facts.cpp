@@ -67,14 +67,32 @@ void note_host(ledger::Writer& ledger, IncidentId incident) {
   for (const auto& [fact, value] : facts) ledger.set_fact(incident, fact, value);
 }
 
-// NVML is loaded into the process for this, so only where somebody else seems to be there.
-void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
-                          const IncidentCase& given) {
+std::optional<ledger::DeviceView> device_of(const ledger::Reader& reader, DeviceOrdinal ordinal) {
   std::optional<ledger::DeviceView> device;
   each_row(reader, ledger::RegionId::devices, &ledger::Reader::device,
            [&](const ledger::DeviceView& view) {
-             if (view.ordinal == given.device) device = view;
+             if (view.ordinal == ordinal) device = view;
            });
+  return device;
+}
+
+void note_implicit(ledger::Writer& ledger, const ledger::Reader& reader,
+                   const IncidentCase& given) {
+  const auto device = device_of(reader, given.device);
+  if (!device) return;
+  const ledger::ImplicitBytes& implicit = device->implicit;
+  const std::pair<Fact, std::uint64_t> facts[] = {{Fact::context_bytes, context_bytes(implicit)},
+                                                  {Fact::module_bytes, implicit.modules},
+                                                  {Fact::local_memory_bytes, implicit.local_memory},
+                                                  {Fact::heap_bytes, implicit.heap},
+                                                  {Fact::stream_bytes, implicit.streams}};
+  for (const auto& [fact, value] : facts) ledger.set_fact(given.incident.id, fact, value);
+}
+
+// NVML is loaded into the process for this, so only where somebody else seems to be there.
+void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
+                          const IncidentCase& given) {
+  const auto device = device_of(reader, given.device);
   if (!device) return;
   std::array<DeviceProcess, most_processes> processes;
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device->uuid), 16);
@@ -107,6 +125,7 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& reader,
   const IncidentId id = given.incident.id;
   note_host(ledger, id);
   note_slabs(ledger, reader, given);
+  note_implicit(ledger, reader, given);
   note_growth(ledger, reader, id);
   const auto incident = reader.incident(id.value);
   const auto now = incident ? case_of(reader, *incident) : std::nullopt;

@@ -15,6 +15,7 @@ namespace cuwarden::driver {
 enum class Row : std::uint16_t {
 #define HOOK(result, name, parameters, arguments) name,
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -25,6 +26,7 @@ inline constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);
 inline constexpr std::array<std::string_view, row_count> row_names = {
 #define HOOK(result, name, parameters, arguments) #name,
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"

@@ -10,6 +10,7 @@ namespace cuwarden::driver {
 struct RealDriver {
 #define HOOK(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
 #define COUNT HOOK
+#define LAUNCH HOOK
 #define SHIM HOOK
 #define USE HOOK
 #include "runtime_hooks/driver/hooks.def"

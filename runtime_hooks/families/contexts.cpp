@@ -1,4 +1,6 @@
-// The end of a context releases what it owns: not a leak, but told apart from a free.
+// A context takes device memory itself. Its end releases what it owns: not a leak, but told apart
+// from a free.
+#include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 
 namespace cuwarden::families {
@@ -12,9 +14,72 @@ bool has_ended(CUresult result) {
   return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }
 
-CUresult created(HookedCall& call, CUresult result, const CUcontext* context, CUdevice device) {
-  if (call.recording() && result == CUDA_SUCCESS)
+// The calling thread is in this context for a scope. Where it is already, nothing is done.
+class Inside {
+ public:
+  Inside(const driver::RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
+    inside_ = wanted == current;
+    if (inside_ || real.cuCtxPushCurrent_v2 == nullptr || real.cuCtxPopCurrent_v2 == nullptr)
+      return;
+    inside_ = pushed_ =
+        real.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(wanted.value)) == CUDA_SUCCESS;
+  }
+  ~Inside() {
+    CUcontext popped = nullptr;
+    if (pushed_) real_.cuCtxPopCurrent_v2(&popped);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  explicit operator bool() const { return inside_; }
+
+ private:
+  const driver::RealDriver& real_;
+  bool inside_ = false, pushed_ = false;
+};
+
+// The driver answers for a device only inside a context. So what the first one takes is not known
+// apart from what others have of the device; of a further one it is.
+class ContextCreation {
+ public:
+  ContextCreation(HookedCall& call, DeviceOrdinal device)
+      : call_(call), span_(call), device_(device) {
+    if (!call.recording() || call.recorder().capture_seen()) return;
+    const ErrnoGuard keep;
+    other_ = call.recorder().live_context_on(device);
+    if (other_.value == 0) return;
+    const Inside inside(call.real(), other_, call.recorder().place().context);
+    if (inside) span_.begin(device);
+  }
+  void done(ContextId made) {
+    if (!call_.recording() || call_.recorder().capture_seen()) return;
+    const ErrnoGuard keep;
+    const Inside inside(call_.real(), made, call_.recorder().place().context);
+    if (!inside) return;
+    if (other_.value != 0) {
+      const auto taken = span_.taken();
+      if (taken) span_.book({.context_bytes = *taken});
+    } else {
+      span_.book_first_context(device_);
+    }
+  }
+
+ private:
+  HookedCall& call_;
+  ImplicitSpan span_;
+  const DeviceOrdinal device_;
+  ContextId other_;
+};
+
+template <class Create>
+CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create create) {
+  ContextCreation creation(call, DeviceOrdinal{device});
+  const CUresult result = create();
+  if (!call.recording()) return result;
+  if (result == CUDA_SUCCESS) {
     call.recorder().contexts().created(DeviceOrdinal{device}, id_of(*context));
+    creation.done(id_of(*context));
+  }
+  call.recorder().refused(call.api(), result, ledger::Asked::context, DeviceOrdinal{device});
   return result;
 }
 
@@ -45,30 +110,43 @@ CUresult primary_released(HookedCall& call, CUresult result, CUdevice device) {
 }  // namespace
 
 CUresult cuCtxCreate(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return created(call, call.real().cuCtxCreate(pctx, flags, dev), pctx, dev);
+  return created(call, pctx, dev, [&] { return call.real().cuCtxCreate(pctx, flags, dev); });
 }
 
 CUresult cuCtxCreate_v2(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return created(call, call.real().cuCtxCreate_v2(pctx, flags, dev), pctx, dev);
+  return created(call, pctx, dev, [&] { return call.real().cuCtxCreate_v2(pctx, flags, dev); });
 }
 
 CUresult cuCtxCreate_v3(HookedCall& call, CUcontext* pctx, CUexecAffinityParam* paramsArray,
                         int numParams, unsigned int flags, CUdevice dev) {
-  return created(call, call.real().cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev), pctx,
-                 dev);
+  return created(call, pctx, dev, [&] {
+    return call.real().cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev);
+  });
 }
 
 #if CUDA_VERSION >= 12050
 CUresult cuCtxCreate_v4(HookedCall& call, CUcontext* pctx, CUctxCreateParams* ctxCreateParams,
                         unsigned int flags, CUdevice dev) {
-  return created(call, call.real().cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev), pctx, dev);
+  return created(call, pctx, dev,
+                 [&] { return call.real().cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev); });
 }
 #endif
 
 CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice dev) {
+  const DeviceOrdinal device{dev};
+  if (!call.recording() || call.recorder().primary_is_active(device)) {
+    const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
+    if (call.recording() && result == CUDA_SUCCESS)
+      call.recorder().contexts().primary_retained(device, id_of(*pctx));
+    return result;
+  }
+  ContextCreation creation(call, device);
   const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
-  if (call.recording() && result == CUDA_SUCCESS)
-    call.recorder().contexts().primary_retained(DeviceOrdinal{dev}, id_of(*pctx));
+  if (result == CUDA_SUCCESS) {
+    call.recorder().contexts().primary_retained(device, id_of(*pctx));
+    creation.done(id_of(*pctx));
+  }
+  call.recorder().refused(call.api(), result, ledger::Asked::context, device);
   return result;
 }
 
@@ -76,6 +154,8 @@ CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice de
 CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev,
                           unsigned int flags) {
   const CUresult result = call.real().cuGreenCtxCreate(phCtx, desc, dev, flags);
+  if (call.recording())
+    call.recorder().refused(call.api(), result, ledger::Asked::context, DeviceOrdinal{dev});
   if (call.recording() && result == CUDA_SUCCESS)
     call.recorder().contexts().green_created(reinterpret_cast<std::uint64_t>(*phCtx),
                                              DeviceOrdinal{dev});

@@ -11,12 +11,18 @@ CUresult capture_began(HookedCall& call, CUresult result) {
 }
 
 CUresult instantiated(HookedCall& call, CUresult result, const CUgraphExec* exec, CUgraph graph) {
-  if (result == CUDA_SUCCESS) graph_instantiated(call, *exec, graph);
+  if (result == CUDA_SUCCESS)
+    graph_instantiated(call, *exec, graph);
+  else
+    note_refusal(call, result, ledger::Asked::graph);
   return result;
 }
 
 CUresult launched(HookedCall& call, CUresult result, CUgraphExec exec) {
-  if (result == CUDA_SUCCESS) graph_launched(call, exec);
+  if (result == CUDA_SUCCESS)
+    graph_launched(call, exec);
+  else
+    note_refusal(call, result, ledger::Asked::graph);
   return result;
 }
 

@@ -55,11 +55,14 @@ class HookedCall {
     if (call_state.runtime_row != 0 && call_state.runtime_mark <= &mark_)
       forget_left_calls(__builtin_frame_address(0));
     recorder_ = recorder;
-    if (recorder_ != nullptr) recorder_->ledger().count_call(driver::hook_id(row));
+    if (recorder_ == nullptr) return;
+    recorder_->ledger().count_call(driver::hook_id(row));
+    recorder_->implicit().call_passes();
   }
   ~HookedCall() {
     call_state.driver_depth = depth_before_;
     if (depth_before_ == 0) call_state.driver_mark = nullptr;
+    if (recorder_ != nullptr) recorder_->implicit().call_passes();
   }
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;

@@ -171,6 +171,7 @@ void Recorder::context_ended(ContextId context) noexcept {
   const ErrnoGuard keep;
   ledger_.release_context(context);
   contexts_.ended(context);
+  implicit_.context_ended(*this);
 }
 
 bool Recorder::primary_is_active(DeviceOrdinal device) const noexcept {

@@ -8,6 +8,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/implicit_memory.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/families/memory_pools.hpp"
 #include "runtime_hooks/families/refused_request.hpp"
@@ -71,8 +72,9 @@ class Recorder {
   // memory as far as the program is concerned.
   void settle(const ledger::TakenRecord&, CUresult, Captures = Captures::unknown) noexcept;
 
-  // The driver refused something else for lack of memory than memory itself.
-  void refused(HookId api, CUresult, ledger::Asked, DeviceOrdinal) noexcept;
+  // After a call that asks for something else than memory, on this device or the current one: does
+  // something only where it was refused for lack of memory.
+  void refused(HookId api, CUresult, ledger::Asked, DeviceOrdinal = no_device) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;
@@ -92,6 +94,12 @@ class Recorder {
 
   LiveContexts& contexts() noexcept { return contexts_; }
   MemoryPools& pools() noexcept { return pools_; }
+  ImplicitMemory& implicit() noexcept { return implicit_; }
+  // The process has to do with this device.
+  void meet(DeviceOrdinal device) noexcept {
+    if (device.value < 0 || device.value >= device_limit) return;
+    if (!met_[device.value].load(std::memory_order_relaxed)) meet_first(device);
+  }
   // A graph's node will take memory of this device.
   void graph_uses(DeviceOrdinal device) noexcept {
     pools_.used_on(device);
@@ -99,6 +107,8 @@ class Recorder {
   }
   // A context came to its end, and what it owns with it.
   void context_ended(ContextId) noexcept;
+  // A context of this device that is alive, whatever the program did; 0: none known.
+  ContextId live_context_on(DeviceOrdinal) const noexcept;
   // True where the driver does not say.
   bool primary_is_active(DeviceOrdinal) const noexcept;
   void process_is_ending() noexcept { ending_.store(true, std::memory_order_relaxed); }
@@ -133,10 +143,6 @@ class Recorder {
   Place place_unguarded() const noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void look_around(Captures, std::uint64_t now_ns) noexcept;
-  void meet(DeviceOrdinal device) noexcept {
-    if (device.value < 0 || device.value >= device_limit) return;
-    if (!met_[device.value].load(std::memory_order_relaxed)) meet_first(device);
-  }
   void meet_first(DeviceOrdinal) noexcept;
   int ask_device_count() noexcept;
   void give_notice() noexcept {
@@ -146,8 +152,6 @@ class Recorder {
   }
   void give_notice_of(std::uint32_t reasons) noexcept;
   void unknown_free() noexcept;
-  // A context of this device that is alive, whatever the program did; 0: none known.
-  ContextId live_context_on(DeviceOrdinal) const noexcept;
 
   static constexpr std::int32_t device_limit = LiveContexts::device_limit;
   static constexpr std::uint32_t noteworthy =
@@ -170,6 +174,7 @@ class Recorder {
   std::atomic<int> device_count_{0};  // 0: has not been asked for
   LiveContexts contexts_;
   MemoryPools pools_;
+  ImplicitMemory implicit_;
   std::atomic<bool> met_[device_limit]{};
 };
 

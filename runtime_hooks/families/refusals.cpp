@@ -53,12 +53,14 @@ void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult re
 
 void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
                        DeviceOrdinal device) noexcept {
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) return;
   const ErrnoGuard keep;
   const Place here = place_unguarded();
   if (device == no_device) device = here.device;
   meet(device);
-  const GroupId group = group_unguarded(api, Kind::device, device);
-  refused({0, device, api, Kind::device}, group, result, asked, Captures::unknown);
+  const Kind kind = asked == ledger::Asked::graph ? Kind::graph : Kind::device;
+  const GroupId group = group_unguarded(api, kind, device);
+  refused({0, device, api, kind}, group, result, asked, Captures::unknown);
   give_notice();
 }
 

@@ -21,7 +21,8 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
                                    std::uint64_t now_ns) noexcept {
   if (refusal.group.value == 0) return {};
   Group& from = group(refusal.group.value);
-  if (refusal.asked == Asked::memory) from.failures.fetch_add(1, relaxed);
+  if (refusal.asked == Asked::memory || refusal.asked == Asked::graph)
+    from.failures.fetch_add(1, relaxed);
   std::uint32_t known = from.incident.load(std::memory_order_acquire);
   if (known == 0 && storage_.used(RegionId::incidents) <= most_incidents) {
     const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1));

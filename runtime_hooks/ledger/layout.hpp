@@ -278,11 +278,20 @@ struct Device {
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
   // What pools and graphs of the process kept and no allocation had; unknown_bytes.
   std::atomic<std::uint64_t> pool_idle_bytes;
+  // What calls took that were not asked for memory, as far as it was seen; under `version` as well.
+  // What the first context took cannot be told from what other processes had: the first number has
+  // both, without what this process had recorded by then. The others are differences.
+  std::atomic<std::uint64_t> used_after_first_context_bytes;  // 0: not seen
+  std::atomic<std::uint64_t> context_bytes;                   // of further contexts
+  std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes;
+  // Of the kernel that needs most local memory: for one thread. 0: none needs more than there is.
+  std::atomic<std::uint64_t> largest_local_bytes;
+  StringRef largest_local_kernel;  // its name, as the driver gives it
 };
 
 // What was asked for in a call that was refused for lack of memory.
-enum class Asked : std::uint8_t { memory, context, module, launch, stream, limit };
-inline constexpr std::uint8_t asked_count = 6;
+enum class Asked : std::uint8_t { memory, context, module, launch, graph, stream, limit };
+inline constexpr std::uint8_t asked_count = 7;
 
 // What is known of the moment of an incident, or of the first of its repeats; unknown_bytes where
 // it is not. Values are part of the layout.

@@ -12,6 +12,7 @@
 
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/implicit_bytes.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
 
 namespace cuwarden::ledger {
@@ -77,6 +78,8 @@ struct DeviceView {
   ReadingAt at = ReadingAt::none;
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
   std::optional<std::uint64_t> pool_idle_bytes;
+  ImplicitBytes implicit;
+  std::string_view largest_local_kernel;
 };
 struct IncidentView {
   IncidentId id;

@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <ctime>
 #include <new>
 
@@ -321,47 +320,6 @@ void Writer::set_setting(std::string_view name, std::string_view value,
 
 void Writer::set_environment(std::string_view name, std::string_view value) noexcept {
   state_.set_named_value(RegionId::environment, name, value, 1);
-}
-
-Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
-  Device* const rows = storage.rows<Device>(RegionId::devices);
-  const std::uint64_t used = storage.used(RegionId::devices);
-  for (std::uint64_t i = 1; i < used; ++i) {
-    if (rows[i].ordinal == ordinal.value) return rows + i;
-  }
-  const std::uint64_t row = storage.allocate(RegionId::devices, 1);
-  if (row == 0) {
-    storage.add_reason(reason_names_missing);
-    return nullptr;
-  }
-  rows[row].ordinal = ordinal.value;
-  return rows + row;
-}
-
-void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
-                        const std::uint8_t (&uuid)[16]) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  if (!locked) return;
-  Device* const device = state_.device(ordinal);
-  if (device == nullptr || device->state.load(relaxed) != 0) return;
-  std::memcpy(device->uuid, uuid, sizeof uuid);
-  std::memcpy(device->name, name.data(), std::min(name.size(), sizeof device->name - 1));
-  device->state.store(1, std::memory_order_release);
-}
-
-void Writer::read_device(DeviceOrdinal ordinal, const Reading& reading) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  if (!locked) return;
-  Device* const device = state_.device(ordinal);
-  if (device == nullptr) return;
-  device->version.fetch_add(1, std::memory_order_acq_rel);
-  device->at.store(static_cast<std::uint32_t>(reading.at), std::memory_order_release);
-  device->time_ns.store(now_ns(), std::memory_order_release);
-  device->total_bytes.store(reading.total_bytes, std::memory_order_release);
-  device->free_bytes.store(reading.free_bytes, std::memory_order_release);
-  device->pool_idle_bytes.store(reading.pool_idle_bytes.value_or(unknown_bytes),
-                                std::memory_order_release);
-  device->version.fetch_add(1, std::memory_order_release);
 }
 
 void Writer::sample_host_rss(ByteCount bytes) noexcept {

@@ -57,6 +57,20 @@ struct Reading {
   std::optional<std::uint64_t> pool_idle_bytes;  // of this process
 };
 
+// What a call took from a device, or gave back, without having been asked for memory. Differences:
+// no number of the device falls below 0.
+struct ImplicitChange {
+  bool contexts_ended = false;  // all of the device: first of all, everything is 0 again
+  std::uint64_t used_after_first_context_bytes = 0;  // 0: leaves it as it is
+  std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
+               stream_bytes = 0;
+  // Given back by nobody knows which: from local memory, then code, then the contexts.
+  std::uint64_t given_back_bytes = 0;
+  // A kernel that needs more local memory a thread than any before; 0: there is none.
+  std::uint64_t largest_local_bytes = 0;
+  std::string_view largest_local_kernel{};  // empty: its name is not known
+};
+
 struct Creation {
   // Folders to try in order; the first on a local file system that works is used. None: memory.
   std::span<const char* const> folders;
@@ -158,6 +172,9 @@ class Writer {
   void set_environment(std::string_view name, std::string_view value) noexcept;
   void set_device(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
   void read_device(DeviceOrdinal, const Reading&) noexcept;
+  void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
+  // What is live of the memory that its account counts, as the series have it.
+  std::uint64_t live_bytes_on(DeviceOrdinal) noexcept;
   void sample_host_rss(ByteCount) noexcept;
   void set_versions(int driver, int runtime) noexcept;  // 0 leaves one as it is
   void set_end(EndReason, int exit_status, bool status_known) noexcept;

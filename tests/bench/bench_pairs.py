@@ -96,6 +96,15 @@ class Bench:
         )
         print(f"CUWARDEN_ENABLED=0: {(found['off'] - found['bare']) / 2:.2f} ns a call")
 
+    def launches(self):
+        """Of kernels that were launched before; two of them are a pair."""
+        pair = self.pair("launches", 1)
+        found = self.medians(
+            {"bare": (pair, self.bare), "shimmed": (pair, self.shim), "off": (pair, self.off)}
+        )
+        added = {name: (ns - found["bare"]) / 2 for name, ns in found.items()}
+        print(f"a launch: {added['shimmed']:.2f} ns added; CUWARDEN_ENABLED=0: {added['off']:.2f} ns")
+
 
 def numbers(text):
     return [int(part) for part in text.split(",")]
@@ -117,6 +126,7 @@ def main():
             bench.depth(depth)
         bench.threads(options.threads)
         bench.disabled()
+        bench.launches()
 
 
 if __name__ == "__main__":

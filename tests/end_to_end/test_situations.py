@@ -70,7 +70,18 @@ def check_account(run, kind="device", failed="device"):
     assert total["frees"] == facts["freed_count"]
 
 
-def situation(run_both, name, size, kind="device"):
+def check_incident(report, request, verdict):
+    """The one incident is the sample's request, at its line, with the verdict that fits."""
+    (incident,) = report["incidents"]
+    assert incident["verdict"] == verdict, incident
+    assert incident["outcome"] == "failed" and incident["repeats"] == 0
+    assert incident["device"] == request["device"]
+    names = [(name, frame["line"]) for name, frame in report.functions(incident)]
+    assert (request["function"], request["line"]) in names, names
+    return incident
+
+
+def situation(run_both, name, size, verdict, kind="device"):
     """Runs the sample bare and shimmed; a cudaMalloc failed that asked for more than was free."""
     run = run_both([sample(name)], sized(size))
     request = check_request(name, run)
@@ -80,46 +91,57 @@ def situation(run_both, name, size, kind="device"):
     # Above 1 MiB the driver gives whole pages.
     assert -(-request["bytes"] // PAGE) * PAGE > facts["free_bytes"]
     check_account(run, kind)
-    return run, facts
+    incident = check_incident(run.report, request, verdict)
+    assert incident["bytes"] == request["bytes"] and incident["api"] == "cudaMalloc"
+    return run, facts, incident["proof"]
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_churn_finds_its_room_in_slabs_and_roundings(run_both, size):
-    _, facts = situation(run_both, "churn", size)
+    _, facts, proof = situation(run_both, "churn", size, "slab_fragmentation")
     assert facts["freed_count"] > 5 * facts["live_count"] > 5000
     lost = facts["device_lost_bytes"] - facts["requested_bytes_held"]
     assert lost > facts["requested_bytes_held"] / 10
     assert facts["request"]["bytes"] < facts["free_bytes"] + lost
+    waste = proof["slab_locked_bytes"] + proof["rounding_bytes"]
+    assert waste == pytest.approx(lost, rel=0.01)
+    assert proof["free_bytes"] == facts["free_bytes"]
 
 
 def test_adaptive_mesh_gets_next_to_nothing_of_what_it_freed_back(run_both):
-    _, facts = situation(run_both, "adaptive_mesh", "3GiB")
+    _, facts, proof = situation(run_both, "adaptive_mesh", "3GiB", "slab_fragmentation")
     assert facts["patches"] > 100000
     assert facts["freed_count"] == facts["patches"] - facts["live_count"]
     assert facts["request"]["bytes"] == facts["freed_bytes"]
     assert facts["given_back_bytes"] < facts["freed_bytes"] / 10
+    lost = facts["freed_bytes"] - facts["given_back_bytes"]
+    assert proof["slab_locked_bytes"] == pytest.approx(lost, rel=0.01)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_odd_sizes_loses_a_quarter_to_rounding(run_both, size):
-    _, facts = situation(run_both, "odd_sizes", size)
+    _, facts, proof = situation(run_both, "odd_sizes", size, "slab_fragmentation")
     assert facts["cached_tiles"] < facts["planned_tiles"]
     assert facts["request"]["bytes"] in (3 * MIB, 3 * MIB // 2)
     lost, held = facts["device_lost_bytes"], facts["requested_bytes_held"]
     assert lost - held == pytest.approx(lost / 4, rel=0.01)
+    assert proof["rounding_bytes"] == pytest.approx(lost - held, rel=0.01)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_streams_has_freed_everything_and_waited_for_nothing(run_both, size):
-    _, facts = situation(run_both, "streams", size, "stream_ordered")
+    _, facts, proof = situation(run_both, "streams", size, "pending_frees", "stream_ordered")
     pending = facts["freed_and_not_synchronised_bytes"]
     assert pending == facts["freed_bytes"] > facts["request"]["bytes"]
     assert facts["live_bytes"] == 0
+    assert proof["pending_free_bytes"] == pytest.approx(pending, rel=0.01)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_two_libraries_has_one_that_holds_the_device_and_uses_nothing(run_both, size):
-    run, facts = situation(run_both, "two_libraries", size)
+    run, facts, proof = situation(run_both, "two_libraries", size, "held_by_framework")
+    assert proof["held_bytes"] == facts["cache_idle_bytes"]
+    assert proof["holder"].endswith("/" + facts["cache_module"])
     assert facts["cache_idle_bytes"] == facts["live_bytes"]
     assert facts["cache_idle_bytes"] + facts["free_bytes"] > facts["request"]["bytes"]
     groups = run.report.leaks()
@@ -132,13 +154,15 @@ def test_two_libraries_has_one_that_holds_the_device_and_uses_nothing(run_both, 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_too_large_asks_for_more_than_any_such_device_has(run_both, size):
-    _, facts = situation(run_both, "too_large", size)
+    _, facts, proof = situation(run_both, "too_large", size, "larger_than_device")
+    assert proof["total_bytes"] == facts["total_bytes"]
     assert facts["request"]["bytes"] == 4 * facts["points"] ** 2 > facts["total_bytes"]
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_batch_of_one_grows_at_another_line_than_the_one_that_fails(run_both, size):
-    run, facts = situation(run_both, "batch_of_one", size)
+    run, facts, proof = situation(run_both, "batch_of_one", size, "device_full_own")
+    assert proof["own_bytes"] == facts["live_bytes"]
     grown = (facts["steps"] + 1) * facts["bytes_per_step"]
     assert facts["live_bytes"] == grown + facts["batch_bytes"]
     assert facts["freed_bytes"] == facts["steps"] * facts["request"]["bytes"]
@@ -147,6 +171,9 @@ def test_batch_of_one_grows_at_another_line_than_the_one_that_fails(run_both, si
     groups = run.report.groups_of(facts["growing_function"], facts["growing_line"])
     assert sum(group["bytes"] for group in groups) == grown
     assert {group["growth"] for group in groups} == {"growing"}
+    assert proof["growing_bytes"] == grown
+    holders = [row for row in run.report["incident_holders"] if row["growth_bytes_per_minute"]]
+    assert [row["stack"] for row in holders] == [group["stack"] for group in groups]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -165,6 +192,20 @@ def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
     assert taken == threads * (facts["local_bytes_per_thread"] // 2 - 1024) > 0
     assert request["bytes"] - taken - threads * 1024 > facts["free_before_launch_bytes"]
     assert facts["free_after_launch_bytes"] == facts["free_before_launch_bytes"]
+    # And the account says so.
+    incident = check_incident(run.report, request, "implicit_memory")
+    assert incident["asked_for"] == "launch" and incident["api"] == "cuLaunchKernel"
+    assert incident["proof"]["local_memory_bytes"] == pytest.approx(taken, rel=0.01)
+    rows = {row["item"]: row["bytes"] for row in run.report["accounts"]}
+    assert rows["local_memory"] == pytest.approx(taken, rel=0.01)
+    assert rows["modules"] + rows.get("heap", 0) == pytest.approx(150 * MIB, rel=0.01)
+    held = facts["total_bytes"] - facts["free_before_kernels_bytes"] - facts["live_bytes"]
+    assert rows["context"] == pytest.approx(held, rel=0.01)
+    assert abs(rows["unexplained"]) <= held / 100
+    (device,) = run.report["devices"]
+    granted = facts["local_bytes_per_thread"] // 2
+    assert device["local_memory_kernel_thread_bytes"] == granted
+    assert device["local_memory_kernel"] == f"step_of_order_{granted.bit_length() - 12}"
 
 
 def run_alike(place, command, env, differing):
@@ -196,6 +237,24 @@ def test_neighbour_holds_what_the_program_cannot_have(place, tmp_path, size):
     assert other.totals()["device"]["peak_bytes"] == facts["other_bytes"]
     (own,) = reports.values()
     check_complete(own, {"device": 1})
+    proof = check_incident(own, request, "held_by_other_processes")["proof"]
+    # What its context takes is its own too.
+    context = facts["total_bytes"] - facts["free_bytes"] - proof["other_processes_bytes"]
+    assert proof["other_processes_bytes"] - context == pytest.approx(facts["other_bytes"], rel=0.01)
+    (holder,) = own["device_processes"]
+    assert holder["pid"] == facts["other_pid"]
+    assert holder["used_bytes"] == proof["other_processes_bytes"]
+
+
+@pytest.mark.parametrize("nvml", ["refuse", "hide_others"])
+def test_a_neighbour_that_nobody_lists_is_an_unlisted_owner(place, tmp_path, nvml):
+    env = {**sized("3GiB", tmp_path), "CUWARDEN_SIM_NVML": nvml}
+    run = run_alike(place, [sample("neighbour")], env, {"other_pid"})
+    request = check_request("neighbour", run)
+    (own,) = [r for r in run.reports if r["process"]["pid"] != run.last_line["other_pid"]]
+    proof = check_incident(own, request, "held_by_unlisted_owner")["proof"]
+    assert proof["unlisted_bytes"] >= run.last_line["other_bytes"] * 0.99
+    assert own["device_processes"] == []
 
 
 def test_a_neighbour_that_shares_no_device_is_in_nobodys_way(run_bare):
@@ -221,6 +280,9 @@ def test_pinned_limit_asks_for_more_than_the_host_has_where_there_is_no_limit(ru
     assert request["api"] == "cudaMallocHost" and request["device"] is None
     assert request["bytes"] > run.last_line["host_bytes"]
     check_account(run, "pinned", failed="pinned")
+    proof = check_incident(run.report, request, "host_ram_exhausted")["proof"]
+    assert proof["ram_bytes"] == run.last_line["host_bytes"]
+    assert proof["ram_available_bytes"] < request["bytes"]
 
 
 @pytest.fixture
@@ -262,18 +324,26 @@ def test_pinned_fragments_leaves_no_room_for_addresses(place, mode):
         assert run.last_line["request"]["api"] == "cudaFree"
         assert run.last_line["request"]["error"] == OUT_OF_MEMORY
         assert run.returncode == 0
+        request = {**run.last_line["request"], "device": 0}
+        incident = check_incident(run.report, request, "address_space_gap")
+        assert incident["asked_for"] == "context"
         return
     request = check_request("pinned_fragments", run)
     facts = run.last_line
     assert request["api"] == "cudaMallocHost"
     assert request["bytes"] < facts["host_bytes"]
     check_account(run, "pinned", failed="pinned")
+    proof = check_incident(run.report, request, "address_space_gap")["proof"]
     if mode == "mappings":
+        assert proof["largest_gap_bytes"] == pytest.approx(facts["largest_gap_bytes"], rel=0.01)
+        assert proof["mappings"] == pytest.approx(facts["mappings"], rel=0.01)
         assert facts["largest_gap_bytes"] < request["bytes"]
         assert facts["mappings"] > 1000
     else:
         assert facts["largest_gap_bytes"] > request["bytes"]
         assert facts["address_limit_bytes"] - facts["mapped_bytes"] < request["bytes"]
+        assert proof["address_space_limit_bytes"] == facts["address_limit_bytes"]
+        assert proof["address_space_bytes"] == pytest.approx(facts["mapped_bytes"], rel=0.01)
 
 
 @pytest.mark.parametrize(

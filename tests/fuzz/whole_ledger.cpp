@@ -50,6 +50,10 @@ std::vector<std::byte> whole_ledger() {
   const std::uint8_t uuid[16] = {1, 2, 3};
   writer->set_device({0}, "a device", uuid);
   writer->read_device({0}, {ReadingAt::exit, 1 << 30, 1 << 20, 1 << 10});
+  writer->change_implicit({0}, {.used_after_first_context_bytes = 1 << 29,
+                                .local_memory_bytes = 1 << 12,
+                                .largest_local_bytes = 1 << 14,
+                                .largest_local_kernel = "deep"});
   writer->count_unhooked_lookup("cuMemFuture");
   writer->set_setting("CUWARDEN_LOG", "warn", true);
   writer->set_environment("CUDA_VISIBLE_DEVICES", "0");

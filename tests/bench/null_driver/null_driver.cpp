@@ -32,3 +32,7 @@ NULL_DRIVER cuMemAlloc_v2(std::uint64_t* address, std::size_t) {
   return *address = space + (one_slab ? taken++ % 64 << 15 : taken++ % 4096 << 9), 0;
 }
 NULL_DRIVER cuMemFree_v2(std::uint64_t) { return 0; }
+NULL_DRIVER cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                           unsigned, void*, void**, void**) {
+  return 0;
+}

@@ -1,6 +1,7 @@
 // pair_loop WHAT DEPTH THREADS MILLISECONDS: allocates and frees, DEPTH calls below main, from each
-// of THREADS threads. WHAT is `device` (the driver's functions) or `host` (malloc and free). Prints
-// the nanoseconds of CPU time that one pair takes a thread, and then those in all.
+// of THREADS threads. WHAT is `device` (the driver's functions), `host` (malloc and free), or
+// `launches` (two launches, of kernels in turn, in place of a pair). Prints the nanoseconds of CPU
+// time that one pair takes a thread, and then those in all.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,8 @@
 extern "C" int cuInit(unsigned);
 extern "C" int cuMemAlloc_v2(std::uint64_t*, std::size_t);
 extern "C" int cuMemFree_v2(std::uint64_t);
+extern "C" int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              unsigned, void*, void**, void**);
 
 namespace {
 
@@ -31,6 +34,16 @@ constexpr std::size_t bytes = 4096;
   for (int i = 0; i < count; ++i) {
     void* volatile memory = std::malloc(bytes);
     std::free(memory);
+  }
+}
+
+// As many kernels as a training step has.
+[[gnu::noinline]] void launches(int count) {
+  static char kernels[200][320];
+  for (int i = 0; i < count; ++i) {
+    for (int part = 0; part < 2; ++part)
+      cuLaunchKernel(kernels[(2 * i + part) % 200], 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr,
+                     nullptr);
   }
 }
 
@@ -73,7 +86,9 @@ void run(int depth, Pairs pairs, Clock::duration limit, PairTime* pair) {
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
-  const Pairs pairs = std::strcmp(argv[1], "host") == 0 ? host_pairs : device_pairs;
+  const Pairs pairs = std::strcmp(argv[1], "host") == 0       ? host_pairs
+                      : std::strcmp(argv[1], "launches") == 0 ? launches
+                                                              : device_pairs;
   const int depth = std::atoi(argv[2]);
   const auto limit = std::chrono::milliseconds(std::atoi(argv[4]));
   std::vector<PairTime> times(static_cast<std::size_t>(std::atoi(argv[3])));

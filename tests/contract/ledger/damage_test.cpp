@@ -83,6 +83,7 @@ class Walk {
     table(reader, RegionId::devices, [&](std::uint64_t i) {
       const auto device = reader.device(i);
       if (device) look(device->name);
+      if (device) look(device->largest_local_kernel);
       return device.has_value();
     });
     table(reader, RegionId::hooks, [&](std::uint64_t i) {

@@ -30,6 +30,9 @@ struct FakeDriver {
   CUdeviceptr next_address = 0x10000;
   std::map<CUgraph, std::vector<FakeNode>> graphs;
   std::function<void()> in_free;  // runs inside cuMemFree_v2
+  std::size_t free_bytes = 100, total_bytes = 1000;
+  int readings = 0;   // calls of cuMemGetInfo_v2
+  int questions = 0;  // and of cuFuncGetAttribute
 };
 inline FakeDriver fake;
 
@@ -61,7 +64,8 @@ inline driver::RealDriver fake_functions() {
   };
   real.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
     errno = EIO;
-    return *free = 100, *total = 1000, CUDA_SUCCESS;
+    ++fake.readings;
+    return *free = fake.free_bytes, *total = fake.total_bytes, CUDA_SUCCESS;
   };
   real.cuCtxPushCurrent_v2 = [](CUcontext context) {
     return fake.pushed.push_back(context), CUDA_SUCCESS;

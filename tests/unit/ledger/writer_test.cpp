@@ -302,6 +302,50 @@ TEST_F(LedgerTest, devices_keep_their_last_reading) {
   EXPECT_FALSE(reader().device(2));
 }
 
+TEST_F(LedgerTest, what_was_not_asked_for_is_kept_by_device_until_its_contexts_have_ended) {
+  const std::uint8_t uuid[16] = {1};
+  writer->set_device(DeviceOrdinal{2}, "Simulated H200", uuid);
+  const auto of_device = [&] { return reader().device(1).value(); };
+  writer->change_implicit(DeviceOrdinal{2}, {.used_after_first_context_bytes = 500,
+                                             .module_bytes = 30,
+                                             .local_memory_bytes = 40,
+                                             .heap_bytes = 50,
+                                             .largest_local_bytes = 4096,
+                                             .largest_local_kernel = "deep"});
+  writer->change_implicit(DeviceOrdinal{2}, {.context_bytes = 7,
+                                             .module_bytes = -10,
+                                             .heap_bytes = -60,
+                                             .stream_bytes = 3,
+                                             .largest_local_bytes = 2048,
+                                             .largest_local_kernel = "less_deep"});
+  const DeviceView device = of_device();
+  EXPECT_EQ(device.implicit.used_after_first_context, 500u);
+  EXPECT_EQ(device.implicit.further_contexts, 7u);
+  EXPECT_EQ(device.implicit.modules, 20u);
+  EXPECT_EQ(device.implicit.local_memory, 40u);
+  EXPECT_EQ(device.implicit.heap, 0u);
+  EXPECT_EQ(device.implicit.streams, 3u);
+  EXPECT_EQ(device.implicit.largest_local, 4096u);
+  EXPECT_EQ(device.largest_local_kernel, "deep");
+  writer->change_implicit(DeviceOrdinal{2}, {.given_back_bytes = 65});
+  EXPECT_EQ(of_device().implicit.local_memory + of_device().implicit.modules, 0u);
+  EXPECT_EQ(of_device().implicit.further_contexts, 2u);
+  writer->change_implicit(DeviceOrdinal{2}, {.contexts_ended = true});
+  EXPECT_EQ(of_device().implicit.used_after_first_context, 0u);
+  EXPECT_EQ(of_device().implicit.largest_local, 0u);
+}
+
+TEST_F(LedgerTest, the_same_kernels_name_is_stored_once) {
+  const std::uint64_t before = reader().rows(RegionId::strings);
+  for (int i = 0; i < 100; ++i) {
+    writer->change_implicit(
+        DeviceOrdinal{0},
+        {.contexts_ended = true, .largest_local_bytes = 4096, .largest_local_kernel = "deep"});
+  }
+  EXPECT_LT(reader().rows(RegionId::strings), before + 100);
+  EXPECT_EQ(reader().rows(RegionId::devices), 2u);
+}
+
 TEST_F(LedgerTest, each_thread_has_a_row) {
   const ThreadId mine = writer->thread();
   EXPECT_EQ(writer->thread(), mine);

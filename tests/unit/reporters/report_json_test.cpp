@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -93,6 +94,47 @@ TEST_F(ReportJson, the_account_of_a_device_adds_up_to_what_it_uses) {
   EXPECT_EQ(sum, report["devices"][0]["used_bytes"].get<std::int64_t>());
   EXPECT_TRUE(report["devices"][1]["used_bytes"].is_null());
   EXPECT_TRUE(report["devices"][1]["at"].is_null());
+}
+
+TEST_F(ReportJson, what_no_allocation_call_explains_has_rows_of_its_own) {
+  ledger.devices[0].implicit = {.used_after_first_context = 300u << 20,
+                                .further_contexts = 200u << 20,
+                                .modules = 30u << 20,
+                                .local_memory = 40u << 20,
+                                .heap = 5u << 20,
+                                .streams = 6u << 20,
+                                .largest_local = 4096};
+  ledger.devices[0].largest_local_kernel = "_Z4deepPii";
+  const auto account = [](const json& report) {
+    std::map<std::string, std::int64_t> rows;
+    for (const json& row : report["accounts"]) rows[row["item"]] = row["bytes"];
+    return rows;
+  };
+  json report = report_of(ledger);
+  auto rows = account(report);
+  EXPECT_EQ(rows["context"], 500 << 20);
+  EXPECT_EQ(rows["modules"], 30 << 20);
+  EXPECT_EQ(rows["local_memory"], 40 << 20);
+  EXPECT_EQ(rows["heap"], 5 << 20);
+  EXPECT_EQ(rows["streams"], 6 << 20);
+  std::int64_t sum = 0;
+  for (const auto& [item, bytes] : rows) sum += bytes;
+  EXPECT_EQ(sum, 600 << 20);
+  EXPECT_EQ(report["devices"][0]["local_memory_kernel"], "deep(int*, int)");
+  EXPECT_EQ(report["devices"][0]["local_memory_kernel_thread_bytes"], 4096);
+  EXPECT_TRUE(report["devices"][1]["local_memory_kernel"].is_null());
+
+  // So much is no context: others had it.
+  ledger.devices[0].implicit.used_after_first_context = std::uint64_t{3} << 30;
+  EXPECT_EQ(account(report_of(ledger))["context"], 200 << 20);
+  // A damaged ledger's numbers are in no account.
+  ledger.devices[0].implicit.modules = UINT64_MAX;
+  report = report_of(ledger);
+  rows = account(report);
+  EXPECT_EQ(rows.count("modules"), 0u);
+  sum = 0;
+  for (const auto& [item, bytes] : rows) sum += bytes;
+  EXPECT_EQ(sum, 600 << 20);
 }
 
 TEST_F(ReportJson, every_id_that_is_used_is_there_and_nothing_else) {

@@ -1,0 +1,126 @@
+#include "runtime_hooks/families/implicit_memory.hpp"
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/families/launched_kernels.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+}  // namespace
+
+void note_refusal(HookedCall& call, CUresult result, ledger::Asked asked) noexcept {
+  if (call.recording()) call.recorder().refused(call.api(), result, asked);
+}
+
+ImplicitMemory::ImplicitMemory() noexcept { launched_kernels.forget_all(); }
+
+void ImplicitMemory::begin_span() noexcept {
+  const bool alone = spans_.fetch_add(1) == 0;
+  disturbed_.store(!alone);
+}
+
+bool ImplicitMemory::end_span() noexcept {
+  const bool undisturbed = !disturbed_.load();
+  spans_.fetch_sub(1);
+  return undisturbed;
+}
+
+ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
+                                                      ContextId context) noexcept {
+  if (device.value < 0 || device.value >= LiveContexts::device_limit) return nullptr;
+  Launches& launches = launches_[device.value];
+  if (launches.context.exchange(context.value, relaxed) != context.value) {
+    launches.any.store(false, relaxed);
+    launches.local_bytes.store(initial_local_bytes, relaxed);
+  }
+  return &launches;
+}
+
+void ImplicitMemory::book(Recorder& recorder, DeviceOrdinal device,
+                          const ledger::ImplicitChange& change) noexcept {
+  if (device.value < 0 || device.value >= LiveContexts::device_limit) return;
+  booked_[device.value].store(true, relaxed);
+  recorder.meet(device);
+  recorder.ledger().change_implicit(device, change);
+}
+
+void ImplicitMemory::context_ended(Recorder& recorder) noexcept {
+  launched_kernels.forget_all();
+  for (std::int32_t ordinal = 0; ordinal < LiveContexts::device_limit; ++ordinal) {
+    const DeviceOrdinal device{ordinal};
+    if (!booked_[ordinal].load(relaxed) || recorder.live_context_on(device).value != 0) continue;
+    booked_[ordinal].store(false, relaxed);
+    launches_[ordinal].context.store(0, relaxed);
+    recorder.ledger().change_implicit(device, {.contexts_ended = true});
+  }
+}
+
+std::optional<ImplicitSpan::Reading> ImplicitSpan::read() const noexcept {
+  const driver::RealDriver& real = call_.real();
+  std::size_t free = 0, total = 0;
+  if (real.cuMemGetInfo_v2 == nullptr || real.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
+    return std::nullopt;
+  return Reading{total, free};
+}
+
+void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
+  if (!call_.recording() || device == no_device || call_.recorder().capture_seen()) return;
+  const ErrnoGuard keep;
+  call_.recorder().implicit().begin_span();
+  begun_ = true;
+  const auto reading = read();
+  if (reading) {
+    before_ = *reading;
+    device_ = device;
+    return;
+  }
+  begun_ = false;
+  call_.recorder().implicit().end_span();
+}
+
+ImplicitSpan::~ImplicitSpan() {
+  if (begun_) call_.recorder().implicit().end_span();
+}
+
+std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
+  if (!begun_) return std::nullopt;
+  const ErrnoGuard keep;
+  Recorder& recorder = call_.recorder();
+  // A capture may have begun meanwhile.
+  const auto reading = recorder.capture_seen() ? std::nullopt : read();
+  begun_ = false;
+  if (!recorder.implicit().end_span() || !reading) return std::nullopt;
+  after_ = *reading;
+  return static_cast<std::int64_t>(before_.free_bytes) -
+         static_cast<std::int64_t>(after_.free_bytes);
+}
+
+void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
+  const ErrnoGuard keep;
+  Recorder& recorder = call_.recorder();
+  recorder.implicit().book(recorder, device_, change);
+  recorder.ledger().read_device(
+      device_, {.at = ledger::ReadingAt::last_call,
+                .total_bytes = after_.total_bytes,
+                .free_bytes = after_.free_bytes,
+                .pool_idle_bytes = recorder.pools().idle_bytes(call_.real(), device_)});
+}
+
+void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
+  const ErrnoGuard keep;
+  Recorder& recorder = call_.recorder();
+  const auto reading = read();
+  if (!reading) return;
+  device_ = device;
+  after_ = *reading;
+  // Handles and pools need no context: they may be there already.
+  const std::uint64_t used = after_.total_bytes - after_.free_bytes;
+  const std::uint64_t known = recorder.ledger().live_bytes_on(device) +
+                              recorder.pools().idle_bytes(call_.real(), device).value_or(0);
+  if (used > known) book({.used_after_first_context_bytes = used - known});
+}
+
+}  // namespace cuwarden::families

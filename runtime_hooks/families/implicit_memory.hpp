@@ -1,0 +1,109 @@
+// Device memory that calls take without having been asked for it: contexts, code, local memory of
+// kernels, the heap of device-side malloc, streams.
+//
+// Nobody says how much that is, so the device is read before and after. A difference is believed
+// only where this process did nothing else meanwhile; what others do cannot be seen. Once there was
+// a stream capture nothing is read at all: Recorder::read_device_now_and_then says why.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/cuda_api.hpp"
+#include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/live_contexts.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::families {
+
+class HookedCall;
+class Recorder;
+
+// After a call on the current device that asks for no memory and may need some: does something only
+// for a refusal for lack of memory.
+void note_refusal(HookedCall&, CUresult, ledger::Asked) noexcept;
+
+// Of one recorder. The kernels that were launched begin anew with it.
+class ImplicitMemory {
+ public:
+  ImplicitMemory() noexcept;
+
+  // By every hooked call, as it begins and as it ends.
+  void call_passes() noexcept {
+    if (spans_.load(std::memory_order_relaxed) != 0)
+      disturbed_.store(true, std::memory_order_relaxed);
+  }
+  // A time in which nothing else may happen. One that is left by a longjmp disturbs all later ones.
+  void begin_span() noexcept;
+  // Whether nothing else happened: no call began or ended, and no other span was there. A call that
+  // takes longer than the span is not noticed.
+  bool end_span() noexcept;
+
+  // Two readings take 8 us: what they may take in all is 0.1 % of the run, and 2 ms.
+  bool may_read(std::uint64_t now_ns) noexcept {
+    constexpr std::uint64_t at_start = 256, a_reading_in_ns = 8'000'000;
+    if (readings_.load(std::memory_order_relaxed) >= at_start + now_ns / a_reading_in_ns)
+      return false;
+    readings_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  // What kernels of the context that was used last on a device have been given. Contexts that take
+  // turns are each new every time: then what a launch took may count as local memory and be code.
+  struct Launches {
+    std::atomic<std::uint64_t> context{0};
+    std::atomic<bool> any{false};
+    std::atomic<std::uint64_t> local_bytes{0};  // for a thread
+  };
+  // Null for a device that is out of range.
+  Launches* launches_of(DeviceOrdinal, ContextId) noexcept;
+
+  void book(Recorder&, DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
+  // A context has ended: where it was a device's last, everything went with it.
+  void context_ended(Recorder&) noexcept;
+
+  // What a thread has from the start, without a launch taking more (measured: 16 KiB for each
+  // thread take 15 KiB of the device).
+  static constexpr std::uint64_t initial_local_bytes = 1024;
+
+ private:
+  std::atomic<std::uint32_t> spans_{0};
+  std::atomic<bool> disturbed_{false};
+  std::atomic<std::uint64_t> readings_{0};
+  std::atomic<bool> booked_[LiveContexts::device_limit]{};
+  Launches launches_[LiveContexts::device_limit];
+};
+
+// Around one call: what the device of the current context has less afterwards.
+class ImplicitSpan {
+ public:
+  explicit ImplicitSpan(HookedCall& call) noexcept : call_(call) {}
+  ~ImplicitSpan();
+  ImplicitSpan(const ImplicitSpan&) = delete;
+  ImplicitSpan& operator=(const ImplicitSpan&) = delete;
+
+  // Before the call; does nothing where the device cannot be read.
+  void begin(DeviceOrdinal) noexcept;
+  bool has_begun() const noexcept { return begun_; }
+  // After it. Nothing where it was not begun, or is not to be believed.
+  std::optional<std::int64_t> taken() noexcept;
+  // Books it, and the reading that it comes from.
+  void book(const ledger::ImplicitChange&) noexcept;
+  // What is in use inside a device's first context, which is current, and not recorded otherwise.
+  void book_first_context(DeviceOrdinal) noexcept;
+
+ private:
+  struct Reading {
+    std::uint64_t total_bytes = 0, free_bytes = 0;
+  };
+  std::optional<Reading> read() const noexcept;
+
+  HookedCall& call_;
+  DeviceOrdinal device_ = no_device;
+  bool begun_ = false;
+  Reading before_, after_;
+};
+
+}  // namespace cuwarden::families

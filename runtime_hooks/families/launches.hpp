@@ -1,0 +1,50 @@
+// Launches of kernels. The first of each brings its code to the device, and where its threads need
+// more local memory than any before, that for as many threads as the device can hold at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/families/launched_kernels.hpp"
+
+namespace cuwarden::families {
+
+// The kernel among a launch's arguments.
+template <class... Rest>
+constexpr CUfunction kernel_among(CUfunction kernel, Rest...) {
+  return kernel;
+}
+template <class First, class... Rest>
+constexpr CUfunction kernel_among(First, CUfunction kernel, Rest...) {
+  return kernel;
+}
+
+class FirstLaunch {
+ public:
+  FirstLaunch(HookedCall&, CUfunction) noexcept;
+  void done(CUresult) noexcept;
+
+ private:
+  std::uint64_t local_bytes() const noexcept;
+  void failed(std::int64_t taken) noexcept;
+  void succeeded(std::optional<std::int64_t> taken) noexcept;
+  ledger::ImplicitChange parted(std::int64_t taken, std::uint64_t local_before,
+                                std::uint64_t local_needed) const noexcept;
+
+  HookedCall& call_;
+  const CUfunction kernel_;
+  ImplicitSpan span_;
+  Place here_;
+  std::uint64_t local_needed_ = 0;  // for a thread; 0: not known, or none
+};
+
+template <class Launch>
+CUresult first_launch(HookedCall& call, CUfunction kernel, Launch launch) {
+  FirstLaunch first(call, kernel);
+  const CUresult result = launch();
+  first.done(result);
+  return result;
+}
+
+}  // namespace cuwarden::families

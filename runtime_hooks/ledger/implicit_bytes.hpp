@@ -1,0 +1,32 @@
+// What a device gave to calls that were not asked for memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/ledger/layout.hpp"
+
+namespace cuwarden::ledger {
+
+struct ImplicitBytes {
+  std::uint64_t used_after_first_context = 0;  // with what other processes had; 0: not seen
+  std::uint64_t further_contexts = 0;
+  std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0;
+  std::uint64_t largest_local = 0;  // a thread, of the kernel that needs most
+};
+
+// As the fields are at this moment: whether they belong together the row's version tells.
+inline ImplicitBytes implicit_bytes_of(const Device& device) noexcept {
+  const auto get = [](const std::atomic<std::uint64_t>& field) {
+    return field.load(std::memory_order_acquire);
+  };
+  return {get(device.used_after_first_context_bytes),
+          get(device.context_bytes),
+          get(device.module_bytes),
+          get(device.local_memory_bytes),
+          get(device.heap_bytes),
+          get(device.stream_bytes),
+          get(device.largest_local_bytes)};
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,145 @@
+// implicit_takers WHAT: makes calls that take device memory without being asked for it, and reads
+// the device itself around each. Its last line says what it found.
+//
+//   all       two contexts, code, local memory, the heap, streams
+//   captured  the same, but for the first context after a stream capture
+//   ended     the same, then both contexts end and another one is made
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t mib = 1 << 20;
+constexpr std::size_t streams = 64, ended_streams = 16;
+
+const char code[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry _Z5shortv() { ret; }
+.visible .entry _Z4deepPii(.param .u64 field, .param .u32 at)
+{
+  .local .align 16 .b8 work[4096];
+  ret;
+}
+)";
+
+void require(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s: error %d\n", what, static_cast<int>(result));
+  std::exit(1);
+}
+
+long long used_bytes() {
+  std::size_t free = 0, total = 0;
+  require(cuMemGetInfo(&free, &total), "cuMemGetInfo");
+  return static_cast<long long>(total - free);
+}
+
+CUcontext make_context() {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  require(cuDeviceGet(&device, 0), "cuDeviceGet");
+#if CUDA_VERSION >= 13000
+  require(cuCtxCreate(&context, nullptr, 0, device), "cuCtxCreate");
+#else
+  require(cuCtxCreate(&context, 0, device), "cuCtxCreate");
+#endif
+  return context;
+}
+
+void capture() {
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  require(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+  require(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  require(cuGraphDestroy(graph), "cuGraphDestroy");
+  require(cuStreamDestroy(stream), "cuStreamDestroy");
+}
+
+CUfunction kernel(CUmodule module, const char* name) {
+  CUfunction found = nullptr;
+  require(cuModuleGetFunction(&found, module, name), "cuModuleGetFunction");
+  return found;
+}
+
+void launch(CUfunction function) {
+  unsigned long long field = 0;
+  unsigned at = 0;
+  void* arguments[] = {&field, &at};
+  require(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
+          "cuLaunchKernel");
+  require(cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+std::string facts;
+void fact(const char* name, long long value) {
+  facts += (facts.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + std::to_string(value);
+}
+
+class Step {
+ public:
+  explicit Step(const char* name) : name_(name), before_(used_bytes()) {}
+  ~Step() { fact(name_, used_bytes() - before_); }
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+ private:
+  const char* name_;
+  long long before_;
+};
+
+void load_code(CUmodule& module) {
+  const Step step("modules");
+  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  launch(kernel(module, "_Z5shortv"));
+}
+
+void take_everything() {
+  CUmodule module = nullptr;
+  load_code(module);
+  {
+    const Step step("local_memory");
+    for (int i = 0; i < 3; ++i) launch(kernel(module, "_Z4deepPii"));
+    require(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 6144), "cuCtxSetLimit");
+  }
+  {
+    const Step step("heap");
+    require(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128 * mib), "cuCtxSetLimit");
+  }
+  const Step step("streams");
+  std::vector<CUstream> made(streams);
+  for (CUstream& stream : made)
+    require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  for (std::size_t i = 0; i < ended_streams; ++i)
+    require(cuStreamDestroy(made[i]), "cuStreamDestroy");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string what = argv[1];
+  require(cuInit(0), "cuInit");
+  CUcontext first = make_context();
+  fact("first_context", used_bytes());
+  if (what == "captured") capture();
+  CUcontext second = nullptr;
+  {
+    const Step step("second_context");
+    second = make_context();
+  }
+  take_everything();
+  if (what == "ended") {
+    require(cuCtxDestroy(second), "cuCtxDestroy");
+    require(cuCtxDestroy(first), "cuCtxDestroy");
+    make_context();
+    fact("context_afterwards", used_bytes());
+  }
+  std::printf("%s}\n", facts.c_str());
+}

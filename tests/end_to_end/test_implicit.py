@@ -1,0 +1,97 @@
+"""Memory that no allocation call explains: what the account says of it is what the program found by
+reading the device itself around each step."""
+
+import pytest
+
+from shimmed import program
+
+ROWS = ("context", "modules", "local_memory", "heap", "streams")
+
+
+def account(report):
+    rows = {row["item"]: row["bytes"] for row in report["accounts"]}
+    (device,) = report["devices"]
+    assert sum(rows.values()) == device["used_bytes"]
+    return rows
+
+
+def taken(run_both, what, env=None):
+    run = run_both([program("implicit_takers"), what], env)
+    assert run.returncode == 0, run.stderr
+    return run, account(run.report), run.last_line
+
+
+def close_to(expected):
+    return pytest.approx(expected, rel=0.01)
+
+
+def test_every_step_has_a_row_of_its_size(run_both, cuwarden):
+    run, rows, facts = taken(run_both, "all")
+    assert rows["context"] == close_to(facts["first_context"] + facts["second_context"])
+    for row in ("modules", "local_memory", "heap", "streams"):
+        assert facts[row] > 0
+        assert rows[row] == close_to(facts[row])
+    assert abs(rows["unexplained"]) <= sum(rows[row] for row in ROWS) / 100
+
+    (device,) = run.report["devices"]
+    assert device["local_memory_kernel"] == "deep(int*, int)"
+    assert device["local_memory_kernel_thread_bytes"] == 4096
+    text = cuwarden("report", run.report.path).stdout
+    assert "code (modules)" in text and "contexts and others" not in text
+    assert "the kernel deep(int*, int): 4.0 KiB for each thread" in text
+
+
+def test_after_a_capture_it_stays_unexplained(run_both):
+    run, rows, facts = taken(run_both, "captured")
+    assert rows["context"] == close_to(facts["first_context"])
+    assert not {"modules", "local_memory", "heap"} & set(rows)
+    assert rows["unexplained"] == close_to(
+        sum(facts[step] for step in ("second_context", "modules", "local_memory", "heap", "streams"))
+    )
+    # What a kernel needs can be asked nevertheless.
+    (device,) = run.report["devices"]
+    assert device["local_memory_kernel"] == "deep(int*, int)"
+
+
+def test_it_goes_with_the_last_context(run_both):
+    _, rows, facts = taken(run_both, "ended")
+    assert rows["context"] == close_to(facts["context_afterwards"])
+    assert set(rows) == {"context", "unexplained"}
+    assert abs(rows["unexplained"]) <= rows["context"] / 100
+
+
+def test_a_context_among_other_processes_is_not_as_large_as_they(run_both):
+    _, rows, facts = taken(run_both, "all", {"CUWARDEN_SIM_OTHER_PROCESS": "3GiB"})
+    assert facts["first_context"] > 3 << 30
+    assert rows["context"] == close_to(facts["second_context"])
+    assert rows["unexplained"] == close_to(facts["first_context"])
+
+
+@pytest.mark.parametrize(
+    ("api", "asked_for"),
+    [
+        ("cuCtxSetLimit", "limit"),
+        ("cuModuleLoadData", "module"),
+        ("cuStreamCreate", "stream"),
+        ("cuLaunchKernel", "launch"),
+    ],
+)
+def test_a_refusal_for_lack_of_memory_is_an_incident_and_reaches_the_program(
+    run_both, api, asked_for
+):
+    run = run_both([program("implicit_takers"), "all"], {"CUWARDEN_SIM_FAIL": f"{api}:1:2"})
+    assert run.returncode == 1
+    assert run.own_stderr == f"{api}: error 2\n"
+    (incident,) = run.report["incidents"]
+    assert (incident["api"], incident["asked_for"]) == (api, asked_for)
+    assert incident["verdict"] == "implicit_memory"
+    assert incident["bytes"] is None and incident["proof"]["free_bytes"] > 0
+    # No memory was asked for.
+    assert all(total["failures"] == 0 for total in run.report["totals"])
+
+
+def test_any_other_failure_of_a_launch_is_no_incident(run_both):
+    run = run_both([program("implicit_takers"), "all"], {"CUWARDEN_SIM_FAIL": "cuLaunchKernel:1:1"})
+    assert run.returncode == 1
+    assert run.report["incidents"] == []
+    assert all(total["failures"] == 0 for total in run.report["totals"])

@@ -1,0 +1,309 @@
+// What calls take from the device without being asked for memory, as two readings show it.
+#include <string>
+
+#include "runtime_hooks/families/launches.hpp"
+#include "tests/unit/families/fake_driver.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+using driver::Row;
+
+constexpr std::size_t mib = 1 << 20;
+constexpr int processors = 2, threads_each = 1024;
+
+// A kernel's handle is where this lies.
+struct FakeKernel {
+  int local_bytes = 0;
+  const char* name = "";
+};
+
+class ImplicitMemoryTest : public FamiliesTest {
+ protected:
+  ImplicitMemoryTest() {
+    auto& functions = const_cast<driver::RealDriver&>(real);
+    functions.cuModuleLoadData = [](CUmodule*, const void*) { return in_call(); };
+    functions.cuModuleUnload = [](CUmodule) { return in_call(); };
+    functions.cuStreamCreate = [](CUstream*, unsigned) { return in_call(); };
+    functions.cuCtxSetLimit = [](CUlimit, size_t) { return in_call(); };
+    functions.cuFuncGetAttribute = [](int* value, CUfunction_attribute, CUfunction kernel) {
+      ++fake.questions;
+      return *value = reinterpret_cast<FakeKernel*>(kernel)->local_bytes, CUDA_SUCCESS;
+    };
+#if CUDA_VERSION >= 12030
+    functions.cuFuncGetName = [](const char** name, CUfunction kernel) {
+      return *name = reinterpret_cast<FakeKernel*>(kernel)->name, CUDA_SUCCESS;
+    };
+#endif
+    functions.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
+      *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? processors : threads_each;
+      return CUDA_SUCCESS;
+    };
+    fake.total_bytes = 4096 * mib;
+    fake.free_bytes = 3000 * mib;
+    takes = 0;
+    answer = CUDA_SUCCESS;
+    meanwhile = nullptr;
+  }
+  ~ImplicitMemoryTest() override { meanwhile = nullptr; }
+
+  CUresult load(std::int64_t bytes) {
+    takes = bytes;
+    CUmodule module = nullptr;
+    return hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
+  }
+  CUresult unload(std::int64_t bytes) {
+    takes = -bytes;
+    return hooked(Row::cuModuleUnload, cuModuleUnload, nullptr);
+  }
+  CUresult set_limit(CUlimit limit, std::size_t value, std::int64_t bytes) {
+    takes = bytes;
+    return hooked(Row::cuCtxSetLimit, cuCtxSetLimit, limit, value);
+  }
+  [[gnu::noinline]] CUresult launch(FakeKernel& kernel, std::int64_t bytes) {
+    takes = bytes;
+    const auto handle = reinterpret_cast<CUfunction>(&kernel);
+    if (launched_kernels.has(handle)) return in_call();
+    HookedCall call(real, &recorder, Row::cuLaunchKernel);
+    return first_launch(call, handle, [] { return in_call(); });
+  }
+  ledger::DeviceView device() const { return reader().device(1).value_or(ledger::DeviceView{}); }
+  ledger::ImplicitBytes bytes() const { return device().implicit; }
+  std::uint64_t failures() const {
+    std::uint64_t sum = 0;
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::groups); ++i)
+      if (const auto group = from.group(i)) sum += group->failures;
+    return sum;
+  }
+
+  // The driver's side of a call: it takes memory, other threads do what they do, it answers.
+  static CUresult in_call() {
+    fake.free_bytes -= static_cast<std::size_t>(takes);
+    if (meanwhile) meanwhile();
+    return answer;
+  }
+  static inline std::int64_t takes;
+  static inline CUresult answer;
+  static inline std::function<void()> meanwhile;
+};
+
+TEST_F(ImplicitMemoryTest, WhatACallTakesIsBookedWhereItBelongs) {
+  load(3 * mib);
+  set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 56 * mib);
+  set_limit(CU_LIMIT_STACK_SIZE, 2048, 4 * mib);
+  takes = mib;
+  CUstream stream = nullptr;
+  hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  EXPECT_EQ(bytes().heap, 56 * mib);
+  EXPECT_EQ(bytes().local_memory, 4 * mib);
+  EXPECT_EQ(bytes().streams, mib);
+  // The reading that they were found by is the device's.
+  EXPECT_EQ(device().at, ledger::ReadingAt::last_call);
+  EXPECT_EQ(device().free_bytes, fake.free_bytes);
+}
+
+TEST_F(ImplicitMemoryTest, WhatIsGivenBackLowersTheRowButNeverBelowZero) {
+  load(4 * mib);
+  unload(mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  unload(9 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+}
+
+TEST_F(ImplicitMemoryTest, NothingIsBookedWhereAnotherThreadWasInACall) {
+  const auto other_thread = [&](auto work) {
+    meanwhile = [work] {
+      const CallState mine = call_state;
+      call_state = {};
+      work();
+      call_state = mine;
+    };
+  };
+  other_thread([&] { allocate(); });
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  // Two such calls at once: neither knows what was its own.
+  other_thread([&] {
+    meanwhile = nullptr;
+    load(5 * mib);
+  });
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  load(2 * mib);
+  EXPECT_EQ(bytes().modules, 2 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AfterACaptureTheDeviceIsNotRead) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  const int before = fake.readings;
+  FakeKernel kernel{4096, "deep"};
+  load(3 * mib);
+  launch(kernel, 8 * mib);
+  set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 56 * mib);
+  CUcontext context = nullptr;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
+  EXPECT_EQ(fake.readings, before);
+  EXPECT_EQ(bytes().modules + bytes().local_memory + bytes().heap, 0u);
+  // A kernel that is there can still be asked for what it needs.
+  EXPECT_EQ(bytes().largest_local, 4096u);
+}
+
+TEST_F(ImplicitMemoryTest, ACaptureThatBeginsMeanwhileIsNotDisturbed) {
+  meanwhile = [&] { recorder.capture_began(); };
+  const int before = fake.readings;
+  load(3 * mib);
+  EXPECT_EQ(fake.readings, before + 1);
+  EXPECT_EQ(bytes().modules, 0u);
+}
+
+TEST_F(ImplicitMemoryTest, TheFirstLaunchOfAKernelIsReadAndTheNextOnesAskTheDriverNothing) {
+  FakeKernel kernel{0, "plain"};
+  launch(kernel, 140 * mib);
+  EXPECT_EQ(bytes().modules, 140 * mib);
+  EXPECT_EQ(bytes().largest_local, 0u);
+  const int readings = fake.readings, questions = fake.questions;
+  launch(kernel, 0);
+  EXPECT_EQ(fake.readings, readings);
+  EXPECT_EQ(fake.questions, questions);
+}
+
+TEST_F(ImplicitMemoryTest, LocalMemoryIsToldApartFromWhatTheFirstLaunchOfAllTakes) {
+  FakeKernel deep{3072, "deep"}, deeper{5120, "deeper"}, shallow{2048, "shallow"};
+  const std::size_t threads = processors * threads_each;
+  launch(deep, 140 * mib + threads * 2048);
+  EXPECT_EQ(bytes().modules, 140 * mib);
+  EXPECT_EQ(bytes().local_memory, threads * 2048);
+  launch(deeper, threads * 2048);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  launch(shallow, mib);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  EXPECT_EQ(bytes().modules, 141 * mib);
+  EXPECT_EQ(bytes().largest_local, 5120u);
+#if CUDA_VERSION >= 12030
+  EXPECT_EQ(device().largest_local_kernel, "deeper");
+#endif
+}
+
+TEST_F(ImplicitMemoryTest, WhatAFailedLaunchGivesBackIsTakenFromLocalMemoryFirstAndTakenAgain) {
+  CUcontext context = nullptr;
+  fake.current = nullptr;
+  fake.primary_active = false;
+  fake.free_bytes = fake.total_bytes - 527 * mib;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
+  FakeKernel plain, deep{4096, "deep"}, deeper{65536, "deeper"};
+  launch(plain, 148 * mib);
+  launch(deep, 792 * mib);
+  answer = CUDA_ERROR_OUT_OF_MEMORY;
+  launch(deeper, -1342 * static_cast<std::int64_t>(mib));
+  EXPECT_EQ(bytes().local_memory, 0u);
+  EXPECT_EQ(bytes().modules, 0u);
+  EXPECT_EQ(bytes().used_after_first_context, (527 + 148 + 792 - 1342) * mib);
+  answer = CUDA_SUCCESS;
+  launch(deep, 1000 * mib);
+  EXPECT_EQ(bytes().local_memory, 1000 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AKernelsNameIsBounded) {
+  const std::string name(100'000, 'k');
+  FakeKernel kernel{8192, name.c_str()};
+  launch(kernel, mib);
+  EXPECT_EQ(bytes().largest_local, 8192u);
+#if CUDA_VERSION >= 12030
+  EXPECT_EQ(device().largest_local_kernel, name.substr(0, 1024));
+#endif
+}
+
+TEST_F(ImplicitMemoryTest, AfterAnUnloadEveryKernelIsNew) {
+  FakeKernel kernel;
+  launch(kernel, mib);
+  unload(0);
+  launch(kernel, mib);
+  EXPECT_EQ(bytes().modules, 2 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AKernelIsFoundThoughManyOthersWereLaunched) {
+  std::vector<FakeKernel> kernels(1000);
+  for (FakeKernel& kernel : kernels) launch(kernel, 0);
+  std::size_t known = 0;
+  for (FakeKernel& kernel : kernels)
+    known += launched_kernels.has(reinterpret_cast<CUfunction>(&kernel)) ? 1 : 0;
+  EXPECT_GT(known, kernels.size() * 99 / 100);
+  EXPECT_FALSE(launched_kernels.has(nullptr));
+  EXPECT_FALSE(launched_kernels.expected_place_has(nullptr));
+}
+
+TEST_F(ImplicitMemoryTest, ReadingsOfFirstLaunchesAreRationedButNotThoseOfLargerLocalMemory) {
+  std::vector<FakeKernel> kernels(2000);
+  const int before = fake.readings;
+  for (FakeKernel& kernel : kernels) launch(kernel, 0);
+  EXPECT_LT(fake.readings - before, 2 * 500);
+  FakeKernel deep{4096, "deep"};
+  launch(deep, 6 * mib);
+  EXPECT_EQ(bytes().local_memory, 6 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AFirstContextsMemoryIsKeptApartFromThatOfFurtherOnes) {
+  CUcontext context = nullptr;
+  fake.current = nullptr;
+  fake.primary_active = false;
+  fake.free_bytes = fake.total_bytes - 527 * mib;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
+  EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
+  const_cast<driver::RealDriver&>(real).cuCtxCreate_v2 = [](CUcontext* out, unsigned, CUdevice) {
+    fake.free_bytes -= 524 * mib;
+    return *out = fake.current = reinterpret_cast<CUcontext>(0x4000), CUDA_SUCCESS;
+  };
+  CUcontext second = nullptr;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &second, 0u, 0);
+  EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
+  EXPECT_EQ(bytes().further_contexts, 524 * mib);
+
+  load(3 * mib);
+  hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, second);
+  EXPECT_EQ(bytes().modules, 3 * mib);  // the device still has a context
+  hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context);
+  EXPECT_EQ(bytes().modules, 0u);
+  EXPECT_EQ(bytes().used_after_first_context, 0u);
+  EXPECT_EQ(bytes().further_contexts, 0u);
+}
+
+TEST_F(ImplicitMemoryTest, ARefusalForLackOfMemoryIsCountedAndAnyOtherIsNot) {
+  FakeKernel kernel;
+  answer = CUDA_ERROR_INVALID_VALUE;
+  EXPECT_EQ(launch(kernel, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(load(0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(failures(), 0u);
+  answer = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(launch(kernel, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(failures(), 1u);
+  EXPECT_EQ(load(0), CUDA_ERROR_OUT_OF_MEMORY);
+  set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 0);
+  CUstream stream = nullptr;
+  hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
+  EXPECT_EQ(failures(), 4u);
+  // It was not launched: the next one is the first.
+  answer = CUDA_SUCCESS;
+  launch(kernel, mib);
+  EXPECT_EQ(bytes().modules, mib);
+}
+
+TEST_F(ImplicitMemoryTest, ReadingsLeaveErrnoAlone) {
+  FakeKernel kernel{4096, "deep"};
+  CUcontext context = nullptr;
+  const auto keeps = [&](const char* what, auto call) {
+    errno = 4242;
+    call();
+    EXPECT_EQ(errno, 4242) << what;
+  };
+  keeps("load", [&] { load(mib); });
+  keeps("launch", [&] { launch(kernel, mib); });
+  keeps("limit", [&] { set_limit(CU_LIMIT_STACK_SIZE, 9000, mib); });
+  keeps("context", [&] { hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0); });
+  answer = CUDA_ERROR_OUT_OF_MEMORY;
+  keeps("refusal", [&] { load(0); });
+}
+
+}  // namespace
+}  // namespace cuwarden::families
