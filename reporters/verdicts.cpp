@@ -22,8 +22,9 @@ constexpr std::uint64_t usual_context = 1024 * mib;
 constexpr std::uint64_t needed_by_context = 512 * mib;
 // No address space holds more.
 constexpr std::uint64_t absurd = std::uint64_t{1} << 47;
-// Of the device: less waste than this did not bring a program to its end.
-constexpr std::uint64_t least_waste_share = 50;
+// Of the device: less waste than the first did not bring a program to its end, more than the second
+// always has its part in it. Between the two it must be worth a part of the request.
+constexpr std::uint64_t least_waste_share = 400, large_waste_share = 50, part_of_request = 4;
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -222,6 +223,7 @@ class Bench {
     const std::uint64_t locked = in_account("slab_waste"), rounding = in_account("rounding_waste");
     const std::uint64_t waste = locked + rounding;
     if (waste < *missing_ || !total_ || waste < *total_ / least_waste_share) return false;
+    if (waste < *total_ / large_waste_share && waste < needed_ / part_of_request) return false;
     prove("slab_locked_bytes", locked);
     prove("rounding_bytes", rounding);
     return found_on_device(

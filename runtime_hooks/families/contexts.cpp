@@ -1,5 +1,7 @@
 // A context takes device memory itself. Its end releases what it owns: not a leak, but told apart
 // from a free.
+#include <algorithm>
+
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 
@@ -83,8 +85,52 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
   return result;
 }
 
-CUresult ended(HookedCall& call, CUresult result, CUcontext context) {
-  if (call.recording() && has_ended(result)) call.recorder().context_ended(id_of(context));
+// What the end of one of several contexts on a device gives back beside what was recorded. The call
+// itself finds the thread's contexts as they were.
+class ContextEnd {
+ public:
+  ContextEnd(HookedCall& call, ContextId context) : call_(call), span_(call) {
+    if (!call.recording() || call.recorder().capture_seen()) return;
+    const ErrnoGuard keep;
+    const LiveContexts& contexts = call.recorder().contexts();
+    device_ = contexts.device_of(context);
+    if (device_ == no_device) return;
+    other_ = contexts.primary_of(device_);
+    if (other_ == context || !call.recorder().primary_is_active(device_))
+      other_ = contexts.created_on(device_, context);
+    if (other_.value == 0) return;
+    live_before_ = call.recorder().ledger().live_bytes_on(device_);
+    const Inside inside(call.real(), other_, call.recorder().place().context);
+    if (inside) span_.begin(device_);
+  }
+  // After the records have gone.
+  void done() {
+    if (!span_.has_begun()) return;
+    const ErrnoGuard keep;
+    const Inside inside(call_.real(), other_, call_.recorder().place().context);
+    const auto taken = inside ? span_.taken() : std::nullopt;
+    if (!taken) return;
+    const std::uint64_t live = call_.recorder().ledger().live_bytes_on(device_);
+    const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, live));
+    const std::int64_t given_back = -*taken - recorded;
+    if (given_back > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(given_back)});
+  }
+
+ private:
+  HookedCall& call_;
+  ImplicitSpan span_;
+  DeviceOrdinal device_ = no_device;
+  ContextId other_;
+  std::uint64_t live_before_ = 0;
+};
+
+template <class End>
+CUresult ended(HookedCall& call, CUcontext context, End end) {
+  ContextEnd end_of(call, id_of(context));
+  const CUresult result = end();
+  if (!call.recording() || !has_ended(result)) return result;
+  call.recorder().context_ended(id_of(context));
+  if (result == CUDA_SUCCESS) end_of.done();
   return result;
 }
 
@@ -181,16 +227,16 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
 #endif
 
 CUresult cuCtxDestroy(HookedCall& call, CUcontext ctx) {
-  return ended(call, call.real().cuCtxDestroy(ctx), ctx);
+  return ended(call, ctx, [&] { return call.real().cuCtxDestroy(ctx); });
 }
 
 CUresult cuCtxDestroy_v2(HookedCall& call, CUcontext ctx) {
-  return ended(call, call.real().cuCtxDestroy_v2(ctx), ctx);
+  return ended(call, ctx, [&] { return call.real().cuCtxDestroy_v2(ctx); });
 }
 
 // Deprecated since CUDA 4.0; without cuCtxAttach, which is as old, it destroys the context.
 CUresult cuCtxDetach(HookedCall& call, CUcontext ctx) {
-  return ended(call, call.real().cuCtxDetach(ctx), ctx);
+  return ended(call, ctx, [&] { return call.real().cuCtxDetach(ctx); });
 }
 
 CUresult cuDevicePrimaryCtxRelease(HookedCall& call, CUdevice dev) {

@@ -44,12 +44,23 @@ void LiveContexts::ended(ContextId context) noexcept {
   }
 }
 
-ContextId LiveContexts::created_on(DeviceOrdinal device) const noexcept {
+ContextId LiveContexts::created_on(DeviceOrdinal device, ContextId not_this) const noexcept {
   for (const Created& row : created_) {
     const std::uint64_t context = row.context.load(std::memory_order_acquire);
-    if (context > taken && row.device.load(relaxed) == device.value) return ContextId{context};
+    if (context > taken && context != not_this.value && row.device.load(relaxed) == device.value)
+      return ContextId{context};
   }
   return {};
+}
+
+DeviceOrdinal LiveContexts::device_of(ContextId context) const noexcept {
+  if (context.value <= taken) return no_device;
+  for (std::int32_t device = 0; device < device_limit; ++device)
+    if (primary_[device].load(relaxed) == context.value) return DeviceOrdinal{device};
+  for (const Created& row : created_)
+    if (row.context.load(std::memory_order_acquire) == context.value)
+      return DeviceOrdinal{row.device.load(relaxed)};
+  return no_device;
 }
 
 void LiveContexts::green_created(std::uint64_t green, DeviceOrdinal device) noexcept {

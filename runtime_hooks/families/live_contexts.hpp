@@ -23,8 +23,10 @@ class LiveContexts {
   void created(DeviceOrdinal, ContextId) noexcept;
   // Of a context of any kind.
   void ended(ContextId) noexcept;
-  // One that the program created on this device; 0: none.
-  ContextId created_on(DeviceOrdinal) const noexcept;
+  // One that the program created on this device, and not this one; 0: none.
+  ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
+  // no_device where it is not known.
+  DeviceOrdinal device_of(ContextId) const noexcept;
 
   void green_created(std::uint64_t green, DeviceOrdinal) noexcept;
   void green_used_as(std::uint64_t green, ContextId) noexcept;

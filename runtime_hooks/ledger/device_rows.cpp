@@ -1,6 +1,7 @@
 // The rows of devices: what they are, how full they were, what was taken without being asked for.
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
@@ -32,6 +33,15 @@ void change(std::atomic<std::uint64_t>& number, std::int64_t difference) {
   const std::uint64_t less = difference < 0 ? 0 - static_cast<std::uint64_t>(difference) : 0;
   const std::uint64_t more = difference > 0 ? static_cast<std::uint64_t>(difference) : 0;
   number.store(before + more - std::min(before, less), std::memory_order_release);
+}
+
+// From one after the other, as far as it goes.
+void give_back(std::uint64_t bytes, std::initializer_list<std::atomic<std::uint64_t>*> numbers) {
+  for (std::atomic<std::uint64_t>* number : numbers) {
+    const std::uint64_t less = std::min(bytes, number->load(relaxed));
+    number->store(number->load(relaxed) - less, std::memory_order_release);
+    bytes -= less;
+  }
 }
 
 bool is_of_the_device(std::uint8_t kind) {
@@ -114,14 +124,12 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
   change(device->local_memory_bytes, given.local_memory_bytes);
   change(device->heap_bytes, given.heap_bytes);
   change(device->stream_bytes, given.stream_bytes);
-  std::uint64_t left = given.given_back_bytes;
-  for (std::atomic<std::uint64_t>* number :
-       {&device->local_memory_bytes, &device->module_bytes, &device->context_bytes,
-        &device->used_after_first_context_bytes}) {
-    const std::uint64_t less = std::min(left, number->load(relaxed));
-    number->store(number->load(relaxed) - less, std::memory_order_release);
-    left -= less;
-  }
+  give_back(given.given_back_bytes,
+            {&device->local_memory_bytes, &device->module_bytes, &device->context_bytes,
+             &device->used_after_first_context_bytes});
+  give_back(given.one_ended_bytes,
+            {&device->context_bytes, &device->local_memory_bytes, &device->module_bytes,
+             &device->heap_bytes, &device->stream_bytes});
   if (is_largest) {
     device->largest_local_bytes.store(given.largest_local_bytes, std::memory_order_release);
     store_field(device->largest_local_kernel.offset, name.offset);

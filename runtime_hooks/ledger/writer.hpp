@@ -66,6 +66,9 @@ struct ImplicitChange {
                stream_bytes = 0;
   // Given back by nobody knows which: from local memory, then code, then the contexts.
   std::uint64_t given_back_bytes = 0;
+  // Given back by the end of one of several contexts: from what further ones took, then from what
+  // was made inside them.
+  std::uint64_t one_ended_bytes = 0;
   // A kernel that needs more local memory a thread than any before; 0: there is none.
   std::uint64_t largest_local_bytes = 0;
   std::string_view largest_local_kernel{};  // empty: its name is not known

@@ -53,6 +53,13 @@ def test_after_a_capture_it_stays_unexplained(run_both):
     assert device["local_memory_kernel"] == "deep(int*, int)"
 
 
+def test_of_several_contexts_one_takes_its_own_with_it(run_both):
+    _, rows, facts = taken(run_both, "second_ended")
+    explained = facts["afterwards"] - rows["unexplained"]
+    assert explained == close_to(facts["afterwards"])
+    assert rows["context"] == close_to(facts["first_context"])
+
+
 def test_it_goes_with_the_last_context(run_both):
     _, rows, facts = taken(run_both, "ended")
     assert rows["context"] == close_to(facts["context_afterwards"])

@@ -127,15 +127,34 @@ def test_a_negative_or_absurd_size_is_an_overflow(run_both, size):
     assert incident["bytes"] == (asked if asked <= 2**53 else None)
 
 
-@pytest.mark.parametrize("other", ["2GiB", "3GiB", "3400MiB", "2500MiB", "3300MiB"])
-def test_what_nobody_in_sight_holds_has_an_unlisted_owner(run_both, other):
+OTHERS = ["2GiB", "3GiB", "3400MiB", "2500MiB", "3300MiB"]
+
+
+def beside_another(run_both, other, **changes):
     run = run_both(
         [program("shortages"), "own", "room=10000", "more=900"],
-        environment(CUWARDEN_SIM_OTHER_PROCESS=other),
+        environment(CUWARDEN_SIM_OTHER_PROCESS=other, **changes),
     )
-    incident = only_incident(run.report)
-    assert incident["verdict"] == "held_by_unlisted_owner", incident
     held = int(other[:-3]) << (30 if other.endswith("GiB") else 20)
+    return run.report, only_incident(run.report), held
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_process_is_named_with_what_it_holds(run_both, other):
+    report, incident, held = beside_another(run_both, other)
+    assert incident["verdict"] == "held_by_other_processes", incident
+    assert incident["proof"]["other_processes_bytes"] == held
+    (row,) = report["device_processes"]
+    assert (row["incident"], row["used_bytes"], row["pid"]) == (incident["id"], held, 1)
+    check_account(report, incident)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("nvml", ["refuse", "hide_others"])
+def test_what_nobody_in_sight_holds_has_an_unlisted_owner(run_both, other, nvml):
+    report, incident, held = beside_another(run_both, other, CUWARDEN_SIM_NVML=nvml)
+    assert incident["verdict"] == "held_by_unlisted_owner", incident
+    assert report["device_processes"] == []
     # What contexts take is not known to the byte.
     assert incident["proof"]["unlisted_bytes"] == pytest.approx(held, abs=1 << 30)
     assert incident["proof"]["own_bytes"] == 0

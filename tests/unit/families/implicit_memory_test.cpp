@@ -69,12 +69,13 @@ class ImplicitMemoryTest : public FamiliesTest {
   }
   ledger::DeviceView device() const { return reader().device(1).value_or(ledger::DeviceView{}); }
   ledger::ImplicitBytes bytes() const { return device().implicit; }
-  std::uint64_t failures() const {
-    std::uint64_t sum = 0;
+  // What was asked for in those that were refused.
+  std::vector<ledger::Asked> refused() const {
+    std::vector<ledger::Asked> found;
     const ledger::Reader from = reader();
-    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::groups); ++i)
-      if (const auto group = from.group(i)) sum += group->failures;
-    return sum;
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::incidents); ++i)
+      if (const auto incident = from.incident(i)) found.push_back(incident->asked);
+    return found;
   }
 
   // The driver's side of a call: it takes memory, other threads do what they do, it answers.
@@ -269,20 +270,21 @@ TEST_F(ImplicitMemoryTest, AFirstContextsMemoryIsKeptApartFromThatOfFurtherOnes)
   EXPECT_EQ(bytes().further_contexts, 0u);
 }
 
-TEST_F(ImplicitMemoryTest, ARefusalForLackOfMemoryIsCountedAndAnyOtherIsNot) {
+TEST_F(ImplicitMemoryTest, ARefusalForLackOfMemoryIsAnIncidentAndAnyOtherIsNot) {
   FakeKernel kernel;
   answer = CUDA_ERROR_INVALID_VALUE;
   EXPECT_EQ(launch(kernel, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(load(0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(failures(), 0u);
+  EXPECT_TRUE(refused().empty());
   answer = CUDA_ERROR_OUT_OF_MEMORY;
   EXPECT_EQ(launch(kernel, 0), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(failures(), 1u);
+  EXPECT_EQ(refused(), std::vector{ledger::Asked::launch});
   EXPECT_EQ(load(0), CUDA_ERROR_OUT_OF_MEMORY);
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 0);
   CUstream stream = nullptr;
   hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
-  EXPECT_EQ(failures(), 4u);
+  EXPECT_EQ(refused(), (std::vector{ledger::Asked::launch, ledger::Asked::module,
+                                    ledger::Asked::limit, ledger::Asked::stream}));
   // It was not launched: the next one is the first.
   answer = CUDA_SUCCESS;
   launch(kernel, mib);

@@ -85,6 +85,15 @@ TEST_F(Verdicts, ALittleWasteIsNotWhatFillsADevice) {
   EXPECT_EQ(verdict(), "device_full_own");
   set(Fact::rounding_bytes, 3 * GiB);
   EXPECT_EQ(verdict(), "slab_fragmentation");
+  // Less of the device, but as much as is worth something to the request.
+  set(Fact::free_bytes, 2 * GiB);
+  given.incident.bytes = 3 * GiB;
+  live(Kind::device, 96 * GiB);
+  set(Fact::rounding_bytes, 1100 * MiB);
+  EXPECT_EQ(verdict(), "slab_fragmentation");
+  set(Fact::free_bytes, 5 * GiB);
+  given.incident.bytes = 6 * GiB;
+  EXPECT_EQ(verdict(), "device_full_own");
 }
 
 TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {

@@ -135,6 +135,11 @@ int main(int argc, char** argv) {
     second = make_context();
   }
   take_everything();
+  if (what == "second_ended") {
+    require(cuCtxDestroy(second), "cuCtxDestroy");
+    require(cuCtxSetCurrent(first), "cuCtxSetCurrent");
+    fact("afterwards", used_bytes());
+  }
   if (what == "ended") {
     require(cuCtxDestroy(second), "cuCtxDestroy");
     require(cuCtxDestroy(first), "cuCtxDestroy");
