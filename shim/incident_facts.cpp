@@ -1,26 +1,18 @@
 #include "shim/incident_facts.hpp"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <memory>
 #include <utility>
 
 #include "reporters/each_row.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/slabs.hpp"
-#include "shim/device_processes.hpp"
 #include "shim/host_limits.hpp"
-#include "shim/log.hpp"
+#include "shim/other_processes.hpp"
 
 namespace cuwarden::shim {
 namespace {
 
 using ledger::Fact;
-
-// Less than this of a device's used memory is a context and its code: nobody else is looked for.
-constexpr std::int64_t hidden_by_a_context = 1024 << 20;
-constexpr std::size_t most_processes = 64;
 
 void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const IncidentCase& given) {
   if (given.device == no_device) return;
@@ -89,33 +81,14 @@ void note_implicit(ledger::Writer& ledger, const ledger::Reader& reader,
   for (const auto& [fact, value] : facts) ledger.set_fact(given.incident.id, fact, value);
 }
 
-// NVML is loaded into the process for this, so only where somebody else seems to be there.
 void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
                           const IncidentCase& given) {
   const auto device = device_of(reader, given.device);
   if (!device) return;
-  std::array<DeviceProcess, most_processes> processes;
-  const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device->uuid), 16);
-  const DeviceProcesses listed = read_device_processes(uuid, processes);
-  if (listed.answer != DeviceProcessesAnswer::listed) {
-    log_info(fmt::format("who else uses GPU {} is not known: {}", given.device.value,
-                         text_of(listed.answer)));
-    return;
-  }
-  std::uint64_t others = 0;
-  bool sure = true;
-  for (std::size_t i = 0; i < listed.found && i < processes.size(); ++i) {
-    const DeviceProcess& process = processes[i];
-    if (process.whose == DeviceProcess::Whose::this_process) continue;
-    if (process.whose == DeviceProcess::Whose::unsure || process.used_bytes == process.unknown) {
-      sure = false;
-    } else {
-      others += process.used_bytes;
-    }
-    if (process.whose == DeviceProcess::Whose::another)
-      ledger.add_process(given.incident.id, process.pid, process.used_bytes);
-  }
-  if (others != 0 || sure) ledger.set_fact(given.incident.id, Fact::other_processes_bytes, others);
+  const auto bytes = bytes_of_others(*device, [&](std::uint32_t pid, std::uint64_t used) {
+    ledger.add_process(given.incident.id, pid, used);
+  });
+  if (bytes) ledger.set_fact(given.incident.id, Fact::other_processes_bytes, *bytes);
 }
 
 }  // namespace

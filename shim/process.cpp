@@ -25,6 +25,7 @@
 #include "shim/log.hpp"
 #include "shim/lookup.hpp"
 #include "shim/namespaces.hpp"
+#include "shim/other_processes.hpp"
 #include "shim/own_stack.hpp"
 #include "shim/report_path.hpp"
 #include "shim/reports.hpp"
@@ -283,6 +284,7 @@ void Process::driver_about_to_end() noexcept {
   recorder_->process_is_ending();
   ++families::call_state.driver_depth;
   recorder_->read_devices_at_exit();
+  call_on_own_stack([](void*) { note_others_at_exit(*process.ledger_); }, nullptr);
   --families::call_state.driver_depth;
 }
 

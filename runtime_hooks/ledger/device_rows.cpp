@@ -92,6 +92,15 @@ void Writer::read_device(DeviceOrdinal ordinal, const Reading& reading) noexcept
                                 std::memory_order_release);
 }
 
+void Writer::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
+  Device* const device = state_.device(ordinal);
+  if (device == nullptr) return;
+  const Changing changing(*device);
+  device->other_processes_bytes.store(bytes.value, std::memory_order_release);
+}
+
 void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given) noexcept {
   const LedgerLocked locked(state_.devices_lock, state_.storage);
   if (!locked) return;

@@ -278,6 +278,7 @@ struct Device {
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
   // What pools and graphs of the process kept and no allocation had; unknown_bytes.
   std::atomic<std::uint64_t> pool_idle_bytes;
+  std::atomic<std::uint64_t> other_processes_bytes;  // asked for last; 0: nothing is known
   // What calls took that were not asked for memory, as far as it was seen; under `version` as well.
   // What the first context took cannot be told from what other processes had: the first number has
   // both, without what this process had recorded by then. The others are differences.

@@ -318,6 +318,7 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
     view.time_ns = get(found->time_ns);
     view.total_bytes = get(found->total_bytes);
     view.free_bytes = get(found->free_bytes);
+    view.other_processes_bytes = get(found->other_processes_bytes);
     const std::uint64_t idle = get(found->pool_idle_bytes);
     view.pool_idle_bytes = idle == unknown_bytes ? std::nullopt : std::optional(idle);
     view.implicit = implicit_bytes_of(*found);

@@ -78,6 +78,7 @@ struct DeviceView {
   ReadingAt at = ReadingAt::none;
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
   std::optional<std::uint64_t> pool_idle_bytes;
+  std::uint64_t other_processes_bytes = 0;  // 0: nothing is known
   ImplicitBytes implicit;
   std::string_view largest_local_kernel;
 };

@@ -175,6 +175,7 @@ class Writer {
   void set_environment(std::string_view name, std::string_view value) noexcept;
   void set_device(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
   void read_device(DeviceOrdinal, const Reading&) noexcept;
+  void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // What is live of the memory that its account counts, as the series have it.
   std::uint64_t live_bytes_on(DeviceOrdinal) noexcept;

@@ -71,6 +71,14 @@ def test_a_context_among_other_processes_is_not_as_large_as_they(run_both):
     _, rows, facts = taken(run_both, "all", {"CUWARDEN_SIM_OTHER_PROCESS": "3GiB"})
     assert facts["first_context"] > 3 << 30
     assert rows["context"] == close_to(facts["second_context"])
+    assert rows["other_processes"] == 3 << 30
+    assert rows["unexplained"] == close_to(facts["first_context"] - (3 << 30))
+
+
+def test_other_processes_that_nobody_lists_stay_unexplained(run_both):
+    env = {"CUWARDEN_SIM_OTHER_PROCESS": "3GiB", "CUWARDEN_SIM_NVML": "refuse"}
+    _, rows, facts = taken(run_both, "all", env)
+    assert "other_processes" not in rows
     assert rows["unexplained"] == close_to(facts["first_context"])
 
 

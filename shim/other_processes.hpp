@@ -1,0 +1,25 @@
+// What other processes have of a device. NVML, which alone knows, is loaded into the process for
+// the answer: it is asked only where somebody else seems to be there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::shim {
+
+// Less than this of a device's used memory is a context and its code.
+inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
+
+// Bytes; null where they are not known. Calls visit(pid, bytes) for each that certainly is another;
+// ledger::unknown_bytes: nobody knows how much that one has.
+std::optional<std::uint64_t> bytes_of_others(
+    const ledger::DeviceView&, const std::function<void(std::uint32_t, std::uint64_t)>& visit);
+
+// After the last reading of the devices.
+void note_others_at_exit(ledger::Writer&) noexcept;
+
+}  // namespace cuwarden::shim
