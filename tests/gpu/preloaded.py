@@ -92,6 +92,16 @@ class Run:
         return json.loads(lines[-1].removeprefix(FIGURES))
 
     @property
+    def family_figures(self):
+        """Those that are of one family of memory, by its name."""
+        rows = [
+            json.loads(line.removeprefix(FIGURES))
+            for line in self.stdout.splitlines()
+            if line.startswith(FIGURES)
+        ]
+        return {row["family"]: row for row in rows if "family" in row}
+
+    @property
     def said(self):
         return [line for line in self.stderr.splitlines() if line.startswith("cuwarden")]
 
