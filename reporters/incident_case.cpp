@@ -15,20 +15,6 @@ using ledger::Fact;
 // takes so much by itself (measured: 527 MiB on an H200): then the number says nothing of it.
 constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
 
-// Of the innermost frame outside CUDA's own libraries.
-std::string module_of(const ledger::Reader& reader, StackId id) {
-  const auto stack = reader.stack(id.value);
-  if (!stack) return {};
-  // CUDA's own are few; a damaged ledger's could go on and on.
-  constexpr std::size_t most_frames = 64;
-  for (const ledger::Frame frame :
-       stack->frames.first(std::min(stack->frames.size(), most_frames))) {
-    const auto module = reader.module_at(frame, stack->module_epoch);
-    if (module && !is_cuda_library(module->path)) return std::string(module->path);
-  }
-  return {};
-}
-
 }  // namespace
 
 std::uint64_t context_bytes(const ledger::ImplicitBytes& implicit) {
@@ -48,39 +34,59 @@ std::uint64_t Account::of(std::string_view item) const noexcept {
   return 0;
 }
 
+const std::string& StackModules::of(StackId id) {
+  const auto [entry, is_new] = known_.try_emplace(id.value);
+  const auto stack = is_new ? reader_.stack(id.value) : std::nullopt;
+  if (!stack) return entry->second;
+  // CUDA's own are few.
+  constexpr std::size_t most_frames = 64;
+  const std::uint64_t modules = reader_.rows(ledger::RegionId::modules);
+  for (const ledger::Frame frame :
+       stack->frames.first(std::min(stack->frames.size(), most_frames))) {
+    if (modules > rows_left_) break;
+    rows_left_ -= modules;
+    const auto module = reader_.module_at(frame, stack->module_epoch);
+    if (!module || is_cuda_library(module->path)) continue;
+    entry->second = module->path;
+    break;
+  }
+  return entry->second;
+}
+
 std::optional<IncidentCase> case_of(const ledger::Reader& reader,
-                                    const ledger::IncidentView& incident) {
+                                    const ledger::IncidentView& incident, StackModules& modules) {
+  // More than a writer keeps.
+  constexpr int most_holders = 32;
   const auto group = reader.group(incident.group.value);
   if (!group) return std::nullopt;
-  IncidentCase made{.incident = incident,
-                    .kind = group->kind,
-                    .device = group->device,
-                    .api = group->api,
-                    .stack = group->stack,
-                    .program = std::string(reader.process().program),
-                    .requester = module_of(reader, group->stack),
-                    .modules = {},
-                    .growing_bytes = 0,
-                    .growth_bytes_per_minute = 0,
-                    .live_in_pools = 0};
-  each_row(reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
-           [&](const ledger::IncidentHolderView& holder) {
-             if (holder.incident != incident.id) return;
-             const auto held = reader.group(holder.group.value);
-             if (!held || !is_in_device_account(held->kind)) return;
-             if (held->kind == Kind::stream_ordered) made.live_in_pools += holder.count;
-             if (holder.growth_bytes_per_minute) {
-               made.growing_bytes += holder.bytes;
-               made.growth_bytes_per_minute += *holder.growth_bytes_per_minute;
-             }
-             const std::string module = module_of(reader, held->stack);
-             for (auto& [name, bytes] : made.modules) {
-               if (name != module) continue;
-               bytes += holder.bytes;
-               return;
-             }
-             made.modules.emplace_back(module, holder.bytes);
-           });
+  IncidentCase made;
+  made.incident = incident;
+  made.kind = group->kind;
+  made.device = group->device;
+  made.api = group->api;
+  made.stack = group->stack;
+  made.program = std::string(reader.process().program);
+  made.requester = modules.of(group->stack);
+  int holders = 0;
+  each_row(
+      reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
+      [&](const ledger::IncidentHolderView& holder) {
+        if (holder.incident != incident.id || holder.group.value == 0 || ++holders > most_holders)
+          return;
+        const auto held = reader.group(holder.group.value);
+        if (!held || !is_in_device_account(held->kind) || held->kind == Kind::imported) return;
+        if (holder.growth_bytes_per_minute) {
+          made.growing_bytes += holder.bytes;
+          made.growth_bytes_per_minute += *holder.growth_bytes_per_minute;
+        }
+        const std::string& module = modules.of(held->stack);
+        for (auto& [name, bytes] : made.modules) {
+          if (name != module) continue;
+          bytes += holder.bytes;
+          return;
+        }
+        made.modules.emplace_back(module, holder.bytes);
+      });
   return made;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,9 +44,22 @@ struct IncidentCase {
   // Live bytes by module that allocated them, of those who held most.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
   std::uint64_t growing_bytes = 0, growth_bytes_per_minute = 0;  // of those that grow
-  std::uint64_t live_in_pools = 0;  // stream-ordered allocations of those
 };
-std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&);
+// The module that a stack leads to: of its innermost frame outside CUDA's own libraries. Each stack
+// is looked at once, and of a damaged ledger's not more than can be done in a moment.
+class StackModules {
+ public:
+  explicit StackModules(const ledger::Reader& reader) : reader_(reader) {}
+  const std::string& of(StackId);  // empty: unknown
+
+ private:
+  const ledger::Reader& reader_;
+  std::map<std::uint32_t, std::string> known_;
+  std::uint64_t rows_left_ = 50'000'000;  // of modules, looked at
+};
+
+std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
+                                    StackModules&);
 
 // Null where the device was not read at that moment.
 std::optional<Account> account_of(const IncidentCase&);

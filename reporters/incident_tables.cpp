@@ -87,9 +87,10 @@ void write_incident(const ledger::Reader& reader, const IncidentCase& given,
 
 std::vector<IncidentCase> all_incidents(const ledger::Reader& reader) {
   std::vector<IncidentCase> all;
+  StackModules modules(reader);
   each_row(reader, RegionId::incidents, &ledger::Reader::incident,
            [&](const ledger::IncidentView& incident) {
-             if (auto made = case_of(reader, incident)) all.push_back(std::move(*made));
+             if (auto made = case_of(reader, incident, modules)) all.push_back(std::move(*made));
            });
   std::ranges::stable_sort(all, {}, [](const auto& made) { return made.incident.time_ns; });
   return all;

@@ -1,5 +1,6 @@
 #include "reporters/memory_tables.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -29,6 +30,16 @@ Row uuid_text(const std::uint8_t (&uuid)[16]) {
   return known ? Row(text) : Row(nullptr);
 }
 
+// References to earlier parts of a name make what it stands for grow without a bound; this name may
+// come from somebody else's file.
+std::string kernel_name(const std::string& mangled) {
+  constexpr std::size_t longest = 512;
+  constexpr std::ptrdiff_t most_references = 12;
+  return mangled.size() > longest || std::ranges::count(mangled, '_') > most_references
+             ? mangled
+             : demangled(mangled.c_str());
+}
+
 }  // namespace
 
 void write_devices(const ledger::Reader& reader, JsonStream& json) {
@@ -51,7 +62,7 @@ void write_devices(const ledger::Reader& reader, JsonStream& json) {
     const std::uint64_t local = device.implicit.largest_local;
     row["local_memory_kernel"] =
         local == 0 ? Row(nullptr)
-                   : text_or_null(demangled(std::string(device.largest_local_kernel).c_str()));
+                   : text_or_null(kernel_name(std::string(device.largest_local_kernel)));
     row["local_memory_kernel_thread_bytes"] = local == 0 ? Row(nullptr) : number(local);
     json.row(row);
   });

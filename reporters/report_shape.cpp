@@ -115,7 +115,10 @@ constexpr Field incidents[] = {{"id", Type::id},
                                {"repeats", Type::figure},
                                {"proof", Type::figures},
                                {"advice", Type::text_or_null},
-                               {"recovered_count", Type::figure, true}};
+                               {"recovered_count", Type::figure, true},
+                               {"last_bytes", Type::figure, true},
+                               {"last_ns", Type::figure, true}};
+constexpr Field device_processes[] = {{"pid", Type::figure}, {"used_bytes", Type::figure}};
 constexpr Field incident_holders[] = {
     {"incident", Type::id},  {"stack", Type::id_or_null},
     {"kind", Type::text},    {"count", Type::figure},
@@ -123,6 +126,7 @@ constexpr Field incident_holders[] = {
 // Which reports of earlier versions lack.
 constexpr Part later_tables[] = {{"slab_holders", slab_holders},
                                  {"incidents", incidents},
+                                 {"device_processes", device_processes},
                                  {"incident_holders", incident_holders}};
 constexpr Part tables[] = {{"devices", devices},
                            {"accounts", accounts},

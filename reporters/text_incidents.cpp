@@ -23,9 +23,11 @@ std::string request_of(const json& incident) {
   std::string text = text_of(incident, "api", "a request");
   if (incident.at("bytes").is_number_unsigned())
     text += " of " + human_bytes(number_of(incident, "bytes"));
-  text += incident.at("device").is_number_unsigned()
-              ? " (GPU " + std::to_string(number_of(incident, "device")) + ")"
-              : " (host)";
+  const std::string kind = text_of(incident, "kind", "");
+  if (incident.at("device").is_number_unsigned())
+    text += " (GPU " + std::to_string(number_of(incident, "device")) + ")";
+  else if (kind == "pinned" || kind == "registered")
+    text += " (host)";
   const std::string asked = text_of(incident, "asked_for", "memory");
   if (asked == "context") text += ", making a context,";
   if (asked == "module") text += ", loading code,";
@@ -90,9 +92,25 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
   if (!advice.empty()) text += "  " + printable(advice) + "\n";
   if (const std::string proof = proof_of(incident); !proof.empty())
     text += paint.dim("  " + proof) + "\n";
+  if (all > 1) {
+    text += paint.dim("  the figures are of the first; the last") +
+            (incident.at("last_bytes").is_number_unsigned()
+                 ? paint.dim(" was of " + human_bytes(number_of(incident, "last_bytes")) + ",")
+                 : paint.dim(" was")) +
+            paint.dim(" after " + human_time(number_of(incident, "last_ns"))) + "\n";
+  }
   if (recovered > 0)
     text += "  the program freed something and was served the same afterwards " + times(recovered) +
             "\n";
+  for (const json& process : report.table("device_processes")) {
+    if (process.find("incident") == process.end() || process.at("incident") != incident.at("id"))
+      continue;
+    text += "    pid " + std::to_string(number_of(process, "pid")) + " held " +
+            (process.at("used_bytes").is_number_unsigned()
+                 ? human_bytes(number_of(process, "used_bytes"))
+                 : std::string("some of it")) +
+            "\n";
+  }
   add_stack(report, incident, most_frames, paint, text);
   add_holders(report, incident, paint, text);
 }

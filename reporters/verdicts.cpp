@@ -19,7 +19,7 @@ constexpr std::uint64_t pool_chunk = 32 * mib;
 // A context with the code of its kernels, where nothing says what it is.
 constexpr std::uint64_t usual_context = 1024 * mib;
 // What a request for a context needs, about.
-constexpr std::uint64_t needed_by_context = 512 * mib;
+constexpr std::uint64_t needed_by_context = 640 * mib;
 // No address space holds more.
 constexpr std::uint64_t absurd = std::uint64_t{1} << 47;
 // Of the device: less waste than the first did not bring a program to its end, more than the second
@@ -38,10 +38,13 @@ class Bench {
     std::uint64_t needed = by_page ? (incident().bytes + page - 1) / page * page : incident().bytes;
     if (case_.incident.asked == Asked::context) needed = needed_by_context;
     needed_ = std::max(needed, page) + kept_by_driver;
-    if (free_) missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
+    // What a graph needs the call does not say.
+    if (free_ && incident().asked != Asked::graph)
+      missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
     if (account_) {
+      // What was opened of others is theirs.
       for (const auto& [item, bytes] : account_->items)
-        if (item.starts_with("live_")) own_ += bytes;
+        if (item.starts_with("live_") && item != "live_imported") own_ += bytes;
     }
   }
 
@@ -61,9 +64,8 @@ class Bench {
     if (!missing_ || *missing_ == 0) return unproven();
     if (waits_for_frees() || is_locked_in_slabs() || is_held_by_a_library())
       return std::move(judgement_);
-    // 5. Then whoever holds more: others, or this process itself.
-    if (is_held_by_others() || is_held_by_implicit_memory() || is_held_by_own())
-      return std::move(judgement_);
+    // 5. Then who holds most: others, what no call asked for, or this process itself.
+    if (is_held_by_most()) return std::move(judgement_);
     return unproven();
   }
 
@@ -110,16 +112,20 @@ class Bench {
   }
 
   bool meets_a_limit_of_addresses() {
-    const bool context = incident().asked == Asked::context;
-    if (!is_of_host() && !context) return false;
     const auto limit = fact(Fact::address_space_limit_bytes),
                used = fact(Fact::address_space_bytes);
     const auto gap = fact(Fact::largest_gap_bytes), mappings = fact(Fact::mappings),
                most = fact(Fact::max_mappings), ram = fact(Fact::ram_bytes);
-    const std::uint64_t wanted = context ? ram.value_or(UINT64_MAX) : incident().bytes;
-    const bool limited =
-        limit && used && *limit != ledger::no_limit && (*limit < *used || *limit - *used < wanted);
-    const bool no_gap = gap && *gap < (context ? std::uint64_t{1} << 32 : incident().bytes);
+    const bool context = incident().asked == Asked::context;
+    // Where the device answers there is a context, and so the addresses.
+    if (!is_of_host() && !(context && !free_)) return false;
+    // What is registered has its addresses.
+    const bool needs_addresses = case_.kind != Kind::registered && (!context || ram);
+    const std::uint64_t wanted = context ? ram.value_or(0) : incident().bytes;
+    const bool limited = needs_addresses && limit && used && *limit != ledger::no_limit &&
+                         (*limit < *used || *limit - *used < wanted);
+    const bool no_gap =
+        needs_addresses && gap && *gap < (context ? std::uint64_t{1} << 32 : wanted);
     // The kernel refuses one more; the driver needs a few.
     const bool no_mapping = mappings && most && *mappings + 16 >= *most;
     if (!limited && !no_gap && !no_mapping) return false;
@@ -139,7 +145,8 @@ class Bench {
   }
 
   bool needs_more_than_the_hosts_memory() {
-    if (!is_of_host()) return false;
+    // What is registered is there already, and managed memory may lie anywhere.
+    if (case_.kind != Kind::pinned) return false;
     const std::uint64_t wanted = incident().bytes;
     const auto limit = fact(Fact::cgroup_limit_bytes), in_cgroup = fact(Fact::cgroup_used_bytes);
     const auto available = fact(Fact::ram_available_bytes), ram = fact(Fact::ram_bytes);
@@ -163,12 +170,13 @@ class Bench {
     }
     prove("pinned_bytes", incident().live_bytes[static_cast<std::size_t>(Kind::pinned)]);
     return found(Verdict::host_ram_exhausted,
-                 by_cgroup ? "the cgroup (container, job) has a memory limit of " +
-                                 human_bytes(*limit) + ": raise it, or pin less"
-                 : by_ram ? "the host has " + human_bytes(*available) +
-                                " available, and page-locked memory is never swapped out: pin less"
-                          : "the kernel commits no more memory (vm.overcommit_memory is 2): raise "
-                            "vm.overcommit_ratio, or pin less");
+                 by_ram ? "the host has " + human_bytes(*available) +
+                              " available, and page-locked memory is never swapped out: pin less"
+                 : by_cgroup
+                     ? "the cgroup (container, job) has a memory limit of " + human_bytes(*limit) +
+                           ": raise it, or pin less"
+                     : "the kernel commits no more memory (vm.overcommit_memory is 2): raise "
+                       "vm.overcommit_ratio, or pin less");
   }
 
   void prove_implicit() {
@@ -204,14 +212,22 @@ class Bench {
     return false;
   }
 
+  // A little that is held for no use did not bring a program to its end.
+  bool is_worth_it(std::uint64_t bytes) const {
+    return total_ && bytes >= *total_ / least_waste_share &&
+           (bytes >= *total_ / large_waste_share || bytes >= needed_ / part_of_request);
+  }
+
   // The driver gives idle memory of pools to whoever asks. What still was in pools when it refused
   // waits for work in flight, or shares a chunk with something live.
   bool waits_for_frees() {
     const std::uint64_t idle = fact(Fact::pool_idle_bytes).value_or(0);
+    const std::uint64_t live =
+        incident().live_count[static_cast<std::size_t>(Kind::stream_ordered)];
     const std::uint64_t beside_live =
-        std::min(idle, std::min(case_.live_in_pools, idle / pool_chunk + 1) * pool_chunk);
+        std::min(idle, std::min(live, idle / pool_chunk + 1) * pool_chunk);
     const std::uint64_t pending = idle - beside_live;
-    if (pending < *missing_) return false;
+    if (pending < *missing_ || !is_worth_it(pending)) return false;
     prove("pending_free_bytes", pending);
     return found_on_device(Verdict::pending_frees,
                            human_bytes(pending) +
@@ -222,8 +238,7 @@ class Bench {
   bool is_locked_in_slabs() {
     const std::uint64_t locked = in_account("slab_waste"), rounding = in_account("rounding_waste");
     const std::uint64_t waste = locked + rounding;
-    if (waste < *missing_ || !total_ || waste < *total_ / least_waste_share) return false;
-    if (waste < *total_ / large_waste_share && waste < needed_ / part_of_request) return false;
+    if (waste < *missing_ || !is_worth_it(waste)) return false;
     prove("slab_locked_bytes", locked);
     prove("rounding_bytes", rounding);
     return found_on_device(
@@ -248,24 +263,39 @@ class Bench {
       return false;
     judgement_.proof["holder"] = module;
     prove("held_bytes", bytes);
-    return found_on_device(Verdict::held_by_framework,
-                           file_name(module) + " holds " + human_bytes(bytes) + ", and " +
-                               file_name(case_.requester) +
-                               " asked: let it give back what it only keeps (an empty_cache, "
-                               "free_all_blocks or trim), or limit it");
+    return found_on_device(
+        Verdict::held_by_framework,
+        file_name(module) + " holds " + human_bytes(bytes) + ", and " + file_name(case_.requester) +
+            " asked: if it only keeps that (a cache), let it give it back "
+            "(empty_cache, free_all_blocks, trim) or limit it; else free it there");
   }
 
-  // What neither this process nor the list accounts for, less what a context takes unseen.
+  // What neither this process nor the list accounts for, less what a context takes unseen and what
+  // managed memory may have there. Nobody is accused where the account has holes.
   std::uint64_t unlisted() const {
-    if (!account_) return 0;
-    const std::int64_t hidden = in_account("context") == 0 ? usual_context : usual_context / 4;
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, account_->unexplained - hidden));
+    if (!account_ || !fact(Fact::slab_locked_bytes) || !fact(Fact::context_bytes)) return 0;
+    const std::uint64_t hidden = (in_account("context") == 0 ? usual_context : usual_context / 4) +
+                                 incident().live_bytes[static_cast<std::size_t>(Kind::managed)];
+    const std::int64_t left = account_->unexplained;
+    return left > 0 && static_cast<std::uint64_t>(left) > hidden
+               ? static_cast<std::uint64_t>(left) - hidden
+               : 0;
   }
   std::uint64_t others() const { return in_account("other_processes") + unlisted(); }
 
+  bool is_held_by_most() {
+    std::uint64_t implicit = 0;
+    for (const char* item : {"context", "modules", "local_memory", "heap", "streams"})
+      implicit += in_account(item);
+    const std::uint64_t most = std::max({others(), implicit, own_, in_account("mempool_idle")});
+    if (most < *missing_ || most == 0) return false;
+    if (most == own_) return is_held_by_own();
+    if (most == others()) return is_held_by_others();
+    return most == implicit && is_held_by_implicit_memory(implicit);
+  }
+
   bool is_held_by_others() {
     const std::uint64_t listed = in_account("other_processes"), hidden = unlisted();
-    if (listed + hidden < *missing_ || listed + hidden < own_) return false;
     prove("other_processes_bytes", fact(Fact::other_processes_bytes));
     prove("own_bytes", own_);
     if (listed >= hidden) {
@@ -282,19 +312,16 @@ class Bench {
             "processes of other containers or users, and for ones that died badly");
   }
 
-  bool is_held_by_implicit_memory() {
-    const std::uint64_t implicit =
-        in_account("local_memory") + in_account("heap") + in_account("modules");
-    if (implicit < *missing_ || implicit < own_) return false;
+  bool is_held_by_implicit_memory(std::uint64_t bytes) {
     prove_implicit();
-    return found_on_device(Verdict::implicit_memory,
-                           human_bytes(implicit) +
-                               " are local memory of kernels, the device's heap and code: use "
-                               "smaller arrays per thread, or lower the limits");
+    return found_on_device(
+        Verdict::implicit_memory,
+        human_bytes(bytes) +
+            " are contexts, code, local memory of kernels and the device's heap: "
+            "use smaller arrays per thread, or lower the limits");
   }
 
   bool is_held_by_own() {
-    if (own_ < *missing_) return false;
     prove("own_bytes", own_);
     std::string advice = "this process holds " + human_bytes(own_) + " itself, all of it live: ";
     // What stays as it is was there when the program still ran.
@@ -310,12 +337,19 @@ class Bench {
   Judgement unproven() {
     prove("free_bytes", free_);
     prove("total_bytes", total_);
-    found(Verdict::unknown,
-          !free_ ? "the device could not be asked at that moment"
-          : *missing_ == 0
-              ? "as much was free right after: somebody gave it back in between, or the "
-                "device refuses for a reason of its own (quota, MIG)"
-              : "no owner holds as much as was missing: see the account of that moment");
+    const char* advice = "no owner holds as much as was missing: see the account of that moment";
+    if (!free_)
+      advice = "the device could not be asked at that moment";
+    else if (!missing_)
+      advice = "how much the call needed is not known: see the account of that moment";
+    else if (*missing_ == 0)
+      advice =
+          "as much was free right after: somebody gave it back in between, or the device refuses "
+          "for "
+          "a reason of its own (quota, MIG)";
+    else if (!fact(Fact::slab_locked_bytes))
+      advice = "what the process itself lost to slabs could not be looked at in that moment";
+    found(Verdict::unknown, advice);
     return std::move(judgement_);
   }
 

@@ -41,6 +41,8 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
     return result;
   const ErrnoGuard keep;
   families::HookedCall call(real, Process::get().recorder(), row);
+  // The driver may have taken back what kernels had.
+  families::launched_kernels.forget_all();
   families::note_refusal(call, result, ledger::Asked::launch);
   return result;
 }

@@ -101,7 +101,8 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& reader,
   note_implicit(ledger, reader, given);
   note_growth(ledger, reader, id);
   const auto incident = reader.incident(id.value);
-  const auto now = incident ? case_of(reader, *incident) : std::nullopt;
+  StackModules modules(reader);
+  const auto now = incident ? case_of(reader, *incident, modules) : std::nullopt;
   const auto account = now ? account_of(*now) : std::nullopt;
   if (account && account->unexplained > hidden_by_a_context)
     note_other_processes(ledger, reader, given);

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstddef>
 
 // Switches to `top`, calls work(argument), switches back. The frame is described to unwinders by
@@ -31,10 +32,13 @@ __asm__(
 
 namespace cuwarden::shim {
 
-void call_on_own_stack(void (*work)(void*), void* argument) noexcept {
-  // Its lowest page stays without access: too deep a call is a fault there, not a write into what
-  // happens to be mapped below.
-  constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
+namespace {
+
+constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
+
+// Null where there is no memory. Its lowest page stays without access: too deep a call is a fault
+// there, not a write into what happens to be mapped below.
+void* make_stack() noexcept {
   void* stack = mmap(nullptr, bytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (stack != MAP_FAILED &&
@@ -42,12 +46,36 @@ void call_on_own_stack(void (*work)(void*), void* argument) noexcept {
     munmap(stack, bytes);
     stack = MAP_FAILED;
   }
-  if (stack == MAP_FAILED) {
-    work(argument);
-    return;
-  }
+  return stack == MAP_FAILED ? nullptr : stack;
+}
+
+constinit void* spare = nullptr;
+constinit std::atomic<bool> spare_is_used{false};
+
+}  // namespace
+
+void call_on_own_stack(void (*work)(void*), void* argument) noexcept {
+  void* const stack = make_stack();
+  if (stack == nullptr) return work(argument);
   cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
   munmap(stack, bytes);
+}
+
+void reserve_own_stack() noexcept {
+  if (spare == nullptr) spare = make_stack();
+  spare_is_used.store(false);
+}
+
+bool call_on_own_stack_only(void (*work)(void*), void* argument) noexcept {
+  if (void* const stack = make_stack()) {
+    cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
+    munmap(stack, bytes);
+    return true;
+  }
+  if (spare == nullptr || spare_is_used.exchange(true)) return false;
+  cuwarden_call_on(argument, work, static_cast<char*>(spare) + bytes);
+  spare_is_used.store(false);
+  return true;
 }
 
 }  // namespace cuwarden::shim

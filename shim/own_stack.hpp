@@ -8,4 +8,9 @@ namespace cuwarden::shim {
 // there is no memory.
 void call_on_own_stack(void (*work)(void*), void* argument) noexcept;
 
+// At the start of recording: a stack for the moments in which there is no memory.
+void reserve_own_stack() noexcept;
+// On a fresh one or on that one, never on the caller's. False: nothing was called.
+bool call_on_own_stack_only(void (*work)(void*), void* argument) noexcept;
+
 }  // namespace cuwarden::shim

@@ -202,6 +202,7 @@ families::Recorder* Process::start_recording() noexcept {
       return nullptr;
     }
     set_up_reports(report_path);
+    reserve_own_stack();
     recorder_ = new (recorder_storage) families::Recorder(
         *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident);
     note_facts();
@@ -225,9 +226,10 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
                     stops ? &process : nullptr);
 }
 
+// Without a stack for it the report has what the driver said.
 void Process::met_incident(IncidentId incident) noexcept {
   const Uncancelled whole;
-  call_on_own_stack(
+  call_on_own_stack_only(
       [](void* given) {
         process.ledger_->set_versions(0, runtime_version());
         explain_incident(*process.ledger_, *static_cast<IncidentId*>(given));

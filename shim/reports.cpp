@@ -23,6 +23,8 @@ namespace {
 // A program that fails in more places than this is not helped by the details of the next one; each
 // costs milliseconds.
 constexpr std::uint32_t most_explained = 64;
+// In all, however slow the driver and the disk are.
+constexpr std::uint64_t longest_explaining_ns = 2'000'000'000;
 // While the program waits: what has no name by then has its module and offset.
 constexpr std::chrono::milliseconds symbol_time_at_incident{100};
 
@@ -45,11 +47,25 @@ struct Reports {
   Root root_at_start;
   // Held by whoever writes: an incident's report and the last one are the same file.
   FutexLock lock;
+  std::atomic<int> writer{0};      // thread that holds it
+  std::atomic<bool> ended{false};  // the last one has been begun
   std::atomic<std::uint32_t> explained{0};
+  std::atomic<std::uint64_t> spent_ns{0};
   std::atomic<std::uint32_t> verdicts{0};  // that a report was written for: a bit each
 };
 alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
 constinit Reports* reports = nullptr;
+
+int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
+
+// While the lock is held.
+class Writing {
+ public:
+  Writing() { reports->writer.store(thread_id()); }
+  ~Writing() { reports->writer.store(0); }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+};
 
 std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   ledger::ReadError error;
@@ -60,13 +76,34 @@ std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
 
 void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
   const Locked locked(reports->lock);
-  if (!locked || root_folder() != reports->root_at_start) return;
+  if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
+  const Writing writing;
   ReportOptions options;
   options.end_ns = ledger.now_ns();
   options.symbol_time = symbol_time_at_incident;
   // The last report is tried again, and says what is wrong.
   if (reports->file.write(reader, options))
     log_info(fmt::format("report of an incident written to {}", reports->file.path()));
+}
+
+void explain(ledger::Writer& ledger, IncidentId id) {
+  const auto reader = open_ledger(ledger);
+  if (!reader) return;
+  StackModules modules(*reader);
+  auto incident = reader->incident(id.value);
+  auto given = incident ? case_of(*reader, *incident, modules) : std::nullopt;
+  if (!given) return;
+  add_incident_facts(ledger, *reader, *given);
+
+  incident = reader->incident(id.value);
+  given = incident ? case_of(*reader, *incident, modules) : std::nullopt;
+  if (!given) return;
+  const Judgement judgement = judge(*given);
+  log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
+                       judgement.advice));
+  const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);
+  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+    write_incident_report(ledger, *reader);
 }
 
 }  // namespace
@@ -76,23 +113,12 @@ void set_up_reports(const std::string& path) { reports = new (storage) Reports(p
 const std::string& report_file_path() noexcept { return reports->file.path(); }
 
 void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
-  if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
-  const auto reader = open_ledger(ledger);
-  if (!reader) return;
-  auto incident = reader->incident(id.value);
-  auto given = incident ? case_of(*reader, *incident) : std::nullopt;
-  if (!given) return;
-  add_incident_facts(ledger, *reader, *given);
-
-  incident = reader->incident(id.value);
-  given = incident ? case_of(*reader, *incident) : std::nullopt;
-  if (!given) return;
-  const Judgement judgement = judge(*given);
-  log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
-                       judgement.advice));
-  const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);
-  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-    write_incident_report(ledger, *reader);
+  if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained ||
+      reports->spent_ns.load(std::memory_order_relaxed) > longest_explaining_ns)
+    return;
+  const std::uint64_t begun_ns = ledger.now_ns();
+  explain(ledger, id);
+  reports->spent_ns.fetch_add(ledger.now_ns() - begun_ns, std::memory_order_relaxed);
 } catch (...) {
   // No memory: the facts stay as they are, and the report at the end judges by them.
 }
@@ -109,12 +135,17 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   }
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
-  const Locked locked(reports->lock);
-  if (!locked) {
+  // A signal handler that ends the process while its thread writes would wait for itself.
+  const bool mine = reports->writer.load() == thread_id();
+  reports->ended.store(true);
+  FutexLock none;
+  const Locked locked(mine ? none : reports->lock);
+  if (!locked || mine) {
     log_error("no last report: an earlier one is still being written" +
               where_the_records_stay(ledger.path()));
     return false;
   }
+  const Writing writing;
   // First without symbols, so that there is a report whatever happens while they are read.
   ReportOptions options;
   options.symbolise = false;

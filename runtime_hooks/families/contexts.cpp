@@ -39,28 +39,29 @@ class Inside {
   bool inside_ = false, pushed_ = false;
 };
 
-// The driver answers for a device only inside a context. So what the first one takes is not known
-// apart from what others have of the device; of a further one it is.
+// The driver answers for a device inside any context on it. Another thread may end any that is not
+// current here, so no other one is entered for a reading. What a device's first context takes is
+// not known apart from what others have of the device; of a further one it is.
+bool answers_for(HookedCall& call, DeviceOrdinal device) {
+  return call.recorder().place().device == device;
+}
+
 class ContextCreation {
  public:
   ContextCreation(HookedCall& call, DeviceOrdinal device)
       : call_(call), span_(call), device_(device) {
     if (!call.recording() || call.recorder().capture_seen()) return;
     const ErrnoGuard keep;
-    other_ = call.recorder().live_context_on(device);
-    if (other_.value == 0) return;
-    const Inside inside(call.real(), other_, call.recorder().place().context);
-    if (inside) span_.begin(device);
+    further_ = call.recorder().live_context_on(device).value != 0;
+    if (further_ && answers_for(call, device)) span_.begin(device);
   }
   void done(ContextId made) {
     if (!call_.recording() || call_.recorder().capture_seen()) return;
     const ErrnoGuard keep;
-    const Inside inside(call_.real(), made, call_.recorder().place().context);
-    if (!inside) return;
-    if (other_.value != 0) {
-      const auto taken = span_.taken();
-      if (taken) span_.book({.context_bytes = *taken});
-    } else {
+    if (further_) {
+      if (!span_.has_begun() || !answers_for(call_, device_)) return;
+      if (const auto taken = span_.taken()) span_.book({.context_bytes = *taken});
+    } else if (const Inside inside(call_.real(), made, call_.recorder().place().context); inside) {
       span_.book_first_context(device_);
     }
   }
@@ -69,7 +70,7 @@ class ContextCreation {
   HookedCall& call_;
   ImplicitSpan span_;
   const DeviceOrdinal device_;
-  ContextId other_;
+  bool further_ = false;
 };
 
 template <class Create>
@@ -85,8 +86,7 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
   return result;
 }
 
-// What the end of one of several contexts on a device gives back beside what was recorded. The call
-// itself finds the thread's contexts as they were.
+// What the end of one of several contexts on a device gives back beside what was recorded.
 class ContextEnd {
  public:
   ContextEnd(HookedCall& call, ContextId context) : call_(call), span_(call) {
@@ -94,21 +94,19 @@ class ContextEnd {
     const ErrnoGuard keep;
     const LiveContexts& contexts = call.recorder().contexts();
     device_ = contexts.device_of(context);
-    if (device_ == no_device) return;
-    other_ = contexts.primary_of(device_);
-    if (other_ == context || !call.recorder().primary_is_active(device_))
-      other_ = contexts.created_on(device_, context);
-    if (other_.value == 0) return;
+    if (device_ == no_device || !answers_for(call, device_)) return;
+    const ContextId primary = contexts.primary_of(device_);
+    const bool alone = (primary.value == 0 || primary == context) &&
+                       contexts.created_on(device_, context).value == 0;
+    if (alone) return;
     live_before_ = call.recorder().ledger().live_bytes_on(device_);
-    const Inside inside(call.real(), other_, call.recorder().place().context);
-    if (inside) span_.begin(device_);
+    span_.begin(device_);
   }
   // After the records have gone.
   void done() {
-    if (!span_.has_begun()) return;
     const ErrnoGuard keep;
-    const Inside inside(call_.real(), other_, call_.recorder().place().context);
-    const auto taken = inside ? span_.taken() : std::nullopt;
+    if (!span_.has_begun() || !answers_for(call_, device_)) return;
+    const auto taken = span_.taken();
     if (!taken) return;
     const std::uint64_t live = call_.recorder().ledger().live_bytes_on(device_);
     const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, live));
@@ -120,7 +118,6 @@ class ContextEnd {
   HookedCall& call_;
   ImplicitSpan span_;
   DeviceOrdinal device_ = no_device;
-  ContextId other_;
   std::uint64_t live_before_ = 0;
 };
 

@@ -5,45 +5,69 @@
 namespace cuwarden::families {
 namespace {
 
-// The thread's last one that was not served yet; initial-exec, as all of the shim's.
-struct LastRefused {
-  RefusedRequest request;
-  IncidentId incident;  // 0: none
+// What the thread asked for last and was refused, since it was served; allocators ask again from
+// another line, and more than once. Initial-exec, as all of the shim's.
+class LastRefused {
+ public:
+  void add(const RefusedRequest& request, IncidentId incident, std::uint64_t now_ns) noexcept {
+    if (request_ != request || is_over(now_ns)) *this = {};
+    request_ = request;
+    time_ns_ = now_ns;
+    for (Count& count : counts_) {
+      if (count.incident.value != 0 && count.incident != incident) continue;
+      count.incident = incident;
+      ++count.times;
+      return;
+    }
+  }
+  // Visits (incident, times) where this request is what was refused.
+  template <class Visit>
+  void served(const RefusedRequest& request, std::uint64_t now_ns, const Visit& visit) noexcept {
+    if (counts_[0].incident.value == 0 || request_ != request) return;
+    if (!is_over(now_ns))
+      for (const Count& count : counts_)
+        if (count.incident.value != 0) visit(count.incident, count.times);
+    *this = {};
+  }
+
+ private:
+  // What comes later is another attempt, and may have other reasons to succeed.
+  static constexpr std::uint64_t soon_ns = 10'000'000'000;
+  bool is_over(std::uint64_t now_ns) const noexcept { return now_ns > time_ns_ + soon_ns; }
+
+  struct Count {
+    IncidentId incident;  // 0: none
+    std::uint32_t times = 0;
+  };
+  RefusedRequest request_;
+  std::uint64_t time_ns_ = 0;
+  Count counts_[3];
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local LastRefused last_refused{};
 
 }  // namespace
 
 // Once there was a capture, a reading may only follow a call that one forbids (recorder.hpp); that
-// one was refused for lack of memory, and not for a capture, says as much as that it succeeded.
+// one was refused for lack of memory, and not for a capture, says as much as that it succeeded. A
+// context that is not current is not entered: another thread may be ending it.
 void Recorder::note_device(IncidentId incident, DeviceOrdinal device, Captures captures) noexcept {
-  if (device == no_device || (capture_seen() && captures == Captures::unknown)) return;
-  const bool current = place_unguarded().device == device;
-  const ContextId context = current ? ContextId{} : live_context_on(device);
-  if (!current) {
-    if (context.value == 0 || real_.cuCtxPushCurrent_v2 == nullptr ||
-        real_.cuCtxPopCurrent_v2 == nullptr ||
-        real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value)) != CUDA_SUCCESS)
-      return;
-  }
+  if (device == no_device || (capture_seen() && captures == Captures::unknown) ||
+      place_unguarded().device != device)
+    return;
   std::size_t free = 0, total = 0;
-  if (real_.cuMemGetInfo_v2 != nullptr && real_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS) {
-    ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
-    ledger_.set_fact(incident, ledger::Fact::free_bytes, free);
-    if (const auto idle = pools_.idle_bytes(real_, device))
-      ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
-  }
-  if (!current) {
-    CUcontext popped = nullptr;
-    real_.cuCtxPopCurrent_v2(&popped);
-  }
+  if (real_.cuMemGetInfo_v2 == nullptr || real_.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
+    return;
+  ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
+  ledger_.set_fact(incident, ledger::Fact::free_bytes, free);
+  if (const auto idle = pools_.idle_bytes(real_, device))
+    ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
 }
 
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
                        ledger::Asked asked, Captures captures) noexcept {
   const ledger::Writer::Refused refused =
       ledger_.refused({group, asked, result, ByteCount{request.bytes}});
-  last_refused = {request, refused.incident};
+  last_refused.add(request, refused.incident, ledger_.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
   if (!refused.first) return;
   note_device(refused.incident, request.device, captures);
@@ -65,9 +89,9 @@ void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
 }
 
 [[gnu::noinline, gnu::cold]] void Recorder::served(const RefusedRequest& request) noexcept {
-  if (last_refused.incident.value == 0 || last_refused.request != request) return;
-  ledger_.recovered(last_refused.incident);
-  last_refused.incident = {};
+  last_refused.served(
+      request, ledger_.recently_ns(),
+      [&](IncidentId incident, std::uint32_t times) { ledger_.recovered(incident, times); });
 }
 
 }  // namespace cuwarden::families

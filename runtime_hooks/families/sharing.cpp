@@ -23,7 +23,8 @@ CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
                           .address = *pointer,
                           .bytes = extent_of(call, *pointer),
                           .owned_by_context = true,
-                          .opened = true});
+                          .opened = true,
+                          .device = call.recorder().device_of(*pointer)});
   return result;
 }
 

@@ -15,6 +15,16 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t most_incidents = 1000;
 constexpr std::size_t most_holders = 8;
 
+// All that was refused here was served soon after: this time it may not be, and then the facts of
+// this moment are wanted. So that a program which always helps itself has no row for each time, the
+// time to the next one grows.
+bool is_another_matter(const Incident& known, std::uint64_t now_ns) {
+  constexpr std::uint64_t first_wait_ns = 10'000'000'000;
+  const std::uint64_t wait = first_wait_ns << std::min<std::uint32_t>(2 * known.number, 30);
+  return known.recovered.load(relaxed) > known.repeats.load(relaxed) &&
+         now_ns > known.time_ns + wait / 4;
+}
+
 }  // namespace
 
 Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
@@ -24,7 +34,8 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
   if (refusal.asked == Asked::memory || refusal.asked == Asked::graph)
     from.failures.fetch_add(1, relaxed);
   std::uint32_t known = from.incident.load(std::memory_order_acquire);
-  if (known == 0 && storage_.used(RegionId::incidents) <= most_incidents) {
+  const bool anew = known == 0 || is_another_matter(row({known}), now_ns);
+  if (anew && storage_.used(RegionId::incidents) <= most_incidents) {
     const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1));
     if (made == 0) return {};
     Incident& incident = row({made});
@@ -38,6 +49,7 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
     incident.last_bytes.store(refusal.bytes.value, relaxed);
     for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
     // Another thread may have come first; then this row stays as it is, and nobody sees it.
+    incident.number = known == 0 ? 1 : row({known}).number + 1;
     if (from.incident.compare_exchange_strong(known, made, std::memory_order_acq_rel))
       return {{made}, true};
   }
@@ -80,6 +92,7 @@ void Incidents::publish(IncidentId id) noexcept {
   each_live_group(group(incident.group).device, [&](std::uint32_t at, const GroupCounts& counts) {
     if (counts.live_count == 0) return;
     incident.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;
+    incident.live_count[static_cast<std::size_t>(group(at).kind)] += counts.live_count;
     holders.back() = {at, counts.live_count, counts.live_bytes};
     for (std::size_t i = most_holders; i > 0 && holders[i].bytes > holders[i - 1].bytes; --i)
       std::swap(holders[i], holders[i - 1]);
@@ -114,6 +127,8 @@ void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute)
       bytes_per_minute, std::memory_order_release);
 }
 
-void Incidents::recovered(IncidentId id) noexcept { row(id).recovered.fetch_add(1, relaxed); }
+void Incidents::recovered(IncidentId id, std::uint32_t times) noexcept {
+  row(id).recovered.fetch_add(times, relaxed);
+}
 
 }  // namespace cuwarden::ledger

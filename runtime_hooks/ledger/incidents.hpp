@@ -19,7 +19,7 @@ class Incidents {
   void publish(IncidentId) noexcept;
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
-  void recovered(IncidentId) noexcept;
+  void recovered(IncidentId, std::uint32_t times) noexcept;
 
  private:
   Incident& row(IncidentId id) const noexcept {

@@ -337,11 +337,13 @@ struct Incident {
   std::uint64_t time_ns;
   std::uint64_t bytes;  // 0: the call does not say
   Asked asked;
-  std::uint8_t reserved[7];
+  std::uint8_t reserved[3];
+  std::uint32_t number;  // of those from this place, from 1
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
   // How often, of all times, the thread soon had the same request served.
   std::atomic<std::uint64_t> recovered;
   std::uint64_t live_bytes[kind_count];  // on the group's device, or the host's
+  std::uint64_t live_count[kind_count];
   std::atomic<std::uint64_t> facts[fact_count];
 };
 

@@ -90,7 +90,7 @@ struct IncidentView {
   std::uint64_t time_ns = 0, bytes = 0;
   Asked asked{};
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0;
-  std::array<std::uint64_t, kind_count> live_bytes{};
+  std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
   std::array<std::uint64_t, fact_count> facts{};
   std::optional<std::uint64_t> fact(Fact which) const noexcept {
     const std::uint64_t value = facts[static_cast<std::size_t>(which)];

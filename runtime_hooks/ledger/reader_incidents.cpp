@@ -19,8 +19,10 @@ std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept
   view.last_ns = get(found->last_ns);
   view.last_bytes = get(found->last_bytes);
   view.recovered = get(found->recovered);
-  for (std::size_t i = 0; i < kind_count; ++i)
+  for (std::size_t i = 0; i < kind_count; ++i) {
     view.live_bytes[i] = load_field(found->live_bytes[i]);
+    view.live_count[i] = load_field(found->live_count[i]);
+  }
   for (std::size_t i = 0; i < fact_count; ++i) view.facts[i] = get(found->facts[i]);
   return view;
 }

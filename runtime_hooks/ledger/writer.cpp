@@ -181,7 +181,9 @@ void Writer::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) 
 void Writer::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
   state_.incidents.set_growth(holder, bytes_per_minute);
 }
-void Writer::recovered(IncidentId id) noexcept { state_.incidents.recovered(id); }
+void Writer::recovered(IncidentId id, std::uint32_t times) noexcept {
+  state_.incidents.recovered(id, times);
+}
 
 void Writer::release_context(ContextId context) noexcept {
   const std::uint64_t used = state_.storage.used(RegionId::records);

@@ -147,8 +147,8 @@ class Writer {
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   // Of a row of the incident holders: what it holds grows.
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
-  // The thread that met it has had the same request served.
-  void recovered(IncidentId) noexcept;
+  // The thread that met it so often has had the same request served.
+  void recovered(IncidentId, std::uint32_t times) noexcept;
   // Everything that goes with this context: moved to the groups' released_* counts.
   void release_context(ContextId) noexcept;
 

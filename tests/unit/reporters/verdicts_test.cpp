@@ -22,12 +22,17 @@ class Verdicts : public testing::Test {
     given.incident.facts.fill(ledger::unknown_bytes);
     set(Fact::total_bytes, 100 * GiB);
     set(Fact::free_bytes, 2 * GiB);
+    set(Fact::slab_locked_bytes, 0);
+    set(Fact::context_bytes, 0);
   }
   void set(Fact fact, std::uint64_t value) {
     given.incident.facts[static_cast<std::size_t>(fact)] = value;
   }
   void live(Kind kind, std::uint64_t bytes) {
     given.incident.live_bytes[static_cast<std::size_t>(kind)] = bytes;
+  }
+  void live_count(std::uint64_t count) {
+    given.incident.live_count[static_cast<std::size_t>(Kind::stream_ordered)] = count;
   }
   std::string_view verdict() const { return verdict_name(judge(given).verdict); }
   std::uint64_t proof(const char* name) const {
@@ -104,9 +109,9 @@ TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {
   EXPECT_NE(verdict(), "pending_frees");
   // What is live may keep a chunk each.
   set(Fact::pool_idle_bytes, 10 * GiB);
-  given.live_in_pools = 128;
+  live_count(128);
   EXPECT_NE(verdict(), "pending_frees");
-  given.live_in_pools = 64;
+  live_count(64);
   EXPECT_EQ(verdict(), "pending_frees");
 }
 
