@@ -139,6 +139,7 @@ class Recorder {
   void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked, Captures) noexcept;
   void note_device(IncidentId, DeviceOrdinal, Captures) noexcept;
   void served(const RefusedRequest&) noexcept;
+  static std::uint32_t next_serial() noexcept;
   // For callers that keep errno themselves.
   Place place_unguarded() const noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
@@ -162,6 +163,7 @@ class Recorder {
   std::size_t stack_depth_;
   Notice notice_;
   IncidentNotice incident_notice_;
+  const std::uint32_t serial_ = next_serial();
   std::atomic<bool> was_refused_{false};   // some request
   std::atomic<std::uint32_t> noticed_{0};  // Reason bits
   stacks::Unwinder unwinder_;

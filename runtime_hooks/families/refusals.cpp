@@ -5,12 +5,17 @@
 namespace cuwarden::families {
 namespace {
 
+constinit std::atomic<std::uint32_t> last_serial{0};
+
 // What the thread asked for last and was refused, since it was served; allocators ask again from
 // another line, and more than once. Initial-exec, as all of the shim's.
 class LastRefused {
  public:
-  void add(const RefusedRequest& request, IncidentId incident, std::uint64_t now_ns) noexcept {
-    if (request_ != request || is_over(now_ns)) *this = {};
+  void add(std::uint32_t recorder, const RefusedRequest& request, IncidentId incident,
+           std::uint64_t now_ns) noexcept {
+    if (recorder_ != recorder || request_ != request || was_served_other_ || is_over(now_ns))
+      *this = {};
+    recorder_ = recorder;
     request_ = request;
     time_ns_ = now_ns;
     for (Count& count : counts_) {
@@ -22,8 +27,12 @@ class LastRefused {
   }
   // Visits (incident, times) where this request is what was refused.
   template <class Visit>
-  void served(const RefusedRequest& request, std::uint64_t now_ns, const Visit& visit) noexcept {
-    if (counts_[0].incident.value == 0 || request_ != request) return;
+  void served(std::uint32_t recorder, const RefusedRequest& request, std::uint64_t now_ns,
+              const Visit& visit) noexcept {
+    if (counts_[0].incident.value == 0 || recorder_ != recorder) return;
+    // The program has gone on: what is refused from now on is another attempt.
+    was_served_other_ = was_served_other_ || request_ != request;
+    if (request_ != request) return;
     if (!is_over(now_ns))
       for (const Count& count : counts_)
         if (count.incident.value != 0) visit(count.incident, count.times);
@@ -40,12 +49,16 @@ class LastRefused {
     std::uint32_t times = 0;
   };
   RefusedRequest request_;
+  std::uint32_t recorder_ = 0;  // a forked child has another one, and this memory
+  bool was_served_other_ = false;
   std::uint64_t time_ns_ = 0;
   Count counts_[3];
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local LastRefused last_refused{};
 
 }  // namespace
+
+std::uint32_t Recorder::next_serial() noexcept { return ++last_serial; }
 
 // Once there was a capture, a reading may only follow a call that one forbids (recorder.hpp); that
 // one was refused for lack of memory, and not for a capture, says as much as that it succeeded. A
@@ -67,7 +80,7 @@ void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult re
                        ledger::Asked asked, Captures captures) noexcept {
   const ledger::Writer::Refused refused =
       ledger_.refused({group, asked, result, ByteCount{request.bytes}});
-  last_refused.add(request, refused.incident, ledger_.recently_ns());
+  last_refused.add(serial_, request, refused.incident, ledger_.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
   if (!refused.first) return;
   note_device(refused.incident, request.device, captures);
@@ -90,7 +103,7 @@ void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
 
 [[gnu::noinline, gnu::cold]] void Recorder::served(const RefusedRequest& request) noexcept {
   last_refused.served(
-      request, ledger_.recently_ns(),
+      serial_, request, ledger_.recently_ns(),
       [&](IncidentId incident, std::uint32_t times) { ledger_.recovered(incident, times); });
 }
 

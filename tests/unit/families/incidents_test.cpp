@@ -126,6 +126,27 @@ TEST_F(IncidentsTest, AThreadThatIsServedTheSameAfterwardsHasRecovered) {
   EXPECT_EQ(incidents()[0].recovered, 1u);
 }
 
+TEST_F(IncidentsTest, AllAttemptsUntilItIsServedAreRecovered) {
+  ask(5000);
+  ask(5000);
+  refuse = false;
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(incidents()[0].recovered, 2u);
+  EXPECT_EQ(incidents()[0].repeats, 1u);
+}
+
+TEST_F(IncidentsTest, AnAttemptThatWasGivenUpIsNotRecoveredByALaterOne) {
+  ask(5000);
+  refuse = false;
+  ask(100);  // the program goes on
+  refuse = true;
+  ask(5000);
+  refuse = false;
+  ask(5000);
+  EXPECT_EQ(incidents()[0].repeats, 1u);
+  EXPECT_EQ(incidents()[0].recovered, 1u);
+}
+
 TEST_F(IncidentsTest, OnceThereWasACaptureOnlyCallsThatOneForbidsAreFollowedByAReading) {
   call(Row::cuStreamBeginCapture, cuStreamBeginCapture, CUstream{});
   readings = 0;
