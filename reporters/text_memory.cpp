@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "reporters/printable.hpp"
@@ -38,6 +39,15 @@ const std::map<std::string, std::string>& item_names() {
       {"unexplained", "contexts and others"},
   };
   return names;
+}
+
+// By the library that asks for their memory.
+bool is_arena(const std::string& path) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  for (const char* name : {"libc10_cuda", "librmm", "libumpire", "libamrex", "xla_", "libjax",
+                           "libtensorflow", "libonnxruntime", "libmxnet", "libpaddle"})
+    if (file.starts_with(name)) return true;
+  return path.find("/cupy/") != path.npos && file.starts_with("memory.");
 }
 
 bool is_of(const json& row, const json& device) { return row.at("device") == device.at("device"); }
@@ -112,6 +122,24 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
                         "the driver cuts its memory in another way than was seen") +
               "\n";
     }
+  }
+}
+
+void add_arenas(const ReportDocument& report, const Paint& paint, std::string& text) {
+  std::map<std::string, std::uint64_t> arenas;
+  for (const json& group : report.table("leak_groups")) {
+    if (!group.at("released_by").is_null() || group.at("device").is_null()) continue;
+    const json* const module = report.module(group.at("module"));
+    if (module == nullptr) continue;
+    const std::string path = text_of(*module, "path", "");
+    if (is_arena(path)) arenas[path.substr(path.rfind('/') + 1)] += number_of(group, "bytes");
+  }
+  for (const auto& [name, bytes] : arenas) {
+    text +=
+        paint.dim("  " + human_bytes(bytes) + " of that has " + printable(name) +
+                  ", which keeps memory to hand out parts of it: how much of it the program uses "
+                  "only it can say") +
+        "\n";
   }
 }
 

@@ -10,6 +10,10 @@ namespace cuwarden {
 // A bar for each row of a device's account. Devices that were never read are left out.
 void add_accounts(const ReportDocument&, const Paint&, std::string& text);
 
+// Memory of allocators that are known to hand out parts of what they have: what of it is in use
+// cannot be seen from outside.
+void add_arenas(const ReportDocument&, const Paint&, std::string& text);
+
 // In words, where slabs and rounding keep so much that somebody may ask where it went.
 void add_fragmentation(const ReportDocument&, const Paint&, std::string& text);
 

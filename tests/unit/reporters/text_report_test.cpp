@@ -61,6 +61,24 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST_F(TextReport, of_an_allocator_that_hands_out_parts_it_says_that_it_cannot_be_seen_into) {
+  EXPECT_EQ(text().find("only it can say"), std::string::npos);
+  for (const char* path :
+       {"/env/torch/lib/libc10_cuda.so", "/env/cupy/cuda/memory.cpython-312.so"}) {
+    ledger.add_module(path, 0x7e0000000000, 0x1000);
+    const GroupId cache =
+        ledger.add_group(ledger.add_stack({0x7e0000000100}), {0}, Kind::device, {0});
+    ledger.add_record(cache, 0x7f2000000000, 64u << 20, 1'000'000'000);
+    const std::string said = text();
+    const std::string file = std::string(path).substr(std::string(path).rfind('/') + 1);
+    EXPECT_NE(said.find("64.0 MiB of that has " + file + ", which keeps memory"), std::string::npos)
+        << said;
+    ledger.modules.pop_back();
+    ledger.groups.pop_back();
+    ledger.records.pop_back();
+  }
+}
+
 TEST_F(TextReport, it_says_who_ended_how_and_what_leaks) {
   const std::string out = text();
   EXPECT_TRUE(has(out, "(pid 41233 on node-7) exited with status 0 after 1 min 40 s")) << out;
