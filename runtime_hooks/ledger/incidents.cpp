@@ -35,9 +35,10 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
     from.failures.fetch_add(1, relaxed);
   std::uint32_t known = from.incident.load(std::memory_order_acquire);
   const bool anew = known == 0 || is_another_matter(row({known}), now_ns);
-  if (anew && storage_.used(RegionId::incidents) <= most_incidents) {
-    const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1));
-    if (made == 0) return {};
+  const bool has_room = anew && storage_.used(RegionId::incidents) <= most_incidents;
+  const auto made =
+      has_room ? static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1)) : 0;
+  if (made != 0) {
     Incident& incident = row({made});
     incident.group = refusal.group.value;
     incident.thread = thread.value;
