@@ -75,10 +75,7 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
           return;
         const auto held = reader.group(holder.group.value);
         if (!held || !is_in_device_account(held->kind) || held->kind == Kind::imported) return;
-        if (holder.growth_bytes_per_minute) {
-          made.growing_bytes += holder.bytes;
-          made.growth_bytes_per_minute += *holder.growth_bytes_per_minute;
-        }
+        if (holder.growth_bytes_per_minute) made.growing_bytes += holder.bytes;
         const std::string& module = modules.of(held->stack);
         for (auto& [name, bytes] : made.modules) {
           if (name != module) continue;

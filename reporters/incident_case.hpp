@@ -26,12 +26,6 @@ struct Account {
 // What the contexts of this process take of a device, as far as it is known.
 std::uint64_t context_bytes(const ledger::ImplicitBytes&);
 
-// Page-locked and registered memory is the host's. Managed memory takes device memory only where it
-// was touched there, which nobody says.
-constexpr bool is_in_device_account(Kind kind) {
-  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
-}
-
 // A request that was refused, and all that a verdict may follow from.
 struct IncidentCase {
   ledger::IncidentView incident;
@@ -43,8 +37,9 @@ struct IncidentCase {
   std::string requester;  // of the module that asked; empty: unknown
   // Live bytes by module that allocated them, of those who held most.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
-  std::uint64_t growing_bytes = 0, growth_bytes_per_minute = 0;  // of those that grow
+  std::uint64_t growing_bytes = 0;  // of those that grow
 };
+
 // The module that a stack leads to: of its innermost frame outside CUDA's own libraries. Each stack
 // is looked at once, and of a damaged ledger's not more than can be done in a moment.
 class StackModules {

@@ -44,6 +44,12 @@ constexpr std::string_view kind_name(Kind kind) {
   return "unknown";
 }
 
+// Page-locked and registered memory is the host's. Managed memory takes device memory only where it
+// was touched there, which nobody says.
+constexpr bool is_in_device_account(Kind kind) {
+  return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
+}
+
 // One number may be a pointer, a handle and an array at once: a record is found by (space, value).
 enum class Space : std::uint8_t {
   pointer,          // device, pinned, managed, stream-ordered and imported addresses

@@ -44,12 +44,6 @@ void give_back(std::uint64_t bytes, std::initializer_list<std::atomic<std::uint6
   }
 }
 
-bool is_of_the_device(std::uint8_t kind) {
-  if (kind == series_host_rss) return false;
-  const Kind known{kind};
-  return known != Kind::pinned && known != Kind::registered && known != Kind::managed;
-}
-
 }  // namespace
 
 Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
@@ -152,7 +146,7 @@ std::uint64_t Writer::live_bytes_on(DeviceOrdinal ordinal) noexcept {
   std::uint64_t sum = 0;
   for (std::uint64_t i = 1; i < used; ++i) {
     if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].device == ordinal.value &&
-        is_of_the_device(rows[i].kind))
+        rows[i].kind != series_host_rss && is_in_device_account(Kind{rows[i].kind}))
       sum += rows[i].live_bytes.load(relaxed);
   }
   return sum;
