@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "runtime_hooks/ledger/reader.hpp"
 
@@ -14,6 +15,16 @@ void each_row(const ledger::Reader& reader, ledger::RegionId region, Get get, co
   for (std::uint64_t row = region == ledger::RegionId::hooks ? 0 : 1; row < rows; ++row) {
     if (const auto view = (reader.*get)(row)) visit(*view);
   }
+}
+
+inline std::optional<ledger::DeviceView> device_row(const ledger::Reader& reader,
+                                                    DeviceOrdinal ordinal) {
+  std::optional<ledger::DeviceView> found;
+  each_row(reader, ledger::RegionId::devices, &ledger::Reader::device,
+           [&](const ledger::DeviceView& device) {
+             if (device.ordinal == ordinal) found = device;
+           });
+  return found;
 }
 
 }  // namespace cuwarden

@@ -46,14 +46,6 @@ void each_device(const ledger::Reader& reader, const Visit& visit) {
   each_row(reader, RegionId::devices, &ledger::Reader::device, visit);
 }
 
-std::optional<ledger::DeviceView> reading_of(const ledger::Reader& reader, std::int32_t device) {
-  std::optional<ledger::DeviceView> found;
-  each_device(reader, [&](const ledger::DeviceView& view) {
-    if (view.ordinal.value == device) found = view;
-  });
-  return found;
-}
-
 void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentations,
                  const CallFrames& frames, JsonStream& json) {
   json.begin_table("slab_classes");
@@ -135,7 +127,7 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
   for (const auto& [device, found] : fragmentations) {
     std::optional<std::uint64_t> largest_request, excess, pool_idle;
     std::optional<std::string_view> at;
-    if (const auto reading = reading_of(reader, device)) {
+    if (const auto reading = device_row(reader, DeviceOrdinal{device})) {
       if (const auto account = account_of(*reading, all, fragmentations)) {
         at = reading->at == ledger::ReadingAt::exit ? "exit" : "last_call";
         pool_idle = reading->pool_idle_bytes;

@@ -59,18 +59,9 @@ void note_host(ledger::Writer& ledger, IncidentId incident) {
   for (const auto& [fact, value] : facts) ledger.set_fact(incident, fact, value);
 }
 
-std::optional<ledger::DeviceView> device_of(const ledger::Reader& reader, DeviceOrdinal ordinal) {
-  std::optional<ledger::DeviceView> device;
-  each_row(reader, ledger::RegionId::devices, &ledger::Reader::device,
-           [&](const ledger::DeviceView& view) {
-             if (view.ordinal == ordinal) device = view;
-           });
-  return device;
-}
-
 void note_implicit(ledger::Writer& ledger, const ledger::Reader& reader,
                    const IncidentCase& given) {
-  const auto device = device_of(reader, given.device);
+  const auto device = device_row(reader, given.device);
   if (!device) return;
   const ledger::ImplicitBytes& implicit = device->implicit;
   const std::pair<Fact, std::uint64_t> facts[] = {{Fact::context_bytes, context_bytes(implicit)},
@@ -83,7 +74,7 @@ void note_implicit(ledger::Writer& ledger, const ledger::Reader& reader,
 
 void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
                           const IncidentCase& given) {
-  const auto device = device_of(reader, given.device);
+  const auto device = device_row(reader, given.device);
   if (!device) return;
   const auto bytes = bytes_of_others(*device, [&](std::uint32_t pid, std::uint64_t used) {
     ledger.add_process(given.incident.id, pid, used);
