@@ -29,9 +29,9 @@ constexpr std::uint64_t least_waste_share = 400, large_waste_share = 50, part_of
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // One attempt at a verdict, with what all of them need.
-class Bench {
+class Judge {
  public:
-  explicit Bench(const IncidentCase& given) : case_(given), account_(account_of(given)) {
+  explicit Judge(const IncidentCase& given) : case_(given), account_(account_of(given)) {
     total_ = fact(Fact::total_bytes);
     free_ = fact(Fact::free_bytes);
     const bool by_page = case_.kind != Kind::stream_ordered && incident().bytes > mib;
@@ -371,6 +371,6 @@ std::string_view verdict_name(Verdict verdict) noexcept {
   return names[static_cast<std::size_t>(verdict)];
 }
 
-Judgement judge(const IncidentCase& given) { return Bench(given).judge(); }
+Judgement judge(const IncidentCase& given) { return Judge(given).judge(); }
 
 }  // namespace cuwarden

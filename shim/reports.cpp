@@ -74,6 +74,12 @@ std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   return reader;
 }
 
+bool say_one_is_being_written(const ledger::Writer& ledger) {
+  log_error("no last report: an earlier one is still being written" +
+            where_the_records_stay(ledger.path()));
+  return false;
+}
+
 void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
   const Locked locked(reports->lock);
   if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
@@ -136,15 +142,11 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
   // A signal handler that ends the process while its thread writes would wait for itself.
-  const bool mine = reports->writer.load() == thread_id();
+  const bool would_wait_for_itself = reports->writer.load() == thread_id();
   reports->ended.store(true);
-  FutexLock none;
-  const Locked locked(mine ? none : reports->lock);
-  if (!locked || mine) {
-    log_error("no last report: an earlier one is still being written" +
-              where_the_records_stay(ledger.path()));
-    return false;
-  }
+  if (would_wait_for_itself) return say_one_is_being_written(ledger);
+  const Locked locked(reports->lock);
+  if (!locked) return say_one_is_being_written(ledger);
   const Writing writing;
   // First without symbols, so that there is a report whatever happens while they are read.
   ReportOptions options;
