@@ -3,55 +3,31 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime_hooks/ledger/group_table.hpp"
-#include "tests/unit/ledger/ledger_fixture.hpp"
+#include "tests/unit/ledger/ledger_parts.hpp"
 
 namespace cuwarden::ledger {
 namespace {
 
 constexpr std::uint64_t second = 1'000'000'000, hour = 3600 * second;
 
-class LedgerIncidentsTest : public ::testing::Test {
+class LedgerIncidentsTest : public LedgerParts {
  protected:
-  LedgerIncidentsTest() {
-    EXPECT_TRUE(storage.create({{}, "", 0, 1, false}));
-    EXPECT_TRUE(lanes.create(serial += 1000));
-    EXPECT_TRUE(totals.create());
-    EXPECT_TRUE(groups.create());
-    storage.header().process.pid = static_cast<std::uint32_t>(getpid());
-    storage.header().checksum = header_checksum(storage.header());
-    storage.header().published.store(1);
-  }
-  GroupId place(std::uint32_t stack) {
-    return groups.get({StackId{stack}, HookId{0}, Kind::device, DeviceOrdinal{0}});
-  }
   Writer::Refused refuse(GroupId from, std::uint64_t bytes, std::uint64_t now_ns) {
     const auto refused = incidents.refused(
         {.group = from, .asked = Asked::memory, .result = 2, .bytes = {bytes}}, {}, now_ns);
     if (refused.first) incidents.publish(refused.incident);
     return refused;
   }
-  IncidentView view(IncidentId id) {
-    ReadError error;
-    return Reader::open({storage.file().base(), storage.file().geometry().total_bytes}, error)
-        .value()
-        .incident(id.value)
-        .value();
-  }
+  IncidentView view(IncidentId id) { return reader().incident(id.value).value(); }
 
-  Storage storage;
-  static inline std::uint32_t serial = 500;  // apart from those of the process's other writers
-  Lanes lanes{storage};
-  Totals totals{storage, lanes};
-  GroupTable groups{storage, lanes, totals};
   Incidents incidents{storage};
 };
 
 TEST_F(LedgerIncidentsTest, each_place_has_a_row_and_its_repeats_are_counted_there) {
-  const auto first = refuse(place(1), 100, second);
+  const auto first = refuse(group(1), 100, second);
   EXPECT_TRUE(first.first);
-  EXPECT_TRUE(refuse(place(2), 100, second).first);
-  const auto again = refuse(place(1), 300, 5 * hour);
+  EXPECT_TRUE(refuse(group(2), 100, second).first);
+  const auto again = refuse(group(1), 300, 5 * hour);
   EXPECT_FALSE(again.first);
   EXPECT_EQ(again.incident, first.incident);
   const IncidentView seen = view(first.incident);
@@ -62,23 +38,23 @@ TEST_F(LedgerIncidentsTest, each_place_has_a_row_and_its_repeats_are_counted_the
 }
 
 TEST_F(LedgerIncidentsTest, after_recoveries_a_later_refusal_has_facts_of_its_own) {
-  const auto first = refuse(place(1), 100, second);
+  const auto first = refuse(group(1), 100, second);
   incidents.recovered(first.incident, 1);
-  EXPECT_FALSE(refuse(place(1), 100, 2 * second).first) << "so soon it is the same matter";
+  EXPECT_FALSE(refuse(group(1), 100, 2 * second).first) << "so soon it is the same matter";
   incidents.recovered(first.incident, 1);
-  const auto later = refuse(place(1), 200, 5 * hour);
+  const auto later = refuse(group(1), 200, 5 * hour);
   EXPECT_TRUE(later.first);
   EXPECT_NE(later.incident, first.incident);
   EXPECT_EQ(view(later.incident).bytes, 200u);
   EXPECT_EQ(view(first.incident).repeats, 1u);
   // That one was not recovered: all that follows is a repeat of it.
-  EXPECT_FALSE(refuse(place(1), 300, 10 * hour).first);
+  EXPECT_FALSE(refuse(group(1), 300, 10 * hour).first);
 }
 
 TEST_F(LedgerIncidentsTest, a_program_that_always_helps_itself_has_few_rows) {
   std::uint32_t rows = 0;
   for (std::uint64_t now = second; now < 1000 * hour; now += 20 * second) {
-    const auto refused = refuse(place(1), 100, now);
+    const auto refused = refuse(group(1), 100, now);
     incidents.recovered(refused.incident, 1);
     rows += refused.first ? 1 : 0;
   }
@@ -87,9 +63,9 @@ TEST_F(LedgerIncidentsTest, a_program_that_always_helps_itself_has_few_rows) {
 }
 
 TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
-  const GroupId known = place(1);
+  const GroupId known = group(1);
   const auto first = refuse(known, 100, second);
-  for (std::uint32_t stack = 2; stack < 2000; ++stack) refuse(place(stack), 1, second);
+  for (std::uint32_t stack = 2; stack < 2000; ++stack) refuse(group(stack), 1, second);
   incidents.recovered(first.incident, 1);
   const auto later = refuse(known, 200, 5 * hour);
   EXPECT_FALSE(later.first);

@@ -5,44 +5,21 @@
 
 #include <memory>
 
-#include "runtime_hooks/ledger/group_table.hpp"
-#include "tests/unit/ledger/ledger_fixture.hpp"
+#include "runtime_hooks/ledger/group_sums.hpp"
+#include "tests/unit/ledger/ledger_parts.hpp"
 
 namespace cuwarden::ledger {
 namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
 
-class TotalsTest : public ::testing::Test {
+class TotalsTest : public LedgerParts {
  protected:
-  TotalsTest() {
-    EXPECT_TRUE(storage.create({{}, "", 0, 1, false}));
-    EXPECT_TRUE(lanes.create(serial += 1000));
-    EXPECT_TRUE(totals.create());
-    EXPECT_TRUE(groups.create());
-    storage.header().process.pid = static_cast<std::uint32_t>(getpid());
-    storage.header().checksum = header_checksum(storage.header());
-    storage.header().published.store(1);
-  }
-  GroupId group(std::uint32_t stack, Kind kind = Kind::device, std::int32_t device = 0) {
-    return groups.get({StackId{stack}, HookId{0}, kind, DeviceOrdinal{device}});
-  }
-  Reader reader() {
-    ReadError error;
-    return Reader::open({storage.file().base(), storage.file().geometry().total_bytes}, error)
-        .value();
-  }
   SeriesView series(std::uint64_t row = 1) {
     SeriesView series = reader().series(row).value();
     GroupSums(reader()).put_into(series);
     return series;
   }
-
-  Storage storage;
-  static inline std::uint32_t serial = 0;  // apart from those of the process's other writers
-  Lanes lanes{storage};
-  Totals totals{storage, lanes};
-  GroupTable groups{storage, lanes, totals};
 };
 
 TEST_F(TotalsTest, series_are_kept_by_kind_and_device) {

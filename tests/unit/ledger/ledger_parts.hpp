@@ -1,0 +1,43 @@
+// The ledger's parts, without a writer around them: the test sets the clock.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "runtime_hooks/ledger/geometry.hpp"
+#include "runtime_hooks/ledger/group_table.hpp"
+#include "runtime_hooks/ledger/lanes.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/storage.hpp"
+#include "runtime_hooks/ledger/totals.hpp"
+
+namespace cuwarden::ledger {
+
+class LedgerParts : public ::testing::Test {
+ protected:
+  LedgerParts() {
+    EXPECT_TRUE(storage.create({{}, "", 0, 1, false}));
+    EXPECT_TRUE(lanes.create(serial += 1000));
+    EXPECT_TRUE(totals.create());
+    EXPECT_TRUE(groups.create());
+    storage.header().process.pid = static_cast<std::uint32_t>(getpid());
+    storage.header().checksum = header_checksum(storage.header());
+    storage.header().published.store(1);
+  }
+  GroupId group(std::uint32_t stack, Kind kind = Kind::device, std::int32_t device = 0) {
+    return groups.get({StackId{stack}, HookId{0}, kind, DeviceOrdinal{device}});
+  }
+  Reader reader() {
+    ReadError error;
+    return Reader::open({storage.file().base(), storage.file().geometry().total_bytes}, error)
+        .value();
+  }
+
+  Storage storage;
+  static inline std::uint32_t serial = 0;  // apart from those of the process's other writers
+  Lanes lanes{storage};
+  Totals totals{storage, lanes};
+  GroupTable groups{storage, lanes, totals};
+};
+
+}  // namespace cuwarden::ledger
