@@ -10,6 +10,7 @@
 #include "reporters/memory_tables.hpp"
 #include "reporters/process_facts.hpp"
 #include "reporters/quantities.hpp"
+#include "reporters/worst_slabs.hpp"
 
 namespace cuwarden {
 namespace {
@@ -180,6 +181,8 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   CallFrames frames(reader);
   for (const LeakGroup& leak : groups) frames.add_stack(leak.group.stack);
   add_stacks(reader, incidents, frames);
+  const auto worst_slabs = find_worst_slabs(reader, fragmentations);
+  add_stacks(reader, worst_slabs, frames);
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count > 0) frames.add_stack(group.stack);
   });
@@ -259,6 +262,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   write_totals(series, json);
   write_leaks(reader, groups, frames, json);
   write_fragmentation(reader, series, fragmentations, frames, json);
+  write_worst_slabs(reader, worst_slabs, frames, json);
   write_incidents(reader, incidents, frames, json);
   write_pool(json);
   write_timeline(reader, json);

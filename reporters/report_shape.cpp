@@ -79,6 +79,10 @@ constexpr Field slab_holders[] = {{"device", Type::id},
                                   {"count", Type::figure},
                                   {"bytes", Type::figure},
                                   {"locked_bytes", Type::figure}};
+constexpr Field worst_fragmentation[] = {{"device", Type::id},
+                                         {"time_ns", Type::figure},
+                                         {"slab_count", Type::figure},
+                                         {"slab_locked_bytes", Type::figure}};
 constexpr Field totals[] = {
     {"kind", Type::text},         {"device", Type::id_or_null}, {"allocations", Type::figure},
     {"failures", Type::figure},   {"live_count", Type::figure}, {"live_bytes", Type::figure},
@@ -119,15 +123,20 @@ constexpr Field incidents[] = {{"id", Type::id},
                                {"last_bytes", Type::figure, true},
                                {"last_ns", Type::figure, true}};
 constexpr Field device_processes[] = {{"pid", Type::figure}, {"used_bytes", Type::figure}};
-constexpr Field incident_holders[] = {
-    {"incident", Type::id},  {"stack", Type::id_or_null},
-    {"kind", Type::text},    {"count", Type::figure},
-    {"bytes", Type::figure}, {"growth_bytes_per_minute", Type::figure, true}};
+constexpr Field incident_holders[] = {{"incident", Type::id},
+                                      {"stack", Type::id_or_null},
+                                      {"kind", Type::text},
+                                      {"count", Type::figure},
+                                      {"bytes", Type::figure},
+                                      {"growth_bytes_per_minute", Type::figure, true},
+                                      {"slab_locked_bytes", Type::figure, true}};
 // Which reports of earlier versions lack.
 constexpr Part later_tables[] = {{"slab_holders", slab_holders},
                                  {"incidents", incidents},
                                  {"device_processes", device_processes},
-                                 {"incident_holders", incident_holders}};
+                                 {"incident_holders", incident_holders},
+                                 {"worst_fragmentation", worst_fragmentation},
+                                 {"worst_slab_holders", slab_holders}};
 constexpr Part tables[] = {{"devices", devices},
                            {"accounts", accounts},
                            {"fragmentation", fragmentation},

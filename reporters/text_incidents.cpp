@@ -65,16 +65,24 @@ void add_holders(const ReportDocument& report, const json& incident, const Paint
   for (const json& holder : report.table("incident_holders"))
     if (holder.at("incident") == incident.at("id")) holders.push_back(&holder);
   if (holders.empty()) return;
-  std::ranges::stable_sort(holders, [](const json* left, const json* right) {
+  const bool locked = text_of(incident, "verdict", "") == "slab_fragmentation";
+  std::ranges::stable_sort(holders, [locked](const json* left, const json* right) {
+    const std::uint64_t left_locked = locked ? number_of(*left, "slab_locked_bytes") : 0,
+                        right_locked = locked ? number_of(*right, "slab_locked_bytes") : 0;
+    if (left_locked != right_locked) return left_locked > right_locked;
     const bool left_grows = grows(*left), right_grows = grows(*right);
     if (left_grows != right_grows) return left_grows;
     return number_of(*left, "bytes") > number_of(*right, "bytes");
   });
-  text += "  who held it at that moment, first what grows:\n";
+  text += locked ? "  who locks slabs, most first, and who held most at that moment:\n"
+                 : "  who held it at that moment, first what grows:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + paint.bold(human_bytes(number_of(*holders[i], "bytes"))) + " in " +
             allocations(number_of(*holders[i], "count")) + " · " +
             text_of(*holders[i], "kind", "") +
+            (locked && number_of(*holders[i], "slab_locked_bytes") > 0
+                 ? " · locks " + human_bytes(number_of(*holders[i], "slab_locked_bytes"))
+                 : "") +
             (grows(*holders[i]) ? " · " + paint.red("growing") : "") + "\n";
     add_stack(report, *holders[i], most_holder_frames, paint, text);
   }

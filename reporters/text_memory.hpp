@@ -16,5 +16,7 @@ void add_arenas(const ReportDocument&, const Paint&, std::string& text);
 
 // In words, where slabs and rounding keep so much that somebody may ask where it went.
 void add_fragmentation(const ReportDocument&, const Paint&, std::string& text);
+// The same of the moment of the run at which slabs kept most, where that is gone at the end.
+void add_worst_fragmentation(const ReportDocument&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

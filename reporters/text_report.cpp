@@ -329,6 +329,7 @@ std::string text_report(const ReportDocument& report, const TextOptions& options
   add_accounts(report, paint, text);
   add_arenas(report, paint, text);
   add_fragmentation(report, paint, text);
+  add_worst_fragmentation(report, paint, text);
   add_leaks(report, options, paint, text);
   if (options.by == GroupBy::stack) add_peaks(report, paint, text);
   add_host_memory(report, paint, text);

@@ -1,7 +1,10 @@
 #include "shim/incident_facts.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "reporters/each_row.hpp"
 #include "reporters/leak_groups.hpp"
@@ -14,6 +17,22 @@ namespace {
 
 using ledger::Fact;
 
+constexpr std::size_t most_lockers = 4;
+
+// The stacks whose pieces lock most.
+void note_lockers(ledger::Writer& ledger, const ledger::Reader& reader, IncidentId incident,
+                  const Fragmentation& found) {
+  std::vector<std::pair<std::uint64_t, GroupId>> lockers;
+  for (const auto& [group, holder] : found.holders)
+    if (holder.locked_bytes > 0) lockers.push_back({holder.locked_bytes, {group}});
+  std::ranges::sort(lockers, std::greater{}, [](const auto& locker) { return locker.first; });
+  lockers.resize(std::min(lockers.size(), most_lockers));
+  for (const auto& [locked, id] : lockers) {
+    if (const auto group = reader.group(id.value))
+      ledger.add_slab_share(incident, {id, group->live_count, group->live_bytes, locked});
+  }
+}
+
 void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const IncidentCase& given) {
   if (given.device == no_device) return;
   const auto all = find_fragmentation(reader);
@@ -22,6 +41,11 @@ void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const Inci
   const Fragmentation& here = found == all.end() ? none : found->second;
   ledger.set_fact(given.incident.id, Fact::slab_locked_bytes, here.locked_bytes);
   ledger.set_fact(given.incident.id, Fact::rounding_bytes, here.rounding_bytes);
+  ledger.set_fact(given.incident.id, Fact::slab_count, here.slabs.size());
+  for (const auto& [class_bytes, row] : here.classes)
+    ledger.add_slab_class(given.incident.id,
+                          {class_bytes, row.slab_count, row.live_count, row.live_bytes});
+  note_lockers(ledger, reader, given.incident.id, here);
 }
 
 void note_growth(ledger::Writer& ledger, const ledger::Reader& reader, IncidentId incident) {

@@ -34,6 +34,9 @@ constexpr std::array<Share, region_count> shares = {{
     {8192, 2048, sizeof(std::uint64_t)},
     {8192, 16, sizeof(Incident)},
     {8192, 64, sizeof(IncidentHolder)},
+    {8192, 64, sizeof(IncidentClass)},
+    {128, 64, sizeof(SlabPage)},
+    {8192, 16, sizeof(WorstHolder)},
 }};
 
 class Fnv1a {

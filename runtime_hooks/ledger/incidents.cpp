@@ -99,33 +99,60 @@ void Incidents::publish(IncidentId id) noexcept {
       std::swap(holders[i], holders[i - 1]);
   });
   incident.state.store(1, std::memory_order_release);
-  for (std::size_t i = 0; i < most_holders && holders[i].group != 0; ++i) {
-    const std::uint64_t made = storage_.allocate(RegionId::incident_holders, 1);
-    if (made == 0) return;
-    IncidentHolder& holder = storage_.rows<IncidentHolder>(RegionId::incident_holders)[made];
-    holder.incident = id.value;
-    holder.group = holders[i].group;
-    holder.count = holders[i].count;
-    holder.bytes = holders[i].bytes;
-    holder.growth_bytes_per_minute.store(unknown_bytes, relaxed);
-    holder.state.store(1, std::memory_order_release);
-  }
+  for (std::size_t i = 0; i < most_holders && holders[i].group != 0; ++i)
+    add_holder({.incident = id.value,
+                .group = holders[i].group,
+                .count = holders[i].count,
+                .bytes = holders[i].bytes});
 }
 
-void Incidents::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
+void Incidents::add_holder(const NewHolder& given) noexcept {
   const std::uint64_t made = storage_.allocate(RegionId::incident_holders, 1);
   if (made == 0) return;
-  IncidentHolder& holder = storage_.rows<IncidentHolder>(RegionId::incident_holders)[made];
-  holder.incident = id.value;
-  holder.pid = pid;
-  holder.bytes = bytes;
+  IncidentHolder& holder = holder_row(made);
+  holder.incident = given.incident;
+  holder.group = given.group;
+  holder.pid = given.pid;
+  holder.count = given.count;
+  holder.bytes = given.bytes;
   holder.growth_bytes_per_minute.store(unknown_bytes, relaxed);
+  holder.slab_locked_bytes.store(given.slab_locked_bytes, relaxed);
   holder.state.store(1, std::memory_order_release);
 }
 
+void Incidents::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
+  add_holder({.incident = id.value, .pid = pid, .bytes = bytes});
+}
+
+void Incidents::add_slab_share(IncidentId id, const Writer::SlabShare& share) noexcept {
+  const std::uint64_t used = storage_.used(RegionId::incident_holders);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    IncidentHolder& holder = holder_row(i);
+    if (holder.state.load(std::memory_order_acquire) == 1 && holder.incident == id.value &&
+        holder.group == share.group.value)
+      return holder.slab_locked_bytes.store(share.locked_bytes, std::memory_order_release);
+  }
+  add_holder({.incident = id.value,
+              .group = share.group.value,
+              .count = share.live_count,
+              .bytes = share.live_bytes,
+              .slab_locked_bytes = share.locked_bytes});
+}
+
+void Incidents::add_slab_class(IncidentId id, const Writer::SlabClassRow& given) noexcept {
+  const std::uint64_t made = storage_.allocate(RegionId::incident_classes, 1);
+  if (made == 0) return;
+  IncidentClass& row = storage_.rows<IncidentClass>(RegionId::incident_classes)[made];
+  row.incident = id.value;
+  row.class_bytes = given.class_bytes;
+  row.slab_count = given.slab_count;
+  row.live_count = given.live_count;
+  row.live_bytes = given.live_bytes;
+  row.state.store(1, std::memory_order_release);
+}
+
 void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
-  storage_.rows<IncidentHolder>(RegionId::incident_holders)[holder].growth_bytes_per_minute.store(
-      bytes_per_minute, std::memory_order_release);
+  holder_row(holder).growth_bytes_per_minute.store(bytes_per_minute, std::memory_order_release);
 }
 
 void Incidents::recovered(IncidentId id, std::uint32_t times) noexcept {

@@ -19,6 +19,8 @@ class Incidents {
   void publish(IncidentId) noexcept;
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
+  void add_slab_share(IncidentId, const Writer::SlabShare&) noexcept;
+  void add_slab_class(IncidentId, const Writer::SlabClassRow&) noexcept;
   void recovered(IncidentId, std::uint32_t times) noexcept;
 
  private:
@@ -28,6 +30,14 @@ class Incidents {
   Group& group(std::uint32_t row) const noexcept {
     return storage_.rows<Group>(RegionId::groups)[row];
   }
+  IncidentHolder& holder_row(std::uint64_t row) const noexcept {
+    return storage_.rows<IncidentHolder>(RegionId::incident_holders)[row];
+  }
+  struct NewHolder {
+    std::uint32_t incident = 0, group = 0, pid = 0;
+    std::uint64_t count = 0, bytes = 0, slab_locked_bytes = unknown_bytes;
+  };
+  void add_holder(const NewHolder&) noexcept;
   // What is live where the incident's memory would have been, by group.
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;

@@ -55,6 +55,10 @@ class Lane {
     return credits_[row].exchange(0, std::memory_order_seq_cst);
   }
 
+  // --- what the lane has not told others yet (slab_pages.hpp), by row of series; of its own
+  // threads only.
+  std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
+
  private:
   friend class Lanes;
   static constexpr std::size_t remembered = 256;
@@ -66,6 +70,7 @@ class Lane {
   std::size_t hooks_;                              // of them
   std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series
   std::atomic<std::uint64_t> credits_[series_limit];
+  std::atomic<std::uint64_t> locked_[series_limit];
   std::atomic<std::uint64_t> cells_[remembered];  // group << 32 | cell, by group
 };
 

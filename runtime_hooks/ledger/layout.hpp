@@ -19,7 +19,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 5;
+inline constexpr std::uint32_t layout_version = 6;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -49,8 +49,11 @@ enum class RegionId : std::uint8_t {
   lane_calls,  // the hooks' counts, lane after lane, calls_in_lane() each
   incidents,
   incident_holders,
+  incident_classes,
+  slab_pages,
+  worst_holders,
 };
-inline constexpr std::size_t region_count = 17;
+inline constexpr std::size_t region_count = 20;
 
 struct Region {
   std::uint64_t offset;          // of the region in the file
@@ -262,8 +265,60 @@ struct Series {
   std::atomic<std::uint64_t> copied_peak_bytes;  // the peak that the groups' at_peak_* show
   std::atomic<std::uint64_t> width_ns;
   std::atomic<std::uint32_t> buckets_used;
+  // Of linear memory: the moment at which most was free in slabs and locked there (slab_pages.hpp).
+  // It is another moment's, with another version, as soon as that number rises.
+  std::atomic<std::uint32_t> worst_version;
+  std::atomic<std::uint64_t> slab_locked_bytes;  // now; above it by what lanes keep
+  std::atomic<std::uint64_t> page_rounding_bytes;
+  std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
+  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room to count some
+  // Who locked them, copied a little before the worst moment at the latest; 0: nobody was.
+  std::atomic<std::uint32_t> holders_version;  // odd while they are being copied
+  std::atomic<std::uint32_t> first_holder;     // of `worst_holder_count` rows
   std::uint32_t reserved2;
+  std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
   Bucket buckets[bucket_count];
+};
+
+// Linear memory, as the driver cuts it: requests up to half a page are pieces of pages that they
+// share, in steps; all others have whole pages. Who reads a ledger checks it against addresses.
+inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
+inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes / 2;
+
+// What lies in one page, in one word, so that it changes in one step.
+struct SlabContents {
+  std::uint64_t count = 0, steps = 0, bytes = 0;  // pieces, what they take, what was requested
+
+  static constexpr SlabContents of(std::uint64_t word) {
+    return {word >> 48, word >> 32 & 0xffff, word & 0xffffffff};
+  }
+  constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
+  constexpr std::uint64_t cut_bytes() const { return steps * slab_step_bytes; }
+  constexpr std::uint64_t locked_bytes() const {
+    return count == 0 || cut_bytes() > slab_page_bytes ? 0 : slab_page_bytes - cut_bytes();
+  }
+};
+
+struct SlabPage {
+  std::atomic<std::uint32_t> state;  // 1 = published
+  std::int32_t device;
+  std::uint64_t address;
+  std::atomic<std::uint64_t> contents;
+  // As they were when the series' worst moment had this version. Of another version: the same as
+  // now, for nothing has changed since.
+  std::atomic<std::uint64_t> contents_at_worst;
+  std::atomic<std::uint32_t> at_worst_version;
+  std::uint32_t reserved[7];
+};
+static_assert(sizeof(SlabPage) == 64);
+
+// Of a series, at `holders_ns`: pieces of one group, and what of their slabs was locked, each
+// slab's in equal shares. Changed under Series::holders_version.
+inline constexpr std::uint32_t worst_holder_count = 8;
+struct WorstHolder {
+  std::uint32_t group;  // 0: none
+  std::uint32_t reserved;
+  std::uint64_t count, bytes, locked_bytes;
 };
 
 inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
@@ -323,8 +378,9 @@ enum class Fact : std::uint8_t {
   max_mappings,
   cgroup_limit_bytes,
   cgroup_used_bytes,
+  slab_count,
 };
-inline constexpr std::size_t fact_count = 24;
+inline constexpr std::size_t fact_count = 25;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
 // A request that was refused for lack of memory. The same request again, from the same stack, is
@@ -356,6 +412,14 @@ struct IncidentHolder {
   std::uint32_t pid;    // of that one
   std::uint64_t count, bytes;
   std::atomic<std::uint64_t> growth_bytes_per_minute;  // unknown_bytes: does not grow
+  std::atomic<std::uint64_t> slab_locked_bytes;        // by its pieces; unknown_bytes
+};
+
+// Slabs by what is in them, at that moment.
+struct IncidentClass {
+  std::atomic<std::uint32_t> state;
+  std::uint32_t incident;
+  std::uint64_t class_bytes, slab_count, live_count, live_bytes;
 };
 
 struct Hook {

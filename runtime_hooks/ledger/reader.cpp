@@ -39,7 +39,10 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(Cell),
                                                                sizeof(std::uint64_t),
                                                                sizeof(Incident),
-                                                               sizeof(IncidentHolder)};
+                                                               sizeof(IncidentHolder),
+                                                               sizeof(IncidentClass),
+                                                               sizeof(SlabPage),
+                                                               sizeof(WorstHolder)};
 
 // Devices and series are gone through for each other: no machine has more of them, whatever room
 // their regions have.
@@ -52,6 +55,7 @@ std::uint64_t most_rows(RegionId id) noexcept {
     case RegionId::incidents:
       return 2048;
     case RegionId::incident_holders:
+    case RegionId::incident_classes:
       return 16384;
     default:
       return UINT64_MAX;
@@ -295,6 +299,7 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
   view.peak_ns = get(found->peak_ns);
   view.peak_count = get(found->peak_count);
   view.peak_bytes = get(found->peak_bytes);
+  view.worst = worst_of(*found);
   if (view.buckets_used > 0) view.buckets[view.buckets_used - 1].last_bytes = view.live_bytes;
   std::uint64_t carried = 0;
   for (std::size_t i = 0; i < view.buckets_used; ++i) {

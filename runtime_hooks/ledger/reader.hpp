@@ -68,8 +68,26 @@ struct SeriesView {
   DeviceOrdinal device = no_device;
   std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
                 peak_count = 0, peak_bytes = 0, peak_ns = 0;
+  // Of linear memory: when most was locked in slabs; of the moment at which its holders were
+  // copied.
+  struct Worst {
+    std::uint32_t version = 0;  // 0: none of it lay in slabs
+    bool all_counted = true;
+    std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
+    std::uint32_t first_holder = 0;  // row; 0: none were copied
+    std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
+  } worst;
   std::size_t buckets_used = 0;
   BucketView buckets[bucket_count];
+};
+struct SlabPageView {
+  DeviceOrdinal device = no_device;
+  DeviceAddress address;
+  SlabContents contents;
+};
+struct WorstHolderView {
+  GroupId group;
+  std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 struct DeviceView {
   DeviceOrdinal ordinal = no_device;
@@ -102,7 +120,11 @@ struct IncidentHolderView {
   GroupId group;  // 0: another process
   std::uint32_t pid = 0;
   std::uint64_t count = 0, bytes = 0;
-  std::optional<std::uint64_t> growth_bytes_per_minute;
+  std::optional<std::uint64_t> growth_bytes_per_minute, slab_locked_bytes;
+};
+struct IncidentClassView {
+  IncidentId incident;
+  std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
 struct HookView {
   HookId id;
@@ -166,6 +188,10 @@ class Reader {
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
+  std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
+  // As it was at the worst moment of its device, of which this is the version.
+  std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
+  std::optional<WorstHolderView> worst_holder(std::uint64_t row) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
@@ -188,6 +214,7 @@ class Reader {
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::uint64_t calls_of(std::uint64_t hook) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
+  static SeriesView::Worst worst_of(const Series&) noexcept;
 
   std::span<const std::byte> bytes_;
   bool own_process_ = false;  // what lies in memory only is there to be seen

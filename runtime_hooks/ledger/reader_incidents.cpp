@@ -30,13 +30,25 @@ std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept
 std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentHolder>(RegionId::incident_holders, index);
   if (found == nullptr) return std::nullopt;
-  const std::uint64_t growth = get(found->growth_bytes_per_minute);
+  const auto known = [](const std::atomic<std::uint64_t>& number) {
+    const std::uint64_t value = get(number);
+    return value == unknown_bytes ? std::nullopt : std::optional(value);
+  };
   return IncidentHolderView{IncidentId{load_field(found->incident)},
                             GroupId{load_field(found->group)},
                             load_field(found->pid),
                             load_field(found->count),
                             load_field(found->bytes),
-                            growth == unknown_bytes ? std::nullopt : std::optional(growth)};
+                            known(found->growth_bytes_per_minute),
+                            known(found->slab_locked_bytes)};
+}
+
+std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentClass>(RegionId::incident_classes, index);
+  if (found == nullptr) return std::nullopt;
+  return IncidentClassView{IncidentId{load_field(found->incident)}, load_field(found->class_bytes),
+                           load_field(found->slab_count), load_field(found->live_count),
+                           load_field(found->live_bytes)};
 }
 
 }  // namespace cuwarden::ledger

@@ -43,9 +43,9 @@ Writer* Writer::create(const Creation& creation) noexcept {
   Header& header = storage.header();
   header.process.report_path = storage.store(creation.report_path);
   const bool made = state->lanes.create(next_serial.fetch_add(1, relaxed)) &&
-                    state->totals.create() && state->modules.create(header.process.program) &&
-                    state->stacks.create() && state->groups.create() &&
-                    storage.allocate_hooks(creation.hook_names.size());
+                    state->totals.create() && state->slabs.create() &&
+                    state->modules.create(header.process.program) && state->stacks.create() &&
+                    state->groups.create() && storage.allocate_hooks(creation.hook_names.size());
   if (!made) {
     storage.file().remove();
     return nullptr;
@@ -107,10 +107,16 @@ void Writer::add(NewRecord& given) noexcept {
   given.thread = thread();
   const std::uint64_t now = given.time_ns;
   const bool counts = (given.flags & record_counts_no_bytes) == 0;
-  if (counts) state_.totals.allocated(given.group, given.bytes.value, now);
+  if (counts) {
+    state_.totals.allocated(given.group, given.bytes.value, now);
+    state_.slabs.allocated(given.group, given.address, given.bytes.value, now);
+  }
   const RecordIndex::Inserted made = state_.records.insert(given.space, given.address, given);
   if (made.id.value == 0) {
-    if (counts) state_.totals.undo_allocated(given.group, given.bytes.value, now);
+    if (counts) {
+      state_.totals.undo_allocated(given.group, given.bytes.value, now);
+      state_.slabs.freed(given.group, given.address, given.bytes.value, now);
+    }
     add_reason(reason_ledger_full);
   }
   if (made.replaced.value != 0) {
@@ -119,6 +125,7 @@ void Writer::add(NewRecord& given) noexcept {
     const Record& old = state_.records.row(made.replaced);
     if ((old.flags & record_counts_no_bytes) == 0) {
       state_.totals.freed(GroupId{old.group}, old.bytes, now);
+      state_.slabs.freed(GroupId{old.group}, given.address, old.bytes, now);
     }
     state_.records.recycle(made.replaced);
   }
@@ -132,6 +139,7 @@ TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
     taken.taken_ns = recently_ns();
     if ((taken.fields.flags & record_counts_no_bytes) == 0) {
       state_.totals.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns);
+      state_.slabs.freed(taken.fields.group, address, taken.fields.bytes.value, taken.taken_ns);
     }
   }
   return taken;
@@ -142,7 +150,10 @@ void Writer::put_back(const TakenRecord& taken) noexcept {
   const RecordFields& fields = taken.fields;
   const bool counts = (fields.flags & record_counts_no_bytes) == 0;
   const std::uint64_t now = now_ns();
-  if (counts) state_.totals.undo_freed(fields.group, fields.bytes.value, now);
+  if (counts) {
+    state_.totals.undo_freed(fields.group, fields.bytes.value, now);
+    state_.slabs.allocated(fields.group, taken.address, fields.bytes.value, now);
+  }
   switch (state_.records.restore(taken.space, taken.address, fields)) {
     case RecordIndex::Restored::yes:
       return;
@@ -155,7 +166,9 @@ void Writer::put_back(const TakenRecord& taken) noexcept {
       add_reason(reason_ledger_full);
       break;
   }
-  if (counts) state_.totals.freed(fields.group, fields.bytes.value, now);
+  if (!counts) return;
+  state_.totals.freed(fields.group, fields.bytes.value, now);
+  state_.slabs.freed(fields.group, taken.address, fields.bytes.value, now);
 }
 
 bool Writer::opened_again(Space space, DeviceAddress address) noexcept {
@@ -178,6 +191,12 @@ void Writer::publish_incident(IncidentId id) noexcept { state_.incidents.publish
 void Writer::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
   state_.incidents.add_process(id, pid, bytes);
 }
+void Writer::add_slab_share(IncidentId id, const SlabShare& share) noexcept {
+  state_.incidents.add_slab_share(id, share);
+}
+void Writer::add_slab_class(IncidentId id, const SlabClassRow& row) noexcept {
+  state_.incidents.add_slab_class(id, row);
+}
 void Writer::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
   state_.incidents.set_growth(holder, bytes_per_minute);
 }
@@ -199,6 +218,7 @@ void Writer::release_context(ContextId context) noexcept {
     if (!state_.records.remove(id, &context)) continue;
     if ((record.flags & record_counts_no_bytes) == 0) {
       state_.totals.released(GroupId{record.group}, record.bytes, now);
+      state_.slabs.freed(GroupId{record.group}, {record.address}, record.bytes, now);
     }
     state_.records.recycle(id);
   }

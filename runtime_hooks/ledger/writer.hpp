@@ -147,6 +147,17 @@ class Writer {
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   // Of a row of the incident holders: what it holds grows.
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
+  // What its pieces lock in slabs. One that is not among the holders yet is added.
+  struct SlabShare {
+    GroupId group;
+    std::uint64_t live_count = 0, live_bytes = 0;  // of the group, in slabs or not
+    std::uint64_t locked_bytes = 0;
+  };
+  void add_slab_share(IncidentId, const SlabShare&) noexcept;
+  struct SlabClassRow {
+    std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
+  };
+  void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
   // The thread that met it so often has had the same request served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   // Everything that goes with this context: moved to the groups' released_* counts.

@@ -1,8 +1,8 @@
 // The parts that a writer is made of.
 //
 // Lock order, outer to inner: the loader's own lock > virtual memory > stacks, groups > series >
-// a shard of the records, modules > a region's fill. The timeline and the peak of a series are
-// only ever tried. No lock is held while foreign code is called.
+// a shard of the records, modules > a region's fill. The timeline and the peak of a series,
+// and the holders of slabs, are only ever tried. No lock is held while foreign code is called.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include "runtime_hooks/ledger/lanes.hpp"
 #include "runtime_hooks/ledger/module_table.hpp"
 #include "runtime_hooks/ledger/record_index.hpp"
+#include "runtime_hooks/ledger/slab_pages.hpp"
 #include "runtime_hooks/ledger/stack_table.hpp"
 #include "runtime_hooks/ledger/storage.hpp"
 #include "runtime_hooks/ledger/totals.hpp"
@@ -26,6 +27,7 @@ struct Writer::State {
   Lanes lanes{storage};
   RecordIndex records{storage};
   Totals totals{storage, lanes};
+  SlabPages slabs{storage, lanes};
   ModuleTable modules{storage};
   StackTable stacks{storage, modules};
   GroupTable groups{storage, lanes, totals};

@@ -32,6 +32,34 @@ def check_checkerboard(report, facts, piece_bytes):
     return row
 
 
+def check_worst_moment(report, facts, piece_bytes):
+    """Of a checkerboard of halves that was cleared before the end. As the first of its slabs is cleared
+    a little more is locked, until its last piece is freed."""
+    assert report["fragmentation"] == [] and report["slab_map"] == []
+    (row,) = report["worst_fragmentation"]
+    held = facts["held_when_full_bytes"] - facts["given_back_bytes"]
+    lost = held - facts["live_bytes"]
+    assert is_close(row["slab_locked_bytes"] + row["rounding_bytes"], lost, held), (row, facts)
+    assert row["slab_count"] * 2 * MIB == held, (row, facts)
+    assert 0 < row["time_ns"] <= report["process"]["end_ns"]
+    assert len(report["worst_slab_map"]) == row["slab_count"]
+    live_bytes = sum(slab["live_bytes"] for slab in report["worst_slab_map"])
+    assert facts["live_bytes"] - 2 * MIB <= live_bytes <= facts["live_bytes"] * 1.01
+    live = sum(slab["live"] for slab in report["worst_slab_map"])
+    assert live == live_bytes // piece_bytes
+    classes = report["worst_slab_classes"]
+    assert sum(each["live_count"] for each in classes) == live
+    assert {each["class_bytes"] for each in classes} == {1 << (piece_bytes - 1).bit_length()}
+    (holder,) = report["worst_slab_holders"]
+    assert "fill" in report.functions(holder)[0][0]
+    assert holder["of_locked_bytes"] <= row["slab_locked_bytes"]
+    # Copied when an eighth more was locked than the time before; less often where a look at all
+    # that is live takes long for the time that the process has run.
+    least = row["slab_locked_bytes"] * 8 / 9 if piece_bytes >= 64 << 10 else 16 * MIB
+    assert holder["of_locked_bytes"] >= least - 2 * MIB
+    assert 0.99 * holder["of_locked_bytes"] <= holder["locked_bytes"] <= holder["of_locked_bytes"]
+
+
 def check_idle_pools(report, facts):
     """The driver's own figures of its pools."""
     (row,) = report["fragmentation"]

@@ -1,10 +1,12 @@
 """What the report says of slabs and rounding is what the device itself gives back, or keeps."""
 
 import json
+import signal
 
 import pytest
-from fragmentation_checks import check_checkerboard, check_idle_pools
+from fragmentation_checks import check_checkerboard, check_idle_pools, check_worst_moment
 
+import shimmed
 from reports import Report
 from shimmed import program
 
@@ -32,6 +34,38 @@ def test_what_is_locked_is_what_was_freed_and_not_given_back(run_shimmed, piece_
 
 def test_threads_share_slabs(run_shimmed):
     checkerboard(run_shimmed, 48 * KIB, "most", "4")
+
+
+@pytest.mark.parametrize("piece_bytes", [4 * KIB, 64 * KIB, MIB, 33 * KIB + 1])
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(
+    run_shimmed, cuwarden, piece_bytes, threads
+):
+    command = [program("checkerboard"), str(piece_bytes), "half", str(BUDGET), threads, "gone"]
+    run = run_shimmed(command, {"CUWARDEN_SIM_MEMORY": "2GiB"})
+    assert run.returncode == 0, run.stderr
+    check_worst_moment(run.report, run.last_line, piece_bytes)
+    text = cuwarden("report", run.report.path).stdout
+    _, _, worst = text.partition("FRAGMENTATION AT ITS WORST (GPU 0)")
+    assert "was locked by" in worst and "fill" in worst
+
+
+def test_the_worst_moment_survives_a_kill(place):
+    command = [program("checkerboard"), str(64 * KIB), "half", str(BUDGET), "1", "killed"]
+    run = place.run(command)
+    assert run.returncode == -signal.SIGKILL
+    assert shimmed.cuwarden(place, "recover", place.ledger).returncode == 0
+    check_worst_moment(shimmed.only_report(place), run.last_line, 64 * KIB)
+
+
+def test_what_is_worst_at_the_end_is_said_once(run_shimmed, cuwarden):
+    report, row, _ = checkerboard(run_shimmed, 64 * KIB, "half")
+    (worst,) = report["worst_fragmentation"]
+    assert worst["slab_locked_bytes"] == row["slab_locked_bytes"]
+    assert worst["slab_count"] == row["slab_count"]
+    assert len(report["worst_slab_map"]) == len(report["slab_map"])
+    text = cuwarden("report", report.path).stdout
+    assert "FRAGMENTATION" in text and "AT ITS WORST" not in text
 
 
 def test_classes_and_the_map_add_up(run_shimmed):

@@ -78,6 +78,21 @@ def check_account(report, incident):
     return facts
 
 
+def check_fragmentation(report, incident, facts):
+    """The slabs of the moment, by size class, and who locks them."""
+    (row,) = report["incident_fragmentation"]
+    for name in ("slab_count", "slab_locked_bytes", "rounding_bytes"):
+        assert row[name] == facts[name]
+    assert row["largest_request_bytes"] < incident["bytes"]
+    assert row["largest_request_bytes"] <= facts["free_bytes"] + facts.get("pool_idle_bytes", 0)
+    classes = report["incident_slab_classes"]
+    assert sum(each["slab_count"] for each in classes) == facts["slab_count"]
+    lockers = [each["slab_locked_bytes"] or 0 for each in report["incident_holders"]]
+    assert sum(lockers) <= facts["slab_locked_bytes"]
+    if incident["verdict"] == "slab_fragmentation" and facts["slab_locked_bytes"]:
+        assert max(lockers) >= 0.9 * facts["slab_locked_bytes"]
+
+
 @pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
 def test_the_verdict_is_the_one_that_fits(run_both, command):
     run = run_both([program("shortages"), *command], environment())
@@ -99,6 +114,7 @@ def test_the_verdict_is_the_one_that_fits(run_both, command):
     assert "rounding" in names[1] if command[0] == "rounding" else "request" in names[1]
     holders = [row for row in run.report["incident_holders"] if row["incident"] == incident["id"]]
     assert bool(holders) == (command[0] != "pending")
+    check_fragmentation(run.report, incident, facts)
     if command[0] == "library":
         assert incident["proof"]["holder"].endswith("/libtensor_cache.so")
 

@@ -62,9 +62,13 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
   }
   for (std::uint64_t row = 1; row < reader.rows(RegionId::series); ++row) {
     const auto series = reader.series(row);
-    if (series && series->buckets_used > 0) {
+    if (!series) continue;
+    last = std::max(last, series->worst.time_ns);
+    if (series->buckets_used > 0)
       last = std::max(last, series->buckets[series->buckets_used - 1].time_ns);
-    }
+  }
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::incidents); ++row) {
+    if (const auto incident = reader.incident(row)) last = std::max(last, incident->last_ns);
   }
   const std::int64_t modified = file.modified_realtime_ns() - reader.process().start_realtime_ns;
   return modified > 0 ? std::max(last, static_cast<std::uint64_t>(modified)) : last;

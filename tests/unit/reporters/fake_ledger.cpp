@@ -79,6 +79,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
       return ledger.incidents.size() + 1;
     case RegionId::incident_holders:
       return ledger.incident_holders.size() + 1;
+    case RegionId::slab_pages:
+      return ledger.slab_pages.size() + 1;
     case RegionId::groups:
       return ledger.groups.size() + 1;
     case RegionId::stacks:
@@ -136,6 +138,15 @@ std::optional<IncidentView> Reader::incident(std::uint64_t row) const noexcept {
 }
 std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t row) const noexcept {
   return at(fake(bytes_).incident_holders, row - 1);
+}
+std::optional<IncidentClassView> Reader::incident_class(std::uint64_t) const noexcept {
+  return std::nullopt;
+}
+std::optional<SlabPageView> Reader::slab_page(std::uint64_t row, std::uint32_t) const noexcept {
+  return at(fake(bytes_).slab_pages, row - 1);
+}
+std::optional<WorstHolderView> Reader::worst_holder(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).worst_holders, row - 1);
 }
 std::optional<HookView> Reader::hook(std::uint64_t row) const noexcept {
   return at(fake(bytes_).hooks, row);

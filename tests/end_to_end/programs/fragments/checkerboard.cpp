@@ -1,8 +1,12 @@
-// checkerboard BYTES PATTERN BUDGET [THREADS]: fills BUDGET bytes of the device with requests of
-// BYTES, frees every other one (`half`), nine of ten by chance (`most`) or none (`none`), and ends.
-// Its last line says what it freed and what the device's reading gave back for it.
+// checkerboard BYTES PATTERN BUDGET [THREADS [gone|killed]]: fills BUDGET bytes of the device with
+// requests of BYTES, frees every other one (`half`), nine of ten by chance (`most`) or none
+// (`none`), and ends; with `gone` it frees the others before it does, and with `killed` it is
+// killed then. Its last line says what it freed by the pattern and what the device's reading gave
+// back for it.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -49,12 +53,16 @@ int main(int argc, char** argv) {
 
   std::mt19937 random(4711);
   std::size_t freed = 0, live = 0;
+  std::vector<void*> rest;
   for (const std::vector<void*>& pieces : all) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const bool goes = std::strcmp(pattern, "half") == 0   ? i % 2 == 0
                         : std::strcmp(pattern, "most") == 0 ? random() % 10 != 0
                                                             : false;
-      if (goes) require(cudaFree(pieces[i]), "cudaFree");
+      if (goes)
+        require(cudaFree(pieces[i]), "cudaFree");
+      else
+        rest.push_back(pieces[i]);
       ++(goes ? freed : live);
     }
   }
@@ -63,4 +71,9 @@ int main(int argc, char** argv) {
       "\"held_when_full_bytes\": %zu, \"requested_when_full_bytes\": %zu}\n",
       freed * bytes, full - used_bytes(), live, live * bytes, full - before,
       (freed + live) * bytes);
+  if (argc <= 5) return 0;
+  std::sort(rest.begin(), rest.end());  // slab by slab
+  for (void* const piece : rest) require(cudaFree(piece), "cudaFree");
+  std::fflush(stdout);
+  if (std::strcmp(argv[5], "killed") == 0) std::raise(SIGKILL);
 }

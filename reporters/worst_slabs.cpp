@@ -1,0 +1,149 @@
+#include "reporters/worst_slabs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "reporters/each_row.hpp"
+#include "reporters/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+using WorstByDevice = std::map<std::int32_t, WorstSlabs>;
+
+bool was_counted_rightly(const Fragmentation& seen) {
+  return seen.page_bytes == ledger::slab_page_bytes && seen.step_bytes == ledger::slab_step_bytes &&
+         seen.largest_piece <= ledger::largest_slab_piece;
+}
+
+WorstSlabs read_worst(const ledger::Reader& reader, const ledger::SeriesView::Worst& worst) {
+  WorstSlabs all;
+  all.time_ns = worst.time_ns;
+  all.locked_bytes = worst.locked_bytes;
+  all.rounding_bytes = worst.page_rounding_bytes;
+  all.holders_time_ns = worst.holders_ns;
+  all.holders_locked_bytes = worst.holders_locked_bytes;
+  for (std::uint32_t i = 0; worst.first_holder != 0 && i < ledger::worst_holder_count; ++i) {
+    if (const auto holder = reader.worst_holder(worst.first_holder + i))
+      all.holders.push_back({holder->group, {holder->count, holder->bytes, holder->locked_bytes}});
+  }
+  return all;
+}
+
+void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
+  const ledger::SlabContents& contents = page.contents;
+  if (contents.count == 0) return;
+  Slab slab;
+  slab.address = page.address.value;
+  slab.live_count = contents.count;
+  slab.live_bytes = contents.bytes;
+  slab.cut_bytes = contents.cut_bytes();
+  slab.class_bytes =
+      std::bit_ceil(std::max(contents.bytes / contents.count, ledger::slab_step_bytes));
+  SlabClass& size_class = all.classes[slab.class_bytes];
+  ++size_class.slab_count;
+  size_class.live_count += slab.live_count;
+  size_class.live_bytes += slab.live_bytes;
+  all.rounding_bytes += slab.cut_bytes - std::min(slab.cut_bytes, slab.live_bytes);
+  all.slabs.push_back(slab);
+}
+
+}  // namespace
+
+WorstByDevice find_worst_slabs(const ledger::Reader& reader,
+                               const std::map<std::int32_t, Fragmentation>& fragmentations) {
+  WorstByDevice result;
+  std::map<std::int32_t, std::uint32_t> versions;
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
+    if (series.host_rss || series.kind != Kind::device || series.device.value < 0 ||
+        series.worst.version == 0 || !series.worst.all_counted)
+      return;
+    const auto seen = fragmentations.find(series.device.value);
+    if (seen != fragmentations.end() && !was_counted_rightly(seen->second)) return;
+    result.emplace(series.device.value, read_worst(reader, series.worst));
+    versions.emplace(series.device.value, series.worst.version);
+  });
+  const std::uint64_t pages = result.empty() ? 0 : reader.rows(RegionId::slab_pages);
+  for (std::uint64_t row = 1; row < pages; ++row) {
+    // Of which device, and so which version, only the page says.
+    const auto device = reader.slab_page(row, 0);
+    const auto version = device ? versions.find(device->device.value) : versions.end();
+    if (version == versions.end()) continue;
+    if (const auto page = reader.slab_page(row, version->second))
+      add_page(result[version->first], *page);
+  }
+  for (auto& [device, worst] : result) std::ranges::sort(worst.slabs, {}, &Slab::address);
+  return result;
+}
+
+void add_stacks(const ledger::Reader& reader, const WorstByDevice& all, CallFrames& frames) {
+  for (const auto& [device, worst] : all) {
+    for (const auto& [id, holder] : worst.holders)
+      if (const auto group = reader.group(id.value)) frames.add_stack(group->stack);
+  }
+}
+
+void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
+                       const CallFrames& frames, JsonStream& json) {
+  json.begin_table("worst_fragmentation");
+  for (const auto& [device, worst] : all) {
+    json.begin_row();
+    json.field("device", static_cast<std::uint32_t>(device));
+    json.field("time_ns", worst.time_ns);
+    json.field("slab_count", worst.slabs.size());
+    json.field("slab_locked_bytes", worst.locked_bytes);
+    json.field("rounding_bytes", worst.rounding_bytes);
+    json.end_row();
+  }
+  json.end_table();
+
+  json.begin_table("worst_slab_classes");
+  for (const auto& [device, worst] : all) {
+    for (const auto& [class_bytes, size_class] : worst.classes) {
+      json.begin_row();
+      json.field("device", static_cast<std::uint32_t>(device));
+      json.field("class_bytes", class_bytes);
+      json.field("slab_count", size_class.slab_count);
+      json.field("live_count", size_class.live_count);
+      json.field("live_bytes", size_class.live_bytes);
+      json.end_row();
+    }
+  }
+  json.end_table();
+
+  json.begin_table("worst_slab_map");
+  for (const auto& [device, worst] : all) {
+    for (const Slab& slab : worst.slabs) {
+      json.begin_row();
+      json.field("device", static_cast<std::uint32_t>(device));
+      json.field("address", address_text(slab.address));
+      json.field("live", slab.live_count);
+      json.field("live_bytes", slab.live_bytes);
+      json.end_row();
+    }
+  }
+  json.end_table();
+
+  json.begin_table("worst_slab_holders");
+  for (const auto& [device, worst] : all) {
+    for (const auto& [id, holder] : worst.holders) {
+      const auto group = reader.group(id.value);
+      json.begin_row();
+      json.field("device", static_cast<std::uint32_t>(device));
+      json.field("stack", group && frames.stacks().contains(group->stack.value)
+                              ? std::optional(group->stack.value)
+                              : std::nullopt);
+      json.field("count", holder.count);
+      json.field("bytes", holder.bytes);
+      json.field("locked_bytes", holder.locked_bytes);
+      json.field("time_ns", worst.holders_time_ns);
+      json.field("of_locked_bytes", worst.holders_locked_bytes);
+      json.end_row();
+    }
+  }
+  json.end_table();
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,35 @@
+// The moment of the run at which most of a device's memory was free in slabs and locked there, as
+// the process counted it page by page; slabs.hpp sees the last one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "reporters/call_frames.hpp"
+#include "reporters/json_stream.hpp"
+#include "reporters/slabs.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden {
+
+struct WorstSlabs {
+  std::uint64_t time_ns = 0;
+  std::uint64_t locked_bytes = 0, rounding_bytes = 0;
+  std::vector<Slab> slabs;                     // by address
+  std::map<std::uint64_t, SlabClass> classes;  // by class_bytes; a slab's: of its average piece
+  // Who locked them a little earlier, when `holders_locked_bytes` were: by group.
+  std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
+  std::vector<std::pair<GroupId, SlabHolder>> holders;
+};
+
+// By device. Not of one whose slabs turned out to be cut in another way than they were counted.
+std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
+                                                    const std::map<std::int32_t, Fragmentation>&);
+
+void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
+void write_worst_slabs(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&,
+                       const CallFrames&, JsonStream&);
+
+}  // namespace cuwarden

@@ -1,0 +1,216 @@
+#include "runtime_hooks/ledger/slab_pages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// Less is not worth a look at who locked it.
+constexpr std::uint64_t least_copied = 16 << 20;
+// A look at every record takes long where there are many.
+constexpr std::uint64_t copying_at_start_ns = 10'000'000, copying_share = 1000;
+
+std::uint64_t thread_time_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// What a lane may keep to itself, in either direction.
+std::int64_t most_kept(const Series& series) noexcept {
+  const std::uint64_t worst = series.worst_locked_bytes.load(relaxed);
+  return static_cast<std::int64_t>(std::max<std::uint64_t>(16 << 10, worst / 4096));
+}
+
+}  // namespace
+
+struct SlabPages::Tally {
+  std::uint64_t count, bytes, locked_bytes;
+};
+
+bool SlabPages::create() noexcept {
+  root_ = Mapping::anonymous(leaves * sizeof(std::atomic<Leaf*>));
+  return static_cast<bool>(root_);
+}
+
+SlabPages::Leaf* SlabPages::find_or_make_leaf(std::uint64_t address) noexcept {
+  auto* const root = static_cast<std::atomic<Leaf*>*>(root_.data());
+  std::atomic<Leaf*>& place = root[address >> (page_bits + leaf_bits)];
+  Leaf* leaf = place.load(std::memory_order_acquire);
+  if (leaf != nullptr) return leaf;
+  Mapping made = Mapping::anonymous(sizeof(Leaf) << leaf_bits);
+  if (!made) return nullptr;
+  if (!place.compare_exchange_strong(leaf, static_cast<Leaf*>(made.data()),
+                                     std::memory_order_acq_rel))
+    return leaf;
+  return static_cast<Leaf*>(made.release());
+}
+
+SlabPage* SlabPages::find(std::uint64_t address) const noexcept {
+  if (address >> address_bits != 0) return nullptr;
+  const auto* const root = static_cast<const std::atomic<Leaf*>*>(root_.data());
+  const Leaf* const leaf = root[address >> (page_bits + leaf_bits)].load(std::memory_order_acquire);
+  if (leaf == nullptr) return nullptr;
+  const std::uint32_t row =
+      leaf[address >> page_bits & ((1 << leaf_bits) - 1)].load(std::memory_order_acquire);
+  return row == 0 ? nullptr : storage_.rows<SlabPage>(RegionId::slab_pages) + row;
+}
+
+SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) noexcept {
+  SlabPage* page = find(address);
+  if (page == nullptr && address >> address_bits == 0) {
+    Leaf* const leaf = find_or_make_leaf(address);
+    if (leaf == nullptr) return nullptr;
+    const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::slab_pages, 1));
+    if (row == 0) return nullptr;
+    SlabPage& made = storage_.rows<SlabPage>(RegionId::slab_pages)[row];
+    made.device = device;
+    made.address = address / slab_page_bytes * slab_page_bytes;
+    std::uint32_t none = 0;
+    Leaf& place = leaf[address >> page_bits & ((1 << leaf_bits) - 1)];
+    // Of two that come at once, one has a row for nothing.
+    if (place.compare_exchange_strong(none, row, std::memory_order_acq_rel))
+      made.state.store(1, std::memory_order_release);
+    page = find(address);
+  }
+  // The address may have been another device's before.
+  if (page != nullptr && load_field(page->device) != device) store_field(page->device, device);
+  return page;
+}
+
+void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, bool more,
+                       std::uint64_t now_ns) noexcept {
+  Series& series = storage_.rows<Series>(RegionId::series)[group(id).series];
+  if (bytes == 0) return;
+  if (!is_piece(address.value, bytes)) {
+    const std::uint64_t lost = (0 - bytes) % slab_page_bytes;
+    if (lost != 0) series.page_rounding_bytes.fetch_add(more ? lost : 0 - lost, relaxed);
+    return;
+  }
+  SlabPage* const page = more ? find_or_make(address.value, group(id).device) : find(address.value);
+  if (page == nullptr) return series.slabs_not_counted.store(1, relaxed);
+
+  const std::uint32_t version = series.worst_version.load(std::memory_order_acquire);
+  const SlabContents piece{1, (bytes + slab_step_bytes - 1) / slab_step_bytes, bytes};
+  const std::uint64_t difference = more ? piece.word() : 0 - piece.word();
+  const std::uint64_t before = page->contents.fetch_add(difference, std::memory_order_acq_rel);
+  std::uint32_t copied = page->at_worst_version.load(relaxed);
+  if (copied != version &&
+      page->at_worst_version.compare_exchange_strong(copied, version, std::memory_order_acq_rel))
+    page->contents_at_worst.store(before, std::memory_order_release);
+  locked_changed(series, group(id).series,
+                 static_cast<std::int64_t>(SlabContents::of(before + difference).locked_bytes()) -
+                     static_cast<std::int64_t>(SlabContents::of(before).locked_bytes()),
+                 now_ns);
+}
+
+// As long as a lane keeps nothing but what became less, no worst moment is missed: the series'
+// number is above what is locked.
+void SlabPages::locked_changed(Series& series, std::size_t row, std::int64_t difference,
+                               std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  if (row < Lane::series_limit && !lane.is_shared()) {
+    std::atomic<std::uint64_t>& kept = lane.locked(row);
+    lane.add(kept, static_cast<std::uint64_t>(difference));
+    const auto sum = static_cast<std::int64_t>(kept.load(relaxed));
+    const std::int64_t most = most_kept(series);
+    if (sum >= -most && sum <= (lanes_.several() ? most : 0)) return;
+    difference = static_cast<std::int64_t>(kept.exchange(0, relaxed));
+  }
+  const auto after = static_cast<std::int64_t>(series.slab_locked_bytes.fetch_add(
+                         static_cast<std::uint64_t>(difference), std::memory_order_relaxed)) +
+                     difference;
+  if (after > 0) reached(series, static_cast<std::uint64_t>(after), now_ns);
+}
+
+void SlabPages::reached(Series& series, std::uint64_t locked_bytes, std::uint64_t now_ns) noexcept {
+  std::uint64_t worst = series.worst_locked_bytes.load(relaxed);
+  do {
+    if (locked_bytes <= worst) return;
+  } while (!series.worst_locked_bytes.compare_exchange_weak(worst, locked_bytes, relaxed));
+  series.worst_page_rounding_bytes.store(series.page_rounding_bytes.load(relaxed), relaxed);
+  series.worst_ns.store(now_ns, relaxed);
+  series.worst_version.fetch_add(1, std::memory_order_acq_rel);
+  const std::uint64_t copied = series.holders_locked_bytes.load(relaxed);
+  if (locked_bytes >= std::max(least_copied, copied + copied / 8)) copy_holders(series, now_ns);
+}
+
+void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
+  if (!copy_lock_.try_lock()) return;
+  const std::uint64_t groups = storage_.used(RegionId::groups);
+  if (copying_ns_ <= copying_at_start_ns + now_ns / copying_share) {
+    const std::uint64_t begun_ns = thread_time_ns();
+    if (const Mapping memory = Mapping::anonymous(groups * sizeof(Tally))) {
+      auto* const tallies = static_cast<Tally*>(memory.data());
+      tally_pieces(series, tallies, groups);
+      series.holders_version.fetch_add(1, std::memory_order_acq_rel);
+      store_holders(series, tallies, groups);
+      series.holders_ns.store(now_ns, std::memory_order_release);
+      series.holders_version.fetch_add(1, std::memory_order_release);
+    }
+    copying_ns_ += thread_time_ns() - begun_ns;
+  }
+  copy_lock_.unlock();
+}
+
+void SlabPages::tally_pieces(const Series& series, Tally* tallies,
+                             std::uint64_t groups) const noexcept {
+  const auto series_row =
+      static_cast<std::uint32_t>(&series - storage_.rows<Series>(RegionId::series));
+  const Record* const records = storage_.rows<Record>(RegionId::records);
+  const std::uint64_t used = storage_.used(RegionId::records);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    const Record& record = records[i];
+    if (record.state.load(std::memory_order_acquire) % 2 == 0) continue;
+    const std::uint32_t in = load_field(record.group);
+    const std::uint64_t address = load_field(record.address), bytes = load_field(record.bytes);
+    if (in >= groups || load_field(group({in}).series) != series_row ||
+        load_field(record.space) != Space::pointer || !is_piece(address, bytes))
+      continue;
+    const SlabPage* const page = find(address);
+    if (page == nullptr) continue;
+    const auto contents = SlabContents::of(page->contents.load(relaxed));
+    Tally& tally = tallies[in];
+    ++tally.count;
+    tally.bytes += bytes;
+    tally.locked_bytes += contents.locked_bytes() / std::max<std::uint64_t>(contents.count, 1);
+  }
+}
+
+void SlabPages::store_holders(Series& series, const Tally* tallies, std::uint64_t groups) noexcept {
+  std::array<std::uint32_t, worst_holder_count + 1> most{};
+  std::uint64_t locked_bytes = 0;
+  for (std::uint32_t i = 1; i < groups; ++i) {
+    if (tallies[i].count == 0) continue;
+    locked_bytes += tallies[i].locked_bytes;
+    most.back() = i;
+    for (std::size_t at = worst_holder_count;
+         at > 0 && tallies[most[at]].locked_bytes > tallies[most[at - 1]].locked_bytes; --at)
+      std::swap(most[at], most[at - 1]);
+  }
+  std::uint32_t first = series.first_holder.load(relaxed);
+  if (first == 0) {
+    first =
+        static_cast<std::uint32_t>(storage_.allocate(RegionId::worst_holders, worst_holder_count));
+    if (first == 0) return;
+    series.first_holder.store(first, std::memory_order_release);
+  }
+  WorstHolder* const rows = storage_.rows<WorstHolder>(RegionId::worst_holders) + first;
+  for (std::size_t i = 0; i < worst_holder_count; ++i) {
+    const Tally& tally = tallies[most[i]];
+    store_field(rows[i].group, most[i]);
+    store_field(rows[i].count, tally.count);
+    store_field(rows[i].bytes, tally.bytes);
+    store_field(rows[i].locked_bytes, tally.locked_bytes);
+  }
+  series.holders_locked_bytes.store(locked_bytes, std::memory_order_release);
+}
+
+}  // namespace cuwarden::ledger

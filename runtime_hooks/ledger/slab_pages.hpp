@@ -1,0 +1,74 @@
+// What lies in each page of the driver's slabs, and the moment of the run at which most of their
+// bytes were locked: free, and of no use to anybody else until the page's last piece is freed. Such
+// moments are often gone when the process ends.
+//
+// The worst moment costs one number. When it is reached, what all pages hold now is what they held
+// then; a page that changes later keeps a copy first. So every change is a step on the page's word,
+// and as a rule nothing else. Of one thread the moment is exact. Where several allocate, each keeps
+// small changes to itself: it is so but for 1 MiB or 1/64 of the most.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/lanes.hpp"
+#include "runtime_hooks/ledger/storage.hpp"
+
+namespace cuwarden::ledger {
+
+class SlabPages {
+ public:
+  SlabPages(Storage& storage, Lanes& lanes) noexcept : storage_(storage), lanes_(lanes) {}
+  bool create() noexcept;
+
+  // Before the allocation's record can be found, and after it is gone; of any group.
+  void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
+                 std::uint64_t now_ns) noexcept {
+    if (is_linear(id)) change(id, address, bytes, true, now_ns);
+  }
+  void freed(GroupId id, DeviceAddress address, std::uint64_t bytes,
+             std::uint64_t now_ns) noexcept {
+    if (is_linear(id)) change(id, address, bytes, false, now_ns);
+  }
+
+ private:
+  using Leaf = std::atomic<std::uint32_t>;  // row of a page; 0: none
+  // Of the addresses that a process has without asking for more (5-level page tables).
+  static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
+  static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
+  static_assert(slab_page_bytes == 1 << page_bits);
+
+  struct Tally;
+
+  const Group& group(GroupId id) const noexcept {
+    return storage_.rows<Group>(RegionId::groups)[id.value];
+  }
+  bool is_linear(GroupId id) const noexcept {
+    return group(id).kind == Kind::device && group(id).series != 0;
+  }
+  static bool is_piece(std::uint64_t address, std::uint64_t bytes) noexcept {
+    return bytes <= largest_slab_piece && bytes <= slab_page_bytes - address % slab_page_bytes;
+  }
+  void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
+              std::uint64_t now_ns) noexcept;
+  void locked_changed(Series&, std::size_t row, std::int64_t difference,
+                      std::uint64_t now_ns) noexcept;
+  void reached(Series&, std::uint64_t locked_bytes, std::uint64_t now_ns) noexcept;
+  SlabPage* find(std::uint64_t address) const noexcept;
+  SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
+  Leaf* find_or_make_leaf(std::uint64_t address) noexcept;
+  void copy_holders(Series&, std::uint64_t now_ns) noexcept;
+  void tally_pieces(const Series&, Tally*, std::uint64_t groups) const noexcept;
+  void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
+
+  Storage& storage_;
+  Lanes& lanes_;
+  Mapping root_;         // of std::atomic<Leaf*>
+  FutexLock copy_lock_;  // only ever tried
+  std::uint64_t copying_ns_ = 0;
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,206 @@
+// The worst moment of slabs, against a count of the test's own.
+#include "runtime_hooks/ledger/slab_pages.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "runtime_hooks/ledger/record_index.hpp"
+#include "tests/unit/ledger/ledger_parts.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr std::uint64_t MiB = 1 << 20, page = 2 * MiB, base = 0x7f00'0000'0000;
+
+// Pages by address, as somebody counts them who has time.
+class Model {
+ public:
+  void add(std::uint64_t address, std::uint64_t bytes) { pieces_[address / page][address] = bytes; }
+  void remove(std::uint64_t address) {
+    auto& in_page = pieces_[address / page];
+    in_page.erase(address);
+    if (in_page.empty()) pieces_.erase(address / page);
+  }
+  std::uint64_t locked() const {
+    std::uint64_t sum = 0;
+    for (const auto& [number, in_page] : pieces_) sum += locked_in(in_page);
+    return sum;
+  }
+  using Pieces = std::map<std::uint64_t, std::uint64_t>;
+  const std::map<std::uint64_t, Pieces>& pages() const { return pieces_; }
+
+ private:
+  static std::uint64_t locked_in(const Pieces& pieces) {
+    std::uint64_t cut = 0;
+    for (const auto& [address, bytes] : pieces) cut += (bytes + 511) / 512 * 512;
+    return page - cut;
+  }
+  std::map<std::uint64_t, Pieces> pieces_;
+};
+
+class SlabPagesTest : public LedgerParts {
+ protected:
+  SlabPagesTest() { EXPECT_TRUE(slabs.create()); }
+  SeriesView::Worst worst(std::uint64_t row = 1) { return reader().series(row).value().worst; }
+  std::map<std::uint64_t, SlabContents> pages_at_worst(std::uint32_t version) {
+    std::map<std::uint64_t, SlabContents> pages;
+    const Reader all = reader();
+    for (std::uint64_t row = 1; row < all.rows(RegionId::slab_pages); ++row) {
+      const auto found = all.slab_page(row, version);
+      if (found && found->contents.count > 0) pages[found->address.value] = found->contents;
+    }
+    return pages;
+  }
+
+  SlabPages slabs{storage, lanes};
+};
+
+TEST_F(SlabPagesTest, the_worst_moment_is_kept_to_the_byte_with_what_each_page_held_then) {
+  const GroupId here = group(1);
+  std::mt19937_64 random(4711);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> live;  // address, bytes
+  Model model, at_worst;
+  std::uint64_t most = 0, most_ns = 0;
+  constexpr std::uint64_t pages = 40, slots = 8, slot = page / slots;
+  std::vector<bool> taken(pages * slots);
+  for (std::uint64_t now = 1; now <= 20'000; ++now) {
+    // Fills and empties in turn, so that the worst is neither at the start nor at the end.
+    const bool fills = now / 1500 % 2 == 0;
+    if (live.empty() || (fills ? random() % 4 != 0 : random() % 4 == 0)) {
+      const std::uint64_t at = random() % taken.size();
+      if (taken[at]) continue;
+      taken[at] = true;
+      const std::uint64_t address = base + at * slot, bytes = 1 + random() % slot;
+      slabs.allocated(here, {address}, bytes, now);
+      model.add(address, bytes);
+      live.push_back({address, bytes});
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      slabs.freed(here, {live.back().first}, live.back().second, now);
+      model.remove(live.back().first);
+      taken[(live.back().first - base) / slot] = false;
+      live.pop_back();
+    }
+    if (model.locked() > most) {
+      most = model.locked();
+      most_ns = now;
+      at_worst = model;
+    }
+  }
+  const SeriesView::Worst found = worst();
+  EXPECT_TRUE(found.all_counted);
+  EXPECT_EQ(found.locked_bytes, most);
+  EXPECT_EQ(found.time_ns, most_ns);
+  ASSERT_NE(model.locked(), most) << "it has gone since";
+  const auto held = pages_at_worst(found.version);
+  ASSERT_EQ(held.size(), at_worst.pages().size());
+  for (const auto& [number, pieces] : at_worst.pages()) {
+    const SlabContents& contents = held.at(number * page);
+    EXPECT_EQ(contents.count, pieces.size());
+    std::uint64_t bytes = 0;
+    for (const auto& [address, requested] : pieces) bytes += requested;
+    EXPECT_EQ(contents.bytes, bytes);
+  }
+}
+
+TEST_F(SlabPagesTest, whole_pages_lock_nothing_and_their_rounding_is_counted) {
+  const GroupId here = group(1);
+  slabs.allocated(here, {base}, 3 * MiB, 1);
+  slabs.allocated(here, {base + 4 * MiB}, 4 * MiB, 2);
+  slabs.allocated(here, {base + 8 * MiB}, MiB + 1, 3);
+  EXPECT_EQ(worst().version, 0u) << "nothing was locked";
+  slabs.allocated(here, {base + 10 * MiB}, 512, 4);
+  EXPECT_EQ(worst().locked_bytes, page - 512);
+  EXPECT_EQ(worst().page_rounding_bytes, MiB + MiB - 1);
+  slabs.freed(here, {base}, 3 * MiB, 5);
+  slabs.allocated(here, {base + 12 * MiB}, 512, 6);
+  EXPECT_EQ(worst().page_rounding_bytes, MiB - 1);
+}
+
+TEST_F(SlabPagesTest, a_piece_that_crosses_into_the_next_page_is_no_slabs) {
+  slabs.allocated(group(1), {base + page - 512}, 1024, 1);
+  EXPECT_EQ(worst().version, 0u);
+  slabs.allocated(group(1), {base + 8 * page}, 512, 2);
+  EXPECT_EQ(worst().page_rounding_bytes, page - 1024);
+}
+
+TEST_F(SlabPagesTest, devices_are_counted_apart_also_where_an_address_changes_hands) {
+  const GroupId first = group(1), second = group(1, Kind::device, 1);
+  slabs.allocated(first, {base}, MiB, 1);
+  slabs.freed(first, {base}, MiB, 2);
+  slabs.allocated(second, {base}, MiB / 2, 3);
+  EXPECT_EQ(worst(1).locked_bytes, MiB);
+  EXPECT_EQ(worst(2).locked_bytes, page - MiB / 2);
+  const auto found = reader().slab_page(1, worst(2).version).value();
+  EXPECT_EQ(found.device.value, 1);
+  EXPECT_EQ(found.contents.bytes, MiB / 2);
+}
+
+TEST_F(SlabPagesTest, other_kinds_and_addresses_beyond_what_a_process_has_are_left_alone) {
+  slabs.allocated(group(1, Kind::stream_ordered), {base}, 512, 1);
+  EXPECT_EQ(reader().rows(RegionId::slab_pages), 1u);
+  slabs.allocated(group(2), {std::uint64_t{1} << 50}, 512, 1);
+  EXPECT_FALSE(worst(2).all_counted) << "said, for the worst moment may be another one";
+  slabs.freed(group(2), {std::uint64_t{1} << 50}, 512, 1);
+}
+
+// Changes of each thread in pages of its own: the sum is known at each barrier.
+TEST_F(SlabPagesTest, threads_miss_no_more_of_it_than_each_may_keep_to_itself) {
+  constexpr std::uint64_t threads = 8, pages = 200, slot = 64 << 10, slots = page / slot;
+  std::vector<GroupId> places;
+  for (std::uint32_t i = 0; i < threads; ++i) places.push_back(group(i + 1));
+  std::vector<std::thread> workers;
+  for (std::uint64_t thread = 0; thread < threads; ++thread) {
+    workers.emplace_back([&, thread] {
+      const std::uint64_t own = base + thread * pages * page;
+      for (std::uint64_t i = 0; i < pages * slots; ++i)
+        slabs.allocated(places[thread], {own + i * slot}, slot, 1);
+      // All but one of each page: that many are locked in the end, and never more.
+      for (std::uint64_t i = 0; i < pages * slots; ++i)
+        if (i % slots != 3) slabs.freed(places[thread], {own + i * slot}, slot, 2);
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  const std::uint64_t locked = threads * pages * (page - slot);
+  EXPECT_LE(worst().locked_bytes, locked + locked / 64);
+  EXPECT_GE(worst().locked_bytes, locked - locked / 64);
+  EXPECT_EQ(pages_at_worst(worst().version).size(), threads * pages);
+}
+
+TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
+  RecordIndex records(storage);
+  const GroupId many = group(1), few = group(2);
+  const auto add = [&](GroupId in, std::uint64_t address, std::uint64_t bytes) {
+    slabs.allocated(in, {address}, bytes, 7);
+    RecordFields fields;
+    fields.group = in;
+    fields.bytes = {bytes};
+    records.insert(Space::pointer, {address}, fields);
+  };
+  // Twenty pages with one piece of `few` each, of which ten have three of `many` besides.
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    for (std::uint64_t piece = 1; i < 10 && piece < 4; ++piece)
+      add(many, base + i * page + piece * 4096, 4096);
+    add(few, base + i * page, 4096);
+  }
+  const SeriesView::Worst found = worst();
+  ASSERT_NE(found.first_holder, 0u);
+  EXPECT_EQ(found.holders_ns, 7u);
+  // The copy is of the moment at which a further eighth was locked; then every share is known.
+  const auto most = reader().worst_holder(found.first_holder).value();
+  const auto next = reader().worst_holder(found.first_holder + 1).value();
+  EXPECT_EQ(most.group, few);
+  EXPECT_EQ(next.group, many);
+  EXPECT_EQ(next.count, 30u);
+  EXPECT_EQ(next.bytes, 30u * 4096);
+  EXPECT_EQ(next.locked_bytes, 30 * ((page - 4 * 4096) / 4));
+  EXPECT_EQ(most.locked_bytes + next.locked_bytes, found.holders_locked_bytes);
+  EXPECT_GE(found.holders_locked_bytes, found.locked_bytes / 9 * 8 - page);
+  EXPECT_FALSE(reader().worst_holder(found.first_holder + 2));
+}
+
+}  // namespace
+}  // namespace cuwarden::ledger

@@ -1,0 +1,86 @@
+// The worst moment of slabs, of ledgers that a test states row by row.
+#include "reporters/worst_slabs.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/reporters/fake_ledger.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, page = 2 * MiB;
+constexpr std::uint64_t base = 0x7f00'0000'0000;
+
+class WorstSlabsTest : public testing::Test {
+ protected:
+  WorstSlabsTest() {
+    ledger::SeriesView series;
+    series.kind = Kind::device;
+    series.device = {0};
+    series.worst = {.version = 3,
+                    .locked_bytes = 3 * MiB,
+                    .page_rounding_bytes = MiB,
+                    .time_ns = 42,
+                    .first_holder = 1,
+                    .holders_ns = 40,
+                    .holders_locked_bytes = 2 * MiB};
+    ledger.series.push_back(series);
+    ledger.slab_pages.push_back({{0}, {base + page}, {2, 2048, MiB - 100}});
+    ledger.slab_pages.push_back({{0}, {base}, {1, 8, 4 * KiB}});
+    ledger.slab_pages.push_back({{0}, {base + 7 * page}, {}});
+    ledger.slab_pages.push_back({{5}, {base + 9 * page}, {1, 1, 512}});
+    ledger.worst_holders.push_back({{1}, 3, 4 * KiB + MiB - 100, 2 * MiB});
+  }
+  std::map<std::int32_t, WorstSlabs> found(
+      const std::map<std::int32_t, Fragmentation>& fragmentations = {}) {
+    return find_worst_slabs(ledger.reader(), fragmentations);
+  }
+
+  test::FakeLedger ledger;
+};
+
+TEST_F(WorstSlabsTest, its_slabs_are_those_of_its_device_that_held_something) {
+  const WorstSlabs worst = found().at(0);
+  EXPECT_EQ(worst.time_ns, 42u);
+  EXPECT_EQ(worst.locked_bytes, 3 * MiB);
+  ASSERT_EQ(worst.slabs.size(), 2u);
+  EXPECT_EQ(worst.slabs[0].address, base);
+  EXPECT_EQ(worst.slabs[1].live_count, 2u);
+  EXPECT_EQ(worst.rounding_bytes, MiB + 100);
+  EXPECT_EQ(worst.classes.at(512 * KiB).live_count, 2u);
+  EXPECT_EQ(worst.classes.at(4 * KiB).slab_count, 1u);
+  ASSERT_EQ(worst.holders.size(), 1u);
+  EXPECT_EQ(worst.holders[0].second.locked_bytes, 2 * MiB);
+  EXPECT_EQ(worst.holders_time_ns, 40u);
+}
+
+TEST_F(WorstSlabsTest, where_the_driver_cuts_in_another_way_nothing_is_claimed) {
+  Fragmentation seen;
+  EXPECT_EQ(found({{0, seen}}).size(), 1u);
+  seen.step_bytes = 256;
+  EXPECT_TRUE(found({{0, seen}}).empty());
+  seen = {};
+  seen.page_bytes = 64 * KiB;
+  EXPECT_TRUE(found({{0, seen}}).empty());
+  seen = {};
+  seen.largest_piece = MiB + 512;
+  EXPECT_TRUE(found({{0, seen}}).empty());
+}
+
+TEST_F(WorstSlabsTest, where_not_all_were_counted_nothing_is_claimed) {
+  ledger.series[0].worst.all_counted = false;
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(WorstSlabsTest, a_device_that_never_had_a_slab_has_no_worst_moment) {
+  ledger.series[0].worst.version = 0;
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(WorstSlabsTest, holders_that_were_never_copied_are_none) {
+  ledger.series[0].worst.first_holder = 0;
+  EXPECT_TRUE(found().at(0).holders.empty());
+}
+
+}  // namespace
+}  // namespace cuwarden
