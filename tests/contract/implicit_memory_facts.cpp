@@ -152,6 +152,36 @@ TEST_F(ImplicitMemoryFacts, a_launch_fails_for_want_of_local_memory_until_there_
   }
 }
 
+TEST_F(ImplicitMemoryFacts,
+       a_captured_kernel_is_given_local_memory_when_its_graph_is_instantiated) {
+  const double need_mib = static_cast<double>(resident_threads * 15 * kKiB) / kMiB;
+  if (static_cast<double>(free_bytes()) / kMiB < need_mib + 64)
+    GTEST_SKIP() << "needs " << need_mib << " MiB";
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const CUfunction deep = kernel("deep");
+  int local = 0;
+  ASSERT_EQ(cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, deep), CUDA_SUCCESS);
+  std::size_t before = free_bytes();
+  unsigned at = 64;
+  void* arguments[] = {&out, &at};
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuLaunchKernel(deep, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+  before = free_bytes();
+  ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), need_mib, need_mib / 20);
+  before = free_bytes();
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+  cuGraphExecDestroy(exec);
+  cuGraphDestroy(graph);
+}
+
 TEST_F(ImplicitMemoryFacts, the_heap_of_device_side_malloc_takes_its_default_size_once) {
   const std::size_t before = free_bytes();
   std::size_t bytes = 1024;

@@ -159,6 +159,64 @@ TEST_F(MemoryFacts, an_allocation_under_a_global_capture_is_error_900) {
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
+TEST_F(MemoryFacts, of_readings_a_capture_forbids_those_of_pools_and_none_to_a_relaxed_thread) {
+  CUstream stream = nullptr;
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, device), CUDA_SUCCESS);
+  const auto ends_with = [&](CUstreamCaptureMode mode, auto ask, CUresult answer) {
+    EXPECT_EQ(cuStreamBeginCapture(stream, mode), CUDA_SUCCESS);
+    EXPECT_EQ(ask(), answer);
+    CUgraph graph = nullptr;
+    const CUresult result = cuStreamEndCapture(stream, &graph);
+    if (graph != nullptr) cuGraphDestroy(graph);
+    return result;
+  };
+  const auto relaxed = [](auto ask) {
+    return [ask] {
+      CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+      EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+      const CUresult result = ask();
+      EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+      return result;
+    };
+  };
+  const auto in_another_thread = [&](auto ask) {
+    return [this, ask] {
+      CUresult result = CUDA_SUCCESS;
+      std::thread([&] {
+        cuCtxSetCurrent(context);
+        result = ask();
+      }).join();
+      return result;
+    };
+  };
+  const auto info = [] {
+    std::size_t free = 0, total = 0;
+    return cuMemGetInfo(&free, &total);
+  };
+  const auto reserved = [pool] {
+    cuuint64_t bytes = 0;
+    return cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
+  };
+  const auto of_graphs = [this] {
+    cuuint64_t bytes = 0;
+    return cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes);
+  };
+  constexpr auto global = CU_STREAM_CAPTURE_MODE_GLOBAL, own = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+  for (const CUstreamCaptureMode mode : {global, own}) {
+    EXPECT_EQ(ends_with(mode, info, CUDA_SUCCESS), CUDA_SUCCESS);
+    EXPECT_EQ(ends_with(mode, of_graphs, CUDA_SUCCESS), CUDA_SUCCESS);
+    EXPECT_EQ(ends_with(mode, reserved, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
+              CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_EQ(ends_with(mode, relaxed(reserved), CUDA_SUCCESS), CUDA_SUCCESS);
+    EXPECT_EQ(ends_with(mode, in_another_thread(relaxed(reserved)), CUDA_SUCCESS), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(ends_with(global, in_another_thread(reserved), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
+            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(ends_with(own, in_another_thread(reserved), CUDA_SUCCESS), CUDA_SUCCESS);
+}
+
 TEST_F(MemoryFacts, captured_allocations_take_memory_only_when_the_graph_is_launched) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);

@@ -98,6 +98,11 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   exec->context = at.context;
   exec->flags = flags;
   flatten(*graph, exec->nodes);
+  for (const Node& node : exec->nodes) {
+    const Kernel* const kernel =
+        node.kind == NodeKind::kernel ? kernels().find(node.kernel.func) : nullptr;
+    if (kernel != nullptr) SIM_TRY(prepare_launch(*at.context, *kernel));
+  }
   *out = reinterpret_cast<CUgraphExec>(graph_execs().add(std::move(exec)));
   return CUDA_SUCCESS;
 }

@@ -15,25 +15,6 @@ struct Grid {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
 };
 
-// What a launch needs beyond time: an allocation failure without an allocation call.
-CUresult prepare(Context& context, const Kernel& kernel) {
-  if (!context.launched) {
-    if (!charge_context(context, kFirstLaunch)) return CUDA_ERROR_OUT_OF_MEMORY;
-    context.launched = true;
-  }
-  if (kernel.local_bytes > context.local_bytes) {
-    const std::size_t more =
-        local_memory_cost(kernel.local_bytes) - local_memory_cost(context.local_bytes);
-    if (!charge_context(context, more)) return CUDA_ERROR_OUT_OF_MEMORY;
-    context.local_bytes = kernel.local_bytes;
-  }
-  if (kernel.uses_heap && !context.heap_made) {
-    if (!charge_context(context, kFirstHeap)) return CUDA_ERROR_OUT_OF_MEMORY;
-    context.heap_made = true;
-  }
-  return CUDA_SUCCESS;
-}
-
 CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
   InContext at;
   SIM_TRY(at.error);
@@ -57,12 +38,30 @@ CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
     node->work = [time](Stream& s) { enqueue(s, time); };
     return CUDA_SUCCESS;
   }
-  SIM_TRY(prepare(*stream->context, *kernel));
+  SIM_TRY(prepare_launch(*stream->context, *kernel));
   enqueue(*stream, time);
   return CUDA_SUCCESS;
 }
 
 }  // namespace
+
+CUresult prepare_launch(Context& context, const Kernel& kernel) {
+  if (!context.launched) {
+    if (!charge_context(context, kFirstLaunch)) return CUDA_ERROR_OUT_OF_MEMORY;
+    context.launched = true;
+  }
+  if (kernel.local_bytes > context.local_bytes) {
+    const std::size_t more =
+        local_memory_cost(kernel.local_bytes) - local_memory_cost(context.local_bytes);
+    if (!charge_context(context, more)) return CUDA_ERROR_OUT_OF_MEMORY;
+    context.local_bytes = kernel.local_bytes;
+  }
+  if (kernel.uses_heap && !context.heap_made) {
+    if (!charge_context(context, kFirstHeap)) return CUDA_ERROR_OUT_OF_MEMORY;
+    context.heap_made = true;
+  }
+  return CUDA_SUCCESS;
+}
 
 namespace entry {
 

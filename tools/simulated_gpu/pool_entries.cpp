@@ -123,6 +123,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   Locked at;
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(refuse_under_capture(at.sim));
   switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
       *static_cast<int*>(value) = pool->reuse_event_dependencies;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/simulated_gpu/graphs.hpp"
+#include "tools/simulated_gpu/modules.hpp"
 #include "tools/simulated_gpu/streams.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -19,6 +20,10 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
   enqueue(stream, Clock::duration::zero());
   return work();
 }
+
+// What a launch needs beyond time, taken when the kernel is launched or its graph instantiated: an
+// allocation failure without an allocation call.
+CUresult prepare_launch(Context&, const Kernel&);
 
 // Who may touch a range: `size` bytes from `address` lie in memory the driver gave out
 // (or, where `host_allowed`, anywhere outside the device's address space).
