@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/ledger/slab_layout.hpp"
 
 namespace cuwarden::ledger {
 
@@ -278,47 +279,6 @@ struct Series {
   std::uint32_t reserved2;
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
   Bucket buckets[bucket_count];
-};
-
-// Linear memory, as the driver cuts it: requests up to half a page are pieces of pages that they
-// share, in steps; all others have whole pages. Who reads a ledger checks it against addresses.
-inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
-inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes / 2;
-
-// What lies in one page, in one word, so that it changes in one step.
-struct SlabContents {
-  std::uint64_t count = 0, steps = 0, bytes = 0;  // pieces, what they take, what was requested
-
-  static constexpr SlabContents of(std::uint64_t word) {
-    return {word >> 48, word >> 32 & 0xffff, word & 0xffffffff};
-  }
-  constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
-  constexpr std::uint64_t cut_bytes() const { return steps * slab_step_bytes; }
-  constexpr std::uint64_t locked_bytes() const {
-    return count == 0 || cut_bytes() > slab_page_bytes ? 0 : slab_page_bytes - cut_bytes();
-  }
-};
-
-struct SlabPage {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::int32_t device;
-  std::uint64_t address;
-  std::atomic<std::uint64_t> contents;
-  // As they were when the series' worst moment had this version. Of another version: the same as
-  // now, for nothing has changed since.
-  std::atomic<std::uint64_t> contents_at_worst;
-  std::atomic<std::uint32_t> at_worst_version;
-  std::uint32_t reserved[7];
-};
-static_assert(sizeof(SlabPage) == 64);
-
-// Of a series, at `holders_ns`: pieces of one group, and what of their slabs was locked, each
-// slab's in equal shares. Changed under Series::holders_version.
-inline constexpr std::uint32_t worst_holder_count = 8;
-struct WorstHolder {
-  std::uint32_t group;  // 0: none
-  std::uint32_t reserved;
-  std::uint64_t count, bytes, locked_bytes;
 };
 
 inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
