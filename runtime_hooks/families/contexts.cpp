@@ -50,13 +50,15 @@ class ContextCreation {
  public:
   ContextCreation(HookedCall& call, DeviceOrdinal device)
       : call_(call), span_(call), device_(device) {
-    if (!call.recording() || call.recorder().capture_seen()) return;
+    if (!call.recording()) return;
+    call.recorder().implicit().disturb(device);
     const ErrnoGuard keep;
     further_ = call.recorder().live_context_on(device).value != 0;
     if (further_ && answers_for(call, device)) span_.begin(device);
   }
   void done(ContextId made) {
-    if (!call_.recording() || call_.recorder().capture_seen()) return;
+    if (!call_.recording()) return;
+    if (!span_.has_begun()) call_.recorder().implicit().disturb(device_);
     const ErrnoGuard keep;
     if (further_) {
       if (!span_.has_begun() || !answers_for(call_, device_)) return;
@@ -90,10 +92,11 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
 class ContextEnd {
  public:
   ContextEnd(HookedCall& call, ContextId context) : call_(call), span_(call) {
-    if (!call.recording() || call.recorder().capture_seen()) return;
+    if (!call.recording()) return;
     const ErrnoGuard keep;
     const LiveContexts& contexts = call.recorder().contexts();
     device_ = contexts.device_of(context);
+    call.recorder().implicit().disturb(device_);
     if (device_ == no_device || !answers_for(call, device_)) return;
     const ContextId primary = contexts.primary_of(device_);
     const bool alone = (primary.value == 0 || primary == context) &&
@@ -132,6 +135,7 @@ CUresult ended(HookedCall& call, CUcontext context, End end) {
 }
 
 void primary_ended(HookedCall& call, DeviceOrdinal device) {
+  call.recorder().implicit().disturb(device);
   const ContextId context = call.recorder().contexts().primary_of(device);
   if (context.value != 0) call.recorder().context_ended(context);
 }

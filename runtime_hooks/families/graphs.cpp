@@ -1,6 +1,7 @@
 // Graphs with memory nodes, and stream capture, which turns calls into nodes.
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
+#include "runtime_hooks/families/launches.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -10,11 +11,17 @@ CUresult capture_began(HookedCall& call, CUresult result) {
   return result;
 }
 
-CUresult instantiated(HookedCall& call, CUresult result, const CUgraphExec* exec, CUgraph graph) {
-  if (result == CUDA_SUCCESS)
+template <class Instantiate>
+CUresult instantiated(HookedCall& call, const CUgraphExec* exec, CUgraph graph,
+                      Instantiate instantiate) {
+  GraphInstantiation instantiation(call);
+  const CUresult result = instantiate();
+  if (result == CUDA_SUCCESS) {
+    instantiation.done();
     graph_instantiated(call, *exec, graph);
-  else
+  } else {
     note_refusal(call, result, ledger::Asked::graph);
+  }
   return result;
 }
 
@@ -118,38 +125,39 @@ CUresult cuGraphAddNode_v2(HookedCall& call, CUgraphNode* phGraphNode, CUgraph h
 
 CUresult cuGraphInstantiate(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
                             CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
-  return instantiated(
-      call, call.real().cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
-      phGraphExec, hGraph);
+  return instantiated(call, phGraphExec, hGraph, [&] {
+    return call.real().cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+  });
 }
 
 CUresult cuGraphInstantiate_v2(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
                                CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
-  return instantiated(
-      call,
-      call.real().cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize),
-      phGraphExec, hGraph);
+  return instantiated(call, phGraphExec, hGraph, [&] {
+    return call.real().cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer,
+                                             bufferSize);
+  });
 }
 
 CUresult cuGraphInstantiateWithFlags(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
                                      unsigned long long flags) {
-  return instantiated(call, call.real().cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags),
-                      phGraphExec, hGraph);
+  return instantiated(call, phGraphExec, hGraph, [&] {
+    return call.real().cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
+  });
 }
 
 CUresult cuGraphInstantiateWithParams(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
-  return instantiated(
-      call, call.real().cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams),
-      phGraphExec, hGraph);
+  return instantiated(call, phGraphExec, hGraph, [&] {
+    return call.real().cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams);
+  });
 }
 
 CUresult cuGraphInstantiateWithParams_ptsz(HookedCall& call, CUgraphExec* phGraphExec,
                                            CUgraph hGraph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
-  return instantiated(
-      call, call.real().cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams),
-      phGraphExec, hGraph);
+  return instantiated(call, phGraphExec, hGraph, [&] {
+    return call.real().cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams);
+  });
 }
 
 CUresult cuGraphLaunch(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {

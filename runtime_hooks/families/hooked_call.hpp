@@ -57,12 +57,12 @@ class HookedCall {
     recorder_ = recorder;
     if (recorder_ == nullptr) return;
     recorder_->ledger().count_call(driver::hook_id(row));
-    recorder_->implicit().call_passes();
+    recorder_->call_passes();
   }
   ~HookedCall() {
     call_state.driver_depth = depth_before_;
     if (depth_before_ == 0) call_state.driver_mark = nullptr;
-    if (recorder_ != nullptr) recorder_->implicit().call_passes();
+    if (recorder_ != nullptr) recorder_->call_passes();
   }
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
@@ -93,8 +93,7 @@ class HookedCall {
     if (!recording() || address == 0) return real_free();
     const ledger::TakenRecord taken = recorder_->take(space, address);
     const CUresult result = real_free();
-    const bool waits = row_ == driver::Row::cuMemFree || row_ == driver::Row::cuMemFree_v2;
-    recorder_->settle(taken, result, waits ? Captures::none_in_the_way : Captures::unknown);
+    recorder_->settle(taken, result);
     return result;
   }
 

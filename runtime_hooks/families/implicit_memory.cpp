@@ -17,14 +17,20 @@ void note_refusal(HookedCall& call, CUresult result, ledger::Asked asked) noexce
 
 ImplicitMemory::ImplicitMemory() noexcept { launched_kernels.forget_all(); }
 
-void ImplicitMemory::begin_span() noexcept {
-  const bool alone = spans_.fetch_add(1) == 0;
-  disturbed_.store(!alone);
+bool ImplicitMemory::begin_span(DeviceOrdinal device) noexcept {
+  if (!has_spans(device)) return false;
+  Spans& spans = spans_[device.value];
+  const bool alone = spans.open.fetch_add(1) == 0;
+  spans.disturbed.store(!alone);
+  open_.fetch_add(1);
+  return true;
 }
 
-bool ImplicitMemory::end_span() noexcept {
-  const bool undisturbed = !disturbed_.load();
-  spans_.fetch_sub(1);
+bool ImplicitMemory::end_span(DeviceOrdinal device) noexcept {
+  open_.fetch_sub(1);
+  Spans& spans = spans_[device.value];
+  const bool undisturbed = !spans.disturbed.load();
+  spans.open.fetch_sub(1);
   return undisturbed;
 }
 
@@ -34,6 +40,8 @@ ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
   Launches& launches = launches_[device.value];
   if (launches.context.exchange(context.value, relaxed) != context.value) {
     launches.any.store(false, relaxed);
+    launches.captured_local_bytes.store(0, relaxed);
+    launches.captured_count.store(0, relaxed);
     launches.local_bytes.store(initial_local_bytes, relaxed);
   }
   return &launches;
@@ -58,41 +66,31 @@ void ImplicitMemory::context_ended(Recorder& recorder) noexcept {
   }
 }
 
-std::optional<ImplicitSpan::Reading> ImplicitSpan::read() const noexcept {
-  const driver::RealDriver& real = call_.real();
-  std::size_t free = 0, total = 0;
-  if (real.cuMemGetInfo_v2 == nullptr || real.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
-    return std::nullopt;
-  return Reading{total, free};
-}
-
 void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
-  if (!call_.recording() || device == no_device || call_.recorder().capture_seen()) return;
+  if (!call_.recording()) return;
   const ErrnoGuard keep;
-  call_.recorder().implicit().begin_span();
-  begun_ = true;
-  const auto reading = read();
-  if (reading) {
+  ImplicitMemory& implicit = call_.recorder().implicit();
+  if (!implicit.begin_span(device)) return;
+  device_ = device;
+  if (const auto reading = read_current_device(call_.real())) {
     before_ = *reading;
-    device_ = device;
-    return;
+    begun_ = true;
+  } else {
+    implicit.end_span(device);
   }
-  begun_ = false;
-  call_.recorder().implicit().end_span();
 }
 
 ImplicitSpan::~ImplicitSpan() {
-  if (begun_) call_.recorder().implicit().end_span();
+  if (begun_) call_.recorder().implicit().end_span(device_);
 }
 
 std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
   if (!begun_) return std::nullopt;
   const ErrnoGuard keep;
   Recorder& recorder = call_.recorder();
-  // A capture may have begun meanwhile.
-  const auto reading = recorder.capture_seen() ? std::nullopt : read();
+  const auto reading = read_current_device(call_.real());
   begun_ = false;
-  if (!recorder.implicit().end_span() || !reading) return std::nullopt;
+  if (!recorder.implicit().end_span(device_) || !reading) return std::nullopt;
   after_ = *reading;
   return static_cast<std::int64_t>(before_.free_bytes) -
          static_cast<std::int64_t>(after_.free_bytes);
@@ -112,7 +110,7 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
 void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   Recorder& recorder = call_.recorder();
-  const auto reading = read();
+  const auto reading = read_current_device(call_.real());
   if (!reading) return;
   device_ = device;
   after_ = *reading;

@@ -2,8 +2,7 @@
 // kernels, the heap of device-side malloc, streams.
 //
 // Nobody says how much that is, so the device is read before and after. A difference is believed
-// only where this process did nothing else meanwhile; what others do cannot be seen. Once there was
-// a stream capture nothing is read at all: Recorder::read_device_now_and_then says why.
+// only where this process did nothing else on that device meanwhile; what others do cannot be seen.
 #pragma once
 
 #include <atomic>
@@ -13,6 +12,7 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/cuda_api.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/device_reading.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 
@@ -30,16 +30,20 @@ class ImplicitMemory {
  public:
   ImplicitMemory() noexcept;
 
-  // By every hooked call, as it begins and as it ends.
-  void call_passes() noexcept {
-    if (spans_.load(std::memory_order_relaxed) != 0)
-      disturbed_.store(true, std::memory_order_relaxed);
-  }
-  // A time in which nothing else may happen. One that is left by a longjmp disturbs all later ones.
-  void begin_span() noexcept;
+  // A time in which nothing else may happen on a device. One that is left by a longjmp disturbs all
+  // later ones. False: there is none for such a device.
+  bool begin_span(DeviceOrdinal) noexcept;
   // Whether nothing else happened: no call began or ended, and no other span was there. A call that
   // takes longer than the span is not noticed.
-  bool end_span() noexcept;
+  bool end_span(DeviceOrdinal) noexcept;
+  bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
+  // Something happens on the device.
+  void disturb(DeviceOrdinal device) noexcept {
+    if (has_spans(device)) spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
+  }
+  void disturb_all() noexcept {
+    for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
+  }
 
   // Two readings take 8 us: what they may take in all is 0.1 % of the run, and 2 ms.
   bool may_read(std::uint64_t now_ns) noexcept {
@@ -56,6 +60,9 @@ class ImplicitMemory {
     std::atomic<std::uint64_t> context{0};
     std::atomic<bool> any{false};
     std::atomic<std::uint64_t> local_bytes{0};  // for a thread
+    // Of those that were captured since: they are given it when a graph of them is instantiated.
+    std::atomic<std::uint64_t> captured_local_bytes{0};
+    std::atomic<std::uint32_t> captured_count{0};
   };
   // Null for a device that is out of range.
   Launches* launches_of(DeviceOrdinal, ContextId) noexcept;
@@ -69,8 +76,16 @@ class ImplicitMemory {
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
  private:
-  std::atomic<std::uint32_t> spans_{0};
-  std::atomic<bool> disturbed_{false};
+  struct Spans {
+    std::atomic<std::uint32_t> open{0};
+    std::atomic<bool> disturbed{false};
+  };
+  static bool has_spans(DeviceOrdinal device) noexcept {
+    return device.value >= 0 && device.value < LiveContexts::device_limit;
+  }
+
+  std::atomic<std::uint32_t> open_{0};  // on all devices
+  Spans spans_[LiveContexts::device_limit];
   std::atomic<std::uint64_t> readings_{0};
   std::atomic<bool> booked_[LiveContexts::device_limit]{};
   Launches launches_[LiveContexts::device_limit];
@@ -95,15 +110,10 @@ class ImplicitSpan {
   void book_first_context(DeviceOrdinal) noexcept;
 
  private:
-  struct Reading {
-    std::uint64_t total_bytes = 0, free_bytes = 0;
-  };
-  std::optional<Reading> read() const noexcept;
-
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
   bool begun_ = false;
-  Reading before_, after_;
+  DeviceReading before_, after_;
 };
 
 }  // namespace cuwarden::families

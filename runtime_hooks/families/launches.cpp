@@ -31,6 +31,17 @@ const char* name_of([[maybe_unused]] const driver::RealDriver& real,
   return name != nullptr ? name : "";
 }
 
+// What was taken where threads need so much more local memory than before. What the first launch of
+// all takes besides has nothing to do with its kernel, nor has what a graph needs for itself.
+ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal device,
+                              std::int64_t taken, std::uint64_t more_local_bytes, bool only_local) {
+  if (more_local_bytes == 0) return {.module_bytes = taken};
+  if (only_local) return {.local_memory_bytes = taken};
+  const auto local =
+      std::min(taken, static_cast<std::int64_t>(resident_threads(real, device) * more_local_bytes));
+  return {.module_bytes = taken - local, .local_memory_bytes = local};
+}
+
 }  // namespace
 
 // Asking what a kernel needs may load it: so the device is read before.
@@ -40,7 +51,6 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel) noexcept
   const ErrnoGuard keep;
   Recorder& recorder = call.recorder();
   here_ = recorder.place();
-  if (recorder.capture_seen()) return;
   if (recorder.implicit().may_read(recorder.ledger().recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // What may take gigabytes is read in any case: there are few kernels that need more than all
@@ -67,12 +77,35 @@ void FirstLaunch::done(CUresult result) noexcept {
   const ErrnoGuard keep;
   const auto taken = span_.taken();
   if (result == CUDA_SUCCESS) {
+    if (was_captured(taken)) return;
     succeeded(taken);
     launched_kernels.add(kernel_);
     return;
   }
   if (taken) failed(*taken);
   call_.recorder().refused(call_.api(), result, ledger::Asked::launch, here_.device);
+}
+
+// Where captures are, a launch that needs more local memory than there is and takes nothing was no
+// launch yet: when its kernel is launched again it is new. Not for ever, should it be for another
+// reason.
+bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept {
+  constexpr std::uint32_t most = 256;
+  Recorder& recorder = call_.recorder();
+  if (!recorder.capture_seen() || !taken || *taken != 0) return false;
+  auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
+  if (launches == nullptr ||
+      local_needed_ <= launches->local_bytes.load(std::memory_order_relaxed) ||
+      launches->captured_count.fetch_add(1, std::memory_order_relaxed) >= most)
+    return false;
+  if (local_needed_ > launches->captured_local_bytes.load(std::memory_order_relaxed)) {
+    raise_to(launches->captured_local_bytes, local_needed_);
+    // Later it may be gone.
+    recorder.implicit().book(recorder, here_.device,
+                             {.largest_local_bytes = local_needed_,
+                              .largest_local_kernel = name_of(call_.real(), kernel_)});
+  }
+  return true;
 }
 
 // Its code may have been loaded all the same. But where the device is too full for local memory,
@@ -93,11 +126,12 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   ImplicitMemory::Launches* const launches =
       recorder.implicit().launches_of(here_.device, here_.context);
   if (launches == nullptr) return;
-  // After captures it could not be asked before; now the kernel is there.
-  const std::uint64_t needed = recorder.capture_seen() ? local_bytes() : local_needed_;
+  const std::uint64_t needed = local_needed_;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   ledger::ImplicitChange change;
-  if (taken) change = parted(*taken, before, needed);
+  if (taken)
+    change = parted(call_.real(), here_.device, *taken, needed > before ? needed - before : 0,
+                    launches->any.load(std::memory_order_relaxed));
   launches->any.store(true, std::memory_order_relaxed);
   if (needed > before) {
     raise_to(launches->local_bytes, needed);
@@ -110,16 +144,33 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
     recorder.implicit().book(recorder, here_.device, change);
 }
 
-// What the first launch of all takes besides has nothing to do with its kernel.
-ledger::ImplicitChange FirstLaunch::parted(std::int64_t taken, std::uint64_t local_before,
-                                           std::uint64_t local_needed) const noexcept {
-  if (local_needed <= local_before) return {.module_bytes = taken};
-  const auto* const launches = call_.recorder().implicit().launches_of(here_.device, here_.context);
-  if (launches->any.load(std::memory_order_relaxed)) return {.local_memory_bytes = taken};
-  const std::uint64_t threads = resident_threads(call_.real(), here_.device);
-  const auto local =
-      std::min(taken, static_cast<std::int64_t>(threads * (local_needed - local_before)));
-  return {.module_bytes = taken - local, .local_memory_bytes = local};
+GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
+  if (!call.recording()) return;
+  const ErrnoGuard keep;
+  Recorder& recorder = call.recorder();
+  here_ = recorder.place();
+  const auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
+  if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) != 0 ||
+                              recorder.implicit().may_read(recorder.ledger().recently_ns())))
+    span_.begin(here_.device);
+}
+
+// After a success.
+void GraphInstantiation::done() noexcept {
+  const auto taken = span_.taken();
+  if (!taken || *taken == 0) return;
+  const ErrnoGuard keep;
+  auto* const launches = call_.recorder().implicit().launches_of(here_.device, here_.context);
+  if (launches == nullptr) return;
+  const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);
+  ledger::ImplicitChange change =
+      parted(call_.real(), here_.device, *taken, needed > before ? needed - before : 0, false);
+  if (change.local_memory_bytes != 0) {
+    raise_to(launches->local_bytes, needed);
+    launches->captured_local_bytes.store(0, std::memory_order_relaxed);
+  }
+  span_.book(change);
 }
 
 }  // namespace cuwarden::families

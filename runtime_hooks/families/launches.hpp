@@ -27,16 +27,27 @@ class FirstLaunch {
 
  private:
   std::uint64_t local_bytes() const noexcept;
+  bool was_captured(std::optional<std::int64_t> taken) const noexcept;
   void failed(std::int64_t taken) noexcept;
   void succeeded(std::optional<std::int64_t> taken) noexcept;
-  ledger::ImplicitChange parted(std::int64_t taken, std::uint64_t local_before,
-                                std::uint64_t local_needed) const noexcept;
-
   HookedCall& call_;
   const CUfunction kernel_;
   ImplicitSpan span_;
   Place here_;
   std::uint64_t local_needed_ = 0;  // for a thread; 0: not known, or none
+};
+
+// Around the instantiation of a graph, which takes what its kernels need, if one was captured that
+// needs more local memory than any before, and room for the graph itself.
+class GraphInstantiation {
+ public:
+  explicit GraphInstantiation(HookedCall&) noexcept;
+  void done() noexcept;
+
+ private:
+  HookedCall& call_;
+  ImplicitSpan span_;
+  Place here_;
 };
 
 template <class Launch>

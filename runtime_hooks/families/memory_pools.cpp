@@ -1,6 +1,7 @@
 #include "runtime_hooks/families/memory_pools.hpp"
 
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/device_reading.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -63,6 +64,8 @@ std::optional<std::uint64_t> MemoryPools::idle_bytes(const driver::RealDriver& r
   if (!is_known(device)) return std::nullopt;
   std::uint64_t sum = 0;
   if (!used_[device.value].load(std::memory_order_relaxed)) return sum;
+  const RelaxedCaptures relaxed(real);
+  if (!relaxed) return std::nullopt;
   CUdevice handle = 0;
   CUmemoryPool default_pool = nullptr;
   if (real.cuMemPoolGetAttribute == nullptr || real.cuDeviceGetDefaultMemPool == nullptr ||

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/families/device_reading.hpp"
 #include "runtime_hooks/families/host_memory_use.hpp"
 
 namespace cuwarden::families {
@@ -107,11 +108,13 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
   meet(here.device);
   // Handles and pools may lie on a device that has no context here.
-  if (device != here.device) meet(device);
+  if (device != here.device) {
+    meet(device);
+    implicit_.disturb(device);
+  }
   const GroupId group = group_unguarded(api, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    refused({allocation.bytes, device, api, allocation.kind}, group, result, ledger::Asked::memory,
-            allocation.kind == Kind::device ? Captures::none_in_the_way : Captures::unknown);
+    refused({allocation.bytes, device, api, allocation.kind}, group, result, ledger::Asked::memory);
     give_notice();
     return;
   }
@@ -136,16 +139,25 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   else
     ledger_.add(record);
   give_notice();
-  read_device_now_and_then(
-      allocation.kind == Kind::device ? Captures::none_in_the_way : Captures::unknown, now);
+  read_device_now_and_then(now);
 }
 
 ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
-  return ledger_.take(space, DeviceAddress{address});
+  const ledger::TakenRecord taken = ledger_.take(space, DeviceAddress{address});
+  if (taken && implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
+  return taken;
 }
 
-void Recorder::settle(const ledger::TakenRecord& taken, CUresult result,
-                      Captures captures) noexcept {
+// What a call does to another device than the current one it says itself.
+[[gnu::cold]] void Recorder::disturb_spans() noexcept {
+  const DeviceOrdinal here = place().device;
+  if (here == no_device)
+    implicit_.disturb_all();
+  else
+    implicit_.disturb(here);
+}
+
+void Recorder::settle(const ledger::TakenRecord& taken, CUresult result) noexcept {
   const bool gone = result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
   if (!taken) {
     if (result == CUDA_SUCCESS) unknown_free();
@@ -153,7 +165,7 @@ void Recorder::settle(const ledger::TakenRecord& taken, CUresult result,
   }
   if (!gone) ledger_.put_back(taken);
   give_notice();
-  if (result == CUDA_SUCCESS) read_device_now_and_then(captures, taken.taken_ns);
+  if (result == CUDA_SUCCESS) read_device_now_and_then(taken.taken_ns);
 }
 
 void Recorder::unknown_free() noexcept {
@@ -207,23 +219,20 @@ void Recorder::meet_first(DeviceOrdinal device) noexcept {
 }
 
 void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
-  std::size_t free = 0, total = 0;
-  if (real_.cuMemGetInfo_v2 != nullptr && real_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS)
+  if (const auto reading = read_current_device(real_))
     ledger_.read_device(device, {.at = at,
-                                 .total_bytes = total,
-                                 .free_bytes = free,
+                                 .total_bytes = reading->total_bytes,
+                                 .free_bytes = reading->free_bytes,
                                  .pool_idle_bytes = pools_.idle_bytes(real_, device)});
 }
 
-void Recorder::look_around(Captures captures, std::uint64_t now) noexcept {
+void Recorder::look_around(std::uint64_t now) noexcept {
   const ErrnoGuard keep;
   if (due(next_rss_ns_, now, rss_interval_ns)) {
     const std::uint64_t rss = host_memory_in_use();
     if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
   }
-  // After a capture, readings wait for calls that allow them: one is due until then.
-  const bool allowed = !capture_seen() || captures != Captures::unknown;
-  const bool is_due = allowed && due(next_reading_ns_, now, reading_interval_ns);
+  const bool is_due = due(next_reading_ns_, now, reading_interval_ns);
   next_look_ns_.store(std::min(next_rss_ns_.load(std::memory_order_relaxed),
                                next_reading_ns_.load(std::memory_order_relaxed)),
                       std::memory_order_relaxed);

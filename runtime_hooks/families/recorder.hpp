@@ -37,9 +37,6 @@ struct Place {
   DeviceOrdinal device = no_device;
 };
 
-// What the success of a call says about stream captures.
-enum class Captures { unknown, none_in_the_way };
-
 class Recorder {
  public:
   // Called once for each reason for which the ledger is no longer complete, by the thread that met
@@ -70,7 +67,7 @@ class Recorder {
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // After the real free. A driver that refuses only because the process is ending has freed the
   // memory as far as the program is concerned.
-  void settle(const ledger::TakenRecord&, CUresult, Captures = Captures::unknown) noexcept;
+  void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
   // After a call that asks for something else than memory, on this device or the current one: does
   // something only where it was refused for lack of memory.
@@ -95,6 +92,10 @@ class Recorder {
   LiveContexts& contexts() noexcept { return contexts_; }
   MemoryPools& pools() noexcept { return pools_; }
   ImplicitMemory& implicit() noexcept { return implicit_; }
+  // By every hooked call, as it begins and as it ends.
+  void call_passes() noexcept {
+    if (implicit_.any_span()) disturb_spans();
+  }
   // The process has to do with this device.
   void meet(DeviceOrdinal device) noexcept {
     if (device.value < 0 || device.value >= device_limit) return;
@@ -121,14 +122,8 @@ class Recorder {
   bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
 
   // Asks the driver how full the current device is, at most every `reading_interval`.
-  //
-  // A capture forbids calls that may wait for the device to the threads that it concerns, and
-  // breaks where one is made nevertheless. What cuMemGetInfo counts as is not documented; that
-  // cuMemAlloc and cuMemFree are of the forbidden sort is. Where the driver has just let this
-  // thread do one of those, it may do the other as well. So, once there was a capture, a reading
-  // follows only on such a call.
-  void read_device_now_and_then(Captures captures, std::uint64_t now_ns) noexcept {
-    if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(captures, now_ns);
+  void read_device_now_and_then(std::uint64_t now_ns) noexcept {
+    if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
   // The last readings, while the driver still answers: every device that was seen.
   void read_devices_at_exit() noexcept;
@@ -136,14 +131,15 @@ class Recorder {
  private:
   // Not inlined: its own frame is where the walk begins.
   [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
-  void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked, Captures) noexcept;
-  void note_device(IncidentId, DeviceOrdinal, Captures) noexcept;
+  void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked) noexcept;
+  void note_device(IncidentId, DeviceOrdinal) noexcept;
   void served(const RefusedRequest&) noexcept;
   static std::uint32_t next_serial() noexcept;
   // For callers that keep errno themselves.
   Place place_unguarded() const noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
-  void look_around(Captures, std::uint64_t now_ns) noexcept;
+  void look_around(std::uint64_t now_ns) noexcept;
+  void disturb_spans() noexcept;
   void meet_first(DeviceOrdinal) noexcept;
   int ask_device_count() noexcept;
   void give_notice() noexcept {

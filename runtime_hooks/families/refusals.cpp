@@ -1,5 +1,6 @@
 // What the recorder does with a request that the driver refused for lack of memory.
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/families/device_reading.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -60,30 +61,25 @@ class LastRefused {
 
 std::uint32_t Recorder::next_serial() noexcept { return ++last_serial; }
 
-// Once there was a capture, a reading may only follow a call that one forbids (recorder.hpp); that
-// one was refused for lack of memory, and not for a capture, says as much as that it succeeded. A
-// context that is not current is not entered: another thread may be ending it.
-void Recorder::note_device(IncidentId incident, DeviceOrdinal device, Captures captures) noexcept {
-  if (device == no_device || (capture_seen() && captures == Captures::unknown) ||
-      place_unguarded().device != device)
-    return;
-  std::size_t free = 0, total = 0;
-  if (real_.cuMemGetInfo_v2 == nullptr || real_.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
-    return;
-  ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
-  ledger_.set_fact(incident, ledger::Fact::free_bytes, free);
+// A context that is not current is not entered: another thread may be ending it.
+void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
+  if (device == no_device || place_unguarded().device != device) return;
+  const auto reading = read_current_device(real_);
+  if (!reading) return;
+  ledger_.set_fact(incident, ledger::Fact::total_bytes, reading->total_bytes);
+  ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
   if (const auto idle = pools_.idle_bytes(real_, device))
     ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
 }
 
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
-                       ledger::Asked asked, Captures captures) noexcept {
+                       ledger::Asked asked) noexcept {
   const ledger::Writer::Refused refused =
       ledger_.refused({group, asked, result, ByteCount{request.bytes}});
   last_refused.add(serial_, request, refused.incident, ledger_.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
   if (!refused.first) return;
-  note_device(refused.incident, request.device, captures);
+  note_device(refused.incident, request.device);
   ledger_.publish_incident(refused.incident);
   if (incident_notice_ != nullptr) incident_notice_(refused.incident);
 }
@@ -97,7 +93,7 @@ void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
   meet(device);
   const Kind kind = asked == ledger::Asked::graph ? Kind::graph : Kind::device;
   const GroupId group = group_unguarded(api, kind, device);
-  refused({0, device, api, kind}, group, result, asked, Captures::unknown);
+  refused({0, device, api, kind}, group, result, asked);
   give_notice();
 }
 

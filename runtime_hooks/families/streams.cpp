@@ -8,7 +8,7 @@ namespace {
 template <class Call>
 CUresult with_stream(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
-  if (call.recording() && !call.recorder().capture_seen() &&
+  if (call.recording() &&
       call.recorder().implicit().may_read(call.recorder().ledger().recently_ns()))
     span.begin(call.recorder().place().device);
   const CUresult result = real_call();

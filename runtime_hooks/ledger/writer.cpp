@@ -88,6 +88,10 @@ StackId Writer::intern_stack(std::span<const Frame> frames, bool truncated, bool
 
 GroupId Writer::group(const GroupKey& key) noexcept { return state_.groups.get(key); }
 
+DeviceOrdinal Writer::device_of(GroupId id) const noexcept {
+  return DeviceOrdinal{state_.storage.rows<Group>(RegionId::groups)[id.value].device};
+}
+
 GroupId Writer::group_of_stack_in(GroupId known, HookId api, Kind kind,
                                   DeviceOrdinal device) noexcept {
   const Group& group = state_.storage.rows<Group>(RegionId::groups)[known.value];

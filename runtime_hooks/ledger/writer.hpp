@@ -115,6 +115,7 @@ class Writer {
   StackId intern_stack(std::span<const Frame> frames, bool truncated,
                        bool* added = nullptr) noexcept;
   GroupId group(const GroupKey&) noexcept;
+  DeviceOrdinal device_of(GroupId) const noexcept;
   // The group with the stack that `known` has.
   GroupId group_of_stack_in(GroupId known, HookId, Kind, DeviceOrdinal) noexcept;
   // After a dlclose: finds modules that went away, ends their rows and retires their stacks. A

@@ -25,8 +25,9 @@ def close_to(expected):
     return pytest.approx(expected, rel=0.01)
 
 
-def test_every_step_has_a_row_of_its_size(run_both, cuwarden):
-    run, rows, facts = taken(run_both, "all")
+@pytest.mark.parametrize("what", ["all", "captured", "in_graph"])
+def test_every_step_has_a_row_of_its_size(run_both, cuwarden, what):
+    run, rows, facts = taken(run_both, what)
     assert rows["context"] == close_to(facts["first_context"] + facts["second_context"])
     for row in ("modules", "local_memory", "heap", "streams"):
         assert facts[row] > 0
@@ -39,18 +40,6 @@ def test_every_step_has_a_row_of_its_size(run_both, cuwarden):
     text = cuwarden("report", run.report.path).stdout
     assert "code (modules)" in text and "contexts and others" not in text
     assert "the kernel deep(int*, int): 4.0 KiB for each thread" in text
-
-
-def test_after_a_capture_it_stays_unexplained(run_both):
-    run, rows, facts = taken(run_both, "captured")
-    assert rows["context"] == close_to(facts["first_context"])
-    assert not {"modules", "local_memory", "heap"} & set(rows)
-    assert rows["unexplained"] == close_to(
-        sum(facts[step] for step in ("second_context", "modules", "local_memory", "heap", "streams"))
-    )
-    # What a kernel needs can be asked nevertheless.
-    (device,) = run.report["devices"]
-    assert device["local_memory_kernel"] == "deep(int*, int)"
 
 
 def test_of_several_contexts_one_takes_its_own_with_it(run_both):

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "runtime_hooks/families/bodies.hpp"
@@ -33,6 +34,9 @@ struct FakeDriver {
   std::size_t free_bytes = 100, total_bytes = 1000;
   int readings = 0;   // calls of cuMemGetInfo_v2
   int questions = 0;  // and of cuFuncGetAttribute
+  int current_device = 0;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  int readings_not_relaxed = 0;
 };
 inline FakeDriver fake;
 
@@ -44,7 +48,7 @@ inline driver::RealDriver fake_functions() {
   };
   real.cuCtxGetDevice = [](CUdevice* device) {
     errno = EIO;
-    return *device = 0, CUDA_SUCCESS;
+    return *device = fake.current_device, CUDA_SUCCESS;
   };
   real.cuPointerGetAttribute = [](void* data, CUpointer_attribute, CUdeviceptr) {
     errno = EIO;
@@ -65,7 +69,12 @@ inline driver::RealDriver fake_functions() {
   real.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
     errno = EIO;
     ++fake.readings;
+    fake.readings_not_relaxed += fake.capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED ? 1 : 0;
     return *free = fake.free_bytes, *total = fake.total_bytes, CUDA_SUCCESS;
+  };
+  real.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
+    errno = EIO;
+    return std::swap(fake.capture_mode, *mode), CUDA_SUCCESS;
   };
   real.cuCtxPushCurrent_v2 = [](CUcontext context) {
     return fake.pushed.push_back(context), CUDA_SUCCESS;

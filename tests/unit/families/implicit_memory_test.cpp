@@ -1,5 +1,6 @@
 // What calls take from the device without being asked for memory, as two readings show it.
 #include <string>
+#include <utility>
 
 #include "runtime_hooks/families/launches.hpp"
 #include "tests/unit/families/fake_driver.hpp"
@@ -24,6 +25,9 @@ class ImplicitMemoryTest : public FamiliesTest {
     auto& functions = const_cast<driver::RealDriver&>(real);
     functions.cuModuleLoadData = [](CUmodule*, const void*) { return in_call(); };
     functions.cuModuleUnload = [](CUmodule) { return in_call(); };
+    functions.cuGraphInstantiateWithFlags = [](CUgraphExec* out, CUgraph, unsigned long long) {
+      return *out = reinterpret_cast<CUgraphExec>(0x5000), in_call();
+    };
     functions.cuStreamCreate = [](CUstream*, unsigned) { return in_call(); };
     functions.cuCtxSetLimit = [](CUlimit, size_t) { return in_call(); };
     functions.cuFuncGetAttribute = [](int* value, CUfunction_attribute, CUfunction kernel) {
@@ -67,7 +71,12 @@ class ImplicitMemoryTest : public FamiliesTest {
     HookedCall call(real, &recorder, Row::cuLaunchKernel);
     return first_launch(call, handle, [] { return in_call(); });
   }
-  ledger::DeviceView device() const { return reader().device(1).value_or(ledger::DeviceView{}); }
+  ledger::DeviceView device() const {
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::devices); ++i)
+      if (const auto found = from.device(i); found && found->ordinal.value == 0) return *found;
+    return {};
+  }
   ledger::ImplicitBytes bytes() const { return device().implicit; }
   // What was asked for in those that were refused.
   std::vector<ledger::Asked> refused() const {
@@ -81,7 +90,7 @@ class ImplicitMemoryTest : public FamiliesTest {
   // The driver's side of a call: it takes memory, other threads do what they do, it answers.
   static CUresult in_call() {
     fake.free_bytes -= static_cast<std::size_t>(takes);
-    if (meanwhile) meanwhile();
+    if (const auto now = std::exchange(meanwhile, nullptr)) now();  // once
     return answer;
   }
   static inline std::int64_t takes;
@@ -126,37 +135,87 @@ TEST_F(ImplicitMemoryTest, NothingIsBookedWhereAnotherThreadWasInACall) {
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
   // Two such calls at once: neither knows what was its own.
-  other_thread([&] {
-    meanwhile = nullptr;
-    load(5 * mib);
-  });
+  other_thread([&] { load(5 * mib); });
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
   load(2 * mib);
   EXPECT_EQ(bytes().modules, 2 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AfterACaptureTheDeviceIsNotRead) {
-  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
-  const int before = fake.readings;
-  FakeKernel kernel{4096, "deep"};
+TEST_F(ImplicitMemoryTest, WhatIsDoneOnAnotherDeviceMeanwhileDisturbsNothing) {
+  const auto other_thread_on = [&](int device, auto work) {
+    meanwhile = [device, work] {
+      const CallState mine = call_state;
+      call_state = {};
+      const int here = fake.current_device;
+      fake.current_device = device;
+      work();
+      fake.current_device = here;
+      call_state = mine;
+    };
+  };
+  other_thread_on(1, [&] {
+    allocate();
+    load(0);
+  });
   load(3 * mib);
-  launch(kernel, 8 * mib);
-  set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 56 * mib);
-  CUcontext context = nullptr;
-  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
-  EXPECT_EQ(fake.readings, before);
-  EXPECT_EQ(bytes().modules + bytes().local_memory + bytes().heap, 0u);
-  // A kernel that is there can still be asked for what it needs.
-  EXPECT_EQ(bytes().largest_local, 4096u);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  other_thread_on(0, [&] { allocate(); });
+  load(5 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  // From a context of another device, but with a handle of this one.
+  other_thread_on(1, [&] {
+    CUmemGenericAllocationHandle handle = 0;
+    CUmemAllocationProp properties{};
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    hooked(Row::cuMemCreate, cuMemCreate, &handle, std::size_t{2 * mib}, &properties, 0ull);
+  });
+  load(5 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, ACaptureThatBeginsMeanwhileIsNotDisturbed) {
-  meanwhile = [&] { recorder.capture_began(); };
-  const int before = fake.readings;
+TEST_F(ImplicitMemoryTest, UnderACaptureTheDeviceIsReadWithTheThreadsModeRelaxedMeanwhile) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  fake.capture_mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
   load(3 * mib);
-  EXPECT_EQ(fake.readings, before + 1);
-  EXPECT_EQ(bytes().modules, 0u);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  EXPECT_EQ(fake.readings_not_relaxed, 0);
+  EXPECT_EQ(fake.capture_mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+TEST_F(ImplicitMemoryTest, WhatACapturedKernelNeedsIsTakenWhenItsGraphIsInstantiated) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  FakeKernel plain{0, "plain"}, deep{3072, "deep"}, deeper{5120, "deeper"};
+  launch(plain, 140 * mib);
+  launch(deeper, 0);
+  launch(deep, 0);
+  EXPECT_EQ(bytes().local_memory, 0u);
+  const std::size_t threads = processors * threads_each;
+  takes = mib + threads * 4096;
+  CUgraphExec exec = nullptr;
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  EXPECT_EQ(bytes().modules, 141 * mib);
+  EXPECT_EQ(bytes().largest_local, 5120u);
+#if CUDA_VERSION >= 12030
+  EXPECT_EQ(device().largest_local_kernel, "deeper");
+#endif
+  // It has what it needs.
+  launch(deeper, mib);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  EXPECT_EQ(bytes().modules, 142 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AKernelThatWasCapturedIsNewWhenItIsLaunched) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  FakeKernel plain{0, "plain"}, deep{3072, "deep"};
+  launch(plain, 140 * mib);
+  launch(deep, 0);
+  launch(deep, processors * threads_each * 2048);
+  EXPECT_EQ(bytes().local_memory, processors * threads_each * 2048u);
+  const int readings = fake.readings;
+  launch(deep, 0);
+  EXPECT_EQ(fake.readings, readings);
 }
 
 TEST_F(ImplicitMemoryTest, TheFirstLaunchOfAKernelIsReadAndTheNextOnesAskTheDriverNothing) {

@@ -3,6 +3,7 @@
 //
 //   all       two contexts, code, local memory, the heap, streams
 //   captured  the same, but for the first context after a stream capture
+//   in_graph  the same, with the kernel that takes local memory in a captured graph
 //   ended     the same, then both contexts end and another one is made
 #include <cuda.h>
 
@@ -52,14 +53,16 @@ CUcontext make_context() {
   return context;
 }
 
-void capture() {
+template <class Work>
+CUgraph capture(Work work) {
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
   require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   require(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+  work(stream);
   require(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
-  require(cuGraphDestroy(graph), "cuGraphDestroy");
   require(cuStreamDestroy(stream), "cuStreamDestroy");
+  return graph;
 }
 
 CUfunction kernel(CUmodule module, const char* name) {
@@ -68,12 +71,22 @@ CUfunction kernel(CUmodule module, const char* name) {
   return found;
 }
 
-void launch(CUfunction function) {
+void launch(CUfunction function, CUstream stream = nullptr) {
   unsigned long long field = 0;
   unsigned at = 0;
   void* arguments[] = {&field, &at};
-  require(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
+  require(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
           "cuLaunchKernel");
+  if (stream == nullptr) require(cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+void launch_in_graph(CUfunction function) {
+  const CUgraph graph = capture([&](CUstream stream) {
+    for (int i = 0; i < 3; ++i) launch(function, stream);
+  });
+  CUgraphExec exec = nullptr;
+  require(cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
+  require(cuGraphLaunch(exec, nullptr), "cuGraphLaunch");
   require(cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
@@ -100,11 +113,12 @@ void load_code(CUmodule& module) {
   launch(kernel(module, "_Z5shortv"));
 }
 
-void take_everything() {
+void take_everything(bool in_graph) {
   CUmodule module = nullptr;
   load_code(module);
   {
     const Step step("local_memory");
+    if (in_graph) launch_in_graph(kernel(module, "_Z4deepPii"));
     for (int i = 0; i < 3; ++i) launch(kernel(module, "_Z4deepPii"));
     require(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 6144), "cuCtxSetLimit");
   }
@@ -128,13 +142,13 @@ int main(int argc, char** argv) {
   require(cuInit(0), "cuInit");
   CUcontext first = make_context();
   fact("first_context", used_bytes());
-  if (what == "captured") capture();
+  if (what == "captured") require(cuGraphDestroy(capture([](CUstream) {})), "cuGraphDestroy");
   CUcontext second = nullptr;
   {
     const Step step("second_context");
     second = make_context();
   }
-  take_everything();
+  take_everything(what == "in_graph");
   if (what == "second_ended") {
     require(cuCtxDestroy(second), "cuCtxDestroy");
     require(cuCtxSetCurrent(first), "cuCtxSetCurrent");
