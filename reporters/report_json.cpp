@@ -278,6 +278,9 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
                             : std::nullopt);
     json.field("count", group.at_peak_count);
     json.field("bytes", group.at_peak_bytes);
+    json.field("allocations", group.allocations);
+    json.field("first_ns", group.first_ns);
+    json.field("last_ns", group.last_ns);
     json.end_row();
   });
   json.end_table();

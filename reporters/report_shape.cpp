@@ -43,8 +43,10 @@ constexpr Field process[] = {{"pid", Type::figure},
                              {"exit_status", Type::integer_or_null},
                              {"signal", Type::figure},
                              {"cuda_driver_version", Type::text_or_null}};
-constexpr Field job[] = {
-    {"scheduler", Type::text_or_null}, {"job_id", Type::text_or_null}, {"rank", Type::figure}};
+constexpr Field job[] = {{"scheduler", Type::text_or_null},
+                         {"job_id", Type::text_or_null},
+                         {"rank", Type::figure},
+                         {"visible_devices", Type::text_or_null, true}};
 constexpr Field leaks[] = {{"bytes", Type::figure},
                            {"count", Type::figure},
                            {"suppressed_bytes", Type::figure},
@@ -56,6 +58,7 @@ constexpr Part objects[] = {{"tool", completeness},
                             {"leaks", leaks}};
 
 constexpr Field devices[] = {{"device", Type::id},
+                             {"uuid", Type::text_or_null, true},
                              {"name", Type::text_or_null},
                              {"at", Type::text_or_null},
                              {"total_bytes", Type::figure},
@@ -97,11 +100,11 @@ constexpr Field leak_groups[] = {
     {"suppressed", Type::truth}};
 constexpr Field timeline[] = {
     {"time_ns", Type::figure}, {"kind", Type::text}, {"last_bytes", Type::figure}};
-constexpr Field peak_holders[] = {{"device", Type::id_or_null},
-                                  {"kind", Type::text},
-                                  {"stack", Type::id_or_null},
-                                  {"count", Type::figure},
-                                  {"bytes", Type::figure}};
+constexpr Field peak_holders[] = {
+    {"device", Type::id_or_null},     {"kind", Type::text},
+    {"stack", Type::id_or_null},      {"count", Type::figure},
+    {"bytes", Type::figure},          {"allocations", Type::figure, true},
+    {"first_ns", Type::figure, true}, {"last_ns", Type::figure, true}};
 constexpr Field stacks[] = {{"id", Type::id}, {"frames", Type::ids}, {"truncated", Type::truth}};
 constexpr Field frames[] = {
     {"id", Type::id},        {"function", Type::text_or_null}, {"file", Type::text_or_null},

@@ -35,6 +35,13 @@ std::string place_of(const json& row) {
   return kind + " (GPU " + std::to_string(row.at("device").get<int>()) + ")";
 }
 
+std::optional<std::string> visible_devices(const ReportDocument& report) {
+  const json& job = report.root().at("job");
+  const auto value = job.find("visible_devices");
+  if (value == job.end() || !value->is_string()) return std::nullopt;
+  return "CUDA_VISIBLE_DEVICES=" + printable(value->get<std::string>());
+}
+
 bool was_running(const ReportDocument& report) {
   return text_of(report.root().at("process"), "end_reason", "") == "running";
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "reporters/report_document.hpp"
@@ -32,7 +33,9 @@ std::string text_of(const nlohmann::json& row, const char* name, const char* oth
 std::string file_name(const std::string& path);
 std::string allocations(std::uint64_t count);     // "1 allocation", "1,200 allocations"
 std::string place_of(const nlohmann::json& row);  // "device memory (GPU 0)"
-bool was_running(const ReportDocument&);          // the report is of a process that went on
+// "CUDA_VISIBLE_DEVICES=3", where it was set.
+std::optional<std::string> visible_devices(const ReportDocument&);
+bool was_running(const ReportDocument&);  // the report is of a process that went on
 
 // The frames of a row's `stack`, a line each, without those inside CUDA's libraries.
 void add_stack(const ReportDocument&, const nlohmann::json& row, std::size_t most_frames,

@@ -20,6 +20,15 @@ bool is_far_above(std::uint64_t peak, std::uint64_t live) {
   return peak - std::min(peak, live) >= std::max(least_difference, live / 2);
 }
 
+// What comes and goes all the time shows neither at the peak nor at the end.
+std::string made_here(const json& group) {
+  const std::uint64_t made = number_of(group, "allocations"), last = number_of(group, "last_ns");
+  // Earlier versions of the report do not say how many.
+  if (made <= number_of(group, "count") || last == 0) return {};
+  return " · " + human_count(made) + " made here between " +
+         human_time(number_of(group, "first_ns")) + " and " + human_time(last);
+}
+
 // The largest of these, with the inner ends of their stacks, and what the others come to.
 void add_largest(const ReportDocument& report, std::vector<const json*> groups, const Paint& paint,
                  std::string& text) {
@@ -31,7 +40,7 @@ void add_largest(const ReportDocument& report, std::vector<const json*> groups, 
     const std::string api = text_of(*groups[i], "api", "");
     text += "    " + paint.bold(human_bytes(number_of(*groups[i], "bytes"))) + " in " +
             allocations(number_of(*groups[i], "count")) + " · " + place_of(*groups[i]) +
-            (api.empty() ? "" : " · " + api) + "\n";
+            (api.empty() ? "" : " · " + api) + made_here(*groups[i]) + "\n";
     add_stack(report, *groups[i], most_frames, paint, text);
   }
   if (shown == groups.size()) return;

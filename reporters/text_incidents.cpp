@@ -88,6 +88,30 @@ void add_holders(const ReportDocument& report, const json& incident, const Paint
   }
 }
 
+// Where a scheduler shares out the devices, which one it is: each process counts those that it sees
+// from 0, so that their numbers tell nothing of who shares one.
+std::string sharing_of(const ReportDocument& report, const json& incident) {
+  const std::string verdict = text_of(incident, "verdict", "");
+  const json& job = report.root().at("job");
+  if ((verdict != "held_by_other_processes" && verdict != "held_by_unlisted_owner") ||
+      !job.at("job_id").is_string())
+    return {};
+  std::string text = "this is ";
+  if (job.at("rank").is_number_unsigned())
+    text += "rank " + std::to_string(number_of(job, "rank")) + " of ";
+  text += text_of(job, "scheduler", "") + " job " + text_of(job, "job_id", "") +
+          (visible_devices(report) ? " with " + *visible_devices(report)
+                                   : std::string(", without CUDA_VISIBLE_DEVICES"));
+  for (const json& device : report.table("devices")) {
+    if (device.at("device") != incident.at("device")) continue;
+    const std::string uuid = text_of(device, "uuid", "");
+    if (!uuid.empty())
+      text += ", where GPU " + std::to_string(number_of(device, "device")) + " is " + uuid;
+  }
+  return text +
+         ": if other ranks' reports name the same device, give each rank a device of its own";
+}
+
 void add_incident(const ReportDocument& report, const json& incident, const Paint& paint,
                   std::string& text) {
   const std::uint64_t all = number_of(incident, "repeats") + 1;
@@ -98,6 +122,8 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
           paint.bold(text_of(incident, "verdict", "unknown")) + "\n";
   const std::string advice = text_of(incident, "advice", "");
   if (!advice.empty()) text += "  " + printable(advice) + "\n";
+  if (const std::string sharing = sharing_of(report, incident); !sharing.empty())
+    text += "  " + sharing + "\n";
   if (const std::string proof = proof_of(incident); !proof.empty())
     text += paint.dim("  " + proof) + "\n";
   if (all > 1) {

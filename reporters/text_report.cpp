@@ -84,12 +84,14 @@ void add_header(const ReportDocument& report, const Paint& paint, std::string& t
   const std::string driver = text_of(process, "cuda_driver_version", "");
   if (!driver.empty()) facts.push_back("CUDA driver " + driver);
   const json& job = report.root().at("job");
+  std::string place;
   if (job.at("job_id").is_string()) {
-    facts.push_back(text_of(job, "scheduler", "") + " job " + text_of(job, "job_id", "") +
-                    (job.at("rank").is_number_integer()
-                         ? ", rank " + std::to_string(number_of(job, "rank"))
-                         : ""));
+    place = text_of(job, "scheduler", "") + " job " + text_of(job, "job_id", "") +
+            (job.at("rank").is_number_integer() ? ", rank " + std::to_string(number_of(job, "rank"))
+                                                : "");
   }
+  if (const auto visible = visible_devices(report)) place += (place.empty() ? "" : ", ") + *visible;
+  if (!place.empty()) facts.push_back(place);
   for (const std::string& fact : facts) text += "  " + fact + "\n";
 }
 
@@ -116,6 +118,9 @@ void add_totals(const ReportDocument& report, const Paint& paint, std::string& t
     if (row.at("peak_time_ns").is_number_unsigned()) {
       peak += " after " + human_time(number_of(row, "peak_time_ns"));
     }
+    if (const std::uint64_t made = number_of(row, "allocations");
+        made > number_of(row, "peak_count"))
+      peak += ", " + human_count(made) + " made in all";
     text +=
         "  " + padded(place_of(row), 26) +
         padded(live == 0 ? "nothing"

@@ -93,7 +93,8 @@ class Place:
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("CUWARDEN_", "END_TO_END_", "LD_", "PMI", "OMPI_", "SLURM_"))
-            and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "ASAN_OPTIONS", "MALLOC_PERTURB_")
+            and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")
+            and name not in ("ASAN_OPTIONS", "MALLOC_PERTURB_")
         }
         preloaded = ([SHIM] if shim else []) + list(preload)
         if DRIVER in preloaded:  # where libnvidia-ml.so.1 lies, which is loaded when it is needed

@@ -3,6 +3,7 @@
 import pytest
 
 from shimmed import sample
+from test_situations import MIB, call_at, check_account, run_alike
 
 SAMPLES = {
     "lost_on_throw": ["7", "70000"],
@@ -93,6 +94,32 @@ def test_handle_leak_finds_handles_whose_ranges_are_gone(run_shimmed):
     assert {group["kind"] for group in run.report.leaks()} == {"vmm"}
     totals = run.report.totals()["vmm"]
     assert (totals["live_count"], totals["allocations"], totals["frees"]) == (7, 7, 0)
+
+
+def test_pinned_churn_makes_a_buffer_for_each_step_and_the_report_counts_them(place, cuwarden):
+    times = {"steps_ns", "pinning_ns"}
+    run = run_alike(place, [sample("pinned_churn"), "40", str(4 * MIB)], None, times)
+    assert run.returncode == 0 and run.stderr == ""
+    facts = run.last_line
+    assert 0 < facts["pinning_ns"] < facts["steps_ns"]
+    assert call_at("pinned_churn", "cudaMallocHost", facts["line"])
+    check_account(run, "pinned", failed=None)
+    total = run.report.totals()["pinned"]
+    assert (total["allocations"], total["peak_count"]) == (facts["steps"], 1)
+    assert total["peak_bytes"] == facts["bytes_a_step"] == facts["freed_bytes"] / facts["steps"]
+    assert run.report["leaks"]["count"] == 0 and run.report["incidents"] == []
+    (holder,) = [row for row in run.report["peak_holders"] if row["kind"] == "pinned"]
+    (name, frame), *_ = run.report.functions(holder)
+    assert (name, frame["line"]) == (facts["function"], facts["line"])
+    assert (holder["count"], holder["allocations"]) == (1, facts["steps"])
+    # Births are timed by a clock that ticks every few milliseconds.
+    tick_ns = 10_000_000
+    between = holder["last_ns"] - holder["first_ns"]
+    step_ns = facts["steps_ns"] / facts["steps"]
+    assert facts["steps_ns"] - 4 * step_ns - tick_ns < between <= facts["steps_ns"] + tick_ns
+    text = cuwarden("report", run.report.path).stdout
+    assert "no leaks" in text and "40 made in all" in text
+    assert "4.0 MiB in 1 allocation · pinned · 40 made here between" in text
 
 
 @pytest.mark.parametrize("name", SAMPLES)

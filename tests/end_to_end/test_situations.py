@@ -23,6 +23,7 @@ DEVICE_SAMPLES = [
     "two_libraries",
     "too_large",
     "batch_of_one",
+    "oversubscribe",
     "local_memory",
 ]
 FRAGMENTS = ["mappings", "limit", "context"]
@@ -81,9 +82,9 @@ def check_incident(report, request, verdict):
     return incident
 
 
-def situation(run_both, name, size, verdict, kind="device"):
+def situation(run_both, name, size, verdict, kind="device", arguments=()):
     """Runs the sample bare and shimmed; a cudaMalloc failed that asked for more than was free."""
-    run = run_both([sample(name)], sized(size))
+    run = run_both([sample(name), *arguments], sized(size))
     request = check_request(name, run)
     facts = run.last_line
     assert request["api"] == "cudaMalloc" and request["device"] == 0
@@ -174,6 +175,28 @@ def test_batch_of_one_grows_at_another_line_than_the_one_that_fails(run_both, si
     assert proof["growing_bytes"] == grown
     holders = [row for row in run.report["incident_holders"] if row["growth_bytes_per_minute"]]
     assert [row["stack"] for row in holders] == [group["stack"] for group in groups]
+
+
+# The simulated device's memory is the host's: of a large one only a part is written to.
+@pytest.mark.parametrize("size, arguments", [("2GiB", []), ("40GiB", [140, 256 * MIB])])
+def test_oversubscribe_needs_all_that_it_holds_and_more(run_both, size, arguments):
+    run, facts, proof = situation(
+        run_both, "oversubscribe", size, "device_full_own", arguments=map(str, arguments)
+    )
+    assert facts["tiles"] / facts["planned_tiles"] == pytest.approx(1 / 1.4, abs=0.02)
+    held = facts["tiles"] * facts["bytes_a_tile"]
+    assert facts["freed_count"] == 0 and facts["live_bytes"] == held + facts["other_bytes"]
+    assert proof["own_bytes"] == facts["live_bytes"]
+    assert proof["growing_bytes"] == held
+    # The line that is refused is the one that grows.
+    request = facts["request"]
+    (group,) = run.report.groups_of(request["function"], request["line"])
+    assert (group["bytes"], group["growth"]) == (held, "growing")
+    assert [
+        row["stack"]
+        for row in run.report["incident_holders"]
+        if row["growth_bytes_per_minute"] is not None
+    ] == [group["stack"]]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -348,7 +371,7 @@ def test_pinned_fragments_leaves_no_room_for_addresses(place, mode):
 
 @pytest.mark.parametrize(
     "command",
-    [["too_large", "10"], ["batch_of_one", "2"], ["local_memory", "1"]],
+    [["too_large", "10"], ["batch_of_one", "2"], ["local_memory", "1"], ["oversubscribe", "50"]],
     ids=lambda command: command[0],
 )
 def test_a_situation_that_does_not_come_about_is_a_line_and_status_1(run_both, command):
@@ -359,7 +382,10 @@ def test_a_situation_that_does_not_come_about_is_a_line_and_status_1(run_both, c
     assert run.last_line["request"]["error"] == "cudaSuccess"
 
 
-@pytest.mark.parametrize("name", [*DEVICE_SAMPLES, "neighbour", "pinned_limit", "pinned_fragments"])
+@pytest.mark.parametrize(
+    "name",
+    [*DEVICE_SAMPLES, "neighbour", "slurm_step", "pinned_limit", "pinned_fragments", "pinned_churn"],
+)
 def test_a_situation_without_a_device_is_a_line_and_status_1(run_both, name):
     run = run_both([sample(name)], {"CUWARDEN_SIM_DEVICES": "0"})
     assert run.returncode == 1

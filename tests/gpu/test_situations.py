@@ -17,24 +17,33 @@ SITUATIONS = {
     "two_libraries": ("device", "device", ["held_by_framework"]),
     "too_large": ("device", "device", ["larger_than_device"]),
     "batch_of_one": ("device", "device", ["device_full_own"]),
+    "oversubscribe": ("device", "device", ["device_full_own"]),
     "local_memory": ("device", None, ["implicit_memory"]),
     # In a container NVML may name nobody.
     "neighbour": ("device", "device", ["held_by_other_processes", "held_by_unlisted_owner"]),
     "pinned_fragments": ("pinned", "pinned", ["address_space_gap"]),
 }
 
+# What need not be done with the whole of a large device.
+ARGUMENTS = {"oversubscribe": ["140", str(4 << 30)]}
+
 pytestmark = pytest.mark.alone
+
+
+def built(name):
+    sample = preloaded.BUILD / "samples" / name
+    if not sample.exists():
+        pytest.skip(f"{sample} was not built")
+    return sample
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place, tmp_path, name):
-    sample = preloaded.BUILD / "samples" / name
-    if not sample.exists():
-        pytest.skip(f"{sample} was not built")
+    command = [built(name), *ARGUMENTS.get(name, [])]
     env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared_device"} if preloaded.SIMULATED else {}
     kind, failed, verdicts = SITUATIONS[name]
     for shim in (False, True):
-        run = place.run([sample], env, shim=shim)
+        run = place.run(command, env, shim=shim)
         if "too high to run into" in run.stderr:
             pytest.skip(run.stderr.strip())
         assert run.returncode == 0, (shim, run.stdout, run.stderr)
@@ -53,3 +62,60 @@ def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place,
     preloaded.check_covered(run.report)
     (incident,) = run.report["incidents"]
     assert incident["verdict"] in verdicts, incident
+
+
+def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_same_one(
+    place, tmp_path
+):
+    changes = {"CUWARDEN_REPORT": place.reports / "%j-%r.json"}
+    if preloaded.SIMULATED:
+        changes["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
+        changes["CUWARDEN_SIM_DEVICES"] = "2"
+    for shim in (False, True):
+        run = place.run([built("slurm_step")], changes, shim=shim)
+        assert run.returncode == 0, (shim, run.stdout, run.stderr)
+        assert run.stderr == ""
+    facts = run.last_line
+    paths = sorted(path for path in place.reports.iterdir() if path.suffix == ".json")
+    ranks = range(len(facts["ranks"]))
+    assert [path.name for path in paths] == [f"{facts['job_id']}-{rank}.json" for rank in ranks]
+    reports = [preloaded.Report.read(path) for path in paths]
+    # In a container NVML may name nobody.
+    by_others = ["held_by_other_processes", "held_by_unlisted_owner"]
+    for own, report in zip(facts["ranks"], reports):
+        assert report["process"]["pid"] == facts["pids"][own["rank"]]
+        assert report["job"]["rank"] == own["rank"]
+        assert report["job"]["job_id"] == facts["job_id"]
+        assert report["job"]["visible_devices"] == facts["visible_devices"]
+        assert [device["uuid"] for device in report["devices"]] == [own["device_uuid"]]
+        live = sum(row["live_bytes"] for row in report["totals"] if row["kind"] == "device")
+        assert live == own["live_bytes"]
+        preloaded.check_covered(report)
+        (incident,) = report["incidents"]
+        assert incident["bytes"] == own["request"]["bytes"]
+        # Of three ranks the first has two thirds.
+        expected = ["device_full_own"] if own["rank"] == 0 else by_others
+        assert incident["verdict"] in expected, incident
+        others = {row["pid"]: row["used_bytes"] for row in report["device_processes"]}
+        for other in facts["ranks"]:
+            used = others.get(facts["pids"][other["rank"]])
+            if other is not own and used is not None:
+                assert used >= other["live_bytes"]
+    assert len({own["device_uuid"] for own in facts["ranks"]}) == 1
+
+
+def test_a_pinned_buffer_for_each_step_is_no_leak_and_counted_where_it_is_made(place):
+    for shim in (False, True):
+        run = place.run([built("pinned_churn"), "100"], shim=shim)
+        assert run.returncode == 0, (shim, run.stdout, run.stderr)
+        assert run.stderr == ""
+    facts = run.last_line
+    assert 0 < facts["pinning_ns"] < facts["steps_ns"]
+    (total,) = [row for row in run.report["totals"] if row["kind"] == "pinned"]
+    assert (total["allocations"], total["frees"]) == (facts["steps"], facts["freed_count"])
+    assert (total["live_count"], total["peak_bytes"]) == (0, facts["bytes_a_step"])
+    (holder,) = [row for row in run.report["peak_holders"] if row["kind"] == "pinned"]
+    assert run.report.innermost_of_program(holder) == facts["function"]
+    assert holder["allocations"] == facts["steps"]
+    preloaded.check_covered(run.report)
+    assert run.report["incidents"] == []

@@ -112,8 +112,9 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (simulator().device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  const DeviceUuid made = uuid_of_device(device);
+  const Device* const seen = simulator().device(device);
+  if (seen == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  const DeviceUuid made = uuid_of_device(seen->board);
   std::copy(made.begin(), made.end(), uuid->bytes);
   return CUDA_SUCCESS;
 }

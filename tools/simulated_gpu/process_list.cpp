@@ -8,11 +8,10 @@
 
 using namespace cuwarden::simulated_gpu;
 
-int cuSimulatedGpuProcesses(int ordinal, ListedProcess* into, int capacity) {
+int cuSimulatedGpuProcesses(int board, ListedProcess* into, int capacity) {
   Simulator& sim = simulator();
   const std::lock_guard lock(sim.mutex);
-  const Device* const device = sim.device(ordinal);
-  if (device == nullptr) return kNoSuchDevice;
+  if (board < 0 || board >= sim.settings.devices) return kNoSuchDevice;
   if (sim.settings.processes == ProcessList::refuse) return kListRefused;
   int found = 0;
   const int own = getpid();
@@ -22,11 +21,12 @@ int cuSimulatedGpuProcesses(int ordinal, ListedProcess* into, int capacity) {
     ++found;
   };
   if (sim.share.joined()) {
-    sim.share.each(ordinal, list);
+    sim.share.each(board, list);
   } else {
-    list(own, device->used);
+    for (const auto& device : sim.devices)
+      if (device->board == board) list(own, device->used);
   }
   // A number that is somebody's nearly everywhere.
-  list(own == 1 ? 2 : 1, device->other_process);
+  list(own == 1 ? 2 : 1, sim.settings.other_process);
   return found;
 }

@@ -123,6 +123,24 @@ std::optional<std::vector<LocalMemoryRule>> parse_local_memory(std::string_view 
   return rules;
 }
 
+// CUDA_VISIBLE_DEVICES, as far as it is of numbers: the first that is no device ends the list.
+// https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
+std::vector<int> visible_devices(int devices) {
+  std::vector<int> visible;
+  const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr || std::getenv("CUWARDEN_SIM_DEVICES") == nullptr) {
+    // Where nobody says how many devices are simulated, the list is of the machine's own ones.
+    for (int device = 0; device < devices; ++device) visible.push_back(device);
+    return visible;
+  }
+  for (const std::string& part : split(list, ',')) {
+    const auto device = parse_integer(part);
+    if (!device || *device < 0 || *device >= devices) break;
+    visible.push_back(static_cast<int>(*device));
+  }
+  return visible;
+}
+
 template <typename Parse, typename Accept>
 void read(const char* name, const char* accepted, Parse parse, Accept accept) {
   const char* text = std::getenv(name);
@@ -161,6 +179,7 @@ Settings read_settings() {
     settings.devices = static_cast<int>(value);
     return true;
   });
+  settings.visible = visible_devices(settings.devices);
   read("CUWARDEN_SIM_DRIVER_VERSION", "a version such as 12020", parse_integer,
        [&](long long value) {
          if (value < 2000 || value > 99990) return false;

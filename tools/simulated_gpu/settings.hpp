@@ -35,7 +35,8 @@ enum class ProcessList {
 
 struct Settings {
   std::size_t memory = 16 * kGiB;             // CUWARDEN_SIM_MEMORY, of each device
-  int devices = 1;                            // CUWARDEN_SIM_DEVICES
+  int devices = 1;                            // CUWARDEN_SIM_DEVICES, of the machine
+  std::vector<int> visible{0};                // which of them this process sees, in its order
   std::size_t pinned_limit = 0;               // CUWARDEN_SIM_PINNED_LIMIT, 0: none
   std::size_t other_process = 0;              // CUWARDEN_SIM_OTHER_PROCESS
   std::string shared;                         // CUWARDEN_SIM_SHARED, a file; empty: none

@@ -21,8 +21,9 @@ constinit thread_local ThreadState state{};
 
 Simulator::Simulator() : settings(read_settings()) {
   if (!settings.shared.empty()) share.join(settings.shared);
-  for (int i = 0; i < settings.devices; ++i) {
-    devices.push_back(std::make_unique<Device>(i, settings.memory, settings.other_process, share));
+  for (const int board : settings.visible) {
+    devices.push_back(std::make_unique<Device>(static_cast<int>(devices.size()), board,
+                                               settings.memory, settings.other_process, share));
     Device& made = *devices.back();
     made.default_pool = pools.add(std::make_unique<MemoryPool>(&made));
     made.default_pool->is_default = true;

@@ -147,26 +147,32 @@ struct Context {
 };
 
 struct Device {
-  Device(int number, std::size_t memory, std::size_t others, DeviceShare& processes)
-      : ordinal(number), share(processes), capacity(memory), other_process(others), arena(memory) {}
+  Device(int number, int place, std::size_t memory, std::size_t others, DeviceShare& processes)
+      : ordinal(number),
+        board(place),
+        share(processes),
+        capacity(memory),
+        other_process(others),
+        arena(memory) {}
 
   std::size_t free_bytes() const {
-    const std::size_t taken = used + other_process + share.used_by_others(ordinal);
+    const std::size_t taken = used + other_process + share.used_by_others(board);
     return taken < capacity ? capacity - taken : 0;
   }
   bool charge(std::size_t bytes) {
     const DeviceShare::Taking taking(share);
     if (bytes > free_bytes()) return false;
     used += bytes;
-    share.publish(ordinal, used);
+    share.publish(board, used);
     return true;
   }
   void refund(std::size_t bytes) {
     used -= bytes;
-    share.publish(ordinal, used);
+    share.publish(board, used);
   }
 
-  int ordinal;
+  int ordinal;  // in this process
+  int board;    // in the machine
   DeviceShare& share;
   std::size_t capacity;
   std::size_t other_process;

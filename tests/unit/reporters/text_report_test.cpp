@@ -150,6 +150,66 @@ TEST_F(TextReport, colour_is_used_when_asked_for) {
   EXPECT_TRUE(has(text(options), "\033[1;31mLEAKS\033[0m"));
 }
 
+TEST_F(TextReport,
+       where_others_hold_the_device_it_names_the_rank_and_the_device_behind_its_number) {
+  nlohmann::json incident = {{"id", 1},
+                             {"time_ns", 5},
+                             {"api", "cudaMalloc"},
+                             {"kind", "device"},
+                             {"bytes", 1u << 30},
+                             {"device", 0},
+                             {"stack", nullptr},
+                             {"outcome", "failed"},
+                             {"verdict", "held_by_other_processes"},
+                             {"repeats", 0},
+                             {"proof", nlohmann::json::object()},
+                             {"advice", "wait for them"}};
+  const auto with = [&](nlohmann::json job = nlohmann::json::object()) {
+    return text_with({{"incidents", nlohmann::json::array({incident})}, {"job", std::move(job)}});
+  };
+  const std::string uuid =
+      "where GPU 0 is GPU-6b000000-0000-0000-0000-000000000001: if other ranks";
+  EXPECT_TRUE(has(with(), "  slurm job 882113, rank 3, CUDA_VISIBLE_DEVICES=1\n"));
+  EXPECT_TRUE(
+      has(with(), "  this is rank 3 of slurm job 882113 with CUDA_VISIBLE_DEVICES=1, " + uuid));
+  EXPECT_TRUE(has(with({{"visible_devices", nullptr}}),
+                  "rank 3 of slurm job 882113, without CUDA_VISIBLE_DEVICES, " + uuid));
+  incident["verdict"] = "device_full_own";
+  EXPECT_FALSE(has(with(), "this is"));
+}
+
+TEST_F(TextReport, the_devices_that_are_visible_are_named_without_a_job_too) {
+  ledger.environment = {{"CUDA_VISIBLE_DEVICES", "1,0", true}};
+  EXPECT_TRUE(has(text(), "\n  CUDA_VISIBLE_DEVICES=1,0\n"));
+}
+
+TEST_F(TextReport, what_comes_and_goes_is_counted_where_it_was_made) {
+  const auto with = [&](nlohmann::json holder) {
+    return text_with({{"totals",
+                       {{{"kind", "pinned"},
+                         {"device", nullptr},
+                         {"allocations", 900},
+                         {"failures", 0},
+                         {"live_count", 0},
+                         {"live_bytes", 0},
+                         {"peak_count", 1},
+                         {"peak_bytes", 4u << 20},
+                         {"peak_time_ns", 5'000'000'000}}}},
+                      {"peak_holders", nlohmann::json::array({std::move(holder)})}});
+  };
+  nlohmann::json holder = {{"device", nullptr},
+                           {"kind", "pinned"},
+                           {"stack", nullptr},
+                           {"count", 1},
+                           {"bytes", 4u << 20}};
+  EXPECT_TRUE(has(with(holder), "4.0 MiB in 1 after 5.0 s, 900 made in all\n")) << with(holder);
+  EXPECT_TRUE(has(with(holder), "4.0 MiB in 1 allocation · pinned\n")) << "an earlier version's";
+  holder.update({{"allocations", 900}, {"first_ns", 2'000'000'000}, {"last_ns", 8'000'000'000}});
+  EXPECT_TRUE(has(with(holder), "· pinned · 900 made here between 2.0 s and 8.0 s\n"));
+  holder["allocations"] = 1;
+  EXPECT_FALSE(has(with(holder), "made here"));
+}
+
 TEST_F(TextReport, a_kill_for_lack_of_memory_is_told_from_others) {
   nlohmann::json killed = {{"process", {{"end_reason", "signal"}, {"signal", 9}}},
                            {"memory_cgroup",

@@ -1,0 +1,216 @@
+// The situation: a step of a job on a node with several GPUs, whose ranks were all given the same
+// one (CUDA_VISIBLE_DEVICES was exported before srun, say). Each rank takes its part of the field,
+// block by block, until the device is full; rank 0, which also has the input, takes four blocks
+// where the others take one. The other GPUs are idle.
+//
+// People see an out-of-memory at a size that fits by their own sums, and every rank calls its
+// device 0, whichever it is. For most of them it is not their own memory; for rank 0 it is.
+//
+// The ranks are this program, started once for each, with what a scheduler sets. They take turns;
+// one that was refused keeps what it has until all were. On the simulated GPU they have to share
+// the device: CUWARDEN_SIM_SHARED names a file for that.
+//
+//     slurm_step [ranks]
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "samples/planned_shortage.hpp"
+
+namespace {
+
+constexpr const char* kJob = "4711";
+constexpr std::string_view kServed = "served", kRefused = "refused";
+
+// --- a rank
+
+sample::Account account;
+
+[[gnu::noinline]] sample::Request take_block(std::size_t bytes) {
+  void* block = nullptr;
+  auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
+  request.result = cudaMalloc(&block, bytes);
+  if (request.result == cudaSuccess) account.allocated(bytes);
+  return request;
+}
+
+std::string device_uuid() {
+  cudaDeviceProp properties{};
+  sample::require(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    char byte[4];
+    std::snprintf(byte, sizeof byte, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
+    text += (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) ? "-" : "";
+    text += byte;
+  }
+  return text;
+}
+
+void answer(std::string_view word) {
+  std::printf("%s\n", word.data());
+  std::fflush(stdout);
+}
+
+// Each byte of the input is a turn; at its end the rank says what it knows, and ends.
+int work(std::size_t rank) {
+  sample::require(cudaFree(nullptr), "cudaFree");
+  int devices = 0;
+  sample::require(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  const std::size_t bytes =
+      sample::device_memory().total / 32 / sample::kDevicePage * sample::kDevicePage;
+  answer(kServed);
+
+  sample::Request request;
+  char turn = 0;
+  while (read(STDIN_FILENO, &turn, 1) == 1) {
+    int blocks = rank == 0 ? 4 : 1;
+    do request = take_block(bytes);
+    while (request.result == cudaSuccess && --blocks > 0);
+    answer(request.result == cudaSuccess ? kServed : kRefused);
+  }
+  return sample::conclude(request, account,
+                          sample::fact("rank", rank) +
+                              sample::fact("devices", static_cast<std::size_t>(devices)) +
+                              sample::fact("device_uuid", device_uuid().c_str()));
+}
+
+// --- who starts them: makes no call of CUDA, as no launcher does
+
+struct Step {
+  std::size_t ranks;
+  std::string visible_devices;
+};
+
+class Rank {
+ public:
+  Rank(const Step& step, std::size_t rank) {
+    int orders[2] = {};
+    int answers[2] = {};
+    if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) fail("pipe2");
+    pid_ = fork();
+    if (pid_ < 0) fail("fork");
+    if (pid_ == 0) {
+      dup2(orders[0], STDIN_FILENO);
+      dup2(answers[1], STDOUT_FILENO);
+      set_environment(step, rank);
+      execl("/proc/self/exe", "slurm_step", "rank", std::to_string(rank).c_str(), nullptr);
+      _exit(127);
+    }
+    close(orders[0]);
+    close(answers[1]);
+    orders_ = orders[1];
+    answers_ = fdopen(answers[0], "r");
+    lives_ = next_line() == kServed;
+  }
+  ~Rank() { end(); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool lives() const { return lives_; }  // else it has said on stderr why not
+  bool refused() const { return refused_; }
+  void take_turn() {
+    if (write(orders_, "t", 1) != 1) fail("write");
+    const std::string said = next_line();
+    refused_ = said == kRefused;
+    lives_ = refused_ || said == kServed;
+  }
+  // What it knows; true where its status says that all came about as planned.
+  bool end(std::string* facts = nullptr) {
+    if (orders_ < 0) return false;
+    close(orders_);
+    orders_ = -1;
+    const std::string said = next_line();
+    if (facts != nullptr) *facts = said;
+    if (answers_ != nullptr) std::fclose(answers_);
+    int status = 1;
+    waitpid(pid_, &status, 0);
+    return status == 0;
+  }
+
+ private:
+  [[noreturn]] static void fail(const char* what) {
+    std::perror(what);
+    std::exit(1);
+  }
+  static void set_environment(const Step& step, std::size_t rank) {
+    // Of whoever started this program: a rank goes by them rather than by the scheduler's.
+    for (const char* name : {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) unsetenv(name);
+    const std::string number = std::to_string(rank);
+    const std::pair<const char*, std::string> variables[] = {
+        {"SLURM_JOB_ID", kJob},
+        {"SLURM_STEP_ID", "0"},
+        {"SLURM_PROCID", number},
+        {"SLURM_LOCALID", number},
+        {"SLURM_NODEID", "0"},
+        {"SLURM_NTASKS", std::to_string(step.ranks)},
+        {"CUDA_VISIBLE_DEVICES", step.visible_devices}};
+    for (const auto& [name, value] : variables) setenv(name, value.c_str(), 1);
+  }
+  std::string next_line() {
+    std::string line;
+    if (answers_ == nullptr) return line;
+    for (int c = std::getc(answers_); c != EOF && c != '\n'; c = std::getc(answers_))
+      line += static_cast<char>(c);
+    return line;
+  }
+
+  pid_t pid_ = -1;
+  int orders_ = -1;
+  std::FILE* answers_ = nullptr;
+  bool lives_ = false, refused_ = false;
+};
+
+// The mistake: the first of those that there are, for all.
+std::string first_visible_device() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string list = visible == nullptr ? "0" : visible;
+  return list.substr(0, list.find(','));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "rank") == 0)
+    return work(sample::argument(argc, argv, 2, 0));
+
+  const Step step{sample::argument(argc, argv, 1, 3), first_visible_device()};
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (std::size_t rank = 0; rank < step.ranks; ++rank) {
+    ranks.push_back(std::make_unique<Rank>(step, rank));
+    if (!ranks.back()->lives()) return 1;
+  }
+  for (bool all_refused = false; !all_refused;) {
+    all_refused = true;
+    for (const auto& rank : ranks) {
+      if (!rank->refused()) rank->take_turn();
+      if (!rank->lives()) return 1;
+      all_refused = all_refused && rank->refused();
+    }
+  }
+
+  bool as_planned = true;
+  std::string pids, facts;
+  for (const auto& rank : ranks) {
+    std::string said;
+    as_planned = rank->end(&said) && as_planned;
+    pids += (pids.empty() ? "" : ",") + std::to_string(rank->pid());
+    facts += (facts.empty() ? "" : ",") + said;
+  }
+  std::printf("%zu ranks of job %s with CUDA_VISIBLE_DEVICES=%s\n", step.ranks, kJob,
+              step.visible_devices.c_str());
+  std::printf("{\"job_id\":\"%s\"%s,\"pids\":[%s],\"ranks\":[%s]}\n", kJob,
+              sample::fact("visible_devices", step.visible_devices.c_str()).c_str(), pids.c_str(),
+              facts.c_str());
+  return as_planned ? 0 : 1;
+}
