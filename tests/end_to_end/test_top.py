@@ -50,6 +50,18 @@ def test_without_a_terminal_it_prints_once(cuwarden, growing):
         assert "growing.cpp:" in line
 
 
+def test_what_grows_without_bound_is_told_from_what_is_kept(cuwarden, growing):
+    """By the ages of what is live, once the process has run for some seconds."""
+    deadline = time.monotonic() + 30
+    while "without bound" not in (done := cuwarden("top", growing.pid)).stdout:
+        assert time.monotonic() < deadline, done.stdout
+        time.sleep(0.5)
+    lines = {name: line for line in done.stdout.splitlines() for name in PLACES if name in line}
+    assert re.search(r"\[grows \d+(\.\d)? [KMG]iB/min\] grows_fastest", lines["grows_fastest"])
+    assert "[grows" not in lines["holds_most"]
+    assert re.search(r"\d stacks? grows? without bound, by \d+(\.\d)? [KMG]iB/min", done.stdout)
+
+
 def test_all_live_processes_are_a_line_each(cuwarden, place, growing):
     other = start(place, [program("dying"), "wait"])
     try:

@@ -81,8 +81,10 @@ Change Recent::of_all() const {
           difference(now.allocations, then.allocations) / seconds()};
 }
 
-std::vector<GroupSample> sorted_groups(const Recent& recent, SortBy by) {
+std::vector<GroupSample> sorted_groups(const Recent& recent, const GrowingGroups& growing,
+                                       SortBy by) {
   struct Ranked {
+    bool first;
     double rank;
     GroupSample group;
   };
@@ -93,9 +95,11 @@ std::vector<GroupSample> sorted_groups(const Recent& recent, SortBy by) {
     const double rank = by == SortBy::bytes    ? static_cast<double>(group.live_bytes)
                         : by == SortBy::growth ? change.bytes_per_second
                                                : change.allocations_per_second;
-    ranked.push_back({rank, group});
+    const bool first = by == SortBy::growth && growing.bytes_per_minute(group.id);
+    ranked.push_back({first, rank, group});
   }
   std::ranges::stable_sort(ranked, [](const Ranked& left, const Ranked& right) {
+    if (left.first != right.first) return left.first;
     if (left.rank != right.rank) return left.rank > right.rank;
     return left.group.live_bytes > right.group.live_bytes;
   });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime_hooks/ledger/reader.hpp"
+#include "tools/cuwarden/top_growth.hpp"
 
 namespace cuwarden {
 
@@ -52,8 +53,9 @@ class Recent {
 };
 
 enum class SortBy : std::uint8_t { bytes, growth, rate };
-// The groups of the newest sample in that order, the largest first; those that have nothing live
-// and make nothing are left out.
-std::vector<GroupSample> sorted_groups(const Recent&, SortBy);
+// The groups of the newest sample in that order, the largest first; by growth, those that grow
+// without bound come before all others. Groups that have nothing live and make nothing are left
+// out.
+std::vector<GroupSample> sorted_groups(const Recent&, const GrowingGroups&, SortBy);
 
 }  // namespace cuwarden

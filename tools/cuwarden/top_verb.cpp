@@ -44,14 +44,19 @@ class Watched {
     if (!ended_) recent_.add(take_sample(file_->reader()));
     return !ended_;
   }
-  WatchedProcess view() const { return {pid_, file_.get(), &recent_, ended_}; }
+  void look_for_growth() {
+    if (!ended_) growing_.look(file_->reader());
+  }
+  WatchedProcess view() const { return {pid_, file_.get(), &recent_, &growing_, ended_}; }
   const Recent& recent() const { return recent_; }
+  const GrowingGroups& growing() const { return growing_; }
   const std::shared_ptr<LedgerFile>& file() const { return file_; }
 
  private:
   pid_t pid_;
   std::shared_ptr<LedgerFile> file_;
   Recent recent_;
+  GrowingGroups growing_;
   bool ended_ = false;
 };
 
@@ -85,10 +90,13 @@ class View {
 class ProcessScreen : public View {
  public:
   explicit ProcessScreen(Watched watched) : watched_(std::move(watched)), names_(watched_.file()) {}
-  void tick() override { watched_.sample(); }
+  void tick() override {
+    watched_.sample();
+    watched_.look_for_growth();
+  }
   bool is_preliminary() const override { return !names_.are_known(); }
   std::string text(SortBy by, ViewSize size, std::size_t screen_rows) override {
-    const auto groups = sorted_groups(watched_.recent(), by);
+    const auto groups = sorted_groups(watched_.recent(), watched_.growing(), by);
     if (screen_rows != 0) {
       const std::size_t head = process_view_head(watched_.view(), size);
       size.rows = screen_rows > head ? screen_rows - head : 1;

@@ -108,8 +108,20 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
     if (series.failures > 0) line += ", " + human_count(series.failures) + " failed";
     lines.add(line);
   }
+  if (!watched.growing->empty()) {
+    const std::size_t count = watched.growing->count();
+    lines.add(human_count(count) + (count == 1 ? " stack grows" : " stacks grow") +
+                  " without bound, by " + human_bytes(watched.growing->bytes_per_minute()) + "/min",
+              bold);
+  }
   add_keys(size, lines);
   lines.add("");
+}
+
+// Before where it is, for a narrow terminal cuts that.
+std::string growing_mark(const GrowingGroups& growing, std::uint32_t group) {
+  const auto rate = growing.bytes_per_minute(group);
+  return rate ? "[grows " + human_bytes(*rate) + "/min] " : "";
 }
 
 }  // namespace
@@ -153,7 +165,7 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
         knows_changes ? per_second(change.bytes_per_second) : not_known_yet,
         knows_changes ? rate(change.allocations_per_second) : not_known_yet,
         is_wide ? place_of(group.kind, group.device) : cut(place_of(group.kind, group.device), 12),
-        name.api, name.where));
+        name.api, growing_mark(*watched.growing, group.id) + name.where));
   }
   if (groups.empty()) lines.add("nothing is live");
   if (shown < groups.size() && size.columns == 0) {

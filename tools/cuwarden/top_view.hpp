@@ -23,6 +23,7 @@ struct WatchedProcess {
   pid_t pid = 0;
   const LedgerFile* file = nullptr;
   const Recent* recent = nullptr;
+  const GrowingGroups* growing = nullptr;
   bool ended = false;
 };
 
