@@ -144,7 +144,9 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
 
 ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
   const ledger::TakenRecord taken = ledger_.take(space, DeviceAddress{address});
-  if (taken && implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
+  if (!taken) return taken;
+  ledger_.free_begins(taken);
+  if (implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
   return taken;
 }
 
@@ -164,6 +166,7 @@ void Recorder::settle(const ledger::TakenRecord& taken, CUresult result) noexcep
     return;
   }
   if (!gone) ledger_.put_back(taken);
+  ledger_.free_came_back(taken);
   give_notice();
   if (result == CUDA_SUCCESS) read_device_now_and_then(taken.taken_ns);
 }

@@ -58,6 +58,8 @@ class Lane {
   // --- what the lane has not told others yet (slab_pages.hpp), by row of series; of its own
   // threads only.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
+  // Bytes whose free has begun and not come back, by row of series.
+  std::atomic<std::uint64_t>& being_freed(std::size_t row) noexcept { return being_freed_[row]; }
 
  private:
   friend class Lanes;
@@ -71,6 +73,7 @@ class Lane {
   std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series
   std::atomic<std::uint64_t> credits_[series_limit];
   std::atomic<std::uint64_t> locked_[series_limit];
+  std::atomic<std::uint64_t> being_freed_[series_limit];
   std::atomic<std::uint64_t> cells_[remembered];  // group << 32 | cell, by group
 };
 
@@ -118,6 +121,11 @@ class Lanes {
   void for_each(Visit visit) noexcept {
     const std::uint32_t used = used_.load(std::memory_order_seq_cst);
     for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
+  }
+  template <class Visit>
+  void for_each_and_shared(Visit visit) noexcept {
+    visit(lanes()[0]);
+    for_each(visit);
   }
 
   // How many allocations of a series are live. `row`: its own.

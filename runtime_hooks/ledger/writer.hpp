@@ -128,6 +128,11 @@ class Writer {
   // Before the driver's free. The totals drop at once.
   TakenRecord take(Space, DeviceAddress) noexcept;
   void put_back(const TakenRecord&) noexcept;  // the driver refused
+  // Around the driver's free of what was taken. It may wait for the device: until it comes back the
+  // memory is nobody's, and the device still has it.
+  void free_begins(const TakenRecord&) noexcept;
+  void free_came_back(const TakenRecord&) noexcept;
+  std::uint64_t being_freed_on(DeviceOrdinal) noexcept;
   // What is opened again is still one allocation; it goes with the last close. False: no such
   // record is open; for a close, it is the last one, and to be taken.
   bool opened_again(Space, DeviceAddress) noexcept;
