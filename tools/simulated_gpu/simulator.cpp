@@ -24,6 +24,8 @@ Simulator::Simulator() : settings(read_settings()) {
   for (int i = 0; i < settings.devices; ++i) {
     devices.push_back(std::make_unique<Device>(i, settings.memory, settings.other_process, share));
     Device& made = *devices.back();
+    if (const auto limit = settings.memory_limits.find(i); limit != settings.memory_limits.end())
+      made.process_limit = limit->second;
     made.default_pool = pools.add(std::make_unique<MemoryPool>(&made));
     made.default_pool->is_default = true;
     made.current_pool = made.default_pool;
