@@ -67,6 +67,9 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
   made.stack = group->stack;
   made.program = std::string(reader.process().program);
   made.requester = modules.of(group->stack);
+  // "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
+  const auto device = device_row(reader, group->device);
+  if (device && device->name.find(" MIG ") != std::string_view::npos) made.slice = device->name;
   int holders = 0;
   each_row(
       reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
@@ -87,9 +90,14 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
   return made;
 }
 
+std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentView& incident) {
+  const auto free = incident.fact(Fact::free_bytes);
+  return free ? free : incident.fact(Fact::nvml_free_bytes);
+}
+
 std::optional<Account> account_of(const IncidentCase& given) {
   const ledger::IncidentView& incident = given.incident;
-  const auto total = incident.fact(Fact::total_bytes), free = incident.fact(Fact::free_bytes);
+  const auto total = incident.fact(Fact::total_bytes), free = free_bytes_of(incident);
   if (given.device.value < 0 || !total || !free || *total < *free || *total > largest_number)
     return std::nullopt;
   Account account(*total - *free);

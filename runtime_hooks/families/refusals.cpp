@@ -64,16 +64,44 @@ std::uint32_t Recorder::next_serial() noexcept { return ++last_serial; }
 // one was refused for lack of memory, and not for a capture, says as much as that it succeeded. A
 // context that is not current is not entered: another thread may be ending it.
 void Recorder::note_device(IncidentId incident, DeviceOrdinal device, Captures captures) noexcept {
-  if (device == no_device || (capture_seen() && captures == Captures::unknown) ||
-      place_unguarded().device != device)
-    return;
+  if (device == no_device) return;
   std::size_t free = 0, total = 0;
-  if (real_.cuMemGetInfo_v2 == nullptr || real_.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
+  // How large it is can be asked at any time.
+  if (real_.cuDeviceTotalMem_v2 != nullptr &&
+      real_.cuDeviceTotalMem_v2(&total, device.value) == CUDA_SUCCESS)
+    ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
+  if ((capture_seen() && captures == Captures::unknown) || place_unguarded().device != device ||
+      real_.cuMemGetInfo_v2 == nullptr || real_.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
     return;
   ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
   ledger_.set_fact(incident, ledger::Fact::free_bytes, free);
   if (const auto idle = pools_.idle_bytes(real_, device))
     ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
+}
+
+// CU_COMPUTEMODE_DEFAULT where the driver does not say.
+int Recorder::compute_mode(DeviceOrdinal device) const noexcept {
+  int mode = CU_COMPUTEMODE_DEFAULT;
+  if (device == no_device || real_.cuDeviceGetAttribute == nullptr ||
+      real_.cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, device.value) !=
+          CUDA_SUCCESS)
+    return CU_COMPUTEMODE_DEFAULT;
+  return mode;
+}
+
+// CUDA_ERROR_UNKNOWN is what cuda.h promises for a prohibited device; CUDA_ERROR_DEVICE_UNAVAILABLE
+// is for both modes. A device that is lost answers the same, and to the question for its mode too.
+bool Recorder::compute_mode_refuses(CUresult result, DeviceOrdinal device) const noexcept {
+  if (result != CUDA_ERROR_DEVICE_UNAVAILABLE && result != CUDA_ERROR_UNKNOWN) return false;
+  const int mode = compute_mode(device);
+  return mode == CU_COMPUTEMODE_PROHIBITED ||
+         (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS && result == CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+void Recorder::note_compute_mode(IncidentId incident, DeviceOrdinal device) noexcept {
+  const int mode = compute_mode(device);
+  if (mode != CU_COMPUTEMODE_DEFAULT)
+    ledger_.set_fact(incident, ledger::Fact::compute_mode, static_cast<std::uint64_t>(mode));
 }
 
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
@@ -84,14 +112,18 @@ void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult re
   was_refused_.store(true, std::memory_order_relaxed);
   if (!refused.first) return;
   note_device(refused.incident, request.device, captures);
+  if (asked == ledger::Asked::context) note_compute_mode(refused.incident, request.device);
   ledger_.publish_incident(refused.incident);
   if (incident_notice_ != nullptr) incident_notice_(refused.incident);
 }
 
 void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
                        DeviceOrdinal device) noexcept {
-  if (result != CUDA_ERROR_OUT_OF_MEMORY) return;
+  if (result == CUDA_SUCCESS) return;
   const ErrnoGuard keep;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY &&
+      !(asked == ledger::Asked::context && compute_mode_refuses(result, device)))
+    return;
   const Place here = place_unguarded();
   if (device == no_device) device = here.device;
   meet(device);

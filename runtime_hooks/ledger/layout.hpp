@@ -323,8 +323,13 @@ enum class Fact : std::uint8_t {
   max_mappings,
   cgroup_limit_bytes,
   cgroup_used_bytes,
+  // What keeps a device from being used as it is.
+  compute_mode,        // CUcomputemode, where a context was refused
+  whole_device_bytes,  // of the device that this one is a slice of (MIG)
+  mps_limit_bytes,     // of this process on the device
+  nvml_free_bytes,     // where there was no context to ask in
 };
-inline constexpr std::size_t fact_count = 24;
+inline constexpr std::size_t fact_count = 28;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
 // A request that was refused for lack of memory. The same request again, from the same stack, is
