@@ -28,6 +28,10 @@ void Account::add(std::string item, std::uint64_t bytes) {
   unexplained -= static_cast<std::int64_t>(bytes);
 }
 
+void Account::add_other_processes(std::uint64_t bytes) {
+  if (bytes <= largest_number) add("other_processes", bytes - std::min(bytes, of("live_imported")));
+}
+
 std::uint64_t Account::of(std::string_view item) const noexcept {
   for (const auto& [name, bytes] : items)
     if (name == item) return bytes;
@@ -106,17 +110,16 @@ std::optional<Account> account_of(const IncidentCase& given) {
       account.add("live_" + std::string(kind_name(static_cast<Kind>(kind))),
                   incident.live_bytes[kind]);
   }
-  constexpr std::pair<const char*, Fact> items[] = {
-      {"slab_waste", Fact::slab_locked_bytes},
-      {"rounding_waste", Fact::rounding_bytes},
-      {"mempool_idle", Fact::pool_idle_bytes},
-      {"context", Fact::context_bytes},
-      {"modules", Fact::module_bytes},
-      {"local_memory", Fact::local_memory_bytes},
-      {"heap", Fact::heap_bytes},
-      {"streams", Fact::stream_bytes},
-      {"other_processes", Fact::other_processes_bytes}};
+  constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
+                                                    {"rounding_waste", Fact::rounding_bytes},
+                                                    {"mempool_idle", Fact::pool_idle_bytes},
+                                                    {"context", Fact::context_bytes},
+                                                    {"modules", Fact::module_bytes},
+                                                    {"local_memory", Fact::local_memory_bytes},
+                                                    {"heap", Fact::heap_bytes},
+                                                    {"streams", Fact::stream_bytes}};
   for (const auto& [item, fact] : items) account.add(item, incident.fact(fact).value_or(0));
+  account.add_other_processes(incident.fact(Fact::other_processes_bytes).value_or(0));
   return account;
 }
 

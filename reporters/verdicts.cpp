@@ -48,7 +48,6 @@ class Judge {
     if (free_ && incident().asked != Asked::graph)
       missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
     if (account_) {
-      // What was opened of others is theirs.
       for (const auto& [item, bytes] : account_->items)
         if (item.starts_with("live_") && item != "live_imported") own_ += bytes;
     }
@@ -245,7 +244,11 @@ class Judge {
                ? static_cast<std::uint64_t>(left) - hidden
                : 0;
   }
-  std::uint64_t others() const { return in_account("other_processes") + unlisted(); }
+  // What this process opened of others is theirs.
+  std::uint64_t listed() const {
+    return in_account("other_processes") + in_account("live_imported");
+  }
+  std::uint64_t others() const { return listed() + unlisted(); }
 
   bool is_held_by_most() {
     const std::uint64_t implicit = implicit_bytes();
@@ -257,13 +260,14 @@ class Judge {
   }
 
   bool is_held_by_others() {
-    const std::uint64_t listed = in_account("other_processes"), hidden = unlisted();
+    const std::uint64_t hidden = unlisted(), opened = in_account("live_imported");
     prove("other_processes_bytes", fact(Fact::other_processes_bytes));
+    if (opened != 0) prove("opened_bytes", opened);
     prove("own_bytes", own_);
-    if (listed >= hidden) {
+    if (listed() >= hidden) {
       return found_on_device(
           Verdict::held_by_other_processes,
-          "other processes hold " + human_bytes(listed) +
+          "other processes hold " + human_bytes(listed()) +
               " of this device: wait for them, stop them, or use another device");
     }
     prove("unlisted_bytes", hidden);

@@ -143,6 +143,26 @@ TEST_F(Verdicts, OthersHoldItWhereTheyHoldMoreThanThisProcess) {
   EXPECT_EQ(proof("unlisted_bytes"), 67 * GiB) << "98 in use, 30 own, and a context";
 }
 
+TEST_F(Verdicts, WhatWasOpenedOfOthersIsTheirsAndCountsOnce) {
+  live(Kind::device, 20 * GiB);
+  live(Kind::imported, 50 * GiB);
+  set(Fact::other_processes_bytes, 78 * GiB);
+  const auto account = account_of(given);
+  ASSERT_TRUE(account);
+  EXPECT_EQ(account->of("live_imported"), 50 * GiB);
+  EXPECT_EQ(account->of("other_processes"), 28 * GiB);
+  EXPECT_EQ(account->unexplained, 0);
+  EXPECT_EQ(verdict(), "held_by_other_processes");
+  EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
+  // Where nobody lists them, what was opened is known nevertheless.
+  set(Fact::other_processes_bytes, ledger::unknown_bytes);
+  EXPECT_EQ(verdict(), "held_by_other_processes");
+  EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
+  // Of what is opened and not theirs there is no more than they have.
+  set(Fact::other_processes_bytes, 1 * GiB);
+  EXPECT_EQ(account_of(given)->of("other_processes"), 0u);
+}
+
 TEST_F(Verdicts, WhatNoAllocationAskedForIsImplicit) {
   live(Kind::device, 90 * GiB);
   for (const Asked asked : {Asked::launch, Asked::module, Asked::stream, Asked::limit}) {
