@@ -48,19 +48,25 @@ void leave_no_gap(std::size_t bytes) {
       if (mprotect(start, 4096, PROT_READ) != 0) break;
 }
 
+struct Pages {
+  char* start = nullptr;
+  std::size_t bytes = 0;
+};
+
 // Leaves room for a few.
-void leave_few_mappings(std::size_t few) {
+Pages leave_few_mappings(std::size_t few) {
   std::ifstream file("/proc/sys/vm/max_map_count");
   std::size_t most = 0, present = 0;
-  if (!(file >> most)) return;
+  if (!(file >> most)) return {};
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) ++present;
-  if (present + few + 2 >= most) return;
+  if (present + few + 2 >= most) return {};
   // Every other page may be read: each page is a mapping.
   const std::size_t pages = most - present - few;
   auto* const start = static_cast<char*>(reserve(pages * 4096));
   for (std::size_t i = 1; start != nullptr && i < pages; i += 2)
-    if (mprotect(start + i * 4096, 4096, PROT_READ) != 0) return;
+    if (mprotect(start + i * 4096, 4096, PROT_READ) != 0) break;
+  return {start, pages * 4096};
 }
 
 [[gnu::noinline]] bool is_pinned(std::size_t bytes) {
@@ -105,11 +111,13 @@ void of_the_host(const std::string& situation) {
     facts.figure = limit.rlim_cur;
   }
   if (by == "gap") leave_no_gap(bytes);
-  if (by == "mappings") leave_few_mappings(number("few", 8));
+  Pages pages;
+  if (by == "mappings") pages = leave_few_mappings(number("few", 8));
   const bool served = situation == "pinned"       ? is_pinned(bytes)
                       : situation == "registered" ? is_registered(own, bytes)
                                                   : is_managed(bytes);
   ++(served ? facts.served : facts.failures);
+  if (pages.start != nullptr) munmap(pages.start, pages.bytes);
 }
 
 }  // namespace shortages

@@ -5,7 +5,9 @@
 //     module         code with bytes=N of variables
 //     streams        until one fails
 //     context        a further one on the device
-//     first_context  the first one; api=driver makes one, otherwise the runtime retains the primary
+//     first_context  the first one
+//
+// With api=driver limits, streams and the first context are the driver's, otherwise the runtime's.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -40,6 +42,8 @@ std::string code_with(std::size_t local_bytes, std::size_t variable_bytes) {
 )";
 }
 
+bool by_driver() { return text("api", "runtime") == "driver"; }
+
 void note(CUresult result) {
   ++(result == CUDA_SUCCESS ? facts.served : facts.failures);
   facts.figure = static_cast<std::size_t>(result);
@@ -53,6 +57,19 @@ void note(CUresult result) {
   unsigned at = 0;
   void* arguments[] = {&result, &at};
   return cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr);
+}
+
+[[gnu::noinline]] CUresult set_limit(bool of_heap, std::size_t bytes) {
+  if (by_driver())
+    return cuCtxSetLimit(of_heap ? CU_LIMIT_MALLOC_HEAP_SIZE : CU_LIMIT_STACK_SIZE, bytes);
+  return static_cast<CUresult>(
+      cudaDeviceSetLimit(of_heap ? cudaLimitMallocHeapSize : cudaLimitStackSize, bytes));
+}
+
+[[gnu::noinline]] CUresult make_stream() {
+  CUstream stream = nullptr;
+  if (by_driver()) return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  return static_cast<CUresult>(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 }
 
 [[gnu::noinline]] CUresult make_context() {
@@ -94,8 +111,7 @@ void without_an_allocation(const std::string& situation) {
   leave(number("room", 64) * MiB);
   facts.free = free_bytes();
   const std::size_t bytes = number("bytes", 512 * MiB);
-  if (situation == "stack") note(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes));
-  if (situation == "heap") note(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, bytes));
+  if (situation == "stack" || situation == "heap") note(set_limit(situation == "heap", bytes));
   if (situation == "context") note(make_context());
   if (situation == "module") {
     CUmodule module = nullptr;
@@ -104,9 +120,8 @@ void without_an_allocation(const std::string& situation) {
   if (situation == "streams") {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < 100000 && result == CUDA_SUCCESS; ++i) {
-      CUstream stream = nullptr;
       facts.free = free_bytes();
-      result = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+      result = make_stream();
     }
     note(result);
   }
@@ -114,7 +129,7 @@ void without_an_allocation(const std::string& situation) {
 
 bool before_any_context(const std::string& situation) {
   if (situation != "first_context") return false;
-  if (text("api", "runtime") == "driver") {
+  if (by_driver()) {
     const CUresult begun = cuInit(0);
     note(begun != CUDA_SUCCESS ? begun : make_context());
     return true;
