@@ -4,6 +4,7 @@ the program's own count confirms. All variations were written after the rules.""
 import pytest
 
 from shimmed import program
+from test_cgroup import LIMIT, Cgroup
 from test_incidents import MIB, OTHERS, check_account, environment, only_incident, option
 
 # --- contexts on a full device
@@ -135,6 +136,30 @@ def test_more_than_the_host_has_exhausts_it(place, command):
     assert incident["verdict"] == "host_ram_exhausted", incident
     assert incident["proof"]["ram_bytes"] == run.last_line["figure"]
     assert incident["bytes"] > incident["proof"]["ram_bytes"]
+
+
+@pytest.fixture
+def cgroup():
+    made = Cgroup()
+    yield made
+    made.remove()
+
+
+@pytest.mark.parametrize(
+    "command", [["pinned"], ["pinned", "alloc=1"], ["pinned", "api=driver", "thread=1"]], ids="-".join
+)
+@pytest.mark.parametrize("bytes", [LIMIT + MIB, 4 * LIMIT])
+def test_more_than_the_cgroup_has_is_its_limit(place, cgroup, command, bytes):
+    """A driver that asks for too much is killed; this one refuses before."""
+    env = environment(CUWARDEN_SIM_PINNED_LIMIT="8MiB")
+    words = [program("shortages"), *command, f"bytes={bytes}"]
+    run = place.run(cgroup.entered_by(*words), env)
+    assert run.returncode == 0, run.stderr
+    incident = only_incident(run.report)
+    assert incident["verdict"] == "host_ram_exhausted", incident
+    assert incident["proof"]["cgroup_limit_bytes"] == LIMIT
+    assert incident["proof"]["cgroup_used_bytes"] + incident["bytes"] > LIMIT
+    assert "cgroup" in incident["advice"]
 
 
 @pytest.mark.parametrize("command", ADDRESSES, ids="-".join)

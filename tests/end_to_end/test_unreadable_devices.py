@@ -106,6 +106,35 @@ def test_verdicts_that_need_no_device_are_the_same(place, fail, command, verdict
     assert "free_bytes" not in incident["proof"]
 
 
+# --- NVML is not there
+
+
+def test_without_nvml_what_others_hold_has_an_unlisted_owner(run_both):
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", LD_LIBRARY_PATH=None)
+    run = run_both([program("shortages"), "own", "room=10000", "more=900"], env)
+    (incident,) = whole(run)["incidents"]
+    assert incident["verdict"] == "held_by_unlisted_owner", incident
+    assert run.report["device_processes"] == [] and run.said == []
+
+
+@pytest.mark.parametrize("api", ["runtime", "driver"])
+def test_without_nvml_nothing_is_known_of_a_device_without_a_context(run_both, api):
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="4GiB", LD_LIBRARY_PATH=None)
+    run = run_both([program("shortages"), "first_context", f"api={api}"], env)
+    (incident,) = whole(run)["incidents"]
+    assert incident["verdict"] == "unknown" and "free_bytes" not in incident["proof"], incident
+    assert incident["advice"] == "the device could not be asked at that moment"
+    assert run.report["accounts"] == []
+
+
+def test_without_nvml_a_slice_that_is_too_small_is_said_to_be_a_slice(run_both):
+    env = environment(CUWARDEN_SIM_MIG="80GiB", LD_LIBRARY_PATH=None)
+    run = run_both([program("shortages"), "larger"], env)
+    (incident,) = whole(run)["incidents"]
+    assert incident["verdict"] == "larger_than_device", incident
+    assert "slice" in incident["proof"] and "whole_device_bytes" not in incident["proof"]
+
+
 # --- the device vanishes
 
 WORK = """
