@@ -28,6 +28,10 @@ void Account::add(std::string item, std::uint64_t bytes) {
   unexplained -= static_cast<std::int64_t>(bytes);
 }
 
+void Account::add_other_processes(std::uint64_t bytes) {
+  if (bytes <= largest_number) add("other_processes", bytes - std::min(bytes, of("live_imported")));
+}
+
 std::uint64_t Account::of(std::string_view item) const noexcept {
   for (const auto& [name, bytes] : items)
     if (name == item) return bytes;
@@ -67,6 +71,9 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
   made.stack = group->stack;
   made.program = std::string(reader.process().program);
   made.requester = modules.of(group->stack);
+  // "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
+  const auto device = device_row(reader, group->device);
+  if (device && device->name.find(" MIG ") != std::string_view::npos) made.slice = device->name;
   int holders = 0;
   each_row(
       reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
@@ -87,9 +94,14 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
   return made;
 }
 
+std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentView& incident) {
+  const auto free = incident.fact(Fact::free_bytes);
+  return free ? free : incident.fact(Fact::nvml_free_bytes);
+}
+
 std::optional<Account> account_of(const IncidentCase& given) {
   const ledger::IncidentView& incident = given.incident;
-  const auto total = incident.fact(Fact::total_bytes), free = incident.fact(Fact::free_bytes);
+  const auto total = incident.fact(Fact::total_bytes), free = free_bytes_of(incident);
   if (given.device.value < 0 || !total || !free || *total < *free || *total > largest_number)
     return std::nullopt;
   Account account(*total - *free);
@@ -98,17 +110,17 @@ std::optional<Account> account_of(const IncidentCase& given) {
       account.add("live_" + std::string(kind_name(static_cast<Kind>(kind))),
                   incident.live_bytes[kind]);
   }
-  constexpr std::pair<const char*, Fact> items[] = {
-      {"slab_waste", Fact::slab_locked_bytes},
-      {"rounding_waste", Fact::rounding_bytes},
-      {"mempool_idle", Fact::pool_idle_bytes},
-      {"context", Fact::context_bytes},
-      {"modules", Fact::module_bytes},
-      {"local_memory", Fact::local_memory_bytes},
-      {"heap", Fact::heap_bytes},
-      {"streams", Fact::stream_bytes},
-      {"other_processes", Fact::other_processes_bytes}};
+  constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
+                                                    {"rounding_waste", Fact::rounding_bytes},
+                                                    {"mempool_idle", Fact::pool_idle_bytes},
+                                                    {"being_freed", Fact::being_freed_bytes},
+                                                    {"context", Fact::context_bytes},
+                                                    {"modules", Fact::module_bytes},
+                                                    {"local_memory", Fact::local_memory_bytes},
+                                                    {"heap", Fact::heap_bytes},
+                                                    {"streams", Fact::stream_bytes}};
   for (const auto& [item, fact] : items) account.add(item, incident.fact(fact).value_or(0));
+  account.add_other_processes(incident.fact(Fact::other_processes_bytes).value_or(0));
   return account;
 }
 

@@ -13,6 +13,9 @@
 
 namespace cuwarden {
 
+// CUresult of a refusal for lack of memory.
+inline constexpr int out_of_memory = 2;
+
 // What a device's used bytes are made of; in words, what they are called in the report.
 struct Account {
   std::vector<std::pair<std::string, std::uint64_t>> items;
@@ -20,6 +23,8 @@ struct Account {
 
   explicit Account(std::uint64_t used_bytes) : unexplained(static_cast<std::int64_t>(used_bytes)) {}
   void add(std::string item, std::uint64_t bytes);
+  // After what is live. What this process opened of others is in their bytes: it counts once.
+  void add_other_processes(std::uint64_t bytes);
   std::uint64_t of(std::string_view item) const noexcept;
 };
 
@@ -35,6 +40,7 @@ struct IncidentCase {
   StackId stack;
   std::string program;    // path of the program's file
   std::string requester;  // of the module that asked; empty: unknown
+  std::string slice;      // the device's name, where it is a part of one (MIG); else empty
   // Live bytes by module that allocated them, of those who held most.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
   std::uint64_t growing_bytes = 0;  // of those that grow
@@ -55,6 +61,9 @@ class StackModules {
 
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
+
+// What was free of the device, as CUDA says it or, where there was no context, NVML.
+std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentView&);
 
 // Null where the device was not read at that moment.
 std::optional<Account> account_of(const IncidentCase&);

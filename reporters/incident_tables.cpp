@@ -39,15 +39,26 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "max_mappings",
                                            "cgroup_limit_bytes",
                                            "cgroup_used_bytes",
-                                           "slab_count"};
+                                           "compute_mode",
+                                           "whole_device_bytes",
+                                           "mps_limit_bytes",
+                                           "nvml_free_bytes",
+                                           "slab_count",
+                                           "being_freed_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
-// Only refusals for lack of memory become incidents.
-constexpr int out_of_memory = 2;
-
+// Refusals for lack of memory become incidents, and what a compute mode refuses a context with.
 std::string result_name(int result) {
-  return result == out_of_memory ? "CUDA_ERROR_OUT_OF_MEMORY"
-                                 : "CUDA_ERROR_" + std::to_string(result);
+  switch (result) {
+    case out_of_memory:
+      return "CUDA_ERROR_OUT_OF_MEMORY";
+    case 46:
+      return "CUDA_ERROR_DEVICE_UNAVAILABLE";
+    case 999:
+      return "CUDA_ERROR_UNKNOWN";
+    default:
+      return "CUDA_ERROR_" + std::to_string(result);
+  }
 }
 
 std::optional<std::uint32_t> known_stack(const CallFrames& frames, StackId stack) {

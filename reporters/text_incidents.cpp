@@ -116,7 +116,10 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
                   std::string& text) {
   const std::uint64_t all = number_of(incident, "repeats") + 1;
   const std::uint64_t recovered = number_of(incident, "recovered_count");
-  text += "\n" + paint.red("OUT OF MEMORY") + ": " + paint.bold(request_of(incident)) + " failed" +
+  // A compute mode refuses contexts, however much is free.
+  const bool lacked_memory = text_of(incident, "result", "") == "CUDA_ERROR_OUT_OF_MEMORY";
+  text += "\n" + paint.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
+          paint.bold(request_of(incident)) + " failed" +
           (all > 1 ? " " + times(all) + ", first" : "") + " after " +
           human_time(number_of(incident, "time_ns")) + ": " +
           paint.bold(text_of(incident, "verdict", "unknown")) + "\n";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reporters/device_restrictions.hpp"
+#include "reporters/host_shortages.hpp"
 #include "reporters/quantities.hpp"
 
 namespace cuwarden {
@@ -26,6 +28,9 @@ constexpr std::uint64_t absurd = std::uint64_t{1} << 47;
 // always has its part in it. Between the two it must be worth a part of the request.
 constexpr std::uint64_t least_waste_share = 400, large_waste_share = 50, part_of_request = 4;
 
+// In an account, what no call asked for.
+constexpr const char* implicit_items[] = {"context", "modules", "local_memory", "heap", "streams"};
+
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // One attempt at a verdict, with what all of them need.
@@ -33,16 +38,16 @@ class Judge {
  public:
   explicit Judge(const IncidentCase& given) : case_(given), account_(account_of(given)) {
     total_ = fact(Fact::total_bytes);
-    free_ = fact(Fact::free_bytes);
+    free_ = free_bytes_of(incident());
     const bool by_page = case_.kind != Kind::stream_ordered && incident().bytes > mib;
     std::uint64_t needed = by_page ? (incident().bytes + page - 1) / page * page : incident().bytes;
     if (case_.incident.asked == Asked::context) needed = needed_by_context;
+    taken_ = needed;
     needed_ = std::max(needed, page) + kept_by_driver;
     // What a graph needs the call does not say.
     if (free_ && incident().asked != Asked::graph)
       missing_ = needed_ > *free_ ? needed_ - *free_ : 0;
     if (account_) {
-      // What was opened of others is theirs.
       for (const auto& [item, bytes] : account_->items)
         if (item.starts_with("live_") && item != "live_imported") own_ += bytes;
     }
@@ -50,21 +55,29 @@ class Judge {
 
   Judgement judge() {
     // The order, and why it is so:
-    // 1. What could never be served, whoever holds what.
+    // 0. What the driver itself says has nothing to do with how much there is.
+    if (auto forbidden = forbidden_by_the_compute_mode(incident())) return std::move(*forbidden);
+    // 1. What could never be served, whoever holds what. A slice that is too small restricts a
+    //    request that the whole device could serve; where that is not known, it is too small.
     if (is_absurd() || is_larger_than_device()) return std::move(judgement_);
     // 2. The host's limits. Only requests for its memory, and contexts, which reserve addresses for
     //    all memory there is, meet them; none of the device's figures says anything about them.
-    if (meets_a_limit_of_addresses() || needs_more_than_the_hosts_memory())
+    if (auto addresses = lacks_addresses(case_); addresses && found(std::move(*addresses)))
+      return std::move(judgement_);
+    if (auto memory = lacks_host_memory(case_); memory && found(std::move(*memory)))
       return std::move(judgement_);
     // 3. Requests that no allocation call made.
     if (is_implicit()) return std::move(judgement_);
-    // 4. Without a reading nothing more is proven. Else each of what follows held so much that
-    //    without it the request would have fitted: first what this process holds for no use, from
-    //    what goes away by itself to what the program would have to be changed for.
-    if (!missing_ || *missing_ == 0) return unproven();
+    // 4. Without a reading nothing more is proven. Where enough was free, nobody's memory is to
+    //    blame; only then is a quota, of which it is not known whether anybody enforces it.
+    if (!missing_) return unproven();
+    if (*missing_ == 0) return is_above_the_quota() ? std::move(judgement_) : unproven();
+    // 5. Else each of what follows held so much that without it the request would have fitted:
+    //    first what this process holds for no use, from what goes away by itself to what the
+    //    program would have to be changed for.
     if (waits_for_frees() || is_locked_in_slabs() || is_held_by_a_library())
       return std::move(judgement_);
-    // 5. Then who holds most: others, what no call asked for, or this process itself.
+    // 6. Then who holds most: others, what no call asked for, or this process itself.
     if (is_held_by_most()) return std::move(judgement_);
     return unproven();
   }
@@ -75,10 +88,7 @@ class Judge {
   std::uint64_t in_account(std::string_view item) const {
     return account_ ? account_->of(item) : 0;
   }
-  bool is_of_host() const {
-    return case_.kind == Kind::pinned || case_.kind == Kind::registered ||
-           case_.kind == Kind::managed;
-  }
+  bool is_of_host() const { return is_host_memory(case_.kind); }
 
   void prove(const char* name, std::uint64_t bytes) { judgement_.proof[name] = number(bytes); }
   void prove(const char* name, std::optional<std::uint64_t> bytes) {
@@ -89,6 +99,10 @@ class Judge {
     judgement_.advice = std::move(advice);
     if (incident().bytes != 0) prove("requested_bytes", incident().bytes);
     return true;
+  }
+  bool found(Judgement&& of) {
+    judgement_.proof.update(of.proof);
+    return found(of.verdict, std::move(of.advice));
   }
   bool found_on_device(Verdict verdict, std::string advice) {
     prove("free_bytes", free_);
@@ -106,81 +120,30 @@ class Judge {
   bool is_larger_than_device() {
     if (is_of_host() || !total_ || incident().bytes <= *total_) return false;
     prove("total_bytes", total_);
+    if (!case_.slice.empty()) return found(larger_than_slice(incident(), case_.slice, *total_));
     return found(Verdict::larger_than_device,
                  "the whole device has " + human_bytes(*total_) +
                      ": split the request, or use several devices or managed memory");
   }
 
-  bool meets_a_limit_of_addresses() {
-    const auto limit = fact(Fact::address_space_limit_bytes),
-               used = fact(Fact::address_space_bytes);
-    const auto gap = fact(Fact::largest_gap_bytes), mappings = fact(Fact::mappings),
-               most = fact(Fact::max_mappings), ram = fact(Fact::ram_bytes);
-    const bool context = incident().asked == Asked::context;
-    // Where the device answers there is a context, and so the addresses.
-    if (!is_of_host() && !(context && !free_)) return false;
-    // What is registered has its addresses.
-    const bool needs_addresses = case_.kind != Kind::registered && (!context || ram);
-    const std::uint64_t wanted = context ? ram.value_or(0) : incident().bytes;
-    const bool limited = needs_addresses && limit && used && *limit != ledger::no_limit &&
-                         (*limit < *used || *limit - *used < wanted);
-    const bool no_gap =
-        needs_addresses && gap && *gap < (context ? std::uint64_t{1} << 32 : wanted);
-    // The kernel refuses one more; the driver needs a few.
-    const bool no_mapping = mappings && most && *mappings + 16 >= *most;
-    if (!limited && !no_gap && !no_mapping) return false;
-    prove("address_space_limit_bytes", limit);
-    prove("address_space_bytes", used);
-    prove("largest_gap_bytes", gap);
-    prove("mappings", mappings);
-    prove("max_mappings", most);
-    return found(Verdict::address_space_gap,
-                 limited
-                     ? "the limit of the address space (ulimit -v) leaves too little: raise it; "
-                       "CUDA reserves addresses for all memory there is"
-                 : no_gap ? "no gap between the process's mappings is so large: map less, or "
-                            "allocate the buffer earlier"
-                          : "the process has as many mappings as the kernel allows: map less, or "
-                            "raise vm.max_map_count");
+  // All that is known to be this process's counts, as the driver's own memory does.
+  bool is_above_the_quota() {
+    if (is_of_host() || incident().asked != Asked::memory) return false;
+    const std::uint64_t held = own_ + in_account("slab_waste") + in_account("rounding_waste") +
+                               in_account("mempool_idle") + implicit_bytes();
+    auto above = above_the_quota(incident(), {.live = own_, .held = held, .taken = taken_});
+    if (!above) return false;
+    prove("free_bytes", free_);
+    return found(std::move(*above));
   }
 
-  bool needs_more_than_the_hosts_memory() {
-    // What is registered is there already, and managed memory may lie anywhere.
-    if (case_.kind != Kind::pinned) return false;
-    const std::uint64_t wanted = incident().bytes;
-    const auto limit = fact(Fact::cgroup_limit_bytes), in_cgroup = fact(Fact::cgroup_used_bytes);
-    const auto available = fact(Fact::ram_available_bytes), ram = fact(Fact::ram_bytes);
-    const auto commit = fact(Fact::commit_limit_bytes), committed = fact(Fact::committed_bytes);
-    const bool by_cgroup =
-        limit && in_cgroup && *limit != ledger::no_limit && *in_cgroup + wanted > *limit;
-    // Page-locked memory is never swapped out.
-    const bool by_ram = available && wanted > *available;
-    const bool by_commit =
-        fact(Fact::overcommit_mode) == 2 && commit && committed && *committed + wanted > *commit;
-    if (!by_cgroup && !by_ram && !by_commit) return false;
-    prove("ram_bytes", ram);
-    prove("ram_available_bytes", available);
-    prove("swap_free_bytes", fact(Fact::swap_free_bytes));
-    prove("cgroup_limit_bytes", limit);
-    prove("cgroup_used_bytes", in_cgroup);
-    prove("overcommit_mode", fact(Fact::overcommit_mode));
-    if (by_commit) {
-      prove("commit_limit_bytes", commit);
-      prove("committed_bytes", committed);
-    }
-    prove("pinned_bytes", incident().live_bytes[static_cast<std::size_t>(Kind::pinned)]);
-    return found(Verdict::host_ram_exhausted,
-                 by_ram ? "the host has " + human_bytes(*available) +
-                              " available, and page-locked memory is never swapped out: pin less"
-                 : by_cgroup
-                     ? "the cgroup (container, job) has a memory limit of " + human_bytes(*limit) +
-                           ": raise it, or pin less"
-                     : "the kernel commits no more memory (vm.overcommit_memory is 2): raise "
-                       "vm.overcommit_ratio, or pin less");
+  std::uint64_t implicit_bytes() const {
+    std::uint64_t sum = 0;
+    for (const char* item : implicit_items) sum += in_account(item);
+    return sum;
   }
-
   void prove_implicit() {
-    for (const char* item : {"context", "modules", "local_memory", "heap", "streams"}) {
+    for (const char* item : implicit_items) {
       if (const std::uint64_t bytes = in_account(item))
         prove((std::string(item) + "_bytes").c_str(), bytes);
     }
@@ -226,9 +189,16 @@ class Judge {
         incident().live_count[static_cast<std::size_t>(Kind::stream_ordered)];
     const std::uint64_t beside_live =
         std::min(idle, std::min(live, idle / pool_chunk + 1) * pool_chunk);
-    const std::uint64_t pending = idle - beside_live;
-    if (pending < *missing_ || !is_worth_it(pending)) return false;
+    const std::uint64_t pending = idle - beside_live, being_freed = in_account("being_freed");
+    if (pending + being_freed < *missing_ || !is_worth_it(pending + being_freed)) return false;
     prove("pending_free_bytes", pending);
+    if (being_freed != 0) prove("being_freed_bytes", being_freed);
+    if (being_freed > pending)
+      return found_on_device(
+          Verdict::pending_frees,
+          human_bytes(being_freed) +
+              " were being freed by another thread, which waits until the device has done what it "
+              "was given: ask again after that, or synchronise before this request");
     return found_on_device(Verdict::pending_frees,
                            human_bytes(pending) +
                                " were freed in stream order and the device has not come that far: "
@@ -281,12 +251,14 @@ class Judge {
                ? static_cast<std::uint64_t>(left) - hidden
                : 0;
   }
-  std::uint64_t others() const { return in_account("other_processes") + unlisted(); }
+  // What this process opened of others is theirs.
+  std::uint64_t listed() const {
+    return in_account("other_processes") + in_account("live_imported");
+  }
+  std::uint64_t others() const { return listed() + unlisted(); }
 
   bool is_held_by_most() {
-    std::uint64_t implicit = 0;
-    for (const char* item : {"context", "modules", "local_memory", "heap", "streams"})
-      implicit += in_account(item);
+    const std::uint64_t implicit = implicit_bytes();
     const std::uint64_t most = std::max({others(), implicit, own_, in_account("mempool_idle")});
     if (most < *missing_ || most == 0) return false;
     if (most == own_) return is_held_by_own();
@@ -295,13 +267,14 @@ class Judge {
   }
 
   bool is_held_by_others() {
-    const std::uint64_t listed = in_account("other_processes"), hidden = unlisted();
+    const std::uint64_t hidden = unlisted(), opened = in_account("live_imported");
     prove("other_processes_bytes", fact(Fact::other_processes_bytes));
+    if (opened != 0) prove("opened_bytes", opened);
     prove("own_bytes", own_);
-    if (listed >= hidden) {
+    if (listed() >= hidden) {
       return found_on_device(
           Verdict::held_by_other_processes,
-          "other processes hold " + human_bytes(listed) +
+          "other processes hold " + human_bytes(listed()) +
               " of this device: wait for them, stop them, or use another device");
     }
     prove("unlisted_bytes", hidden);
@@ -345,8 +318,7 @@ class Judge {
     else if (*missing_ == 0)
       advice =
           "as much was free right after: somebody gave it back in between, or the device refuses "
-          "for "
-          "a reason of its own (quota, MIG)";
+          "for a reason of its own (a quota that is not known here)";
     else if (!fact(Fact::slab_locked_bytes))
       advice = "what the process itself lost to slabs could not be looked at in that moment";
     found(Verdict::unknown, advice);
@@ -356,18 +328,20 @@ class Judge {
   const IncidentCase& case_;
   std::optional<Account> account_;
   std::optional<std::uint64_t> total_, free_, missing_;
-  std::uint64_t needed_ = 0, own_ = 0;
+  std::uint64_t taken_ = 0, needed_ = 0, own_ = 0;
   Judgement judgement_;
 };
 
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) noexcept {
+  // clang-format off
   constexpr std::string_view names[] = {
-      "size_overflow",          "address_space_gap", "host_ram_exhausted",
-      "larger_than_device",     "implicit_memory",   "pending_frees",
-      "slab_fragmentation",     "held_by_framework", "held_by_other_processes",
-      "held_by_unlisted_owner", "device_full_own",   "unknown"};
+      "size_overflow", "address_space_gap", "host_ram_exhausted", "device_restricted",
+      "larger_than_device", "implicit_memory", "pending_frees", "slab_fragmentation",
+      "held_by_framework", "held_by_other_processes", "held_by_unlisted_owner", "device_full_own",
+      "unknown"};
+  // clang-format on
   return names[static_cast<std::size_t>(verdict)];
 }
 

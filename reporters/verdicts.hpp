@@ -14,6 +14,7 @@ enum class Verdict : std::uint8_t {
   size_overflow,
   address_space_gap,
   host_ram_exhausted,
+  device_restricted,
   larger_than_device,
   implicit_memory,
   pending_frees,

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "shim/nvml.hpp"
+
 namespace cuwarden::shim {
 
 struct DeviceProcess {
@@ -18,17 +20,7 @@ struct DeviceProcess {
   Whose whose = Whose::unsure;
 };
 
-enum class DeviceProcessesAnswer : std::uint8_t {
-  listed,
-  no_library,       // it comes with the driver; containers may leave it out
-  no_function,      // one that is needed is not in it
-  not_initialised,  // it refused to begin
-  no_device,        // it does not know the device
-  not_permitted,
-  not_supported,  // not for this kind of device
-  too_many,       // more processes than are read; `found` says how many
-  failed,         // for another reason
-};
+using DeviceProcessesAnswer = NvmlAnswer;
 
 struct DeviceProcesses {
   DeviceProcessesAnswer answer = DeviceProcessesAnswer::failed;

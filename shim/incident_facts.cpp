@@ -10,6 +10,8 @@
 #include "reporters/leak_groups.hpp"
 #include "reporters/slabs.hpp"
 #include "shim/host_limits.hpp"
+#include "shim/mps_limit.hpp"
+#include "shim/nvml_memory.hpp"
 #include "shim/other_processes.hpp"
 
 namespace cuwarden::shim {
@@ -106,6 +108,47 @@ void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
   if (bytes) ledger.set_fact(given.incident.id, Fact::other_processes_bytes, *bytes);
 }
 
+// The program may have changed its environment since; MPS read it when the process began.
+void note_mps_limit(ledger::Writer& ledger, const ledger::Reader& reader,
+                    const IncidentCase& given) {
+  each_row(reader, ledger::RegionId::environment, &ledger::Reader::environment,
+           [&](const ledger::NamedValueView& variable) {
+             if (variable.name != "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") return;
+             if (const auto bytes = mps_limit_of(variable.value, given.device))
+               ledger.set_fact(given.incident.id, Fact::mps_limit_bytes, *bytes);
+           });
+}
+
+void note_whole_device(ledger::Writer& ledger, const ledger::Reader& reader,
+                       const IncidentCase& given) {
+  const auto total = given.incident.fact(Fact::total_bytes);
+  if (given.slice.empty() || !total || given.incident.bytes <= *total) return;
+  const auto device = device_row(reader, given.device);
+  if (!device) return;
+  const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device->uuid), 16);
+  if (const auto memory = read_nvml_memory_of_whole(uuid))
+    ledger.set_fact(given.incident.id, Fact::whole_device_bytes, memory->total_bytes);
+}
+
+// Without a context CUDA does not say how full the device is, and that may be why there is none.
+void note_memory_without_context(ledger::Writer& ledger, const ledger::Reader& reader,
+                                 const IncidentCase& given) {
+  if (given.incident.asked != ledger::Asked::context || given.incident.fact(Fact::free_bytes) ||
+      given.incident.result != out_of_memory)
+    return;
+  const auto device = device_row(reader, given.device);
+  if (!device) return;
+  const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device->uuid), 16);
+  if (const auto memory = read_nvml_memory(uuid))
+    ledger.set_fact(given.incident.id, Fact::nvml_free_bytes, memory->free_bytes);
+}
+
+// Somebody has the one context that the device takes.
+bool is_taken_by_another(const IncidentCase& given) {
+  constexpr std::uint64_t exclusive_process = 3;  // CUcomputemode
+  return given.incident.fact(Fact::compute_mode) == exclusive_process;
+}
+
 }  // namespace
 
 void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& reader,
@@ -115,11 +158,14 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& reader,
   note_slabs(ledger, reader, given);
   note_implicit(ledger, reader, given);
   note_growth(ledger, reader, id);
+  note_mps_limit(ledger, reader, given);
+  note_whole_device(ledger, reader, given);
+  note_memory_without_context(ledger, reader, given);
   const auto incident = reader.incident(id.value);
   StackModules modules(reader);
   const auto now = incident ? case_of(reader, *incident, modules) : std::nullopt;
   const auto account = now ? account_of(*now) : std::nullopt;
-  if (account && account->unexplained > hidden_by_a_context)
+  if ((account && account->unexplained > hidden_by_a_context) || is_taken_by_another(given))
     note_other_processes(ledger, reader, given);
 }
 

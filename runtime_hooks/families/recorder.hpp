@@ -70,7 +70,7 @@ class Recorder {
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
   // After a call that asks for something else than memory, on this device or the current one: does
-  // something only where it was refused for lack of memory.
+  // something only where it was refused for lack of memory, or a context by the compute mode.
   void refused(HookId api, CUresult, ledger::Asked, DeviceOrdinal = no_device) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
@@ -133,6 +133,9 @@ class Recorder {
   [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
   void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;
+  void note_compute_mode(IncidentId, DeviceOrdinal) noexcept;
+  int compute_mode(DeviceOrdinal) const noexcept;
+  bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
   void served(const RefusedRequest&) noexcept;
   static std::uint32_t next_serial() noexcept;
   // For callers that keep errno themselves.

@@ -63,13 +63,45 @@ std::uint32_t Recorder::next_serial() noexcept { return ++last_serial; }
 
 // A context that is not current is not entered: another thread may be ending it.
 void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
-  if (device == no_device || place_unguarded().device != device) return;
+  if (device == no_device) return;
+  // How large it is can be asked at any time.
+  std::size_t total = 0;
+  if (real_.cuDeviceTotalMem_v2 != nullptr &&
+      real_.cuDeviceTotalMem_v2(&total, device.value) == CUDA_SUCCESS)
+    ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
+  ledger_.set_fact(incident, ledger::Fact::being_freed_bytes, ledger_.being_freed_on(device));
+  if (place_unguarded().device != device) return;
   const auto reading = read_current_device(real_);
   if (!reading) return;
   ledger_.set_fact(incident, ledger::Fact::total_bytes, reading->total_bytes);
   ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
   if (const auto idle = pools_.idle_bytes(real_, device))
     ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
+}
+
+// CU_COMPUTEMODE_DEFAULT where the driver does not say.
+int Recorder::compute_mode(DeviceOrdinal device) const noexcept {
+  int mode = CU_COMPUTEMODE_DEFAULT;
+  if (device == no_device || real_.cuDeviceGetAttribute == nullptr ||
+      real_.cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, device.value) !=
+          CUDA_SUCCESS)
+    return CU_COMPUTEMODE_DEFAULT;
+  return mode;
+}
+
+// CUDA_ERROR_UNKNOWN is what cuda.h promises for a prohibited device; CUDA_ERROR_DEVICE_UNAVAILABLE
+// is for both modes. A device that is lost answers the same, and to the question for its mode too.
+bool Recorder::compute_mode_refuses(CUresult result, DeviceOrdinal device) const noexcept {
+  if (result != CUDA_ERROR_DEVICE_UNAVAILABLE && result != CUDA_ERROR_UNKNOWN) return false;
+  const int mode = compute_mode(device);
+  return mode == CU_COMPUTEMODE_PROHIBITED ||
+         (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS && result == CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+void Recorder::note_compute_mode(IncidentId incident, DeviceOrdinal device) noexcept {
+  const int mode = compute_mode(device);
+  if (mode != CU_COMPUTEMODE_DEFAULT)
+    ledger_.set_fact(incident, ledger::Fact::compute_mode, static_cast<std::uint64_t>(mode));
 }
 
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
@@ -80,14 +112,18 @@ void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult re
   was_refused_.store(true, std::memory_order_relaxed);
   if (!refused.first) return;
   note_device(refused.incident, request.device);
+  if (asked == ledger::Asked::context) note_compute_mode(refused.incident, request.device);
   ledger_.publish_incident(refused.incident);
   if (incident_notice_ != nullptr) incident_notice_(refused.incident);
 }
 
 void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
                        DeviceOrdinal device) noexcept {
-  if (result != CUDA_ERROR_OUT_OF_MEMORY) return;
+  if (result == CUDA_SUCCESS) return;
   const ErrnoGuard keep;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY &&
+      !(asked == ledger::Asked::context && compute_mode_refuses(result, device)))
+    return;
   const Place here = place_unguarded();
   if (device == no_device) device = here.device;
   meet(device);

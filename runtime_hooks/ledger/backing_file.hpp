@@ -43,6 +43,11 @@ class BackingFile {
   // there for an mlockall to fault in. The first: in the file, without a fault that could fail.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
   bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
+  // Lets a later fill() or open_memory() that begins here take no further mapping. Nothing is there
+  // yet.
+  void open_ahead(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    mapping_.open(offset, bytes);
+  }
   // Puts memory in the place of [offset, offset + bytes), which nobody has touched yet;
   // open_memory() makes it accessible.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/ledger/incident_layout.hpp"
 #include "runtime_hooks/ledger/slab_layout.hpp"
 
 namespace cuwarden::ledger {
@@ -281,7 +282,6 @@ struct Series {
   Bucket buckets[bucket_count];
 };
 
-inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
 struct Device {
   std::atomic<std::uint32_t> state;
@@ -303,83 +303,6 @@ struct Device {
   // Of the kernel that needs most local memory: for one thread. 0: none needs more than there is.
   std::atomic<std::uint64_t> largest_local_bytes;
   StringRef largest_local_kernel;  // its name, as the driver gives it
-};
-
-// What was asked for in a call that was refused for lack of memory.
-enum class Asked : std::uint8_t { memory, context, module, launch, graph, stream, limit };
-inline constexpr std::uint8_t asked_count = 7;
-
-// What is known of the moment of an incident, or of the first of its repeats; unknown_bytes where
-// it is not. Values are part of the layout.
-enum class Fact : std::uint8_t {
-  // Of the device.
-  total_bytes,
-  free_bytes,
-  pool_idle_bytes,  // of this process's pools and graphs
-  slab_locked_bytes,
-  rounding_bytes,
-  context_bytes,
-  module_bytes,
-  local_memory_bytes,
-  heap_bytes,
-  stream_bytes,
-  other_processes_bytes,
-  // Of the host. A limit of `no_limit` is none.
-  ram_bytes,
-  ram_available_bytes,
-  swap_free_bytes,
-  overcommit_mode,
-  commit_limit_bytes,
-  committed_bytes,
-  address_space_limit_bytes,
-  address_space_bytes,
-  largest_gap_bytes,
-  mappings,
-  max_mappings,
-  cgroup_limit_bytes,
-  cgroup_used_bytes,
-  slab_count,
-};
-inline constexpr std::size_t fact_count = 25;
-inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
-
-// A request that was refused for lack of memory. The same request again, from the same stack, is
-// counted here and not listed again.
-struct Incident {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t group;
-  std::uint32_t thread;
-  std::int32_t result;  // CUresult
-  std::uint64_t time_ns;
-  std::uint64_t bytes;  // 0: the call does not say
-  Asked asked;
-  std::uint8_t reserved[3];
-  std::uint32_t number;  // of those from this place, from 1
-  std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
-  // How often, of all times, the thread soon had the same request served.
-  std::atomic<std::uint64_t> recovered;
-  std::uint64_t live_bytes[kind_count];  // on the group's device, or the host's
-  std::uint64_t live_count[kind_count];
-  std::atomic<std::uint64_t> facts[fact_count];
-};
-
-// Who held most on the device (or the host) at that moment: groups of this process, and other
-// processes.
-struct IncidentHolder {
-  std::atomic<std::uint32_t> state;
-  std::uint32_t incident;
-  std::uint32_t group;  // 0: another process
-  std::uint32_t pid;    // of that one
-  std::uint64_t count, bytes;
-  std::atomic<std::uint64_t> growth_bytes_per_minute;  // unknown_bytes: does not grow
-  std::atomic<std::uint64_t> slab_locked_bytes;        // by its pieces; unknown_bytes
-};
-
-// Slabs by what is in them, at that moment.
-struct IncidentClass {
-  std::atomic<std::uint32_t> state;
-  std::uint32_t incident;
-  std::uint64_t class_bytes, slab_count, live_count, live_bytes;
 };
 
 struct Hook {

@@ -28,6 +28,14 @@ TEST_F(RequestedFailures, every_second_call_fails_with_the_given_code) {
   }
 }
 
+TEST_F(RequestedFailures, from_the_second_call_on_all_fail) {
+  CUdeviceptr address = 0;
+  std::size_t pitch = 0;
+  EXPECT_EQ(cuMemAllocPitch(&address, &pitch, 64, 64, 4), CUDA_SUCCESS);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(cuMemAllocPitch(&address, &pitch, 64, 64, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST_F(RequestedFailures, all_calls_fail) {
   CUdeviceptr address = 0;
   for (int i = 0; i < 3; ++i)

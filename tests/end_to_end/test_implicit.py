@@ -99,3 +99,50 @@ def test_any_other_failure_of_a_launch_is_no_incident(run_both):
     assert run.returncode == 1
     assert run.report["incidents"] == []
     assert all(total["failures"] == 0 for total in run.report["totals"])
+
+
+# Written after the rules.
+SHORTAGES = [
+    ["launch", "local=65536"],
+    ["launch", "local=20000", "room=1000", "device=1"],
+    ["launch", "local=4096", "room=300", "thread=1"],
+    ["launch", "local=2048", "room=10", "api=driver", "device=1", "thread=1"],
+    ["launch", "local=100000", "room=3000"],
+    ["heap", f"bytes={1 << 30}"],
+    ["heap", f"bytes={100 << 20}", "room=50", "api=driver"],
+    ["heap", f"bytes={3 << 30}", "room=2000", "device=1"],
+    ["stack", "bytes=16384"],
+    ["stack", "bytes=2048", "room=20", "thread=1", "api=driver"],
+    ["module", f"bytes={128 << 20}"],
+    ["module", f"bytes={20 << 20}", "room=10", "device=1"],
+    ["module", f"bytes={2 << 30}", "room=1500", "thread=1", "api=driver"],
+    ["streams", "room=4"],
+    ["streams", "room=30", "device=1", "api=driver"],
+    ["streams", "room=1", "thread=1"],
+]
+ASKED_FOR = {"heap": "limit", "stack": "limit", "streams": "stream"}
+FUNCTIONS = {"heap": "set_limit", "stack": "set_limit", "module": "load", "streams": "make_stream"}
+
+
+@pytest.mark.parametrize("command", SHORTAGES, ids="-".join)
+def test_a_call_that_was_not_asked_for_memory_lacks_some(run_both, command):
+    env = {"CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_SIM_DEVICES": "2"}
+    run = run_both([program("shortages"), *command], env)
+    known = run.last_line
+    assert (known["figure"], known["failures"]) == (2, 1)
+    (incident,) = run.report["incidents"]
+    assert incident["verdict"] == "implicit_memory", incident
+    assert incident["asked_for"] == ASKED_FOR.get(command[0], command[0])
+    assert incident["bytes"] is None and incident["repeats"] == 0
+    assert incident["device"] == int("device=1" in command)
+    assert incident["proof"]["free_bytes"] == known["free_bytes"]
+    assert incident["result"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    names = [name for name, _ in run.report.functions(incident)]
+    assert names[0] == FUNCTIONS.get(command[0], command[0])
+    assert all(total["failures"] == 0 for total in run.report["totals"])
+    rows = {r["item"]: r["bytes"] for r in run.report["accounts"] if r["incident"] is not None}
+    facts = {row["fact"]: row["value"] for row in run.report["incident_facts"]}
+    assert sum(rows.values()) == facts["total_bytes"] - facts["free_bytes"]
+    # What there is beside is the program's own, and the context.
+    assert rows["live_device"] == known["held_beside"] + (2 << 20) * (command[0] == "launch")
+    assert abs(rows["unexplained"]) <= facts["total_bytes"] / 100

@@ -51,13 +51,18 @@ VARIATIONS = [
 pytestmark = pytest.mark.alone
 
 
-@pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
-def test_the_verdict_is_the_one_that_fits(place, command):
+def run_shortage(place, command):
     program = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "shortages"
     if not program.exists():
         pytest.skip(f"{program} was not built")
     run = place.run([program, *command])
     assert run.returncode == 0, run.stderr
+    return run
+
+
+@pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
+def test_the_verdict_is_the_one_that_fits(place, command):
+    run = run_shortage(place, command)
     known = run.last_line
     report = run.report
     (incident,) = report["incidents"]
@@ -74,3 +79,60 @@ def test_the_verdict_is_the_one_that_fits(place, command):
     rows = [row["bytes"] for row in report["accounts"] if row["incident"] == incident["id"]]
     assert sum(rows) == facts["total_bytes"] - facts["free_bytes"]
     preloaded.check_covered(report)
+
+
+LAUNCHES = [
+    ["launch", "local=65536"],
+    ["launch", "local=32768", "room=500"],
+    ["launch", "local=20000", "room=1000", "thread=1"],
+    ["launch", "local=131072", "room=5000"],
+    ["launch", "local=16384", "room=2000", "api=driver"],
+]
+
+
+@pytest.mark.parametrize("command", LAUNCHES, ids="-".join)
+def test_a_launch_that_lacks_local_memory_is_implicit(place, command):
+    run = run_shortage(place, command)
+    assert (run.last_line["figure"], run.last_line["failures"]) == (2, 1)
+    (incident,) = run.report["incidents"]
+    assert (incident["verdict"], incident["asked_for"]) == ("implicit_memory", "launch"), incident
+    assert incident["bytes"] is None and incident["device"] == 0
+    preloaded.check_covered(run.report)
+
+
+CONTEXTS = [
+    ["context", "room=100"],
+    ["context", "room=200", "thread=1"],
+    ["context", "room=10"],
+    ["context", "room=50", "api=driver"],
+    ["context", "room=300", "api=driver", "thread=1"],
+]
+
+
+@pytest.mark.parametrize("command", CONTEXTS, ids="-".join)
+def test_a_context_that_finds_the_device_full_of_the_programs_own(place, command):
+    run = run_shortage(place, command)
+    assert (run.last_line["figure"], run.last_line["failures"]) == (2, 1)
+    (incident,) = run.report["incidents"]
+    assert (incident["verdict"], incident["asked_for"]) == ("device_full_own", "context"), incident
+    assert incident["proof"]["own_bytes"] == run.last_line["held_beside"]
+    preloaded.check_covered(run.report)
+
+
+ADDRESSES = [
+    ["pinned", "by=limit", f"bytes={1024 * MIB}"],
+    ["pinned", "by=limit", f"bytes={2048 * MIB}", "alloc=1"],
+    ["pinned", "by=limit", f"bytes={3072 * MIB}", "api=driver"],
+    ["pinned", "by=limit", f"bytes={5120 * MIB}", "thread=1"],
+    ["pinned", "by=gap", f"bytes={4096 * MIB}"],
+]
+
+
+@pytest.mark.parametrize("command", ADDRESSES, ids="-".join)
+def test_addresses_lack_though_memory_does_not(place, command):
+    run = run_shortage(place, command)
+    assert (run.last_line["failures"], run.last_line["served"]) == (1, 0)
+    (incident,) = run.report["incidents"]
+    assert incident["verdict"] == "address_space_gap", incident
+    assert incident["bytes"] == run.last_line["requested_bytes"]
+    preloaded.check_covered(run.report)

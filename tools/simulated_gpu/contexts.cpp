@@ -10,6 +10,17 @@ namespace {
 constexpr std::size_t kFirstContext = 527 * kMiB;
 constexpr std::size_t kFurtherContext = 524 * kMiB;
 
+// As cuda.h has it: https://docs.nvidia.com/cuda/cuda-driver-api
+CUresult refused_by_compute_mode(const Device& device) {
+  Simulator& sim = simulator();
+  const ComputeMode mode = sim.settings.compute_mode;
+  if (mode == ComputeMode::prohibited) return CUDA_ERROR_UNKNOWN;
+  if (mode == ComputeMode::shared) return CUDA_SUCCESS;
+  bool taken = device.other_process != 0 || device.share.used_by_others(device.ordinal) != 0;
+  for (const Context* context : sim.contexts.all()) taken = taken || context->device == &device;
+  return taken ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 bool charge_context(Context& context, std::size_t bytes) {
@@ -25,6 +36,8 @@ void refund_context(Context& context, std::size_t bytes) {
 
 CUresult make_context(Device& device, unsigned flags, bool primary, Context*& made) {
   Simulator& sim = simulator();
+  if (const CUresult refused = refused_by_compute_mode(device); refused != CUDA_SUCCESS)
+    return refused;
   if (!device.arena.prepare()) return CUDA_ERROR_OUT_OF_MEMORY;
   auto context = std::make_unique<Context>();
   context->device = &device;

@@ -86,6 +86,18 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
 };
 
+int compute_mode() {
+  switch (simulator().settings.compute_mode) {
+    case ComputeMode::prohibited:
+      return CU_COMPUTEMODE_PROHIBITED;
+    case ComputeMode::exclusive_process:
+      return CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+    case ComputeMode::shared:
+      break;
+  }
+  return CU_COMPUTEMODE_DEFAULT;
+}
+
 }  // namespace
 
 namespace entry {
@@ -106,7 +118,9 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   if (name == nullptr || length <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (simulator().device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  std::snprintf(name, static_cast<std::size_t>(length), "Simulated GPU");
+  const bool slice = simulator().settings.whole_memory != 0;
+  std::snprintf(name, static_cast<std::size_t>(length),
+                slice ? "Simulated GPU MIG 1g.5gb" : "Simulated GPU");
   return CUDA_SUCCESS;
 }
 
@@ -144,6 +158,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice device
   if (simulator().device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   *value = 0;
   if (id == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) *value = device + 1;
+  if (id == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) *value = compute_mode();
   for (const Attribute& attribute : kAttributes) {
     if (attribute.id == id) *value = attribute.value;
   }

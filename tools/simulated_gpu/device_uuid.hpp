@@ -18,8 +18,8 @@ inline DeviceUuid uuid_of_device(int device) {
   return uuid;
 }
 
-inline std::string uuid_text_of_device(int device) {
-  std::string text = "GPU";
+inline std::string uuid_text_of_device(int device, bool slice) {
+  std::string text = slice ? "MIG" : "GPU";
   int at = 0;
   for (const char byte : uuid_of_device(device)) {
     if (at == 0 || at == 4 || at == 6 || at == 8 || at == 10) text += '-';

@@ -14,9 +14,12 @@ bool works_without_init(std::string_view name) {
 
 CUresult ExportGuard::refuse(CallSite& site) {
   if (deinitialised()) return CUDA_ERROR_DEINITIALIZED;
-  if (const CUresult failure = requested_failure(site); failure != CUDA_SUCCESS) return failure;
+  // The functions that need no device work without one, too.
+  const bool needs_device = !works_without_init(site.name);
+  const CUresult failure = requested_failure(site, needs_device);
+  if (failure != CUDA_SUCCESS) return failure;
   const bool ready = simulator().initialised && !forked_child();
-  if (!ready && !works_without_init(site.name)) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!ready && needs_device) return CUDA_ERROR_NOT_INITIALIZED;
   return CUDA_SUCCESS;
 }
 

@@ -31,13 +31,32 @@ Counters& counters() {
   return *made;
 }
 
+// What every call answers once the device is gone; 0: it is there.
+constinit std::atomic<int> lost_code{0};
+
+bool fails_at(const FaultRule& rule, unsigned long long call) {
+  if (rule.n == 0) return true;
+  switch (rule.calls) {
+    case FaultRule::Calls::every_nth:
+      return call % rule.n == 0;
+    case FaultRule::Calls::from_nth:
+      return call >= rule.n;
+    case FaultRule::Calls::nth:
+    case FaultRule::Calls::lost:
+      return call == rule.n;
+  }
+  return false;
+}
+
 bool matches(const FaultRule& rule, std::string_view name) {
   return rule.function == name || rule.function == family_name(name);
 }
 
 }  // namespace
 
-CUresult requested_failure(CallSite& site) {
+CUresult requested_failure(CallSite& site, bool needs_device) {
+  if (const int lost = lost_code.load(std::memory_order_relaxed); lost != 0 && needs_device)
+    return static_cast<CUresult>(lost);
   const std::vector<FaultRule>& rules = simulator().settings.faults;
   if (site.inspected.load(std::memory_order_acquire) == 0) {
     bool any = false;
@@ -51,10 +70,10 @@ CUresult requested_failure(CallSite& site) {
   int code = 0;
   for (std::size_t i = 0; i < rules.size(); ++i) {
     if (!matches(rules[i], site.name)) continue;
-    const unsigned long long call = ++count.calls[i];
     const FaultRule& rule = rules[i];
-    const bool fails = rule.n == 0 || (rule.every ? call % rule.n == 0 : call == rule.n);
-    if (fails && code == 0) code = rule.code;
+    if (!fails_at(rule, ++count.calls[i]) || code != 0) continue;
+    code = rule.code;
+    if (rule.calls == FaultRule::Calls::lost) lost_code.store(code);
   }
   return static_cast<CUresult>(code);
 }

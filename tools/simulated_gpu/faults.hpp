@@ -13,7 +13,7 @@ struct CallSite {
   std::atomic<int> inspected{0};  // 0 not yet, 1 no rule, 2 has rules
 };
 
-// CUDA_SUCCESS unless a rule makes this call fail.
-CUresult requested_failure(CallSite& site);
+// CUDA_SUCCESS unless a rule makes this call fail, or one has taken away the device that it needs.
+CUresult requested_failure(CallSite& site, bool needs_device);
 
 }  // namespace cuwarden::simulated_gpu

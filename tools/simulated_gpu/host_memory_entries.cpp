@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "tools/simulated_gpu/entry.hpp"
 
@@ -11,13 +12,16 @@ namespace {
 
 constexpr std::size_t kHostPage = 4 * kKiB;
 
-std::size_t available_host_memory() {
+// By the name that /proc/meminfo gives it.
+std::size_t host_memory(std::string_view name) {
   std::FILE* file = std::fopen("/proc/meminfo", "re");
   if (file == nullptr) return ~std::size_t{0};
   std::size_t kib = 0, found = ~std::size_t{0};
   char line[128];
   while (std::fgets(line, sizeof line, file) != nullptr) {
-    if (std::sscanf(line, "MemAvailable: %zu", &kib) == 1) found = kib * kKiB;
+    if (std::string_view(line).starts_with(name) &&
+        std::sscanf(line + name.size(), ": %zu", &kib) == 1)
+      found = kib * kKiB;
   }
   std::fclose(file);
   return found;
@@ -44,7 +48,7 @@ CUresult allocate(void** out, std::size_t size, unsigned flags) {
   const std::size_t limit = at.sim.settings.pinned_limit;
   if (limit != 0 && at.sim.pinned_bytes + range.held > limit) return CUDA_ERROR_OUT_OF_MEMORY;
   // Looked at only where it may matter: reading /proc costs more than a small allocation.
-  if (range.held > 16 * kMiB && range.held > available_host_memory())
+  if (range.held > 16 * kMiB && range.held > host_memory("MemAvailable"))
     return CUDA_ERROR_OUT_OF_MEMORY;
   void* base = mmap(nullptr, range.held, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -96,6 +100,8 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t size, unsigned int flags) {
   if (at.sim.ranges.overlaps(start, size)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   const std::size_t limit = at.sim.settings.pinned_limit;
   if (limit != 0 && at.sim.pinned_bytes + size > limit) return CUDA_ERROR_OUT_OF_MEMORY;
+  // Some of it is in memory already, and may be written; all of it has to be.
+  if (size > 16 * kMiB && size > host_memory("MemTotal")) return CUDA_ERROR_OUT_OF_MEMORY;
   Range range;
   range.start = start;
   range.requested = size;

@@ -9,7 +9,8 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-// A variable's size is in code that nobody reads here: every variable gets this much.
+// Of a variable that is asked for by name: its own size is charged with its module, where that is
+// PTX text, but not looked up.
 constexpr std::size_t kVariableSize = 64 * kKiB;
 
 CUresult load(CUmodule* out, bool image_given, const void* data = nullptr) {
@@ -19,6 +20,11 @@ CUresult load(CUmodule* out, bool image_given, const void* data = nullptr) {
   auto module = std::make_unique<Module>();
   module->context = at.context;
   if (data != nullptr) module->ptx = read_ptx(data);
+  if (module->ptx && module->ptx->global_bytes != 0) {
+    const std::size_t bytes = round_up(module->ptx->global_bytes, kPage);
+    if (!charge_context(*at.context, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    module->charged_bytes = bytes;
+  }
   *out = reinterpret_cast<CUmodule>(modules().add(std::move(module)));
   return CUDA_SUCCESS;
 }
@@ -40,6 +46,7 @@ CUresult unload(Module* module) {
     if (Range* range = simulator().ranges.at(address)) release_range(*range);
   }
   module->variables.clear();
+  if (module->charged_bytes != 0) refund_context(*module->context, module->charged_bytes);
   module->unloaded = true;
   modules().remove(module);
   return CUDA_SUCCESS;
@@ -49,14 +56,14 @@ template <typename Handle>
 CUresult kernel_of(Handle* out, Module* module, const char* name) {
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (out == nullptr || name == nullptr || *name == '\0') return CUDA_ERROR_INVALID_VALUE;
-  if (module->ptx && module->ptx->count(name) == 0) return CUDA_ERROR_NOT_FOUND;
+  if (module->ptx && module->ptx->kernels.count(name) == 0) return CUDA_ERROR_NOT_FOUND;
   Kernel*& kernel = module->kernels[name];
   if (kernel == nullptr) {
     kernel = kernels().add(std::make_unique<Kernel>());
     kernel->module = module;
     kernel->name = name;
     if (module->ptx) {
-      const PtxKernel& said = module->ptx->at(name);
+      const PtxKernel& said = module->ptx->kernels.at(name);
       kernel->local_bytes = said.local_bytes;
       kernel->uses_heap = said.uses_heap;
     }

@@ -27,7 +27,8 @@ struct Module {
   Context* context = nullptr;
   bool library = false;
   bool unloaded = false;
-  std::optional<std::map<std::string, PtxKernel>> ptx;  // where the image was PTX text
+  std::optional<PtxCode> ptx;     // where the image was PTX text
+  std::size_t charged_bytes = 0;  // the context, for its variables
   std::map<std::string, Kernel*> kernels;
   // Variables by context and name: their size is what the asker believes it to be.
   std::map<std::pair<Context*, std::string>, CUdeviceptr> variables;

@@ -37,6 +37,15 @@ int device_of(void* handle) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(handle) - 1);
 }
 
+// The device that a slice is of has a handle of its own.
+constexpr int whole_devices = 1 << 16;
+void* whole_of(int slice) { return handle_of(slice + whole_devices); }
+bool is_whole(void* handle) { return device_of(handle) >= whole_devices; }
+
+struct Memory {
+  unsigned long long total, free, used;
+};
+
 // As NVML does: too little room is told with the number of entries that there are.
 Result list_processes(void* handle, unsigned* count, ProcessInfo* into) {
   if (users == 0) return uninitialised;
@@ -90,13 +99,38 @@ NVML_EXPORT const char* nvmlErrorString(int result) {
 NVML_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   if (users == 0) return uninitialised;
   if (uuid == nullptr || handle == nullptr) return invalid_argument;
-  ListedProcess unused;
-  for (int device = 0; cuSimulatedGpuProcesses(device, &unused, 0) != kNoSuchDevice; ++device) {
-    if (uuid != uuid_text_of_device(device)) continue;
+  WholeDevice whole;
+  for (int device = 0; cuSimulatedGpuWhole(device, &whole) != kNoSuchDevice; ++device) {
+    if (uuid != uuid_text_of_device(device, whole.is_sliced)) continue;
     *handle = handle_of(device);
     return success;
   }
   return not_found;
+}
+
+NVML_EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* slice, void** handle) {
+  if (users == 0) return uninitialised;
+  WholeDevice whole;
+  if (slice == nullptr || handle == nullptr || is_whole(slice) ||
+      cuSimulatedGpuWhole(device_of(slice), &whole) == kNoSuchDevice || !whole.is_sliced)
+    return invalid_argument;
+  *handle = whole_of(device_of(slice));
+  return success;
+}
+
+NVML_EXPORT int nvmlDeviceGetMemoryInfo(void* handle, Memory* into) {
+  if (users == 0) return uninitialised;
+  if (handle == nullptr || into == nullptr) return invalid_argument;
+  WholeDevice whole;
+  const int device = device_of(handle) - (is_whole(handle) ? whole_devices : 0);
+  const int found = cuSimulatedGpuWhole(device, &whole);
+  if (found == kNoSuchDevice) return invalid_argument;
+  // Who has a slice may not look beyond it.
+  if (is_whole(handle) && found == kListRefused) return no_permission;
+  *into = is_whole(handle) ? Memory{whole.bytes, whole.bytes, 0}
+                           : Memory{whole.own_bytes, whole.own_free_bytes,
+                                    whole.own_bytes - whole.own_free_bytes};
+  return success;
 }
 
 NVML_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count,

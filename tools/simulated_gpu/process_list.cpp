@@ -30,3 +30,13 @@ int cuSimulatedGpuProcesses(int board, ListedProcess* into, int capacity) {
   list(own == 1 ? 2 : 1, sim.settings.other_process);
   return found;
 }
+
+int cuSimulatedGpuWhole(int ordinal, WholeDevice* into) {
+  Simulator& sim = simulator();
+  const std::lock_guard lock(sim.mutex);
+  const Device* const device = sim.device(ordinal);
+  if (device == nullptr) return kNoSuchDevice;
+  *into = {sim.settings.whole_memory != 0, sim.settings.whole_memory, device->capacity,
+           device->free_bytes()};
+  return sim.settings.processes == ProcessList::refuse ? kListRefused : 0;
+}

@@ -108,16 +108,17 @@ PtxKernel read_body(Tokens& tokens) {
 
 }  // namespace
 
-std::optional<std::map<std::string, PtxKernel>> read_ptx(const void* image) {
+std::optional<PtxCode> read_ptx(const void* image) {
   Tokens tokens(static_cast<const char*>(image));
   if (tokens.next() != ".version") return std::nullopt;
-  std::map<std::string, PtxKernel> kernels;
+  PtxCode code;
   for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
+    if (token == ".global") code.global_bytes += declared_bytes(tokens);
     if (token != ".entry") continue;
     const std::string name(tokens.next());
-    kernels[name] = read_body(tokens);
+    code.kernels[name] = read_body(tokens);
   }
-  return kernels;
+  return code;
 }
 
 }  // namespace cuwarden::simulated_gpu

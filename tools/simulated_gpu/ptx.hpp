@@ -1,4 +1,4 @@
-// What PTX text says of its kernels, as far as memory is concerned.
+// What PTX text says of its kernels and variables, as far as memory is concerned.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,12 @@ struct PtxKernel {
   bool uses_heap = false;       // it calls the device-side malloc
 };
 
-// The kernels by name; nothing where the image is not PTX text (a cubin, a fat binary).
-std::optional<std::map<std::string, PtxKernel>> read_ptx(const void* image);
+struct PtxCode {
+  std::map<std::string, PtxKernel> kernels;  // by name
+  std::size_t global_bytes = 0;              // of the variables on the device
+};
+
+// Nothing where the image is not PTX text (a cubin, a fat binary).
+std::optional<PtxCode> read_ptx(const void* image);
 
 }  // namespace cuwarden::simulated_gpu

@@ -30,6 +30,7 @@ constexpr Text kTexts[] = {
               "CUDA driver version is insufficient for CUDA runtime version"),
     SIM_ERROR(cudaErrorMissingConfiguration, "__global__ function call is not configured"),
     SIM_ERROR(cudaErrorInvalidDeviceFunction, "invalid device function"),
+    SIM_ERROR(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable"),
     SIM_ERROR(cudaErrorNoDevice, "no CUDA-capable device is detected"),
     SIM_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
     SIM_ERROR(cudaErrorDeviceUninitialized, "invalid device context"),

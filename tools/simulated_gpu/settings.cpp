@@ -56,6 +56,13 @@ std::optional<ProcessList> parse_process_list(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<ComputeMode> parse_compute_mode(std::string_view text) {
+  if (text == "default") return ComputeMode::shared;
+  if (text == "prohibited") return ComputeMode::prohibited;
+  if (text == "exclusive_process") return ComputeMode::exclusive_process;
+  return std::nullopt;
+}
+
 std::optional<long long> parse_integer(std::string_view text) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -79,8 +86,11 @@ std::optional<FaultRule> parse_fault(std::string_view text) {
   FaultRule rule;
   rule.function = parts[0];
   std::size_t next = 1;
-  if (parts[next] == "every") {
-    rule.every = true;
+  for (const auto& [word, calls] : {std::pair{"every", FaultRule::Calls::every_nth},
+                                    {"from", FaultRule::Calls::from_nth},
+                                    {"lost", FaultRule::Calls::lost}}) {
+    if (next != 1 || parts[1] != word) continue;
+    rule.calls = calls;
     ++next;
   }
   if (next == parts.size()) return std::nullopt;
@@ -108,6 +118,20 @@ std::optional<std::vector<FaultRule>> parse_faults(std::string_view text) {
     rules.push_back(std::move(*rule));
   }
   return rules;
+}
+
+// "0=2G,1=512MB"
+std::optional<std::map<int, std::size_t>> parse_memory_limits(std::string_view text) {
+  std::map<int, std::size_t> limits;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) return std::nullopt;
+    const auto device = parse_integer(std::string_view(part).substr(0, equals));
+    const auto bytes = parse_size(std::string_view(part).substr(equals + 1));
+    if (!device || !bytes) return std::nullopt;
+    limits[static_cast<int>(*device)] = *bytes;
+  }
+  return limits;
 }
 
 std::optional<std::vector<LocalMemoryRule>> parse_local_memory(std::string_view text) {
@@ -174,6 +198,25 @@ Settings read_settings() {
     settings.processes = value;
     return true;
   });
+  read("CUWARDEN_SIM_COMPUTE_MODE", "default, prohibited or exclusive_process", parse_compute_mode,
+       [&](ComputeMode value) {
+         settings.compute_mode = value;
+         return true;
+       });
+  read("CUWARDEN_SIM_MIG", "the size of the whole device, such as 80GiB", parse_size,
+       size_into(settings.whole_memory, 0));
+  bool served_by_mps = false;
+  read("CUWARDEN_SIM_MPS", "0 or 1", parse_integer, [&](long long value) {
+    served_by_mps = value == 1;
+    return value == 0 || value == 1;
+  });
+  if (served_by_mps) {
+    read("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "a list of device=size", parse_memory_limits,
+         [&](std::map<int, std::size_t> value) {
+           settings.memory_limits = std::move(value);
+           return true;
+         });
+  }
   read("CUWARDEN_SIM_DEVICES", "a number from 0 to 64", parse_integer, [&](long long value) {
     if (value < 0 || value > 64) return false;
     settings.devices = static_cast<int>(value);
@@ -192,8 +235,9 @@ Settings read_settings() {
          return true;
        });
   read("CUWARDEN_SIM_FAIL",
-       "a list of function:n[:code], function:every:n[:code] and function:*[:code]", parse_faults,
-       [&](std::vector<FaultRule> value) {
+       "a list of function:n[:code], function:every:n[:code], function:from:n[:code], "
+       "function:lost:n[:code] and function:*[:code]",
+       parse_faults, [&](std::vector<FaultRule> value) {
          settings.faults = std::move(value);
          return true;
        });

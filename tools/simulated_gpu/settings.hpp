@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,19 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
 constexpr std::size_t kGiB = 1024 * kMiB;
 
-// CUWARDEN_SIM_FAIL: `function:n[:code]`, `function:every:n[:code]`, `function:*[:code]`.
+// CUWARDEN_SIM_FAIL: `function:n[:code]`, `function:every:n[:code]`, `function:from:n[:code]`,
+// `function:lost:n[:code]`, `function:*[:code]`.
 struct FaultRule {
+  enum class Calls {
+    nth,
+    every_nth,
+    from_nth,  // that one and all after it
+    lost,      // the device is gone with the n-th: so do all calls of all functions after it
+  };
   std::string function;      // an exported name, or the name without _vN, _ptsz, _ptds
   unsigned long long n = 0;  // 0: every call
-  bool every = false;        // every n-th call rather than the n-th
-  int code = 2;              // CUDA_ERROR_OUT_OF_MEMORY
+  Calls calls = Calls::nth;
+  int code = 2;  // CUDA_ERROR_OUT_OF_MEMORY
 };
 
 // CUWARDEN_SIM_LOCAL_MEMORY: `part-of-kernel-name:bytes`, what a thread of the kernel needs.
@@ -33,14 +41,26 @@ enum class ProcessList {
   refuse,       // `refuse`: NVML_ERROR_NO_PERMISSION
 };
 
+// CUWARDEN_SIM_COMPUTE_MODE, of each device.
+enum class ComputeMode {
+  shared,             // `default`
+  prohibited,         // `prohibited`: no context
+  exclusive_process,  // `exclusive_process`: one, of all processes
+};
+
 struct Settings {
-  std::size_t memory = 16 * kGiB;             // CUWARDEN_SIM_MEMORY, of each device
-  int devices = 1;                            // CUWARDEN_SIM_DEVICES, of the machine
-  std::vector<int> visible{0};                // which of them this process sees, in its order
-  std::size_t pinned_limit = 0;               // CUWARDEN_SIM_PINNED_LIMIT, 0: none
-  std::size_t other_process = 0;              // CUWARDEN_SIM_OTHER_PROCESS
-  std::string shared;                         // CUWARDEN_SIM_SHARED, a file; empty: none
-  ProcessList processes = ProcessList::all;   // CUWARDEN_SIM_NVML
+  std::size_t memory = 16 * kGiB;            // CUWARDEN_SIM_MEMORY, of each device
+  int devices = 1;                           // CUWARDEN_SIM_DEVICES, of the machine
+  std::vector<int> visible{0};               // which of them this process sees, in its order
+  std::size_t pinned_limit = 0;              // CUWARDEN_SIM_PINNED_LIMIT, 0: none
+  std::size_t other_process = 0;             // CUWARDEN_SIM_OTHER_PROCESS
+  std::string shared;                        // CUWARDEN_SIM_SHARED, a file; empty: none
+  ProcessList processes = ProcessList::all;  // CUWARDEN_SIM_NVML
+  ComputeMode compute_mode = ComputeMode::shared;
+  // CUWARDEN_SIM_MIG: each device is a slice of a device with so much; 0: a device
+  std::size_t whole_memory = 0;
+  // By device; of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT where CUWARDEN_SIM_MPS is 1: an MPS server runs
+  std::map<int, std::size_t> memory_limits;
   int driver_version = 13000;                 // CUWARDEN_SIM_DRIVER_VERSION
   std::chrono::nanoseconds kernel_time{0};    // CUWARDEN_SIM_KERNEL_TIME
   std::vector<FaultRule> faults;              // CUWARDEN_SIM_FAIL

@@ -25,6 +25,8 @@ Simulator::Simulator() : settings(read_settings()) {
     devices.push_back(std::make_unique<Device>(static_cast<int>(devices.size()), board,
                                                settings.memory, settings.other_process, share));
     Device& made = *devices.back();
+    const auto limit = settings.memory_limits.find(made.ordinal);
+    if (limit != settings.memory_limits.end()) made.process_limit = limit->second;
     made.default_pool = pools.add(std::make_unique<MemoryPool>(&made));
     made.default_pool->is_default = true;
     made.current_pool = made.default_pool;

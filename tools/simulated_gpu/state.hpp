@@ -3,6 +3,7 @@
 // that a stale handle is answered with an error rather than by chance.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -161,7 +162,7 @@ struct Device {
   }
   bool charge(std::size_t bytes) {
     const DeviceShare::Taking taking(share);
-    if (bytes > free_bytes()) return false;
+    if (bytes > free_bytes() || bytes > process_limit - std::min(used, process_limit)) return false;
     used += bytes;
     share.publish(board, used);
     return true;
@@ -176,6 +177,7 @@ struct Device {
   DeviceShare& share;
   std::size_t capacity;
   std::size_t other_process;
+  std::size_t process_limit = SIZE_MAX;  // of `used`: MPS's
   std::size_t used = 0;
   AddressArena arena;
   bool had_context = false;

@@ -13,6 +13,8 @@ class IncidentsTest : public FamiliesTest {
     told.clear();
     refuse = true;
     answer = CUDA_ERROR_OUT_OF_MEMORY;
+    answers = true;
+    mode = CU_COMPUTEMODE_DEFAULT;
     readings = 0;
   }
   static driver::RealDriver refusing() {
@@ -22,10 +24,22 @@ class IncidentsTest : public FamiliesTest {
       return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
     };
     real.cuMemAllocAsync = [](CUdeviceptr*, size_t, CUstream) { return answer; };
+    real.cuCtxCreate_v2 = [](CUcontext*, unsigned, CUdevice) { return answer; };
+    real.cuDevicePrimaryCtxRetain = [](CUcontext*, CUdevice) { return answer; };
     real.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
       ++readings;
       errno = EIO;
+      if (!answers) return CUDA_ERROR_UNKNOWN;
       return *free = 100, *total = 1000, CUDA_SUCCESS;
+    };
+    real.cuDeviceTotalMem_v2 = [](size_t* total, CUdevice) {
+      errno = EIO;
+      return *total = 1000, CUDA_SUCCESS;
+    };
+    real.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice) {
+      errno = EIO;
+      if (!answers) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+      return *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE ? mode : 0, CUDA_SUCCESS;
     };
     return real;
   }
@@ -39,6 +53,10 @@ class IncidentsTest : public FamiliesTest {
   CUresult ask(std::size_t bytes) {
     CUdeviceptr memory = 0;
     return call(Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, bytes);
+  }
+  CUresult ask_for_context() {
+    CUcontext made = nullptr;
+    return call(Row::cuCtxCreate_v2, cuCtxCreate_v2, &made, 0u, CUdevice{0});
   }
   CUresult ask_in_stream_order(std::size_t bytes) {
     CUdeviceptr memory = 0;
@@ -61,6 +79,8 @@ class IncidentsTest : public FamiliesTest {
 
   static inline bool refuse = true;
   static inline CUresult answer = CUDA_ERROR_OUT_OF_MEMORY;
+  static inline bool answers = true;  // to questions about the device
+  static inline int mode = CU_COMPUTEMODE_DEFAULT;
   static inline int readings = 0;
   static inline std::vector<IncidentId> told;
   const driver::RealDriver real = refusing();
@@ -159,6 +179,80 @@ TEST_F(IncidentsTest, WhereCapturesCannotBeSparedTheDeviceIsNotRead) {
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(readings, 0);
   EXPECT_EQ(incidents().at(0).fact(Fact::free_bytes), std::nullopt);
+}
+
+TEST_F(IncidentsTest, AContextThatTheComputeModeForbidsIsOneWithTheMode) {
+  mode = CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+  answer = CUDA_ERROR_DEVICE_UNAVAILABLE;
+  errno = ENOENT;
+  EXPECT_EQ(ask_for_context(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(errno, ENOENT);
+  ASSERT_EQ(incidents().size(), 1u);
+  EXPECT_EQ(incidents()[0].asked, ledger::Asked::context);
+  EXPECT_EQ(incidents()[0].result, CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(incidents()[0].fact(Fact::compute_mode), 3u);
+  mode = CU_COMPUTEMODE_PROHIBITED;
+  answer = CUDA_ERROR_UNKNOWN;
+  fake.primary_active = false;
+  CUcontext made = nullptr;
+  call(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &made, CUdevice{0});
+  ASSERT_EQ(incidents().size(), 2u);
+  EXPECT_EQ(incidents()[1].fact(Fact::compute_mode), 2u);
+}
+
+TEST_F(IncidentsTest, TheSameErrorsWithoutSuchAModeAreNone) {
+  const std::pair<int, CUresult> cases[] = {{CU_COMPUTEMODE_DEFAULT, CUDA_ERROR_DEVICE_UNAVAILABLE},
+                                            {CU_COMPUTEMODE_DEFAULT, CUDA_ERROR_UNKNOWN},
+                                            {CU_COMPUTEMODE_EXCLUSIVE_PROCESS, CUDA_ERROR_UNKNOWN},
+                                            {CU_COMPUTEMODE_PROHIBITED, CUDA_ERROR_INVALID_DEVICE},
+                                            {CU_COMPUTEMODE_PROHIBITED, CUDA_SUCCESS}};
+  for (const auto& [present, error] : cases) {
+    mode = present;
+    answer = error;
+    EXPECT_EQ(ask_for_context(), error);
+  }
+  // Nor is one of a device that does not answer any more, nor of a request for memory.
+  mode = CU_COMPUTEMODE_PROHIBITED;
+  answer = CUDA_ERROR_DEVICE_UNAVAILABLE;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  answers = false;
+  EXPECT_EQ(ask_for_context(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_TRUE(incidents().empty());
+}
+
+TEST_F(IncidentsTest, TheModeIsNoteworthyWhereItIsNotTheUsualOne) {
+  EXPECT_EQ(ask_for_context(), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(incidents().size(), 1u);
+  EXPECT_EQ(incidents()[0].fact(Fact::compute_mode), std::nullopt);
+}
+
+TEST_F(IncidentsTest, ADeviceThatCannotBeReadIsAsLargeAsItIs) {
+  answers = false;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(incidents().size(), 1u);
+  EXPECT_EQ(incidents()[0].fact(Fact::total_bytes), 1000u);
+  EXPECT_EQ(incidents()[0].fact(Fact::free_bytes), std::nullopt);
+  EXPECT_EQ(incidents()[0].fact(Fact::pool_idle_bytes), std::nullopt);
+}
+
+TEST_F(IncidentsTest, WhatIsBeingFreedAtThatMomentIsKnown) {
+  refuse = false;
+  CUdeviceptr memory = 0;
+  call(Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, std::size_t{7000});
+  ask(100);
+  refuse = true;
+  fake.in_free = [this] {
+    const CallState mine = call_state;
+    call_state = {};
+    ask(5000);
+    call_state = mine;
+  };
+  call(Row::cuMemFree_v2, cuMemFree_v2, memory);
+  fake.in_free = nullptr;
+  ask(6000);
+  EXPECT_EQ(incidents().at(0).fact(Fact::being_freed_bytes), 7000u);
+  EXPECT_EQ(incidents().at(0).live_bytes[0], 100u);
+  EXPECT_EQ(writer->being_freed_on(DeviceOrdinal{0}), 0u);
 }
 
 TEST_F(IncidentsTest, MorePlacesThanThereIsRoomForAreStillCounted) {

@@ -115,6 +115,14 @@ TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {
   EXPECT_EQ(verdict(), "pending_frees");
 }
 
+TEST_F(Verdicts, WhatAnotherThreadIsFreeingCountsAsPending) {
+  set(Fact::being_freed_bytes, 90 * GiB);
+  EXPECT_EQ(verdict(), "pending_frees");
+  EXPECT_EQ(proof("being_freed_bytes"), 90 * GiB);
+  set(Fact::being_freed_bytes, 6 * GiB);
+  EXPECT_NE(verdict(), "pending_frees");
+}
+
 TEST_F(Verdicts, ALibraryHoldsItWhereSomebodyElseAsked) {
   live(Kind::device, 95 * GiB);
   given.modules = {{"/lib/libcache.so", 90 * GiB}, {"/bin/app", 5 * GiB}};
@@ -141,6 +149,26 @@ TEST_F(Verdicts, OthersHoldItWhereTheyHoldMoreThanThisProcess) {
   set(Fact::other_processes_bytes, ledger::unknown_bytes);
   EXPECT_EQ(verdict(), "held_by_unlisted_owner");
   EXPECT_EQ(proof("unlisted_bytes"), 67 * GiB) << "98 in use, 30 own, and a context";
+}
+
+TEST_F(Verdicts, WhatWasOpenedOfOthersIsTheirsAndCountsOnce) {
+  live(Kind::device, 20 * GiB);
+  live(Kind::imported, 50 * GiB);
+  set(Fact::other_processes_bytes, 78 * GiB);
+  const auto account = account_of(given);
+  ASSERT_TRUE(account);
+  EXPECT_EQ(account->of("live_imported"), 50 * GiB);
+  EXPECT_EQ(account->of("other_processes"), 28 * GiB);
+  EXPECT_EQ(account->unexplained, 0);
+  EXPECT_EQ(verdict(), "held_by_other_processes");
+  EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
+  // Where nobody lists them, what was opened is known nevertheless.
+  set(Fact::other_processes_bytes, ledger::unknown_bytes);
+  EXPECT_EQ(verdict(), "held_by_other_processes");
+  EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
+  // Of what is opened and not theirs there is no more than they have.
+  set(Fact::other_processes_bytes, 1 * GiB);
+  EXPECT_EQ(account_of(given)->of("other_processes"), 0u);
 }
 
 TEST_F(Verdicts, WhatNoAllocationAskedForIsImplicit) {
@@ -185,6 +213,20 @@ TEST_F(Verdicts, PinnedMemoryMeetsTheHostsLimits) {
   EXPECT_EQ(verdict(), "unknown");
 }
 
+TEST_F(Verdicts, WhatIsRegisteredMayBeThereAlreadyButMustFitTheMachine) {
+  given.kind = Kind::registered;
+  given.device = no_device;
+  given.incident.bytes = 8 * GiB;
+  set(Fact::ram_available_bytes, 1 * GiB);
+  set(Fact::cgroup_limit_bytes, 2 * GiB);
+  set(Fact::cgroup_used_bytes, 2 * GiB);
+  set(Fact::ram_bytes, 8 * GiB);
+  EXPECT_EQ(verdict(), "unknown");
+  set(Fact::ram_bytes, 8 * GiB - 1);
+  EXPECT_EQ(verdict(), "host_ram_exhausted");
+  EXPECT_EQ(proof("ram_bytes"), 8 * GiB - 1);
+}
+
 TEST_F(Verdicts, AGapIsMissingWhereAddressesRunOutFirst) {
   given.kind = Kind::pinned;
   given.device = no_device;
@@ -212,6 +254,141 @@ TEST_F(Verdicts, AContextNeedsAddressesForAllMemory) {
   set(Fact::total_bytes, ledger::unknown_bytes);
   set(Fact::free_bytes, ledger::unknown_bytes);
   EXPECT_EQ(verdict(), "unknown");
+  set(Fact::ram_bytes, 64 * GiB);
+  set(Fact::address_space_bytes, 1 * GiB);
+  set(Fact::address_space_limit_bytes, 4 * GiB);
+  EXPECT_EQ(verdict(), "address_space_gap");
+}
+
+TEST_F(Verdicts, AContextThatTheComputeModeForbidsLacksNoMemory) {
+  given.incident.asked = Asked::context;
+  given.incident.bytes = 0;
+  given.incident.result = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
+  live(Kind::device, 98 * GiB);
+  for (const auto& [mode, name] : {std::pair(2, "prohibited"), {3, "exclusive_process"}}) {
+    set(Fact::compute_mode, static_cast<std::uint64_t>(mode));
+    EXPECT_EQ(verdict(), "device_restricted");
+    EXPECT_EQ(judge(given).proof.at("compute_mode"), name);
+    EXPECT_FALSE(judge(given).proof.contains("requested_bytes"));
+    EXPECT_NE(judge(given).advice.find("nvidia-smi -c"), std::string::npos);
+  }
+  set(Fact::compute_mode, 0);
+  EXPECT_NE(verdict(), "device_restricted");
+  set(Fact::compute_mode, ledger::unknown_bytes);
+  EXPECT_NE(verdict(), "device_restricted");
+  // The mode is no reason for a device that is full.
+  set(Fact::compute_mode, 3);
+  set(Fact::free_bytes, 100 * MiB);
+  given.incident.result = out_of_memory;
+  EXPECT_EQ(verdict(), "device_full_own");
+}
+
+TEST_F(Verdicts, WhoHasTheOneContextIsPartOfTheProof) {
+  given.incident.asked = Asked::context;
+  given.incident.bytes = 0;
+  given.incident.result = 46;
+  set(Fact::compute_mode, 3);
+  EXPECT_FALSE(judge(given).proof.contains("other_processes_bytes"));
+  set(Fact::other_processes_bytes, 5 * GiB);
+  EXPECT_EQ(proof("other_processes_bytes"), 5 * GiB);
+}
+
+TEST_F(Verdicts, ASliceRestrictsWhatTheWholeDeviceCouldServe) {
+  given.slice = "Some GPU MIG 1g.10gb";
+  set(Fact::total_bytes, 10 * GiB);
+  given.incident.bytes = 10 * GiB + 1;
+  set(Fact::whole_device_bytes, 80 * GiB);
+  EXPECT_EQ(verdict(), "device_restricted");
+  EXPECT_EQ(proof("total_bytes"), 10 * GiB);
+  EXPECT_EQ(proof("whole_device_bytes"), 80 * GiB);
+  EXPECT_EQ(judge(given).proof.at("slice"), given.slice);
+  given.incident.bytes = 80 * GiB;
+  EXPECT_EQ(verdict(), "device_restricted");
+  given.incident.bytes = 80 * GiB + 1;
+  EXPECT_EQ(verdict(), "larger_than_device");
+  EXPECT_EQ(proof("whole_device_bytes"), 80 * GiB);
+  // What fits the slice is refused for other reasons.
+  given.incident.bytes = 9 * GiB;
+  live(Kind::device, 8 * GiB);
+  EXPECT_EQ(verdict(), "device_full_own");
+}
+
+TEST_F(Verdicts, ASliceOfADeviceOfUnknownSizeIsTooSmallAndSaysThatItIsASlice) {
+  given.slice = "Some GPU MIG 1g.10gb";
+  set(Fact::total_bytes, 10 * GiB);
+  given.incident.bytes = 20 * GiB;
+  EXPECT_EQ(verdict(), "larger_than_device");
+  EXPECT_EQ(judge(given).proof.at("slice"), given.slice);
+  EXPECT_NE(judge(given).advice.find("slice (MIG)"), std::string::npos);
+  given.slice = "";
+  EXPECT_EQ(judge(given).advice.find("slice"), std::string::npos);
+}
+
+TEST_F(Verdicts, AQuotaIsToBlameWhereEnoughWasFreeAndTheProcessWouldHavePassedIt) {
+  set(Fact::free_bytes, 50 * GiB);
+  live(Kind::device, 12 * GiB);
+  EXPECT_EQ(verdict(), "unknown");
+  set(Fact::mps_limit_bytes, 20 * GiB);
+  EXPECT_EQ(verdict(), "unknown") << "the request takes all of it and not more";
+  set(Fact::mps_limit_bytes, 20 * GiB - 1);
+  EXPECT_EQ(verdict(), "device_restricted");
+  EXPECT_EQ(proof("mps_limit_bytes"), 20 * GiB - 1);
+  EXPECT_EQ(proof("own_bytes"), 12 * GiB);
+  EXPECT_EQ(proof("held_bytes"), 12 * GiB);
+  EXPECT_EQ(proof("free_bytes"), 50 * GiB);
+}
+
+TEST_F(Verdicts, WhatADriverTakesForAProcessCountsInItsQuotaAndWhatIsOthersDoesNot) {
+  set(Fact::free_bytes, 50 * GiB);
+  set(Fact::mps_limit_bytes, 9 * GiB);
+  live(Kind::imported, 30 * GiB);
+  set(Fact::other_processes_bytes, 10 * GiB);
+  EXPECT_EQ(verdict(), "unknown");
+  set(Fact::context_bytes, 1 * GiB);
+  EXPECT_EQ(verdict(), "unknown");
+  set(Fact::slab_locked_bytes, 1);
+  EXPECT_EQ(verdict(), "device_restricted");
+  EXPECT_EQ(proof("own_bytes"), 0u);
+  EXPECT_EQ(proof("held_bytes"), 1 * GiB + 1);
+}
+
+TEST_F(Verdicts, AQuotaProvesNothingWhereTheDeviceIsFullOrWasNotRead) {
+  live(Kind::device, 98 * GiB);
+  set(Fact::mps_limit_bytes, 20 * GiB);
+  EXPECT_EQ(verdict(), "device_full_own") << "no MPS server may be there to enforce it";
+  set(Fact::free_bytes, ledger::unknown_bytes);
+  EXPECT_EQ(verdict(), "unknown");
+  set(Fact::free_bytes, 50 * GiB);
+  given.kind = Kind::managed;
+  EXPECT_EQ(verdict(), "unknown") << "that may lie anywhere";
+}
+
+TEST_F(Verdicts, WithoutAReadingOnlyWhatNeedsNoneIsProven) {
+  set(Fact::free_bytes, ledger::unknown_bytes);
+  EXPECT_FALSE(account_of(given).has_value());
+  EXPECT_EQ(verdict(), "unknown");
+  given.incident.bytes = 200 * GiB;
+  EXPECT_EQ(verdict(), "larger_than_device");
+  set(Fact::total_bytes, ledger::unknown_bytes);
+  EXPECT_EQ(verdict(), "unknown");
+  EXPECT_FALSE(judge(given).proof.contains("free_bytes"));
+  given.incident.asked = Asked::launch;
+  EXPECT_EQ(verdict(), "implicit_memory");
+  EXPECT_FALSE(judge(given).proof.contains("free_bytes"));
+}
+
+TEST_F(Verdicts, WithoutAContextNVMLSaysHowFullTheDeviceIs) {
+  given.incident.asked = Asked::context;
+  given.incident.bytes = 0;
+  set(Fact::free_bytes, ledger::unknown_bytes);
+  set(Fact::nvml_free_bytes, 636 * MiB);
+  set(Fact::other_processes_bytes, 98 * GiB);
+  EXPECT_EQ(verdict(), "held_by_other_processes");
+  EXPECT_EQ(proof("free_bytes"), 636 * MiB);
+  set(Fact::nvml_free_bytes, 644 * MiB);
+  EXPECT_EQ(verdict(), "unknown") << "a context has room there";
+  // There is none yet, so that it may be the addresses that lack.
+  set(Fact::nvml_free_bytes, 100 * MiB);
   set(Fact::ram_bytes, 64 * GiB);
   set(Fact::address_space_bytes, 1 * GiB);
   set(Fact::address_space_limit_bytes, 4 * GiB);

@@ -54,6 +54,22 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   return fake_nvml.handle_result;
 }
 
+#if FAKE_NVML_VERSION >= 2
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* slice, void** handle) {
+  if (slice != &fake_nvml) return not_found;
+  *handle = &fake_nvml.whole_bytes;
+  return fake_nvml.whole_result;
+}
+
+int nvmlDeviceGetMemoryInfo(void* handle, void* into) {
+  const unsigned long long bytes =
+      handle == &fake_nvml.whole_bytes ? fake_nvml.whole_bytes : fake_nvml.own_bytes;
+  const unsigned long long memory[] = {bytes, bytes / 2, bytes / 2};
+  std::memcpy(into, memory, sizeof memory);
+  return fake_nvml.memory_result;
+}
+#endif
+
 #define LISTS(name, version, bytes)                                                \
   int nvmlDeviceGetCompute##name(void*, unsigned* room, void* into) {              \
     return list(fake_nvml.compute, fake_nvml.compute_count,                        \

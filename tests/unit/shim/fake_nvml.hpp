@@ -22,6 +22,12 @@ struct FakeNvml {
   unsigned entry_bytes = 0;  // 0: as its version says
   bool clears_all = false;   // the whole of what it was given, first
 
+  // Of the device that the known one is a slice of; 2 is NVML_ERROR_INVALID_ARGUMENT: it is none.
+  int whole_result = 2;
+  int memory_result = 0;
+  unsigned long long whole_bytes = 0;
+  unsigned long long own_bytes = 1;  // of the known one
+
   int inits = 0;
   int shutdowns = 0;
 };

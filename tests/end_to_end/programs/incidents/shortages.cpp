@@ -3,29 +3,37 @@
 //     shortages SITUATION [name=value]...
 //
 // SITUATION is one of slabs, rounding, pending, own, larger, absurd, library, recovers, repeats,
-// enough; only=MIB is what is left of the device for it. The last line is what the program itself
-// knows, as JSON: what was asked for, what was free, and what it holds or has lost by its own
-// count.
+// enough; of host_shortages.cpp, freeing_shortage.cpp or
+// implicit_shortages.cpp. only=MIB is what is left of the
+// device for it. The last line is what the program itself knows, as JSON: what was asked for, what
+// was free, and what it holds or has lost by its own count.
+#include "tests/end_to_end/programs/incidents/shortages.hpp"
+
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <random>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "samples/tensor_cache.hpp"
 
+namespace shortages {
+
+Facts facts;
+
 namespace {
 
-constexpr std::size_t MiB = 1 << 20, page = 2 * MiB;
-
 std::map<std::string, std::string> options;
+bool by_driver = false;
+
+}  // namespace
+
 std::string text(const char* name, const char* otherwise) {
   const auto found = options.find(name);
   return found == options.end() ? otherwise : found->second;
@@ -35,8 +43,6 @@ std::size_t number(const char* name, std::size_t otherwise) {
   return found == options.end() ? otherwise : std::strtoull(found->second.c_str(), nullptr, 0);
 }
 
-bool by_driver = false;
-
 [[gnu::noinline]] void* allocate(std::size_t bytes) {
   if (by_driver) {
     CUdeviceptr memory = 0;
@@ -45,36 +51,11 @@ bool by_driver = false;
   void* memory = nullptr;
   return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
 }
-void release(void* memory) {
-  if (by_driver)
-    cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
-  else
-    cudaFree(memory);
-}
 
 std::size_t free_bytes() {
   std::size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   return free;
-}
-std::size_t total_bytes() {
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  return total;
-}
-
-struct Facts {
-  std::size_t requested = 0, free = 0, figure = 0, failures = 0, served = 0;
-  std::size_t held_beside = 0;  // by leave()
-} facts;
-
-// The one that is to fail.
-[[gnu::noinline]] void* request(std::size_t bytes) {
-  facts.requested = bytes;
-  facts.free = free_bytes();
-  void* const memory = allocate(bytes);
-  ++(memory == nullptr ? facts.failures : facts.served);
-  return memory;
 }
 
 // Leaves `room` bytes of the device, about.
@@ -83,6 +64,29 @@ void leave(std::size_t room) {
   if (free <= room + page) return;
   const std::size_t bytes = (free - room) / page * page;
   if (allocate(bytes) != nullptr) facts.held_beside += bytes;
+}
+
+[[gnu::noinline]] void* request(std::size_t bytes) {
+  facts.requested = bytes;
+  facts.free = free_bytes();
+  void* const memory = allocate(bytes);
+  ++(memory == nullptr ? facts.failures : facts.served);
+  return memory;
+}
+
+namespace {
+
+void release(void* memory) {
+  if (by_driver)
+    cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
+  else
+    cudaFree(memory);
+}
+
+std::size_t total_bytes() {
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return total;
 }
 
 std::size_t live_bytes = 0;
@@ -185,6 +189,7 @@ void repeats() {
 }
 
 void run(const std::string& situation) {
+  if (before_any_context(situation)) return;
   cudaSetDevice(static_cast<int>(number("device", 0)));
   cudaFree(nullptr);
   // Of a large device, so that it does not take for ever to fill it.
@@ -200,9 +205,15 @@ void run(const std::string& situation) {
   if (situation == "recovers") recovers();
   if (situation == "repeats") repeats();
   if (situation == "enough") request(free_bytes() / 2 / page * page);
+  of_the_host(situation);
+  while_another_thread_frees(situation);
+  without_an_allocation(situation);
 }
 
 }  // namespace
+}  // namespace shortages
+
+using namespace shortages;
 
 int main(int count, char** arguments) {
   if (count < 2) return 2;

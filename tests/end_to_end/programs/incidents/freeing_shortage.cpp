@@ -1,0 +1,66 @@
+// freeing: another thread frees what is asked for, and waits for the device, which works for ms=N
+// milliseconds. With count=N in so many pieces.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/end_to_end/programs/incidents/shortages.hpp"
+
+namespace shortages {
+namespace {
+
+// Works until the time is over.
+const char code[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry work(.param .u64 nanoseconds)
+{
+  .reg .pred %p<2>;
+  .reg .b64 %d<6>;
+  ld.param.u64 %d1, [nanoseconds];
+  mov.u64 %d2, %globaltimer;
+again:
+  mov.u64 %d3, %globaltimer;
+  sub.s64 %d4, %d3, %d2;
+  setp.lt.u64 %p1, %d4, %d1;
+  @%p1 bra again;
+  ret;
+}
+)";
+
+}  // namespace
+
+void while_another_thread_frees(const std::string& situation) {
+  if (situation != "freeing") return;
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  cuModuleLoadData(&module, code);
+  cuModuleGetFunction(&kernel, module, "work");
+  CUstream stream = nullptr;
+  cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+
+  const std::size_t count = number("count", 1);
+  const std::size_t bytes = (free_bytes() - 256 * MiB) / count / page * page;
+  std::vector<void*> buffers;
+  for (std::size_t i = 0; i < count; ++i) buffers.push_back(allocate(bytes));
+  unsigned long long nanoseconds = number("ms", 400) * 1'000'000ull;
+  void* arguments[] = {&nanoseconds};
+  cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+  int device = 0;
+  cudaGetDevice(&device);
+  std::thread other([&] {
+    cudaSetDevice(device);
+    for (void* buffer : buffers) cudaFree(buffer);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(number("ms", 400) / 4));
+  facts.figure = bytes;  // all others wait for the first one
+  request(free_bytes() + bytes / 2 / page * page);
+  other.join();
+}
+
+}  // namespace shortages

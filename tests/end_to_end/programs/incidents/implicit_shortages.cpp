@@ -1,0 +1,143 @@
+// Calls that were not asked for memory and need some that there is not; room=MIB is left for them:
+//
+//     launch         of a kernel with local=N bytes of local memory for each thread
+//     stack, heap    a limit of bytes=N
+//     module         code with bytes=N of variables
+//     streams        until one fails
+//     context        a further one on the device
+//     first_context  the first one
+//
+// With api=driver limits, streams and the first context are the driver's, otherwise the runtime's.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "tests/end_to_end/programs/incidents/shortages.hpp"
+
+namespace shortages {
+namespace {
+
+// The array is written at an index that is known only when the kernel runs, so that no compiler can
+// do without it.
+std::string code_with(std::size_t local_bytes, std::size_t variable_bytes) {
+  std::string code = ".version 7.0\n.target sm_70\n.address_size 64\n";
+  if (variable_bytes != 0)
+    code += ".visible .global .align 16 .b8 table[" + std::to_string(variable_bytes) + "];\n";
+  code += ".visible .entry needy(.param .u64 result, .param .u32 at)\n{\n";
+  code += "  .local .align 16 .b8 work[" + std::to_string(local_bytes) + "];\n";
+  return code + R"(  .reg .b32 %r<4>;
+  .reg .b64 %d<6>;
+  ld.param.u64 %d1, [result];
+  ld.param.u32 %r1, [at];
+  mov.u64 %d2, work;
+  cvt.u64.u32 %d3, %r1;
+  add.s64 %d4, %d2, %d3;
+  st.local.u32 [%d4], %r1;
+  ld.local.u32 %r2, [%d2+64];
+  cvta.to.global.u64 %d1, %d1;
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+)";
+}
+
+bool by_driver() { return text("api", "runtime") == "driver"; }
+
+void note(CUresult result) {
+  ++(result == CUDA_SUCCESS ? facts.served : facts.failures);
+  facts.figure = static_cast<std::size_t>(result);
+}
+
+[[gnu::noinline]] CUresult load(CUmodule& module, const std::string& code) {
+  return cuModuleLoadData(&module, code.c_str());
+}
+
+[[gnu::noinline]] CUresult launch(CUfunction kernel, CUdeviceptr result) {
+  unsigned at = 0;
+  void* arguments[] = {&result, &at};
+  return cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr);
+}
+
+[[gnu::noinline]] CUresult set_limit(bool of_heap, std::size_t bytes) {
+  if (by_driver())
+    return cuCtxSetLimit(of_heap ? CU_LIMIT_MALLOC_HEAP_SIZE : CU_LIMIT_STACK_SIZE, bytes);
+  return static_cast<CUresult>(
+      cudaDeviceSetLimit(of_heap ? cudaLimitMallocHeapSize : cudaLimitStackSize, bytes));
+}
+
+[[gnu::noinline]] CUresult make_stream() {
+  CUstream stream = nullptr;
+  if (by_driver()) return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  return static_cast<CUresult>(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+}
+
+[[gnu::noinline]] CUresult make_context() {
+  CUcontext context = nullptr;
+  const auto device = static_cast<CUdevice>(number("device", 0));
+#if CUDA_VERSION >= 13000
+  return cuCtxCreate(&context, nullptr, 0, device);
+#else
+  return cuCtxCreate(&context, 0, device);
+#endif
+}
+
+void launch_without_room() {
+  CUmodule small = nullptr, large = nullptr;
+  CUfunction first = nullptr, kernel = nullptr;
+  auto* const result = static_cast<char*>(allocate(page));
+  const auto address = reinterpret_cast<CUdeviceptr>(result);
+  // The first launch of all needs memory of its own.
+  if (load(small, code_with(128, 0)) != CUDA_SUCCESS ||
+      load(large, code_with(number("local", 65536), 0)) != CUDA_SUCCESS ||
+      cuModuleGetFunction(&first, small, "needy") != CUDA_SUCCESS ||
+      cuModuleGetFunction(&kernel, large, "needy") != CUDA_SUCCESS ||
+      launch(first, address) != CUDA_SUCCESS || cuCtxSynchronize() != CUDA_SUCCESS)
+    return;
+  leave(number("room", 64) * MiB);
+  facts.free = free_bytes();
+  CUresult refused = launch(kernel, address);
+  if (refused == CUDA_SUCCESS) refused = cuCtxSynchronize();
+  note(refused);
+}
+
+}  // namespace
+
+void without_an_allocation(const std::string& situation) {
+  if (situation == "launch") return launch_without_room();
+  const bool known = situation == "stack" || situation == "heap" || situation == "module" ||
+                     situation == "streams" || situation == "context";
+  if (!known) return;
+  leave(number("room", 64) * MiB);
+  facts.free = free_bytes();
+  const std::size_t bytes = number("bytes", 512 * MiB);
+  if (situation == "stack" || situation == "heap") note(set_limit(situation == "heap", bytes));
+  if (situation == "context") note(make_context());
+  if (situation == "module") {
+    CUmodule module = nullptr;
+    note(load(module, code_with(128, bytes)));
+  }
+  if (situation == "streams") {
+    CUresult result = CUDA_SUCCESS;
+    for (int i = 0; i < 100000 && result == CUDA_SUCCESS; ++i) {
+      facts.free = free_bytes();
+      result = make_stream();
+    }
+    note(result);
+  }
+}
+
+bool before_any_context(const std::string& situation) {
+  if (situation != "first_context") return false;
+  if (by_driver()) {
+    const CUresult begun = cuInit(0);
+    note(begun != CUDA_SUCCESS ? begun : make_context());
+    return true;
+  }
+  cudaError_t result = cudaSetDevice(static_cast<int>(number("device", 0)));
+  if (result == cudaSuccess) result = cudaFree(nullptr);
+  note(static_cast<CUresult>(result));
+  return true;
+}
+
+}  // namespace shortages

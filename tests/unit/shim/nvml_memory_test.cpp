@@ -1,0 +1,99 @@
+// What is taken of an NVML that answers as a test tells it to.
+#include "shim/nvml_memory.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/unit/shim/fake_nvml.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+constexpr char uuid[] = "\x01\x23\x45\x67\x89\xab\xcd\xef simdev\xff";
+static_assert(sizeof uuid == 16 + 1);
+
+class NvmlMemoryTest : public testing::Test {
+ protected:
+  void use(const char* library) {
+    library_ = library;
+    void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(loaded, nullptr) << dlerror();
+    fake_ = static_cast<FakeNvml*>(dlsym(loaded, "fake_nvml"));
+    ASSERT_NE(fake_, nullptr);
+    *fake_ = FakeNvml{};
+    fake_->known_uuid = "MIG-01234567-89ab-cdef-2073-696d646576ff";
+    fake_->whole_result = 0;
+    fake_->whole_bytes = 80ull << 30;
+  }
+  std::optional<std::uint64_t> whole() {
+    const auto memory = read_nvml_memory_of_whole(std::span<const char, 16>(uuid, 16), library_);
+    return memory ? std::optional(memory->total_bytes) : std::nullopt;
+  }
+  std::optional<std::uint64_t> free() {
+    const auto memory = read_nvml_memory(std::span<const char, 16>(uuid, 16), library_);
+    return memory ? std::optional(memory->free_bytes) : std::nullopt;
+  }
+
+  const char* library_ = nullptr;
+  FakeNvml* fake_ = nullptr;
+};
+
+TEST_F(NvmlMemoryTest, of_a_whole_device_is_not_that_of_its_slice) {
+  use(FAKE_NVML_3);
+  EXPECT_EQ(whole(), 80ull << 30);
+  EXPECT_EQ(fake_->inits, 1);
+  EXPECT_EQ(fake_->shutdowns, 1);
+}
+
+TEST_F(NvmlMemoryTest, that_is_free_is_what_the_device_or_slice_itself_has) {
+  use(FAKE_NVML_3);
+  fake_->own_bytes = 4711;
+  EXPECT_EQ(free(), 4711 / 2);
+  fake_->known_uuid = "GPU-01234567-89ab-cdef-2073-696d646576ff";
+  EXPECT_EQ(free(), 4711 / 2);
+  fake_->memory_result = 15;
+  EXPECT_EQ(free(), std::nullopt);
+  use(FAKE_NVML_0);
+  EXPECT_EQ(free(), std::nullopt);
+}
+
+TEST_F(NvmlMemoryTest, of_the_whole_of_what_is_no_slice_is_none) {
+  use(FAKE_NVML_3);
+  fake_->whole_result = 2;
+  EXPECT_EQ(whole(), std::nullopt);
+  EXPECT_EQ(fake_->shutdowns, 1);
+}
+
+TEST_F(NvmlMemoryTest, that_nobody_may_ask_for_is_unknown) {
+  use(FAKE_NVML_3);
+  fake_->memory_result = 4;
+  EXPECT_EQ(whole(), std::nullopt);
+  use(FAKE_NVML_3);
+  fake_->init_result = 4;
+  EXPECT_EQ(whole(), std::nullopt);
+  EXPECT_EQ(fake_->shutdowns, 0);
+  use(FAKE_NVML_3);
+  fake_->known_uuid = "MIG-00000000-0000-0000-0000-000000000000";
+  EXPECT_EQ(whole(), std::nullopt);
+  use(FAKE_NVML_1);  // older than MIG
+  EXPECT_EQ(whole(), std::nullopt);
+  EXPECT_EQ(fake_->shutdowns, 1);
+  library_ = "libno-such-nvml.so.1";
+  EXPECT_EQ(whole(), std::nullopt);
+}
+
+TEST_F(NvmlMemoryTest, leave_errno_and_dlerror_as_they_were) {
+  dlerror();
+  for (const char* library : {"libno-such-nvml.so.1", FAKE_NVML_1, FAKE_NVML_3}) {
+    library_ = library;
+    errno = 4711;
+    whole();
+    EXPECT_EQ(errno, 4711);
+    EXPECT_EQ(dlerror(), nullptr) << library;
+  }
+}
+
+}  // namespace
+}  // namespace cuwarden::shim
