@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tools/simulated_gpu/simulator.hpp"
 
 using namespace cuwarden::simulated_gpu;
@@ -31,12 +33,15 @@ int cuSimulatedGpuProcesses(int board, ListedProcess* into, int capacity) {
   return found;
 }
 
-int cuSimulatedGpuWhole(int ordinal, WholeDevice* into) {
+int cuSimulatedGpuWhole(int board, WholeDevice* into) {
   Simulator& sim = simulator();
   const std::lock_guard lock(sim.mutex);
-  const Device* const device = sim.device(ordinal);
-  if (device == nullptr) return kNoSuchDevice;
-  *into = {sim.settings.whole_memory != 0, sim.settings.whole_memory, device->capacity,
-           device->free_bytes()};
+  if (board < 0 || board >= sim.settings.devices) return kNoSuchDevice;
+  const std::size_t capacity = sim.settings.memory;
+  const std::size_t taken = sim.settings.other_process + sim.share.used_by_others(board);
+  *into = {sim.settings.whole_memory != 0, sim.settings.whole_memory, capacity,
+           capacity - std::min(capacity, taken)};
+  for (const auto& device : sim.devices)
+    if (device->board == board) into->own_free_bytes = device->free_bytes();
   return sim.settings.processes == ProcessList::refuse ? kListRefused : 0;
 }

@@ -22,7 +22,7 @@ struct WholeDevice {
 // How many processes hold memory of the machine's device, seen by this process or not, of which as
 // many as fit are written; or one of the above.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuProcesses(
-    int device, cuwarden::simulated_gpu::ListedProcess* into, int capacity);
-// kNoSuchDevice, kListRefused, or 0.
+    int board, cuwarden::simulated_gpu::ListedProcess* into, int capacity);
+// The same of how large it is: kNoSuchDevice, kListRefused, or 0.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuWhole(
-    int device, cuwarden::simulated_gpu::WholeDevice* into);
+    int board, cuwarden::simulated_gpu::WholeDevice* into);

@@ -1,46 +1,11 @@
 // Verdicts from facts that a test states: each has a case at its edge, and one beside it.
-#include "reporters/verdicts.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/unit/reporters/verdict_case.hpp"
 
 namespace cuwarden {
 namespace {
 
 using ledger::Asked;
 using ledger::Fact;
-
-constexpr std::uint64_t MiB = 1 << 20, GiB = 1 << 30;
-
-class Verdicts : public testing::Test {
- protected:
-  Verdicts() {
-    given.device = DeviceOrdinal{0};
-    given.kind = Kind::device;
-    given.program = "/bin/app";
-    given.requester = "/bin/app";
-    given.incident.bytes = 8 * GiB;
-    given.incident.facts.fill(ledger::unknown_bytes);
-    set(Fact::total_bytes, 100 * GiB);
-    set(Fact::free_bytes, 2 * GiB);
-    set(Fact::slab_locked_bytes, 0);
-    set(Fact::context_bytes, 0);
-  }
-  void set(Fact fact, std::uint64_t value) {
-    given.incident.facts[static_cast<std::size_t>(fact)] = value;
-  }
-  void live(Kind kind, std::uint64_t bytes) {
-    given.incident.live_bytes[static_cast<std::size_t>(kind)] = bytes;
-  }
-  void live_count(std::uint64_t count) {
-    given.incident.live_count[static_cast<std::size_t>(Kind::stream_ordered)] = count;
-  }
-  std::string_view verdict() const { return verdict_name(judge(given).verdict); }
-  std::uint64_t proof(const char* name) const {
-    return judge(given).proof.at(name).get<std::uint64_t>();
-  }
-
-  IncidentCase given;
-};
 
 TEST_F(Verdicts, WithoutAnythingThatProvesOneItIsUnknown) {
   EXPECT_EQ(verdict(), "held_by_unlisted_owner") << "nobody is known to hold 98 GiB";
@@ -258,109 +223,6 @@ TEST_F(Verdicts, AContextNeedsAddressesForAllMemory) {
   set(Fact::address_space_bytes, 1 * GiB);
   set(Fact::address_space_limit_bytes, 4 * GiB);
   EXPECT_EQ(verdict(), "address_space_gap");
-}
-
-TEST_F(Verdicts, AContextThatTheComputeModeForbidsLacksNoMemory) {
-  given.incident.asked = Asked::context;
-  given.incident.bytes = 0;
-  given.incident.result = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
-  live(Kind::device, 98 * GiB);
-  for (const auto& [mode, name] : {std::pair(2, "prohibited"), {3, "exclusive_process"}}) {
-    set(Fact::compute_mode, static_cast<std::uint64_t>(mode));
-    EXPECT_EQ(verdict(), "device_restricted");
-    EXPECT_EQ(judge(given).proof.at("compute_mode"), name);
-    EXPECT_FALSE(judge(given).proof.contains("requested_bytes"));
-    EXPECT_NE(judge(given).advice.find("nvidia-smi -c"), std::string::npos);
-  }
-  set(Fact::compute_mode, 0);
-  EXPECT_NE(verdict(), "device_restricted");
-  set(Fact::compute_mode, ledger::unknown_bytes);
-  EXPECT_NE(verdict(), "device_restricted");
-  // The mode is no reason for a device that is full.
-  set(Fact::compute_mode, 3);
-  set(Fact::free_bytes, 100 * MiB);
-  given.incident.result = out_of_memory;
-  EXPECT_EQ(verdict(), "device_full_own");
-}
-
-TEST_F(Verdicts, WhoHasTheOneContextIsPartOfTheProof) {
-  given.incident.asked = Asked::context;
-  given.incident.bytes = 0;
-  given.incident.result = 46;
-  set(Fact::compute_mode, 3);
-  EXPECT_FALSE(judge(given).proof.contains("other_processes_bytes"));
-  set(Fact::other_processes_bytes, 5 * GiB);
-  EXPECT_EQ(proof("other_processes_bytes"), 5 * GiB);
-}
-
-TEST_F(Verdicts, ASliceRestrictsWhatTheWholeDeviceCouldServe) {
-  given.slice = "Some GPU MIG 1g.10gb";
-  set(Fact::total_bytes, 10 * GiB);
-  given.incident.bytes = 10 * GiB + 1;
-  set(Fact::whole_device_bytes, 80 * GiB);
-  EXPECT_EQ(verdict(), "device_restricted");
-  EXPECT_EQ(proof("total_bytes"), 10 * GiB);
-  EXPECT_EQ(proof("whole_device_bytes"), 80 * GiB);
-  EXPECT_EQ(judge(given).proof.at("slice"), given.slice);
-  given.incident.bytes = 80 * GiB;
-  EXPECT_EQ(verdict(), "device_restricted");
-  given.incident.bytes = 80 * GiB + 1;
-  EXPECT_EQ(verdict(), "larger_than_device");
-  EXPECT_EQ(proof("whole_device_bytes"), 80 * GiB);
-  // What fits the slice is refused for other reasons.
-  given.incident.bytes = 9 * GiB;
-  live(Kind::device, 8 * GiB);
-  EXPECT_EQ(verdict(), "device_full_own");
-}
-
-TEST_F(Verdicts, ASliceOfADeviceOfUnknownSizeIsTooSmallAndSaysThatItIsASlice) {
-  given.slice = "Some GPU MIG 1g.10gb";
-  set(Fact::total_bytes, 10 * GiB);
-  given.incident.bytes = 20 * GiB;
-  EXPECT_EQ(verdict(), "larger_than_device");
-  EXPECT_EQ(judge(given).proof.at("slice"), given.slice);
-  EXPECT_NE(judge(given).advice.find("slice (MIG)"), std::string::npos);
-  given.slice = "";
-  EXPECT_EQ(judge(given).advice.find("slice"), std::string::npos);
-}
-
-TEST_F(Verdicts, AQuotaIsToBlameWhereEnoughWasFreeAndTheProcessWouldHavePassedIt) {
-  set(Fact::free_bytes, 50 * GiB);
-  live(Kind::device, 12 * GiB);
-  EXPECT_EQ(verdict(), "unknown");
-  set(Fact::mps_limit_bytes, 20 * GiB);
-  EXPECT_EQ(verdict(), "unknown") << "the request takes all of it and not more";
-  set(Fact::mps_limit_bytes, 20 * GiB - 1);
-  EXPECT_EQ(verdict(), "device_restricted");
-  EXPECT_EQ(proof("mps_limit_bytes"), 20 * GiB - 1);
-  EXPECT_EQ(proof("own_bytes"), 12 * GiB);
-  EXPECT_EQ(proof("held_bytes"), 12 * GiB);
-  EXPECT_EQ(proof("free_bytes"), 50 * GiB);
-}
-
-TEST_F(Verdicts, WhatADriverTakesForAProcessCountsInItsQuotaAndWhatIsOthersDoesNot) {
-  set(Fact::free_bytes, 50 * GiB);
-  set(Fact::mps_limit_bytes, 9 * GiB);
-  live(Kind::imported, 30 * GiB);
-  set(Fact::other_processes_bytes, 10 * GiB);
-  EXPECT_EQ(verdict(), "unknown");
-  set(Fact::context_bytes, 1 * GiB);
-  EXPECT_EQ(verdict(), "unknown");
-  set(Fact::slab_locked_bytes, 1);
-  EXPECT_EQ(verdict(), "device_restricted");
-  EXPECT_EQ(proof("own_bytes"), 0u);
-  EXPECT_EQ(proof("held_bytes"), 1 * GiB + 1);
-}
-
-TEST_F(Verdicts, AQuotaProvesNothingWhereTheDeviceIsFullOrWasNotRead) {
-  live(Kind::device, 98 * GiB);
-  set(Fact::mps_limit_bytes, 20 * GiB);
-  EXPECT_EQ(verdict(), "device_full_own") << "no MPS server may be there to enforce it";
-  set(Fact::free_bytes, ledger::unknown_bytes);
-  EXPECT_EQ(verdict(), "unknown");
-  set(Fact::free_bytes, 50 * GiB);
-  given.kind = Kind::managed;
-  EXPECT_EQ(verdict(), "unknown") << "that may lie anywhere";
 }
 
 TEST_F(Verdicts, WithoutAReadingOnlyWhatNeedsNoneIsProven) {

@@ -1,0 +1,45 @@
+// A request that was refused, of which a test states what was known.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "reporters/verdicts.hpp"
+
+namespace cuwarden {
+
+inline constexpr std::uint64_t MiB = 1 << 20, GiB = 1 << 30;
+
+class Verdicts : public testing::Test {
+ protected:
+  Verdicts() {
+    given.device = DeviceOrdinal{0};
+    given.kind = Kind::device;
+    given.program = "/bin/app";
+    given.requester = "/bin/app";
+    given.incident.bytes = 8 * GiB;
+    given.incident.facts.fill(ledger::unknown_bytes);
+    set(Fact::total_bytes, 100 * GiB);
+    set(Fact::free_bytes, 2 * GiB);
+    set(Fact::slab_locked_bytes, 0);
+    set(Fact::context_bytes, 0);
+  }
+  using Fact = ledger::Fact;
+
+  void set(Fact fact, std::uint64_t value) {
+    given.incident.facts[static_cast<std::size_t>(fact)] = value;
+  }
+  void live(Kind kind, std::uint64_t bytes) {
+    given.incident.live_bytes[static_cast<std::size_t>(kind)] = bytes;
+  }
+  void live_count(std::uint64_t count) {
+    given.incident.live_count[static_cast<std::size_t>(Kind::stream_ordered)] = count;
+  }
+  std::string_view verdict() const { return verdict_name(judge(given).verdict); }
+  std::uint64_t proof(const char* name) const {
+    return judge(given).proof.at(name).get<std::uint64_t>();
+  }
+
+  IncidentCase given;
+};
+
+}  // namespace cuwarden
