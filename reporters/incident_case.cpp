@@ -113,7 +113,6 @@ std::optional<Account> account_of(const IncidentCase& given) {
   constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
                                                     {"rounding_waste", Fact::rounding_bytes},
                                                     {"mempool_idle", Fact::pool_idle_bytes},
-                                                    {"being_freed", Fact::being_freed_bytes},
                                                     {"context", Fact::context_bytes},
                                                     {"modules", Fact::module_bytes},
                                                     {"local_memory", Fact::local_memory_bytes},

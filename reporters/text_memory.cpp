@@ -29,7 +29,6 @@ const std::map<std::string, std::string>& item_names() {
       {"slab_waste", "locked in slabs"},
       {"rounding_waste", "lost to rounding"},
       {"mempool_idle", "idle in pools"},
-      {"being_freed", "being freed"},
       {"context", "context"},
       {"modules", "code (modules)"},
       {"streams", "streams"},

@@ -189,16 +189,9 @@ class Judge {
         incident().live_count[static_cast<std::size_t>(Kind::stream_ordered)];
     const std::uint64_t beside_live =
         std::min(idle, std::min(live, idle / pool_chunk + 1) * pool_chunk);
-    const std::uint64_t pending = idle - beside_live, being_freed = in_account("being_freed");
-    if (pending + being_freed < *missing_ || !is_worth_it(pending + being_freed)) return false;
+    const std::uint64_t pending = idle - beside_live;
+    if (pending < *missing_ || !is_worth_it(pending)) return false;
     prove("pending_free_bytes", pending);
-    if (being_freed != 0) prove("being_freed_bytes", being_freed);
-    if (being_freed > pending)
-      return found_on_device(
-          Verdict::pending_frees,
-          human_bytes(being_freed) +
-              " were being freed by another thread, which waits until the device has done what it "
-              "was given: ask again after that, or synchronise before this request");
     return found_on_device(Verdict::pending_frees,
                            human_bytes(pending) +
                                " were freed in stream order and the device has not come that far: "

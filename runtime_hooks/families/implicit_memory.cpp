@@ -15,7 +15,10 @@ void note_refusal(HookedCall& call, CUresult result, ledger::Asked asked) noexce
   if (call.recording()) call.recorder().refused(call.api(), result, asked);
 }
 
-ImplicitMemory::ImplicitMemory() noexcept { launched_kernels.forget_all(); }
+ImplicitMemory::ImplicitMemory() noexcept {
+  launched_kernels.forget_all();
+  loaded_kernels.forget_all();
+}
 
 bool ImplicitMemory::begin_span(DeviceOrdinal device) noexcept {
   if (!has_spans(device)) return false;
@@ -57,6 +60,7 @@ void ImplicitMemory::book(Recorder& recorder, DeviceOrdinal device,
 
 void ImplicitMemory::context_ended(Recorder& recorder) noexcept {
   launched_kernels.forget_all();
+  loaded_kernels.forget_all();
   for (std::int32_t ordinal = 0; ordinal < LiveContexts::device_limit; ++ordinal) {
     const DeviceOrdinal device{ordinal};
     if (!booked_[ordinal].load(relaxed) || recorder.live_context_on(device).value != 0) continue;
@@ -100,11 +104,10 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
   const ErrnoGuard keep;
   Recorder& recorder = call_.recorder();
   recorder.implicit().book(recorder, device_, change);
-  recorder.ledger().read_device(
-      device_, {.at = ledger::ReadingAt::last_call,
-                .total_bytes = after_.total_bytes,
-                .free_bytes = after_.free_bytes,
-                .pool_idle_bytes = recorder.pools().idle_bytes(call_.real(), device_)});
+  recorder.ledger().read_device(device_, {.at = ledger::ReadingAt::last_call,
+                                          .total_bytes = after_.total_bytes,
+                                          .free_bytes = after_.free_bytes,
+                                          .pool_idle_bytes = recorder.idle_bytes(device_)});
 }
 
 void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
@@ -116,8 +119,8 @@ void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   after_ = *reading;
   // Handles and pools need no context: they may be there already.
   const std::uint64_t used = after_.total_bytes - after_.free_bytes;
-  const std::uint64_t known = recorder.ledger().live_bytes_on(device) +
-                              recorder.pools().idle_bytes(call_.real(), device).value_or(0);
+  const std::uint64_t known =
+      recorder.ledger().live_bytes_on(device) + recorder.idle_bytes(device).value_or(0);
   if (used > known) book({.used_after_first_context_bytes = used - known});
 }
 

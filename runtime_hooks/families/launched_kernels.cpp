@@ -2,7 +2,7 @@
 
 namespace cuwarden::families {
 
-constinit LaunchedKernels launched_kernels;
+constinit LaunchedKernels launched_kernels, loaded_kernels;
 
 bool LaunchedKernels::has(CUfunction kernel) const noexcept {
   const std::uint64_t word = word_of(kernel);

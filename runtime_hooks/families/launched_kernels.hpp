@@ -1,4 +1,5 @@
-// Which kernels were launched before: what a launch takes from the device it takes the first time.
+// Which kernels were launched, or loaded, before: what that takes from the device it takes the
+// first time.
 //
 // Asked at every launch: the table is one word a kernel, read without a lock and without any word
 // of the thread's. A kernel's handle has one place where it is expected, and may be anywhere in
@@ -41,5 +42,7 @@ class LaunchedKernels {
 };
 
 extern constinit LaunchedKernels launched_kernels __attribute__((visibility("hidden")));
+// Those, and libraries' kernels, that somebody asked about: their code is on the device.
+extern constinit LaunchedKernels loaded_kernels __attribute__((visibility("hidden")));
 
 }  // namespace cuwarden::families

@@ -23,11 +23,18 @@ bool add_idle(const driver::RealDriver& real, CUmemoryPool pool, std::uint64_t& 
                   });
 }
 
-bool add_idle_of_graphs(const driver::RealDriver& real, CUdevice device, std::uint64_t& sum) {
-  return add_idle(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, sum,
-                  [&](CUgraphMem_attribute attribute, cuuint64_t* value) {
-                    return real.cuDeviceGetGraphMemAttribute(device, attribute, value);
-                  });
+bool add_idle_of_graphs(const driver::RealDriver& real, CUdevice device,
+                        std::optional<std::uint64_t> live, std::uint64_t& sum) {
+  const auto ask = [&](CUgraphMem_attribute attribute, cuuint64_t* value) {
+    return real.cuDeviceGetGraphMemAttribute(device, attribute, value);
+  };
+  if (!live)
+    return add_idle(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, sum,
+                    ask);
+  cuuint64_t reserved = 0;
+  if (ask(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS) return false;
+  sum += reserved > *live ? reserved - *live : 0;
+  return true;
 }
 
 }  // namespace
@@ -59,8 +66,9 @@ DeviceOrdinal MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
   return no_device;
 }
 
-std::optional<std::uint64_t> MemoryPools::idle_bytes(const driver::RealDriver& real,
-                                                     DeviceOrdinal device) noexcept {
+std::optional<std::uint64_t> MemoryPools::idle_bytes(
+    const driver::RealDriver& real, DeviceOrdinal device,
+    std::optional<std::uint64_t> live_in_graphs) noexcept {
   if (!is_known(device)) return std::nullopt;
   std::uint64_t sum = 0;
   if (!used_[device.value].load(std::memory_order_relaxed)) return sum;
@@ -72,7 +80,7 @@ std::optional<std::uint64_t> MemoryPools::idle_bytes(const driver::RealDriver& r
       real.cuDeviceGetGraphMemAttribute == nullptr || real.cuDeviceGet == nullptr ||
       real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
       real.cuDeviceGetDefaultMemPool(&default_pool, handle) != CUDA_SUCCESS ||
-      !add_idle(real, default_pool, sum) || !add_idle_of_graphs(real, handle, sum))
+      !add_idle(real, default_pool, sum) || !add_idle_of_graphs(real, handle, live_in_graphs, sum))
     return std::nullopt;
   const Locked locked(lock_);
   if (!locked) return std::nullopt;

@@ -28,8 +28,12 @@ class MemoryPools {
   // no_device: it was not known.
   DeviceOrdinal destroy_begin(CUmemoryPool) noexcept;
 
-  // Bytes that pools and graphs keep of a device and no allocation has. Null: not known.
-  std::optional<std::uint64_t> idle_bytes(const driver::RealDriver&, DeviceOrdinal) noexcept;
+  // Bytes that pools and graphs keep of a device and no allocation has. Null: not known. Of graphs
+  // the driver counts whole chunks as used: where it is known what allocations of graphs have, the
+  // rest of those is idle too.
+  std::optional<std::uint64_t> idle_bytes(
+      const driver::RealDriver&, DeviceOrdinal,
+      std::optional<std::uint64_t> live_in_graphs = std::nullopt) noexcept;
 
  private:
   static constexpr std::int32_t device_limit = 64;

@@ -23,7 +23,10 @@ template <class Call>
 CUresult without_code(HookedCall& call, Call real_call) {
   // The handles of its kernels may come again.
   const CUresult result = with_code(call, real_call);
-  if (result == CUDA_SUCCESS) launched_kernels.forget_all();
+  if (result == CUDA_SUCCESS) {
+    launched_kernels.forget_all();
+    loaded_kernels.forget_all();
+  }
   return result;
 }
 

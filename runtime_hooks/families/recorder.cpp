@@ -144,9 +144,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
 
 ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept {
   const ledger::TakenRecord taken = ledger_.take(space, DeviceAddress{address});
-  if (!taken) return taken;
-  ledger_.free_begins(taken);
-  if (implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
+  if (taken && implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
   return taken;
 }
 
@@ -166,7 +164,6 @@ void Recorder::settle(const ledger::TakenRecord& taken, CUresult result) noexcep
     return;
   }
   if (!gone) ledger_.put_back(taken);
-  ledger_.free_came_back(taken);
   give_notice();
   if (result == CUDA_SUCCESS) read_device_now_and_then(taken.taken_ns);
 }
@@ -226,7 +223,7 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
     ledger_.read_device(device, {.at = at,
                                  .total_bytes = reading->total_bytes,
                                  .free_bytes = reading->free_bytes,
-                                 .pool_idle_bytes = pools_.idle_bytes(real_, device)});
+                                 .pool_idle_bytes = idle_bytes(device)});
 }
 
 void Recorder::look_around(std::uint64_t now) noexcept {

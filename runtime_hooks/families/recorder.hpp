@@ -91,6 +91,10 @@ class Recorder {
 
   LiveContexts& contexts() noexcept { return contexts_; }
   MemoryPools& pools() noexcept { return pools_; }
+  // What pools and graphs of this process keep for the next request.
+  std::optional<std::uint64_t> idle_bytes(DeviceOrdinal device) noexcept {
+    return pools_.idle_bytes(real_, device, ledger_.live_bytes_on(device, Kind::graph));
+  }
   ImplicitMemory& implicit() noexcept { return implicit_; }
   // By every hooked call, as it begins and as it ends.
   void call_passes() noexcept {

@@ -69,7 +69,6 @@ void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
   if (real_.cuDeviceTotalMem_v2 != nullptr &&
       real_.cuDeviceTotalMem_v2(&total, device.value) == CUDA_SUCCESS)
     ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
-  ledger_.set_fact(incident, ledger::Fact::being_freed_bytes, ledger_.being_freed_on(device));
   if (place_unguarded().device != device) return;
   const auto reading = read_current_device(real_);
   if (!reading) return;

@@ -140,4 +140,17 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
   }
 }
 
+std::uint64_t Writer::live_bytes_on(DeviceOrdinal ordinal, std::optional<Kind> only) noexcept {
+  const Series* const rows = state_.storage.rows<Series>(RegionId::series);
+  const std::uint64_t used = state_.storage.used(RegionId::series);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].device == ordinal.value &&
+        rows[i].kind != series_host_rss &&
+        (only ? Kind{rows[i].kind} == *only : is_in_device_account(Kind{rows[i].kind})))
+      sum += rows[i].live_bytes.load(relaxed);
+  }
+  return sum;
+}
+
 }  // namespace cuwarden::ledger

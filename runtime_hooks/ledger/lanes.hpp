@@ -58,8 +58,19 @@ class Lane {
   // --- what the lane has not told others yet (slab_pages.hpp), by row of series; of its own
   // threads only.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
-  // Bytes whose free has begun and not come back, by row of series.
-  std::atomic<std::uint64_t>& being_freed(std::size_t row) noexcept { return being_freed_[row]; }
+  // One thing that was freed, and that the pages do not know yet; 0: nothing. Changed from a value
+  // that is expected, in one instruction.
+  std::uint64_t freed_piece() const noexcept {
+    return freed_piece_.load(std::memory_order_relaxed);
+  }
+  bool change_freed_piece(std::uint64_t from, std::uint64_t to) noexcept {
+    bool changed = false;
+    asm volatile("cmpxchgq %3, %1"
+                 : "=@ccz"(changed), "+m"(freed_piece_), "+a"(from)
+                 : "r"(to)
+                 : "cc", "memory");
+    return changed;
+  }
 
  private:
   friend class Lanes;
@@ -73,7 +84,7 @@ class Lane {
   std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series
   std::atomic<std::uint64_t> credits_[series_limit];
   std::atomic<std::uint64_t> locked_[series_limit];
-  std::atomic<std::uint64_t> being_freed_[series_limit];
+  std::atomic<std::uint64_t> freed_piece_;
   std::atomic<std::uint64_t> cells_[remembered];  // group << 32 | cell, by group
 };
 
@@ -121,11 +132,6 @@ class Lanes {
   void for_each(Visit visit) noexcept {
     const std::uint32_t used = used_.load(std::memory_order_seq_cst);
     for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
-  }
-  template <class Visit>
-  void for_each_and_shared(Visit visit) noexcept {
-    visit(lanes()[0]);
-    for_each(visit);
   }
 
   // How many allocations of a series are live. `row`: its own.

@@ -269,8 +269,8 @@ struct Series {
   std::atomic<std::uint32_t> buckets_used;
   // Of linear memory: the moment at which most was free in slabs and locked there (slab_pages.hpp).
   // It is another moment's, with another version, as soon as that number rises.
-  std::atomic<std::uint32_t> worst_version;
-  std::atomic<std::uint64_t> slab_locked_bytes;  // now; above it by what lanes keep
+  alignas(64) std::atomic<std::uint32_t> worst_version;  // apart from what changes all the time
+  std::atomic<std::uint64_t> slab_locked_bytes;          // now; above it by what lanes keep
   std::atomic<std::uint64_t> page_rounding_bytes;
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room to count some

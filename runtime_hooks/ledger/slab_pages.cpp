@@ -23,8 +23,10 @@ std::uint64_t thread_time_ns() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// What a lane may keep to itself, in either direction.
-std::int64_t most_kept(const Series& series) noexcept {
+// What a lane may keep to itself. Of what became less, more than a page, so that a thread which
+// opens and closes one all the time meets no other.
+constexpr std::int64_t most_kept_less = 2 * slab_page_bytes;
+std::int64_t most_kept_more(const Series& series) noexcept {
   const std::uint64_t worst = series.worst_locked_bytes.load(relaxed);
   return static_cast<std::int64_t>(std::max<std::uint64_t>(16 << 10, worst / 4096));
 }
@@ -85,27 +87,82 @@ SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) no
   return page;
 }
 
+// A piece of a page, in a word that is not 0.
+struct SlabPages::Piece {
+  std::uint64_t series = 0, address = 0, bytes = 0;
+
+  static constexpr unsigned series_bits = 6, bytes_bits = 21;
+  static_assert(Lane::series_limit == 1 << series_bits && largest_slab_piece < 1 << bytes_bits);
+  static_assert(address_bits - page_bits + series_bits + bytes_bits <= 64);
+
+  static bool has_word(std::uint64_t series, std::uint64_t address) noexcept {
+    return series < Lane::series_limit && address >> address_bits == 0;
+  }
+  // Where in its page it lies does not matter.
+  std::uint64_t word() const noexcept {
+    return (address >> page_bits) << (series_bits + bytes_bits) | series << bytes_bits | bytes;
+  }
+  static Piece of(std::uint64_t word) noexcept {
+    return {word >> bytes_bits & (Lane::series_limit - 1),
+            word >> (series_bits + bytes_bits) << page_bits,
+            word & ((std::uint64_t{1} << bytes_bits) - 1)};
+  }
+  std::uint64_t cut_bytes() const noexcept {
+    return (bytes + slab_step_bytes - 1) / slab_step_bytes * slab_step_bytes;
+  }
+};
+
 void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, bool more,
                        std::uint64_t now_ns) noexcept {
-  Series& series = storage_.rows<Series>(RegionId::series)[group(id).series];
+  const Piece piece{group(id).series, address.value, bytes};
+  Series& series = series_row(piece.series);
   if (bytes == 0) return;
   if (!is_piece(address.value, bytes)) {
     const std::uint64_t lost = (0 - bytes) % slab_page_bytes;
     if (lost != 0) series.page_rounding_bytes.fetch_add(more ? lost : 0 - lost, relaxed);
     return;
   }
-  SlabPage* const page = more ? find_or_make(address.value, group(id).device) : find(address.value);
+  Lane& lane = lanes_.mine();
+  if (!lane.is_shared()) {
+    const bool has_word = Piece::has_word(piece.series, piece.address);
+    if (has_word &&
+        (more ? lane.change_freed_piece(piece.word(), 0) : keep_freed(lane, series, piece)))
+      return;
+    const std::uint64_t freed = lane.freed_piece();
+    if (freed != 0 && lane.change_freed_piece(freed, 0)) apply(Piece::of(freed), false, now_ns);
+  }
+  apply(piece, more, now_ns);
+}
+
+// What a thread frees it often allocates again at once. Until it does something else, nobody hears
+// of it; unless this is a new worst moment.
+bool SlabPages::keep_freed(Lane& lane, const Series& series, const Piece& piece) noexcept {
+  if (lane.freed_piece() != 0) return false;
+  const std::uint64_t locked =
+      series.slab_locked_bytes.load(relaxed) + lane.locked(piece.series).load(relaxed);
+  if (static_cast<std::int64_t>(locked + piece.cut_bytes()) >
+      static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed))) {
+    // With the last piece of a page less is locked, not more.
+    const SlabPage* const page = find(piece.address);
+    if (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count != 1) return false;
+  }
+  return lane.change_freed_piece(0, piece.word());
+}
+
+void SlabPages::apply(const Piece& piece, bool more, std::uint64_t now_ns) noexcept {
+  Series& series = series_row(piece.series);
+  SlabPage* const page = more ? find_or_make(piece.address, series.device) : find(piece.address);
   if (page == nullptr) return series.slabs_not_counted.store(1, relaxed);
 
   const std::uint32_t version = series.worst_version.load(std::memory_order_acquire);
-  const SlabContents piece{1, (bytes + slab_step_bytes - 1) / slab_step_bytes, bytes};
-  const std::uint64_t difference = more ? piece.word() : 0 - piece.word();
+  const SlabContents one{1, piece.cut_bytes() / slab_step_bytes, piece.bytes};
+  const std::uint64_t difference = more ? one.word() : 0 - one.word();
   const std::uint64_t before = page->contents.fetch_add(difference, std::memory_order_acq_rel);
   std::uint32_t copied = page->at_worst_version.load(relaxed);
   if (copied != version &&
       page->at_worst_version.compare_exchange_strong(copied, version, std::memory_order_acq_rel))
     page->contents_at_worst.store(before, std::memory_order_release);
-  locked_changed(series, group(id).series,
+  locked_changed(series, piece.series,
                  static_cast<std::int64_t>(SlabContents::of(before + difference).locked_bytes()) -
                      static_cast<std::int64_t>(SlabContents::of(before).locked_bytes()),
                  now_ns);
@@ -120,17 +177,23 @@ void SlabPages::locked_changed(Series& series, std::size_t row, std::int64_t dif
     std::atomic<std::uint64_t>& kept = lane.locked(row);
     lane.add(kept, static_cast<std::uint64_t>(difference));
     const auto sum = static_cast<std::int64_t>(kept.load(relaxed));
-    const std::int64_t most = most_kept(series);
-    if (sum >= -most && sum <= (lanes_.several() ? most : 0)) return;
+    if (sum >= -most_kept_less && sum <= (lanes_.several() ? most_kept_more(series) : 0)) return;
     difference = static_cast<std::int64_t>(kept.exchange(0, relaxed));
   }
   const auto after = static_cast<std::int64_t>(series.slab_locked_bytes.fetch_add(
                          static_cast<std::uint64_t>(difference), std::memory_order_relaxed)) +
                      difference;
-  if (after > 0) reached(series, static_cast<std::uint64_t>(after), now_ns);
+  if (after > static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed)))
+    reached(series, row, after, now_ns);
 }
 
-void SlabPages::reached(Series& series, std::uint64_t locked_bytes, std::uint64_t now_ns) noexcept {
+// What lanes keep is counted before it is called the worst.
+void SlabPages::reached(Series& series, std::size_t row, std::int64_t known,
+                        std::uint64_t now_ns) noexcept {
+  if (row < Lane::series_limit)
+    lanes_.for_each(
+        [&](Lane& lane) { known += static_cast<std::int64_t>(lane.locked(row).load(relaxed)); });
+  const auto locked_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(known, 0));
   std::uint64_t worst = series.worst_locked_bytes.load(relaxed);
   do {
     if (locked_bytes <= worst) return;

@@ -3,9 +3,10 @@
 // moments are often gone when the process ends.
 //
 // The worst moment costs one number. When it is reached, what all pages hold now is what they held
-// then; a page that changes later keeps a copy first. So every change is a step on the page's word,
-// and as a rule nothing else. Of one thread the moment is exact. Where several allocate, each keeps
-// small changes to itself: it is so but for 1 MiB or 1/64 of the most.
+// then; a page that changes later keeps a copy first. So a change is a step on the page's word, and
+// as a rule nothing else; and where a thread frees a piece and allocates it again, not even that.
+// Of one thread the moment is exact. Where several allocate, each keeps small changes to itself: it
+// is so but for 16 KiB and a piece each, or 1/4096 of the most.
 #pragma once
 
 #include <atomic>
@@ -52,11 +53,17 @@ class SlabPages {
   static bool is_piece(std::uint64_t address, std::uint64_t bytes) noexcept {
     return bytes <= largest_slab_piece && bytes <= slab_page_bytes - address % slab_page_bytes;
   }
+  struct Piece;
+  Series& series_row(std::uint64_t row) const noexcept {
+    return storage_.rows<Series>(RegionId::series)[row];
+  }
+  bool keep_freed(Lane&, const Series&, const Piece&) noexcept;
+  void apply(const Piece&, bool more, std::uint64_t now_ns) noexcept;
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
   void locked_changed(Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;
-  void reached(Series&, std::uint64_t locked_bytes, std::uint64_t now_ns) noexcept;
+  void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
   SlabPage* find(std::uint64_t address) const noexcept;
   SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
   Leaf* find_or_make_leaf(std::uint64_t address) noexcept;

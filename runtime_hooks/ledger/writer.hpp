@@ -128,11 +128,6 @@ class Writer {
   // Before the driver's free. The totals drop at once.
   TakenRecord take(Space, DeviceAddress) noexcept;
   void put_back(const TakenRecord&) noexcept;  // the driver refused
-  // Around the driver's free of what was taken. It may wait for the device: until it comes back the
-  // memory is nobody's, and the device still has it.
-  void free_begins(const TakenRecord&) noexcept;
-  void free_came_back(const TakenRecord&) noexcept;
-  std::uint64_t being_freed_on(DeviceOrdinal) noexcept;
   // What is opened again is still one allocation; it goes with the last close. False: no such
   // record is open; for a close, it is the last one, and to be taken.
   bool opened_again(Space, DeviceAddress) noexcept;
@@ -194,8 +189,8 @@ class Writer {
   void read_device(DeviceOrdinal, const Reading&) noexcept;
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
-  // What is live of the memory that its account counts, as the series have it.
-  std::uint64_t live_bytes_on(DeviceOrdinal) noexcept;
+  // What is live of the memory that its account counts, or of one kind, as the series have it.
+  std::uint64_t live_bytes_on(DeviceOrdinal, std::optional<Kind> only = std::nullopt) noexcept;
   void sample_host_rss(ByteCount) noexcept;
   void set_versions(int driver, int runtime) noexcept;  // 0 leaves one as it is
   void set_end(EndReason, int exit_status, bool status_known) noexcept;

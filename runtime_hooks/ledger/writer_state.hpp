@@ -38,7 +38,6 @@ struct Writer::State {
   std::uint64_t start_monotonic_ns = 0;
   Writer self{*this};
 
-  void count_being_freed(const TakenRecord&, bool begins) noexcept;
   ThreadId register_thread(std::uint64_t now_ns) noexcept;
   // The device's row, made if need be. Under devices_lock.
   Device* device(DeviceOrdinal) noexcept;

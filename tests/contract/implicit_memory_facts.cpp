@@ -144,7 +144,7 @@ TEST_F(ImplicitMemoryFacts, a_launch_fails_for_want_of_local_memory_until_there_
   const std::size_t before = free_bytes();
   EXPECT_EQ(launch("deeper"), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(launch("deep"), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+  EXPECT_LT(taken_mib(before), kCodeMib);  // it may give back what others had
   EXPECT_EQ(launch_plain("small"), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(ballast), CUDA_SUCCESS);
   if (free_bytes() > resident_threads * 15 * kKiB) {

@@ -1,5 +1,6 @@
 // What waits for the device while a kernel of 100 ms runs on a non-blocking stream.
 #include <chrono>
+#include <thread>
 
 #include "tests/contract/driver_test.hpp"
 
@@ -52,6 +53,42 @@ TEST_F(WaitingFacts, allocations_do_not_wait) {
   CUdeviceptr address = 0;
   EXPECT_LT(milliseconds([&] { return cuMemAlloc(&address, kMiB); }), 50);
   EXPECT_LT(milliseconds([&] { return cuMemAlloc(&address, 256 * kMiB); }), 50);
+}
+
+TEST_F(WaitingFacts, allocations_wait_for_another_threads_free_and_for_nothing_else_it_waits_for) {
+  CUdeviceptr freed = 0, address = 0;
+  std::size_t free = 0, total = 0;
+  const auto beside = [&](auto waits, auto call) {
+    std::thread other([&] {
+      cuCtxSetCurrent(context);
+      EXPECT_EQ(waits(), CUDA_SUCCESS);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const CUresult result = call();
+    other.join();
+    return result;
+  };
+  const auto ask_beside = [&](auto waits, auto call) {
+    CUresult result = CUDA_SUCCESS;
+    double taken = 0;
+    launch();
+    beside(waits, [&] {
+      const auto start = std::chrono::steady_clock::now();
+      result = call();
+      taken = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                  .count();
+      return result;
+    });
+    EXPECT_EQ(result, CUDA_SUCCESS);
+    return taken;
+  };
+  const auto frees = [&] { return cuMemFree(freed); };
+  const auto allocates = [&] { return cuMemAlloc(&address, 4096); };
+  ASSERT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS);
+  EXPECT_GT(ask_beside(frees, allocates), 50);
+  ASSERT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS);
+  EXPECT_LT(ask_beside(frees, [&] { return cuMemGetInfo(&free, &total); }), 30);
+  EXPECT_LT(ask_beside([] { return cuCtxSynchronize(); }, allocates), 30);
 }
 
 TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {

@@ -14,6 +14,10 @@ KIB, MIB = 1 << 10, 1 << 20
 BUDGET = 256 * MIB
 
 
+def names_in(report):
+    return lambda group: [name for name, _ in report.functions(group)]
+
+
 def checkerboard(run_shimmed, piece_bytes, pattern, *more):
     run = run_shimmed([program("checkerboard"), str(piece_bytes), pattern, str(BUDGET), *more])
     assert run.returncode == 0, run.stderr
@@ -44,7 +48,7 @@ def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(
     command = [program("checkerboard"), str(piece_bytes), "half", str(BUDGET), threads, "gone"]
     run = run_shimmed(command, {"CUWARDEN_SIM_MEMORY": "2GiB"})
     assert run.returncode == 0, run.stderr
-    check_worst_moment(run.report, run.last_line, piece_bytes)
+    check_worst_moment(run.report, run.last_line, piece_bytes, names_in(run.report))
     text = cuwarden("report", run.report.path).stdout
     _, _, worst = text.partition("FRAGMENTATION AT ITS WORST (GPU 0)")
     assert "was locked by" in worst and "fill" in worst
@@ -55,7 +59,8 @@ def test_the_worst_moment_survives_a_kill(place):
     run = place.run(command)
     assert run.returncode == -signal.SIGKILL
     assert shimmed.cuwarden(place, "recover", place.ledger).returncode == 0
-    check_worst_moment(shimmed.only_report(place), run.last_line, 64 * KIB)
+    report = shimmed.only_report(place)
+    check_worst_moment(report, run.last_line, 64 * KIB, names_in(report))
 
 
 def test_what_is_worst_at_the_end_is_said_once(run_shimmed, cuwarden):

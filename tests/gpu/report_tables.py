@@ -171,6 +171,16 @@ class Report:
 
     # --- totals
 
+    def account(self, device):
+        """Its rows by item: they add up to what is in use."""
+        rows = {
+            row["item"]: row["bytes"]
+            for row in self["accounts"]
+            if row["device"] == device["device"] and row["incident"] is None
+        }
+        assert sum(rows.values()) == device["used_bytes"], rows
+        return rows
+
     def totals(self):
         """By kind, over all devices; peaks left out, for they need not coincide."""
         sums = {}

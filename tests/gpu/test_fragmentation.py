@@ -8,7 +8,11 @@ import pytest
 import preloaded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from fragmentation_checks import check_checkerboard, check_idle_pools  # noqa: E402
+from fragmentation_checks import (  # noqa: E402
+    check_checkerboard,
+    check_idle_pools,
+    check_worst_moment,
+)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PROGRAMS = preloaded.BUILD / "tests" / "end_to_end" / "programs"
@@ -42,6 +46,18 @@ def test_what_is_locked_is_what_was_freed_and_not_given_back(place, piece_bytes,
     run = place.run([CHECKERBOARD, piece_bytes, pattern, budget])
     assert run.returncode == 0, run.stderr
     check_checkerboard(run.report, run.last_line, piece_bytes)
+
+
+@pytest.mark.parametrize(
+    "piece_bytes, budget", [(64 * KIB, 4 * GIB), (256 * KIB, 8 * GIB), (MIB, 8 * GIB)]
+)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(place, piece_bytes, budget, threads):
+    if preloaded.SIMULATED:
+        budget = 256 * MIB
+    run = place.run([CHECKERBOARD, piece_bytes, "half", budget, threads, "gone"])
+    assert run.returncode == 0, run.stderr
+    check_worst_moment(run.report, run.last_line, piece_bytes, run.report.names)
 
 
 def test_what_pools_keep_is_in_the_account(place):

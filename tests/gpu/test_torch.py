@@ -69,6 +69,19 @@ def test_a_training_that_ends_by_itself_has_a_whole_report(place, configuration)
         assert abs(pool - reserved) <= reserved / 100, (accounts, reserved)
 
 
+@pytest.mark.alone
+def test_the_report_at_a_first_refusal_takes_less_than_300_ms(place):
+    """Symbols of all of PyTorch included; a request that is refused again has no report."""
+    script = command("torch_refused.py")
+    bare = place.run(script, shim=False, timeout_s=150)
+    run = place.run(script, timeout_s=150)
+    print(f"bare {bare.figures}, shimmed {run.figures}")
+    assert run.figures["first_ms"] - bare.figures["first_ms"] <= 300
+    assert run.figures["again_ms"] - bare.figures["again_ms"] <= 20
+    incidents = run.report["incidents"]
+    assert {incident["outcome"] for incident in incidents} == {"failed"}
+
+
 @needs("cupy")
 def test_pytorch_and_cupy_in_one_process_are_told_apart(place):
     run = run_to_figures(place, "torch_and_cupy.py")

@@ -16,6 +16,7 @@ CUresult allocate(CUdeviceptr* out, std::size_t size) {
   SIM_TRY(at.error);
   if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(refuse_under_capture(at.sim));
+  wait_for_frees(at.lock, *at.context);
   Range range;
   range.requested = size;
   range.context = at.context;
@@ -118,7 +119,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   // The free waits for the whole device, whoever allocated.
   Context* owner =
       range->context != nullptr && !range->context->destroyed ? range->context : at.context;
-  wait_for(at.lock, *owner);
+  wait_in_free(at.lock, *owner);
   range = freeable();
   if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (range->kind == RangeKind::graph) return release_graph_memory(at.sim, *range);

@@ -85,7 +85,7 @@ CUresult cuMemFreeHost(void* pointer) {
     return range != nullptr && range->kind == RangeKind::pinned;
   };
   if (!is_pinned()) return CUDA_ERROR_INVALID_VALUE;
-  wait_for(at.lock, *at.context);
+  wait_in_free(at.lock, *at.context);
   if (!is_pinned()) return CUDA_ERROR_INVALID_VALUE;
   release_range(*at.sim.ranges.at(start));
   return CUDA_SUCCESS;

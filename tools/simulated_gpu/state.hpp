@@ -136,6 +136,7 @@ struct Context {
   bool launched = false;        // the first launch costs extra
   std::size_t local_bytes = 0;  // per thread, largest so far
   bool heap_made = false;       // for device-side malloc
+  unsigned frees_waiting = 0;   // for the device; who allocates meanwhile waits for them
   SlabHeap slabs;
   Stream legacy;
   std::map<int, std::unique_ptr<Stream>> per_thread;  // by kernel thread id

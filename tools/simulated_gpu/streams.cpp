@@ -135,4 +135,14 @@ void wait_for(std::unique_lock<std::mutex>& lock, Context& context) {
   for (Stream* stream : context.streams) observe_frees(*stream);
 }
 
+void wait_in_free(std::unique_lock<std::mutex>& lock, Context& context) {
+  ++context.frees_waiting;
+  wait_for(lock, context);
+  --context.frees_waiting;
+}
+
+void wait_for_frees(std::unique_lock<std::mutex>& lock, const Context& context) {
+  while (context.frees_waiting != 0) sleep_until(lock, Clock::now() + std::chrono::milliseconds(1));
+}
+
 }  // namespace cuwarden::simulated_gpu

@@ -23,6 +23,9 @@ void enqueue(Stream& stream, Clock::duration duration);
 // and then lets go of what was freed there.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
 void wait_for(std::unique_lock<std::mutex>& lock, Context& context);
+// The same in a free: as long as it waits, linear memory is allocated to nobody.
+void wait_in_free(std::unique_lock<std::mutex>& lock, Context& context);
+void wait_for_frees(std::unique_lock<std::mutex>& lock, const Context& context);
 void sleep_until(std::unique_lock<std::mutex>& lock, Clock::time_point moment);
 
 bool idle(const Stream& stream);

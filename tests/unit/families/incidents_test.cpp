@@ -235,26 +235,6 @@ TEST_F(IncidentsTest, ADeviceThatCannotBeReadIsAsLargeAsItIs) {
   EXPECT_EQ(incidents()[0].fact(Fact::pool_idle_bytes), std::nullopt);
 }
 
-TEST_F(IncidentsTest, WhatIsBeingFreedAtThatMomentIsKnown) {
-  refuse = false;
-  CUdeviceptr memory = 0;
-  call(Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, std::size_t{7000});
-  ask(100);
-  refuse = true;
-  fake.in_free = [this] {
-    const CallState mine = call_state;
-    call_state = {};
-    ask(5000);
-    call_state = mine;
-  };
-  call(Row::cuMemFree_v2, cuMemFree_v2, memory);
-  fake.in_free = nullptr;
-  ask(6000);
-  EXPECT_EQ(incidents().at(0).fact(Fact::being_freed_bytes), 7000u);
-  EXPECT_EQ(incidents().at(0).live_bytes[0], 100u);
-  EXPECT_EQ(writer->being_freed_on(DeviceOrdinal{0}), 0u);
-}
-
 TEST_F(IncidentsTest, MorePlacesThanThereIsRoomForAreStillCounted) {
   for (int i = 0; i < 1500; ++i)
     recorder.refused(HookId{0}, CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::launch, DeviceOrdinal{i});

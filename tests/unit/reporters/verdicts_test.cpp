@@ -80,14 +80,6 @@ TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {
   EXPECT_EQ(verdict(), "pending_frees");
 }
 
-TEST_F(Verdicts, WhatAnotherThreadIsFreeingCountsAsPending) {
-  set(Fact::being_freed_bytes, 90 * GiB);
-  EXPECT_EQ(verdict(), "pending_frees");
-  EXPECT_EQ(proof("being_freed_bytes"), 90 * GiB);
-  set(Fact::being_freed_bytes, 6 * GiB);
-  EXPECT_NE(verdict(), "pending_frees");
-}
-
 TEST_F(Verdicts, ALibraryHoldsItWhereSomebodyElseAsked) {
   live(Kind::device, 95 * GiB);
   given.modules = {{"/lib/libcache.so", 90 * GiB}, {"/bin/app", 5 * GiB}};

@@ -1,5 +1,5 @@
 // freeing: another thread frees what is asked for, and waits for the device, which works for ms=N
-// milliseconds. With count=N in so many pieces.
+// milliseconds. With count=N in so many pieces. No shortage, as it turns out.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -58,7 +58,7 @@ void while_another_thread_frees(const std::string& situation) {
     for (void* buffer : buffers) cudaFree(buffer);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(number("ms", 400) / 4));
-  facts.figure = bytes;  // all others wait for the first one
+  facts.figure = bytes;
   request(free_bytes() + bytes / 2 / page * page);
   other.join();
 }

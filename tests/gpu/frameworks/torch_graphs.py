@@ -1,0 +1,36 @@
+"""PyTorch: a training step is captured as a CUDA graph and replayed."""
+
+import figures
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(
+    torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)
+).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+inputs = torch.randn(256, 1024, device="cuda")
+
+
+def step():
+    optimizer.zero_grad(set_to_none=False)
+    loss = model(inputs).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    for _ in range(3):
+        step()
+torch.cuda.current_stream().wait_stream(side)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    loss = step()
+for _ in range(20):
+    graph.replay()
+torch.cuda.synchronize()
+print(f"finite {bool(torch.isfinite(loss))}")
+figures.plant_leaks()
+figures.end({"reserved_bytes": torch.cuda.memory_reserved()})

@@ -1,0 +1,59 @@
+"""Where every byte of a device is: of a process that has it to itself, all but a hundredth."""
+
+import pytest
+
+from framework_checks import TIMEOUT_S, command, needs
+from preloaded import SIMULATED, program
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(SIMULATED, reason="the libraries need the genuine driver"),
+]
+
+DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+
+
+def check_explained(run):
+    assert run.returncode == 0, run.stderr[-3000:]
+    devices = run.report["devices"]
+    assert devices
+    for device in devices:
+        rows = run.report.account(device)
+        share = rows["unexplained"] / device["used_bytes"]
+        print(f"GPU {device['device']}: unexplained {100 * share:.2f} % of {device['used_bytes']}")
+        print("  ", rows)
+        assert device["at"] == "exit"
+        assert abs(share) <= 0.01, rows
+
+
+@pytest.mark.parametrize("name", ["cublas_gemm", "cufft_plan", "nccl_all_reduce"])
+def test_of_nvidias_libraries(place, name):
+    check_explained(place.run([program(name)]))
+
+
+@needs("torch")
+@pytest.mark.parametrize(
+    "configuration", ["", "expandable_segments:True", "backend:cudaMallocAsync"]
+)
+@pytest.mark.parametrize("script", ["torch_training.py", "torch_graphs.py"])
+def test_of_pytorch(place, script, configuration):
+    env = {**DETERMINISTIC, "PYTORCH_CUDA_ALLOC_CONF": configuration} if configuration else DETERMINISTIC
+    check_explained(place.run(command(script), env, timeout_s=TIMEOUT_S))
+
+
+@needs("cupy")
+@pytest.mark.parametrize("pool", [[], ["async"]])
+def test_of_cupy(place, pool):
+    check_explained(place.run(command("cupy_arrays.py", *pool), timeout_s=TIMEOUT_S))
+
+
+@needs("jax")
+def test_of_jax(place):
+    env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
+    check_explained(place.run(command("jax_step.py"), env, timeout_s=TIMEOUT_S))
+
+
+@needs("torch", "triton")
+def test_of_triton(place):
+    env = {"TRITON_CACHE_DIR": place.work / "triton"}
+    check_explained(place.run(command("triton_kernel.py"), env, timeout_s=TIMEOUT_S))

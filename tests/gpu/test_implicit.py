@@ -1,0 +1,28 @@
+"""Memory that no allocation call explains, read by the program itself around each call that takes it."""
+
+import pytest
+
+import preloaded
+
+TAKERS = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "implicit_takers"
+
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not TAKERS.exists(), reason=f"{TAKERS} was not built"),
+]
+
+
+@pytest.mark.parametrize("what", ["all", "captured", "in_graph"])
+def test_every_step_has_a_row_of_its_size(place, what):
+    run = place.run([TAKERS, what])
+    assert run.returncode == 0, run.stderr
+    facts = run.last_line
+    (device,) = run.report["devices"]
+    rows = run.report.account(device)
+    print(what, rows, facts)
+    hundredth = device["used_bytes"] / 100
+    assert abs(rows["unexplained"]) <= hundredth
+    assert abs(rows["context"] - facts["first_context"] - facts["second_context"]) <= hundredth
+    for row in ("modules", "local_memory", "heap", "streams"):
+        # The first launch brings code along, and a graph room for itself: those are one sum.
+        assert abs(rows.get(row, 0) - facts[row]) <= max(hundredth, facts[row] / 100), row
