@@ -267,19 +267,21 @@ struct Series {
   std::atomic<std::uint64_t> copied_peak_bytes;  // the peak that the groups' at_peak_* show
   std::atomic<std::uint64_t> width_ns;
   std::atomic<std::uint32_t> buckets_used;
+  std::uint32_t reserved2;
+  Bucket buckets[bucket_count];
   // Of linear memory: the moment at which most was free in slabs and locked there (slab_pages.hpp).
-  // It is another moment's, with another version, as soon as that number rises.
-  alignas(64) std::atomic<std::uint32_t> worst_version;  // apart from what changes all the time
-  std::atomic<std::uint64_t> slab_locked_bytes;          // now; above it by what lanes keep
+  // It is another moment's, with another version, as soon as that number rises. Apart from the
+  // counters, which change all the time.
+  std::atomic<std::uint32_t> worst_version;
+  std::atomic<std::uint64_t> slab_locked_bytes;  // now; above it by what lanes keep
   std::atomic<std::uint64_t> page_rounding_bytes;
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room to count some
   // Who locked them, copied a little before the worst moment at the latest; 0: nobody was.
   std::atomic<std::uint32_t> holders_version;  // odd while they are being copied
   std::atomic<std::uint32_t> first_holder;     // of `worst_holder_count` rows
-  std::uint32_t reserved2;
+  std::uint32_t reserved3;
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
-  Bucket buckets[bucket_count];
 };
 
 enum class ReadingAt : std::uint32_t { none, last_call, exit };

@@ -100,8 +100,8 @@ TEST_F(GivenUpLockTest, ALockThatGoesFromHandToHandIsNeverGivenUp) {
 }
 
 TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
-  // Series lie behind each other: the third one's counters and its last bucket are on two pages.
-  for (const Kind kind : {Kind::pinned, Kind::managed})
+  // Series lie behind each other: the fifth one's counters and its last bucket are on two pages.
+  for (const Kind kind : {Kind::pinned, Kind::managed, Kind::vmm, Kind::array})
     writer->group({StackId{1}, HookId{0}, kind, DeviceOrdinal{0}});
   const GroupId group = device_group();
   add(0x1000, 100, group);
@@ -109,11 +109,11 @@ TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
   const Region& region = writer->header().regions[static_cast<std::size_t>(RegionId::series)];
   // All of the series but its first page can be written: the counters lie there, the newest of many
   // buckets does not.
-  auto& series = *reinterpret_cast<Series*>(base + region.offset + 3 * sizeof(Series));
+  auto& series = *reinterpret_cast<Series*>(base + region.offset + 5 * sizeof(Series));
   auto* const bucket = reinterpret_cast<std::byte*>(&series.buckets[bucket_count - 1]);
   const auto page = reinterpret_cast<std::uintptr_t>(bucket) / page_bytes * page_bytes;
   ASSERT_EQ(series.kind, static_cast<std::uint8_t>(Kind::device));
-  ASSERT_GE(page, reinterpret_cast<std::uintptr_t>(&series.buckets));
+  ASSERT_GT(page, reinterpret_cast<std::uintptr_t>(&series.buckets_used));
   struct sigaction jump {
   }, before{};
   jump.sa_handler = jump_outside;
