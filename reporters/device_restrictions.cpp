@@ -62,7 +62,8 @@ Judgement larger_than_slice(const ledger::IncidentView& incident, const std::str
 std::optional<Judgement> above_the_quota(const ledger::IncidentView& incident,
                                          const QuotaUse& use) {
   const auto limit = incident.fact(Fact::mps_limit_bytes);
-  if (!limit || use.held + use.taken <= *limit) return std::nullopt;
+  // Who has more than that already lives where nobody enforces it.
+  if (!limit || use.live > *limit || use.held + use.taken <= *limit) return std::nullopt;
   Judgement judgement;
   judgement.verdict = Verdict::device_restricted;
   judgement.proof["mps_limit_bytes"] = number(*limit);

@@ -112,12 +112,14 @@ std::optional<Account> account_of(const IncidentCase& given) {
   }
   constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
                                                     {"rounding_waste", Fact::rounding_bytes},
-                                                    {"mempool_idle", Fact::pool_idle_bytes},
                                                     {"context", Fact::context_bytes},
                                                     {"modules", Fact::module_bytes},
                                                     {"local_memory", Fact::local_memory_bytes},
                                                     {"heap", Fact::heap_bytes},
                                                     {"streams", Fact::stream_bytes}};
+  // What graphs use beyond their allocations is idle, and not what a free waits for.
+  account.add("mempool_idle", incident.fact(Fact::pool_idle_bytes).value_or(0) +
+                                  incident.fact(Fact::graph_rest_bytes).value_or(0));
   for (const auto& [item, fact] : items) account.add(item, incident.fact(fact).value_or(0));
   account.add_other_processes(incident.fact(Fact::other_processes_bytes).value_or(0));
   return account;

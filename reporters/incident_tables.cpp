@@ -43,7 +43,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "whole_device_bytes",
                                            "mps_limit_bytes",
                                            "nvml_free_bytes",
-                                           "slab_count"};
+                                           "slab_count",
+                                           "graph_rest_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Refusals for lack of memory become incidents, and what a compute mode refuses a context with.

@@ -45,14 +45,10 @@ class ImplicitMemory {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
   }
 
-  // Two readings take 8 us: what they may take in all is 0.1 % of the run, and 2 ms.
-  bool may_read(std::uint64_t now_ns) noexcept {
-    constexpr std::uint64_t at_start = 256, a_reading_in_ns = 8'000'000;
-    if (readings_.load(std::memory_order_relaxed) >= at_start + now_ns / a_reading_in_ns)
-      return false;
-    readings_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
+  // Two readings take 8 us: what they may take in all is 0.1 % of the run, and 6 ms.
+  bool may_read(std::uint64_t now_ns) noexcept { return may(readings_, 256, now_ns); }
+  // The same for questions about kernels, of which there are more.
+  bool may_ask(std::uint64_t now_ns) noexcept { return may(asked_, 512, now_ns); }
 
   // What kernels of the context that was used last on a device have been given. Contexts that take
   // turns are each new every time: then what a launch took may count as local memory and be code.
@@ -76,6 +72,15 @@ class ImplicitMemory {
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
  private:
+  static bool may(std::atomic<std::uint64_t>& readings, std::uint64_t at_start,
+                  std::uint64_t now_ns) noexcept {
+    constexpr std::uint64_t a_reading_in_ns = 16'000'000;
+    if (readings.load(std::memory_order_relaxed) >= at_start + now_ns / a_reading_in_ns)
+      return false;
+    readings.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
   struct Spans {
     std::atomic<std::uint32_t> open{0};
     std::atomic<bool> disturbed{false};
@@ -86,7 +91,7 @@ class ImplicitMemory {
 
   std::atomic<std::uint32_t> open_{0};  // on all devices
   Spans spans_[LiveContexts::device_limit];
-  std::atomic<std::uint64_t> readings_{0};
+  std::atomic<std::uint64_t> readings_{0}, asked_{0};
   std::atomic<bool> booked_[LiveContexts::device_limit]{};
   Launches launches_[LiveContexts::device_limit];
 };

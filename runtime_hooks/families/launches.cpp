@@ -32,7 +32,7 @@ const char* name_of([[maybe_unused]] const driver::RealDriver& real,
 }
 
 // What was taken where threads need so much more local memory than before. What the first launch of
-// all takes besides has nothing to do with its kernel, nor has what a graph needs for itself.
+// all takes besides has nothing to do with its kernel.
 ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal device,
                               std::int64_t taken, std::uint64_t more_local_bytes, bool only_local) {
   if (more_local_bytes == 0) return {.module_bytes = taken};
@@ -63,8 +63,9 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel) noexcept
 
 std::uint64_t FirstLaunch::local_bytes() const noexcept {
   const driver::RealDriver& real = call_.real();
+  const RelaxedCaptures relaxed(real);
   int bytes = 0;
-  if (real.cuFuncGetAttribute == nullptr ||
+  if (!relaxed || real.cuFuncGetAttribute == nullptr ||
       real.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel_) !=
           CUDA_SUCCESS ||
       bytes < 0)
@@ -147,30 +148,29 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
 GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
-  Recorder& recorder = call.recorder();
-  here_ = recorder.place();
-  const auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
-  if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) != 0 ||
-                              recorder.implicit().may_read(recorder.ledger().recently_ns())))
+  here_ = call.recorder().place();
+  const auto* const launches = call.recorder().implicit().launches_of(here_.device, here_.context);
+  if (launches != nullptr && launches->captured_local_bytes.load(std::memory_order_relaxed) != 0)
     span_.begin(here_.device);
 }
 
-// After a success.
+// After a success. Which graph the kernels were captured for is not known: another one takes less
+// than they need, and what it takes for itself and its memory nodes is not booked.
 void GraphInstantiation::done() noexcept {
   const auto taken = span_.taken();
-  if (!taken || *taken == 0) return;
+  if (!taken || *taken <= 0) return;
   const ErrnoGuard keep;
   auto* const launches = call_.recorder().implicit().launches_of(here_.device, here_.context);
   if (launches == nullptr) return;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);
-  ledger::ImplicitChange change =
-      parted(call_.real(), here_.device, *taken, needed > before ? needed - before : 0, false);
-  if (change.local_memory_bytes != 0) {
-    raise_to(launches->local_bytes, needed);
-    launches->captured_local_bytes.store(0, std::memory_order_relaxed);
-  }
-  span_.book(change);
+  if (needed <= before) return;
+  const auto local =
+      static_cast<std::int64_t>(resident_threads(call_.real(), here_.device) * (needed - before));
+  if (*taken < local / 2) return;
+  raise_to(launches->local_bytes, needed);
+  launches->captured_local_bytes.store(0, std::memory_order_relaxed);
+  span_.book({.local_memory_bytes = std::min(*taken, local)});
 }
 
 }  // namespace cuwarden::families

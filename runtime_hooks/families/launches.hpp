@@ -37,8 +37,8 @@ class FirstLaunch {
   std::uint64_t local_needed_ = 0;  // for a thread; 0: not known, or none
 };
 
-// Around the instantiation of a graph, which takes what its kernels need, if one was captured that
-// needs more local memory than any before, and room for the graph itself.
+// Around the instantiation of a graph, which takes what its kernels need, where one was captured
+// that needs more local memory than any before.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;

@@ -148,7 +148,8 @@ ledger::TakenRecord Recorder::take(Space space, std::uint64_t address) noexcept 
   return taken;
 }
 
-// What a call does to another device than the current one it says itself.
+// What a call does to another device than the current one is known where it is recorded, or ends a
+// context; pools that are trimmed and ranges that are unmapped there are not noticed.
 [[gnu::cold]] void Recorder::disturb_spans() noexcept {
   const DeviceOrdinal here = place().device;
   if (here == no_device)
@@ -164,6 +165,7 @@ void Recorder::settle(const ledger::TakenRecord& taken, CUresult result) noexcep
     return;
   }
   if (!gone) ledger_.put_back(taken);
+  if (implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
   give_notice();
   if (result == CUDA_SUCCESS) read_device_now_and_then(taken.taken_ns);
 }

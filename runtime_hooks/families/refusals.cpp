@@ -1,4 +1,6 @@
 // What the recorder does with a request that the driver refused for lack of memory.
+#include <algorithm>
+
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/device_reading.hpp"
 #include "runtime_hooks/families/recorder.hpp"
@@ -74,8 +76,10 @@ void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
   if (!reading) return;
   ledger_.set_fact(incident, ledger::Fact::total_bytes, reading->total_bytes);
   ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
-  if (const auto idle = pools_.idle_bytes(real_, device))
-    ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
+  const auto idle = pools_.idle_bytes(real_, device), all = idle_bytes(device);
+  if (!idle || !all) return;
+  ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
+  ledger_.set_fact(incident, ledger::Fact::graph_rest_bytes, *all - std::min(*all, *idle));
 }
 
 // CU_COMPUTEMODE_DEFAULT where the driver does not say.

@@ -13,6 +13,8 @@ bool refused(CUresult result) {
 
 CUresult cuMemCreate(HookedCall& call, CUmemGenericAllocationHandle* handle, size_t size,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
+  if (call.recording() && prop != nullptr && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+    call.recorder().implicit().disturb(DeviceOrdinal{prop->location.id});
   const CUresult result = call.real().cuMemCreate(handle, size, prop, flags);
   if (!call.recording() || prop == nullptr) return result;
   const bool on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;

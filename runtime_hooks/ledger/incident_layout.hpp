@@ -50,8 +50,9 @@ enum class Fact : std::uint8_t {
   mps_limit_bytes,     // of this process on the device
   nvml_free_bytes,     // where there was no context to ask in
   slab_count,
+  graph_rest_bytes,  // of chunks that graphs use: what no allocation of theirs has
 };
-inline constexpr std::size_t fact_count = 29;
+inline constexpr std::size_t fact_count = 30;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
 // A request that was refused for lack of memory. The same request again, from the same stack, is

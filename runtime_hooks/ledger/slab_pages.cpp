@@ -15,6 +15,7 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t least_copied = 16 << 20;
 // A look at every record takes long where there are many.
 constexpr std::uint64_t copying_at_start_ns = 10'000'000, copying_share = 1000;
+constexpr std::uint64_t copying_a_record_ns = 20;  // about
 
 std::uint64_t thread_time_ns() noexcept {
   timespec now{};
@@ -125,7 +126,7 @@ void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, b
   Lane& lane = lanes_.mine();
   if (!lane.is_shared()) {
     const bool has_word = Piece::has_word(piece.series, piece.address);
-    if (has_word &&
+    if (has_word && now_ns != no_moment &&
         (more ? lane.change_freed_piece(piece.word(), 0) : keep_freed(lane, series, piece)))
       return;
     const std::uint64_t freed = lane.freed_piece();
@@ -173,7 +174,8 @@ void SlabPages::apply(const Piece& piece, bool more, std::uint64_t now_ns) noexc
 void SlabPages::locked_changed(Series& series, std::size_t row, std::int64_t difference,
                                std::uint64_t now_ns) noexcept {
   Lane& lane = lanes_.mine();
-  if (row < Lane::series_limit && !lane.is_shared()) {
+  // Else what was not judged would stay above the worst.
+  if (row < Lane::series_limit && !lane.is_shared() && now_ns != no_moment) {
     std::atomic<std::uint64_t>& kept = lane.locked(row);
     lane.add(kept, static_cast<std::uint64_t>(difference));
     const auto sum = static_cast<std::int64_t>(kept.load(relaxed));
@@ -183,7 +185,8 @@ void SlabPages::locked_changed(Series& series, std::size_t row, std::int64_t dif
   const auto after = static_cast<std::int64_t>(series.slab_locked_bytes.fetch_add(
                          static_cast<std::uint64_t>(difference), std::memory_order_relaxed)) +
                      difference;
-  if (after > static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed)))
+  if (now_ns != no_moment &&
+      after > static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed)))
     reached(series, row, after, now_ns);
 }
 
@@ -208,7 +211,8 @@ void SlabPages::reached(Series& series, std::size_t row, std::int64_t known,
 void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
   if (!copy_lock_.try_lock()) return;
   const std::uint64_t groups = storage_.used(RegionId::groups);
-  if (copying_ns_ <= copying_at_start_ns + now_ns / copying_share) {
+  const std::uint64_t expected_ns = storage_.used(RegionId::records) * copying_a_record_ns;
+  if (copying_ns_ + expected_ns <= copying_at_start_ns + now_ns / copying_share) {
     const std::uint64_t begun_ns = thread_time_ns();
     if (const Mapping memory = Mapping::anonymous(groups * sizeof(Tally))) {
       auto* const tallies = static_cast<Tally*>(memory.data());

@@ -6,7 +6,7 @@
 // then; a page that changes later keeps a copy first. So a change is a step on the page's word, and
 // as a rule nothing else; and where a thread frees a piece and allocates it again, not even that.
 // Of one thread the moment is exact. Where several allocate, each keeps small changes to itself: it
-// is so but for 16 KiB and a piece each, or 1/4096 of the most.
+// is so but for 16 KiB each, or 1/4096 of the most, and a page of each that freed last and rests.
 #pragma once
 
 #include <atomic>
@@ -34,9 +34,14 @@ class SlabPages {
              std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, now_ns);
   }
+  // With its context, which takes all at once: on the way there is no moment to be judged.
+  void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
+    if (is_linear(id)) change(id, address, bytes, false, no_moment);
+  }
 
  private:
-  using Leaf = std::atomic<std::uint32_t>;  // row of a page; 0: none
+  static constexpr std::uint64_t no_moment = UINT64_MAX;  // instead of a time
+  using Leaf = std::atomic<std::uint32_t>;                // row of a page; 0: none
   // Of the addresses that a process has without asking for more (5-level page tables).
   static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);

@@ -222,7 +222,7 @@ void Writer::release_context(ContextId context) noexcept {
     if (!state_.records.remove(id, &context)) continue;
     if ((record.flags & record_counts_no_bytes) == 0) {
       state_.totals.released(GroupId{record.group}, record.bytes, now);
-      state_.slabs.freed(GroupId{record.group}, {record.address}, record.bytes, now);
+      state_.slabs.released(GroupId{record.group}, {record.address}, record.bytes);
     }
     state_.records.recycle(id);
   }

@@ -41,7 +41,7 @@ def check_worst_moment(report, facts, piece_bytes, names_of):
     lost = held - facts["live_bytes"]
     assert is_close(row["slab_locked_bytes"] + row["rounding_bytes"], lost, held), (row, facts)
     assert row["slab_count"] * 2 * MIB == held, (row, facts)
-    assert 0 < row["time_ns"] <= report["process"]["end_ns"]
+    assert 0 <= row["time_ns"] <= report["process"]["end_ns"]  # as of the last tick
     assert len(report["worst_slab_map"]) == row["slab_count"]
     live_bytes = sum(slab["live_bytes"] for slab in report["worst_slab_map"])
     assert facts["live_bytes"] - 2 * MIB <= live_bytes <= facts["live_bytes"] * 1.01
@@ -53,10 +53,9 @@ def check_worst_moment(report, facts, piece_bytes, names_of):
     (holder,) = report["worst_slab_holders"]
     assert any("fill" in name for name in names_of(holder) if name)
     assert holder["of_locked_bytes"] <= row["slab_locked_bytes"]
-    # Copied when an eighth more was locked than the time before; less often where a look at all
-    # that is live takes long for the time that the process has run.
-    least = row["slab_locked_bytes"] * 8 / 9 if facts["live_count"] <= 4096 else 16 * MIB
-    assert holder["of_locked_bytes"] >= least - 2 * MIB
+    # Copied when an eighth more was locked than the time before, if a look at all that is live does
+    # not take too long for the time that the process has run.
+    assert holder["of_locked_bytes"] >= 14 * MIB
     assert 0.99 * holder["of_locked_bytes"] <= holder["locked_bytes"] <= holder["of_locked_bytes"]
 
 

@@ -1,102 +1,8 @@
 // What calls take from the device without being asked for memory, as two readings show it.
-#include <string>
-#include <utility>
-
-#include "runtime_hooks/families/launches.hpp"
-#include "tests/unit/families/fake_driver.hpp"
+#include "tests/unit/families/implicit_memory_fixture.hpp"
 
 namespace cuwarden::families {
 namespace {
-
-using driver::Row;
-
-constexpr std::size_t mib = 1 << 20;
-constexpr int processors = 2, threads_each = 1024;
-
-// A kernel's handle is where this lies.
-struct FakeKernel {
-  int local_bytes = 0;
-  const char* name = "";
-};
-
-class ImplicitMemoryTest : public FamiliesTest {
- protected:
-  ImplicitMemoryTest() {
-    auto& functions = const_cast<driver::RealDriver&>(real);
-    functions.cuModuleLoadData = [](CUmodule*, const void*) { return in_call(); };
-    functions.cuModuleUnload = [](CUmodule) { return in_call(); };
-    functions.cuGraphInstantiateWithFlags = [](CUgraphExec* out, CUgraph, unsigned long long) {
-      return *out = reinterpret_cast<CUgraphExec>(0x5000), in_call();
-    };
-    functions.cuStreamCreate = [](CUstream*, unsigned) { return in_call(); };
-    functions.cuCtxSetLimit = [](CUlimit, size_t) { return in_call(); };
-    functions.cuFuncGetAttribute = [](int* value, CUfunction_attribute, CUfunction kernel) {
-      ++fake.questions;
-      return *value = reinterpret_cast<FakeKernel*>(kernel)->local_bytes, CUDA_SUCCESS;
-    };
-#if CUDA_VERSION >= 12030
-    functions.cuFuncGetName = [](const char** name, CUfunction kernel) {
-      return *name = reinterpret_cast<FakeKernel*>(kernel)->name, CUDA_SUCCESS;
-    };
-#endif
-    functions.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
-      *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? processors : threads_each;
-      return CUDA_SUCCESS;
-    };
-    fake.total_bytes = 4096 * mib;
-    fake.free_bytes = 3000 * mib;
-    takes = 0;
-    answer = CUDA_SUCCESS;
-    meanwhile = nullptr;
-  }
-  ~ImplicitMemoryTest() override { meanwhile = nullptr; }
-
-  CUresult load(std::int64_t bytes) {
-    takes = bytes;
-    CUmodule module = nullptr;
-    return hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
-  }
-  CUresult unload(std::int64_t bytes) {
-    takes = -bytes;
-    return hooked(Row::cuModuleUnload, cuModuleUnload, nullptr);
-  }
-  CUresult set_limit(CUlimit limit, std::size_t value, std::int64_t bytes) {
-    takes = bytes;
-    return hooked(Row::cuCtxSetLimit, cuCtxSetLimit, limit, value);
-  }
-  [[gnu::noinline]] CUresult launch(FakeKernel& kernel, std::int64_t bytes) {
-    takes = bytes;
-    const auto handle = reinterpret_cast<CUfunction>(&kernel);
-    if (launched_kernels.has(handle)) return in_call();
-    HookedCall call(real, &recorder, Row::cuLaunchKernel);
-    return first_launch(call, handle, [] { return in_call(); });
-  }
-  ledger::DeviceView device() const {
-    const ledger::Reader from = reader();
-    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::devices); ++i)
-      if (const auto found = from.device(i); found && found->ordinal.value == 0) return *found;
-    return {};
-  }
-  ledger::ImplicitBytes bytes() const { return device().implicit; }
-  // What was asked for in those that were refused.
-  std::vector<ledger::Asked> refused() const {
-    std::vector<ledger::Asked> found;
-    const ledger::Reader from = reader();
-    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::incidents); ++i)
-      if (const auto incident = from.incident(i)) found.push_back(incident->asked);
-    return found;
-  }
-
-  // The driver's side of a call: it takes memory, other threads do what they do, it answers.
-  static CUresult in_call() {
-    fake.free_bytes -= static_cast<std::size_t>(takes);
-    if (const auto now = std::exchange(meanwhile, nullptr)) now();  // once
-    return answer;
-  }
-  static inline std::int64_t takes;
-  static inline CUresult answer;
-  static inline std::function<void()> meanwhile;
-};
 
 TEST_F(ImplicitMemoryTest, WhatACallTakesIsBookedWhereItBelongs) {
   load(3 * mib);
@@ -195,7 +101,7 @@ TEST_F(ImplicitMemoryTest, WhatACapturedKernelNeedsIsTakenWhenItsGraphIsInstanti
   CUgraphExec exec = nullptr;
   hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
   EXPECT_EQ(bytes().local_memory, threads * 4096);
-  EXPECT_EQ(bytes().modules, 141 * mib);
+  EXPECT_EQ(bytes().modules, 140 * mib) << "what a graph takes for itself is not code";
   EXPECT_EQ(bytes().largest_local, 5120u);
 #if CUDA_VERSION >= 12030
   EXPECT_EQ(device().largest_local_kernel, "deeper");
@@ -203,7 +109,43 @@ TEST_F(ImplicitMemoryTest, WhatACapturedKernelNeedsIsTakenWhenItsGraphIsInstanti
   // It has what it needs.
   launch(deeper, mib);
   EXPECT_EQ(bytes().local_memory, threads * 4096);
-  EXPECT_EQ(bytes().modules, 142 * mib);
+  EXPECT_EQ(bytes().modules, 141 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AnotherGraphsInstantiationIsNotTakenForThatOfTheCapturedKernel) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  FakeKernel plain{0, "plain"}, deep{5120, "deep"};
+  launch(plain, 140 * mib);
+  launch(deep, 0);
+  const auto instantiate = [&](std::int64_t bytes) {
+    takes = bytes;
+    CUgraphExec exec = nullptr;
+    hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
+  };
+  instantiate(2 * mib);
+  EXPECT_EQ(bytes().local_memory, 0u);
+  instantiate(processors * threads_each * 4096);
+  EXPECT_EQ(bytes().local_memory, processors * threads_each * 4096u);
+}
+
+TEST_F(ImplicitMemoryTest, AQuestionAboutAKernelMayBringItsCodeOnce) {
+  FakeKernel kernel;
+  const auto ask = [&](std::int64_t bytes) {
+    takes = bytes;
+    int value = 0;
+    hooked(Row::cuOccupancyMaxActiveBlocksPerMultiprocessor,
+           cuOccupancyMaxActiveBlocksPerMultiprocessor, &value,
+           reinterpret_cast<CUfunction>(&kernel), 128, std::size_t{0});
+  };
+  ask(5 * mib);
+  EXPECT_EQ(bytes().modules, 5 * mib);
+  const int readings = fake.readings;
+  ask(7 * mib);
+  EXPECT_EQ(fake.readings, readings);
+  EXPECT_EQ(bytes().modules, 5 * mib);
+  unload(0);
+  ask(-3 * static_cast<std::int64_t>(mib));
+  EXPECT_EQ(bytes().modules, 5 * mib) << "nobody gives code back for a question";
 }
 
 TEST_F(ImplicitMemoryTest, AKernelThatWasCapturedIsNewWhenItIsLaunched) {

@@ -159,6 +159,19 @@ TEST_F(SlabPagesTest, a_piece_that_crosses_into_the_next_page_is_no_slabs) {
   EXPECT_EQ(worst().page_rounding_bytes, page - 1024);
 }
 
+TEST_F(SlabPagesTest, what_goes_with_its_context_is_no_moment_to_be_judged) {
+  const GroupId here = group(1);
+  for (std::uint64_t i = 0; i < 8; ++i) slabs.allocated(here, {base + i * MiB}, MiB, 1);
+  EXPECT_EQ(worst().locked_bytes, MiB);
+  // One piece of each page, then the others.
+  for (const std::uint64_t first : {0, 1})
+    for (std::uint64_t i = first; i < 8; i += 2) slabs.released(here, {base + i * MiB}, MiB);
+  EXPECT_EQ(worst().locked_bytes, MiB);
+  EXPECT_EQ(worst().time_ns, 1u);
+  slabs.allocated(here, {base}, MiB / 2, 5);
+  EXPECT_EQ(worst().locked_bytes, page - MiB / 2);
+}
+
 TEST_F(SlabPagesTest, devices_are_counted_apart_also_where_an_address_changes_hands) {
   const GroupId first = group(1), second = group(1, Kind::device, 1);
   slabs.allocated(first, {base}, MiB, 1);

@@ -83,6 +83,8 @@ TEST_F(Verdicts, AQuotaIsToBlameWhereEnoughWasFreeAndTheProcessWouldHavePassedIt
   EXPECT_EQ(proof("own_bytes"), 12 * GiB);
   EXPECT_EQ(proof("held_bytes"), 12 * GiB);
   EXPECT_EQ(proof("free_bytes"), 50 * GiB);
+  set(Fact::mps_limit_bytes, 12 * GiB - 1);
+  EXPECT_EQ(verdict(), "unknown") << "it has more already: nobody enforces it";
 }
 
 TEST_F(Verdicts, WhatADriverTakesForAProcessCountsInItsQuotaAndWhatIsOthersDoesNot) {
