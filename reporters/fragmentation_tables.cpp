@@ -8,6 +8,7 @@
 #include "reporters/each_row.hpp"
 #include "reporters/incident_tables.hpp"
 #include "reporters/quantities.hpp"
+#include "reporters/slab_rows.hpp"
 
 namespace cuwarden {
 namespace {
@@ -53,10 +54,7 @@ void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentati
     for (const auto& [class_bytes, size_class] : all.classes) {
       json.begin_row();
       json.field("device", static_cast<std::uint32_t>(device));
-      json.field("class_bytes", class_bytes);
-      json.field("slab_count", size_class.slab_count);
-      json.field("live_count", size_class.live_count);
-      json.field("live_bytes", size_class.live_bytes);
+      write_class(class_bytes, size_class, json);
       json.end_row();
     }
   }
@@ -80,16 +78,9 @@ void write_slabs(const ledger::Reader& reader, const Fragmentations& fragmentati
   json.begin_table("slab_holders");
   for (const auto& [device, all] : fragmentations) {
     for (const auto& [id, holder] : all.holders) {
-      const auto group = reader.group(id);
       json.begin_row();
       json.field("device", static_cast<std::uint32_t>(device));
-      // One that was allocated from a new place since the frames were named has none.
-      json.field("stack", group && frames.stacks().contains(group->stack.value)
-                              ? std::optional(group->stack.value)
-                              : std::nullopt);
-      json.field("count", holder.count);
-      json.field("bytes", holder.bytes);
-      json.field("locked_bytes", holder.locked_bytes);
+      write_holder(reader, GroupId{id}, holder, frames, json);
       json.end_row();
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reporters/each_row.hpp"
+#include "reporters/incident_fragmentation.hpp"
 
 namespace cuwarden {
 namespace {
@@ -93,55 +94,6 @@ void write_incident(const ledger::Reader& reader, const IncidentCase& given,
   row["proof"] = judgement.proof;
   row["advice"] = judgement.advice;
   json.row(row);
-}
-
-// Less than what was asked for in vain, in whole pages; the driver does not hand out the last ones.
-std::optional<std::uint64_t> largest_request(const ledger::IncidentView& incident) {
-  constexpr std::uint64_t page = ledger::slab_page_bytes;
-  const auto free = incident.fact(Fact::free_bytes);
-  if (!free || incident.asked != Asked::memory || incident.bytes == 0) return std::nullopt;
-  const std::uint64_t there = *free + incident.fact(Fact::pool_idle_bytes).value_or(0);
-  return std::min(there - std::min(there, 2 * page), incident.bytes - 1) / page * page;
-}
-
-Row number_or_null(std::optional<std::uint64_t> value) {
-  return value ? number(*value) : Row(nullptr);
-}
-
-void write_fragmentation_at(const ledger::Reader& reader,
-                            const std::vector<IncidentCase>& incidents, JsonStream& json) {
-  json.begin_table("incident_fragmentation");
-  for (const IncidentCase& given : incidents) {
-    const ledger::IncidentView& incident = given.incident;
-    if (given.device.value < 0 || !incident.fact(Fact::slab_locked_bytes)) continue;
-    Row row;
-    row["incident"] = incident.id.value;
-    row["device"] = given.device.value;
-    row["slab_count"] = number_or_null(incident.fact(Fact::slab_count));
-    row["slab_locked_bytes"] = number_or_null(incident.fact(Fact::slab_locked_bytes));
-    row["rounding_bytes"] = number_or_null(incident.fact(Fact::rounding_bytes));
-    row["mempool_idle_bytes"] = number_or_null(incident.fact(Fact::pool_idle_bytes));
-    row["largest_request_bytes"] = number_or_null(largest_request(incident));
-    json.row(row);
-  }
-  json.end_table();
-
-  json.begin_table("incident_slab_classes");
-  each_row(reader, RegionId::incident_classes, &ledger::Reader::incident_class,
-           [&](const ledger::IncidentClassView& size_class) {
-             const bool listed = std::ranges::any_of(incidents, [&](const IncidentCase& incident) {
-               return incident.incident.id == size_class.incident;
-             });
-             if (!listed) return;
-             Row row;
-             row["incident"] = size_class.incident.value;
-             row["class_bytes"] = number(size_class.class_bytes);
-             row["slab_count"] = number(size_class.slab_count);
-             row["live_count"] = number(size_class.live_count);
-             row["live_bytes"] = number(size_class.live_bytes);
-             json.row(row);
-           });
-  json.end_table();
 }
 
 }  // namespace
@@ -249,7 +201,7 @@ void write_incidents(const ledger::Reader& reader, const std::vector<IncidentCas
              json.row(row);
            });
   json.end_table();
-  write_fragmentation_at(reader, incidents, json);
+  write_incident_fragmentation(reader, incidents, json);
 }
 
 }  // namespace cuwarden

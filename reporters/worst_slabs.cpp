@@ -6,6 +6,7 @@
 
 #include "reporters/each_row.hpp"
 #include "reporters/quantities.hpp"
+#include "reporters/slab_rows.hpp"
 
 namespace cuwarden {
 namespace {
@@ -18,16 +19,17 @@ bool was_counted_rightly(const Fragmentation& seen) {
          seen.largest_piece <= ledger::largest_slab_piece;
 }
 
-WorstSlabs read_worst(const ledger::Reader& reader, const ledger::SeriesView::Worst& worst) {
+WorstSlabs read_worst(const ledger::SeriesView::Worst& worst) {
   WorstSlabs all;
   all.time_ns = worst.time_ns;
   all.locked_bytes = worst.locked_bytes;
   all.rounding_bytes = worst.page_rounding_bytes;
+  all.pieces_seen = worst.pieces_seen;
   all.holders_time_ns = worst.holders_ns;
   all.holders_locked_bytes = worst.holders_locked_bytes;
-  for (std::uint32_t i = 0; worst.first_holder != 0 && i < ledger::worst_holder_count; ++i) {
-    if (const auto holder = reader.worst_holder(worst.first_holder + i))
-      all.holders.push_back({holder->group, {holder->count, holder->bytes, holder->locked_bytes}});
+  for (const ledger::WorstHolderView& holder : worst.holders) {
+    if (holder.group.value == 0) break;
+    all.holders.push_back({holder.group, {holder.count, holder.bytes, holder.locked_bytes}});
   }
   return all;
 }
@@ -62,7 +64,7 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
       return;
     const auto seen = fragmentations.find(series.device.value);
     if (seen != fragmentations.end() && !was_counted_rightly(seen->second)) return;
-    result.emplace(series.device.value, read_worst(reader, series.worst));
+    result.emplace(series.device.value, read_worst(series.worst));
     versions.emplace(series.device.value, series.worst.version);
   });
   const std::uint64_t pages = result.empty() ? 0 : reader.rows(RegionId::slab_pages);
@@ -95,6 +97,7 @@ void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
     json.field("slab_count", worst.slabs.size());
     json.field("slab_locked_bytes", worst.locked_bytes);
     json.field("rounding_bytes", worst.rounding_bytes);
+    json.field("pieces_seen", worst.pieces_seen);
     json.end_row();
   }
   json.end_table();
@@ -104,10 +107,7 @@ void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
     for (const auto& [class_bytes, size_class] : worst.classes) {
       json.begin_row();
       json.field("device", static_cast<std::uint32_t>(device));
-      json.field("class_bytes", class_bytes);
-      json.field("slab_count", size_class.slab_count);
-      json.field("live_count", size_class.live_count);
-      json.field("live_bytes", size_class.live_bytes);
+      write_class(class_bytes, size_class, json);
       json.end_row();
     }
   }
@@ -129,15 +129,9 @@ void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
   json.begin_table("worst_slab_holders");
   for (const auto& [device, worst] : all) {
     for (const auto& [id, holder] : worst.holders) {
-      const auto group = reader.group(id.value);
       json.begin_row();
       json.field("device", static_cast<std::uint32_t>(device));
-      json.field("stack", group && frames.stacks().contains(group->stack.value)
-                              ? std::optional(group->stack.value)
-                              : std::nullopt);
-      json.field("count", holder.count);
-      json.field("bytes", holder.bytes);
-      json.field("locked_bytes", holder.locked_bytes);
+      write_holder(reader, id, holder, frames, json);
       json.field("time_ns", worst.holders_time_ns);
       json.field("of_locked_bytes", worst.holders_locked_bytes);
       json.end_row();

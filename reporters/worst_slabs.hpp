@@ -17,7 +17,8 @@ namespace cuwarden {
 struct WorstSlabs {
   std::uint64_t time_ns = 0;
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  std::vector<Slab> slabs;                     // by address
+  std::uint64_t pieces_seen = 0;  // that shared pages as they are counted; 0: none was looked at
+  std::vector<Slab> slabs;        // by address
   std::map<std::uint64_t, SlabClass> classes;  // by class_bytes; a slab's: of its average piece
   // Who locked them a little earlier, when `holders_locked_bytes` were: by group.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;

@@ -47,6 +47,11 @@ void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const Inci
   for (const auto& [class_bytes, row] : here.classes)
     ledger.add_slab_class(given.incident.id,
                           {class_bytes, row.slab_count, row.live_count, row.live_bytes});
+  std::vector<ledger::Writer::SlabRow> slabs;
+  slabs.reserve(here.slabs.size());
+  for (const Slab& slab : here.slabs)
+    slabs.push_back({{slab.address}, slab.live_count, slab.live_bytes});
+  ledger.add_slabs(given.incident.id, slabs);
   note_lockers(ledger, reader, given.incident.id, here);
 }
 

@@ -94,4 +94,11 @@ struct IncidentClass {
   std::uint64_t class_bytes, slab_count, live_count, live_bytes;
 };
 
+// One of those slabs. Either all of an incident get rows, or none: there was no room.
+struct IncidentSlab {
+  std::atomic<std::uint32_t> state;
+  std::uint32_t incident;
+  std::uint64_t address, live_count, live_bytes;
+};
+
 }  // namespace cuwarden::ledger

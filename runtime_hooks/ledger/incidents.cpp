@@ -151,6 +151,19 @@ void Incidents::add_slab_class(IncidentId id, const Writer::SlabClassRow& given)
   row.state.store(1, std::memory_order_release);
 }
 
+void Incidents::add_slabs(IncidentId id, std::span<const Writer::SlabRow> given) noexcept {
+  const std::uint64_t first = storage_.allocate(RegionId::incident_slabs, given.size());
+  if (first == 0) return;
+  IncidentSlab* const rows = storage_.rows<IncidentSlab>(RegionId::incident_slabs) + first;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    rows[i].incident = id.value;
+    rows[i].address = given[i].address.value;
+    rows[i].live_count = given[i].live_count;
+    rows[i].live_bytes = given[i].live_bytes;
+    rows[i].state.store(1, std::memory_order_release);
+  }
+}
+
 void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
   holder_row(holder).growth_bytes_per_minute.store(bytes_per_minute, std::memory_order_release);
 }

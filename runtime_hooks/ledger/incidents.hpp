@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "runtime_hooks/ledger/storage.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
@@ -21,6 +22,7 @@ class Incidents {
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
   void add_slab_share(IncidentId, const Writer::SlabShare&) noexcept;
   void add_slab_class(IncidentId, const Writer::SlabClassRow&) noexcept;
+  void add_slabs(IncidentId, std::span<const Writer::SlabRow>) noexcept;
   void recovered(IncidentId, std::uint32_t times) noexcept;
 
  private:

@@ -126,8 +126,9 @@ class Lanes {
     }
   }
 
+  std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   // Whether more than one lane was ever taken.
-  bool several() const noexcept { return used_.load(std::memory_order_relaxed) > 2; }
+  bool several() const noexcept { return used() > 2; }
   template <class Visit>
   void for_each(Visit visit) noexcept {
     const std::uint32_t used = used_.load(std::memory_order_seq_cst);

@@ -21,7 +21,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 6;
+inline constexpr std::uint32_t layout_version = 7;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -52,10 +52,11 @@ enum class RegionId : std::uint8_t {
   incidents,
   incident_holders,
   incident_classes,
+  incident_slabs,
   slab_pages,
   worst_holders,
 };
-inline constexpr std::size_t region_count = 20;
+inline constexpr std::size_t region_count = 21;
 
 struct Region {
   std::uint64_t offset;          // of the region in the file
@@ -276,12 +277,15 @@ struct Series {
   std::atomic<std::uint64_t> slab_locked_bytes;  // now; above it by what lanes keep
   std::atomic<std::uint64_t> page_rounding_bytes;
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
-  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room to count some
+  // 1: there was no room to count some, or addresses do not fit the way in which they are counted.
+  std::atomic<std::uint32_t> slabs_not_counted;
   // Who locked them, copied a little before the worst moment at the latest; 0: nobody was.
   std::atomic<std::uint32_t> holders_version;  // odd while they are being copied
   std::atomic<std::uint32_t> first_holder;     // of `worst_holder_count` rows
   std::uint32_t reserved3;
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
+  // Of the same look: pieces that shared a page with another one, as such pieces do.
+  std::atomic<std::uint64_t> pieces_seen;
 };
 
 enum class ReadingAt : std::uint32_t { none, last_call, exit };

@@ -41,6 +41,7 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(Incident),
                                                                sizeof(IncidentHolder),
                                                                sizeof(IncidentClass),
+                                                               sizeof(IncidentSlab),
                                                                sizeof(SlabPage),
                                                                sizeof(WorstHolder)};
 

@@ -62,6 +62,10 @@ struct ThreadView {
 struct BucketView {
   std::uint64_t time_ns = 0, width_ns = 0, max_bytes = 0, last_bytes = 0;
 };
+struct WorstHolderView {
+  GroupId group;
+  std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
+};
 struct SeriesView {
   bool host_rss = false;
   Kind kind{};
@@ -74,8 +78,10 @@ struct SeriesView {
     std::uint32_t version = 0;  // 0: none of it lay in slabs
     bool all_counted = true;
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
-    std::uint32_t first_holder = 0;  // row; 0: none were copied
+    // Pieces that were seen to share pages as they are counted; 0: nothing speaks for that.
+    std::uint64_t pieces_seen = 0;
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
+    std::array<WorstHolderView, worst_holder_count> holders{};  // up to the first without a group
   } worst;
   std::size_t buckets_used = 0;
   BucketView buckets[bucket_count];
@@ -84,10 +90,6 @@ struct SlabPageView {
   DeviceOrdinal device = no_device;
   DeviceAddress address;
   SlabContents contents;
-};
-struct WorstHolderView {
-  GroupId group;
-  std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 struct DeviceView {
   DeviceOrdinal ordinal = no_device;
@@ -125,6 +127,11 @@ struct IncidentHolderView {
 struct IncidentClassView {
   IncidentId incident;
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
+};
+struct IncidentSlabView {
+  IncidentId incident;
+  DeviceAddress address;
+  std::uint64_t live_count = 0, live_bytes = 0;
 };
 struct HookView {
   HookId id;
@@ -189,9 +196,9 @@ class Reader {
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
+  std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
   // As it was at the worst moment of its device, of which this is the version.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
-  std::optional<WorstHolderView> worst_holder(std::uint64_t row) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
@@ -214,7 +221,7 @@ class Reader {
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::uint64_t calls_of(std::uint64_t hook) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
-  static SeriesView::Worst worst_of(const Series&) noexcept;
+  SeriesView::Worst worst_of(const Series&) const noexcept;
 
   std::span<const std::byte> bytes_;
   bool own_process_ = false;  // what lies in memory only is there to be seen

@@ -51,4 +51,12 @@ std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) con
                            load_field(found->live_bytes)};
 }
 
+std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentSlab>(RegionId::incident_slabs, index);
+  if (found == nullptr) return std::nullopt;
+  return IncidentSlabView{IncidentId{load_field(found->incident)},
+                          DeviceAddress{load_field(found->address)}, load_field(found->live_count),
+                          load_field(found->live_bytes)};
+}
+
 }  // namespace cuwarden::ledger

@@ -26,16 +26,20 @@ struct SlabContents {
   }
 };
 
+// Versions are counted without it.
+inline constexpr std::uint32_t slab_copying = 1u << 31;
+
 struct SlabPage {
   std::atomic<std::uint32_t> state;  // 1 = published
   std::int32_t device;
   std::uint64_t address;
   std::atomic<std::uint64_t> contents;
   // As they were when the series' worst moment had this version. Of another version: the same as
-  // now, for nothing has changed since.
+  // now, for nothing has changed since. Set before `contents` change.
   std::atomic<std::uint64_t> contents_at_worst;
-  std::atomic<std::uint32_t> at_worst_version;
-  std::uint32_t reserved[7];
+  std::atomic<std::uint32_t> at_worst_version;  // slab_copying is set while one is being made
+  std::atomic<std::uint32_t> next;  // row of the same address on another device; 0: none
+  std::uint32_t reserved[6];
 };
 static_assert(sizeof(SlabPage) == 64);
 

@@ -43,49 +43,56 @@ bool SlabPages::create() noexcept {
   return static_cast<bool>(root_);
 }
 
-SlabPages::Leaf* SlabPages::find_or_make_leaf(std::uint64_t address) noexcept {
-  auto* const root = static_cast<std::atomic<Leaf*>*>(root_.data());
-  std::atomic<Leaf*>& place = root[address >> (page_bits + leaf_bits)];
-  Leaf* leaf = place.load(std::memory_order_acquire);
-  if (leaf != nullptr) return leaf;
-  Mapping made = Mapping::anonymous(sizeof(Leaf) << leaf_bits);
-  if (!made) return nullptr;
-  if (!place.compare_exchange_strong(leaf, static_cast<Leaf*>(made.data()),
-                                     std::memory_order_acq_rel))
-    return leaf;
-  return static_cast<Leaf*>(made.release());
-}
-
-SlabPage* SlabPages::find(std::uint64_t address) const noexcept {
+SlabPages::Leaf* SlabPages::find_leaf(std::uint64_t address) const noexcept {
   if (address >> address_bits != 0) return nullptr;
   const auto* const root = static_cast<const std::atomic<Leaf*>*>(root_.data());
-  const Leaf* const leaf = root[address >> (page_bits + leaf_bits)].load(std::memory_order_acquire);
-  if (leaf == nullptr) return nullptr;
-  const std::uint32_t row =
-      leaf[address >> page_bits & ((1 << leaf_bits) - 1)].load(std::memory_order_acquire);
-  return row == 0 ? nullptr : storage_.rows<SlabPage>(RegionId::slab_pages) + row;
+  Leaf* const leaf = root[address >> (page_bits + leaf_bits)].load(std::memory_order_acquire);
+  return leaf == nullptr ? nullptr : leaf + (address >> page_bits & ((1 << leaf_bits) - 1));
 }
 
+SlabPages::Leaf* SlabPages::find_or_make_leaf(std::uint64_t address) noexcept {
+  if (Leaf* const found = find_leaf(address)) return found;
+  Mapping made =
+      address >> address_bits == 0 ? Mapping::anonymous(sizeof(Leaf) << leaf_bits) : Mapping();
+  if (!made) return nullptr;
+  auto* const root = static_cast<std::atomic<Leaf*>*>(root_.data());
+  Leaf* none = nullptr;
+  if (root[address >> (page_bits + leaf_bits)].compare_exchange_strong(
+          none, static_cast<Leaf*>(made.data()), std::memory_order_acq_rel))
+    made.release();
+  return find_leaf(address);
+}
+
+SlabPage* SlabPages::find(std::uint64_t address, std::int32_t device) const noexcept {
+  const Leaf* const leaf = find_leaf(address);
+  if (leaf == nullptr) return nullptr;
+  SlabPage* const rows = storage_.rows<SlabPage>(RegionId::slab_pages);
+  for (std::uint32_t row = leaf->load(std::memory_order_acquire); row != 0;
+       row = rows[row].next.load(std::memory_order_acquire))
+    if (rows[row].device == device) return rows + row;
+  return nullptr;
+}
+
+// The address may have been another device's before, and may be again: each has a row.
 SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) noexcept {
-  SlabPage* page = find(address);
-  if (page == nullptr && address >> address_bits == 0) {
-    Leaf* const leaf = find_or_make_leaf(address);
-    if (leaf == nullptr) return nullptr;
-    const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::slab_pages, 1));
-    if (row == 0) return nullptr;
-    SlabPage& made = storage_.rows<SlabPage>(RegionId::slab_pages)[row];
-    made.device = device;
-    made.address = address / slab_page_bytes * slab_page_bytes;
-    std::uint32_t none = 0;
-    Leaf& place = leaf[address >> page_bits & ((1 << leaf_bits) - 1)];
-    // Of two that come at once, one has a row for nothing.
-    if (place.compare_exchange_strong(none, row, std::memory_order_acq_rel))
-      made.state.store(1, std::memory_order_release);
-    page = find(address);
+  if (SlabPage* const page = find(address, device)) return page;
+  Leaf* const leaf = find_or_make_leaf(address);
+  if (leaf == nullptr) return nullptr;
+  const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::slab_pages, 1));
+  if (row == 0) return nullptr;
+  SlabPage* const rows = storage_.rows<SlabPage>(RegionId::slab_pages);
+  SlabPage& made = rows[row];
+  made.device = device;
+  made.address = address / slab_page_bytes * slab_page_bytes;
+  // Of two that come at once, one has a row for nothing.
+  for (Leaf* place = leaf;;) {
+    std::uint32_t there = 0;
+    if (place->compare_exchange_strong(there, row, std::memory_order_acq_rel)) break;
+    if (rows[there].device == device) return rows + there;
+    place = &rows[there].next;
   }
-  // The address may have been another device's before.
-  if (page != nullptr && load_field(page->device) != device) store_field(page->device, device);
-  return page;
+  made.state.store(1, std::memory_order_release);
+  return &made;
 }
 
 // A piece of a page, in a word that is not 0.
@@ -130,9 +137,10 @@ void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, b
         (more ? lane.change_freed_piece(piece.word(), 0) : keep_freed(lane, series, piece)))
       return;
     const std::uint64_t freed = lane.freed_piece();
-    if (freed != 0 && lane.change_freed_piece(freed, 0)) apply(Piece::of(freed), false, now_ns);
+    if (freed != 0 && lane.change_freed_piece(freed, 0))
+      apply(lane, Piece::of(freed), false, now_ns);
   }
-  apply(piece, more, now_ns);
+  apply(lane, piece, more, now_ns);
 }
 
 // What a thread frees it often allocates again at once. Until it does something else, nobody hears
@@ -144,36 +152,54 @@ bool SlabPages::keep_freed(Lane& lane, const Series& series, const Piece& piece)
   if (static_cast<std::int64_t>(locked + piece.cut_bytes()) >
       static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed))) {
     // With the last piece of a page less is locked, not more.
-    const SlabPage* const page = find(piece.address);
+    const SlabPage* const page = find(piece.address, series.device);
     if (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count != 1) return false;
   }
   return lane.change_freed_piece(0, piece.word());
 }
 
-void SlabPages::apply(const Piece& piece, bool more, std::uint64_t now_ns) noexcept {
+void SlabPages::apply(Lane& lane, const Piece& piece, bool more, std::uint64_t now_ns) noexcept {
   Series& series = series_row(piece.series);
-  SlabPage* const page = more ? find_or_make(piece.address, series.device) : find(piece.address);
+  SlabPage* const page =
+      more ? find_or_make(piece.address, series.device) : find(piece.address, series.device);
   if (page == nullptr) return series.slabs_not_counted.store(1, relaxed);
 
-  const std::uint32_t version = series.worst_version.load(std::memory_order_acquire);
+  const std::uint32_t version =
+      series.worst_version.load(std::memory_order_acquire) & ~slab_copying;
+  if (page->at_worst_version.load(std::memory_order_acquire) != version)
+    keep_contents(*page, version);
   const SlabContents one{1, piece.cut_bytes() / slab_step_bytes, piece.bytes};
   const std::uint64_t difference = more ? one.word() : 0 - one.word();
   const std::uint64_t before = page->contents.fetch_add(difference, std::memory_order_acq_rel);
-  std::uint32_t copied = page->at_worst_version.load(relaxed);
-  if (copied != version &&
-      page->at_worst_version.compare_exchange_strong(copied, version, std::memory_order_acq_rel))
-    page->contents_at_worst.store(before, std::memory_order_release);
-  locked_changed(series, piece.series,
+  locked_changed(lane, series, piece.series,
                  static_cast<std::int64_t>(SlabContents::of(before + difference).locked_bytes()) -
                      static_cast<std::int64_t>(SlabContents::of(before).locked_bytes()),
                  now_ns);
 }
 
+// As they are before the caller's change. Whoever else is about to change them waits for the copy,
+// but not without end: the thread that makes it may be one that the caller interrupted.
+void SlabPages::keep_contents(SlabPage& page, std::uint32_t version) noexcept {
+  constexpr int attempts = 1000;
+  std::uint32_t kept = page.at_worst_version.load(std::memory_order_acquire);
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const bool is_older = static_cast<std::int32_t>((version - kept) << 1) > 0;
+    if (!is_older && (kept & slab_copying) == 0) return;
+    if ((kept & slab_copying) == 0 &&
+        page.at_worst_version.compare_exchange_strong(kept, version | slab_copying,
+                                                      std::memory_order_acq_rel)) {
+      page.contents_at_worst.store(page.contents.load(relaxed), relaxed);
+      page.at_worst_version.store(version, std::memory_order_release);
+      return;
+    }
+    kept = page.at_worst_version.load(std::memory_order_acquire);
+  }
+}
+
 // As long as a lane keeps nothing but what became less, no worst moment is missed: the series'
 // number is above what is locked.
-void SlabPages::locked_changed(Series& series, std::size_t row, std::int64_t difference,
+void SlabPages::locked_changed(Lane& lane, Series& series, std::size_t row, std::int64_t difference,
                                std::uint64_t now_ns) noexcept {
-  Lane& lane = lanes_.mine();
   // Else what was not judged would stay above the worst.
   if (row < Lane::series_limit && !lane.is_shared() && now_ns != no_moment) {
     std::atomic<std::uint64_t>& kept = lane.locked(row);
@@ -216,9 +242,10 @@ void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
     const std::uint64_t begun_ns = thread_time_ns();
     if (const Mapping memory = Mapping::anonymous(groups * sizeof(Tally))) {
       auto* const tallies = static_cast<Tally*>(memory.data());
-      tally_pieces(series, tallies, groups);
+      const std::uint64_t seen = tally_pieces(series, tallies, groups);
       series.holders_version.fetch_add(1, std::memory_order_acq_rel);
       store_holders(series, tallies, groups);
+      series.pieces_seen.store(seen, relaxed);
       series.holders_ns.store(now_ns, std::memory_order_release);
       series.holders_version.fetch_add(1, std::memory_order_release);
     }
@@ -227,8 +254,21 @@ void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
   copy_lock_.unlock();
 }
 
-void SlabPages::tally_pieces(const Series& series, Tally* tallies,
-                             std::uint64_t groups) const noexcept {
+// Whether an allocation lies where the driver would put it, if it cut slabs as they are counted
+// here.
+bool SlabPages::fits(const Series& series, std::uint64_t address,
+                     std::uint64_t bytes) const noexcept {
+  if (is_piece(address, bytes)) return address % slab_step_bytes == 0;
+  // Whole pages: as such, and with no piece in the first one.
+  const SlabPage* const page = find(address, series.device);
+  return address % slab_page_bytes == 0 &&
+         (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count == 0);
+}
+
+// How many shared their page.
+std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
+                                      std::uint64_t groups) const noexcept {
+  std::uint64_t seen = 0, misfits = 0;
   const auto series_row =
       static_cast<std::uint32_t>(&series - storage_.rows<Series>(RegionId::series));
   const Record* const records = storage_.rows<Record>(RegionId::records);
@@ -239,16 +279,23 @@ void SlabPages::tally_pieces(const Series& series, Tally* tallies,
     const std::uint32_t in = load_field(record.group);
     const std::uint64_t address = load_field(record.address), bytes = load_field(record.bytes);
     if (in >= groups || load_field(group({in}).series) != series_row ||
-        load_field(record.space) != Space::pointer || !is_piece(address, bytes))
+        load_field(record.space) != Space::pointer || bytes == 0 ||
+        (load_field(record.flags) & record_counts_no_bytes) != 0)
       continue;
-    const SlabPage* const page = find(address);
+    if (!fits(series, address, bytes)) ++misfits;
+    if (!is_piece(address, bytes)) continue;
+    const SlabPage* const page = find(address, series.device);
     if (page == nullptr) continue;
     const auto contents = SlabContents::of(page->contents.load(relaxed));
+    if (contents.count > 1) ++seen;
     Tally& tally = tallies[in];
     ++tally.count;
     tally.bytes += bytes;
     tally.locked_bytes += contents.locked_bytes() / std::max<std::uint64_t>(contents.count, 1);
   }
+  // Each thread may have a piece that was freed, and whose page others have taken since.
+  if (misfits > 2 * std::uint64_t{lanes_.used()}) series.slabs_not_counted.store(1, relaxed);
+  return seen;
 }
 
 void SlabPages::store_holders(Series& series, const Tally* tallies, std::uint64_t groups) noexcept {

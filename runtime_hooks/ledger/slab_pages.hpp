@@ -41,7 +41,7 @@ class SlabPages {
 
  private:
   static constexpr std::uint64_t no_moment = UINT64_MAX;  // instead of a time
-  using Leaf = std::atomic<std::uint32_t>;                // row of a page; 0: none
+  using Leaf = std::atomic<std::uint32_t>;                // row of a page's first; 0: none
   // Of the addresses that a process has without asking for more (5-level page tables).
   static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
@@ -63,17 +63,20 @@ class SlabPages {
     return storage_.rows<Series>(RegionId::series)[row];
   }
   bool keep_freed(Lane&, const Series&, const Piece&) noexcept;
-  void apply(const Piece&, bool more, std::uint64_t now_ns) noexcept;
+  void apply(Lane&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
-  void locked_changed(Series&, std::size_t row, std::int64_t difference,
+  static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
+  void locked_changed(Lane&, Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;
   void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
-  SlabPage* find(std::uint64_t address) const noexcept;
-  SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
+  Leaf* find_leaf(std::uint64_t address) const noexcept;
   Leaf* find_or_make_leaf(std::uint64_t address) noexcept;
+  SlabPage* find(std::uint64_t address, std::int32_t device) const noexcept;
+  SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
   void copy_holders(Series&, std::uint64_t now_ns) noexcept;
-  void tally_pieces(const Series&, Tally*, std::uint64_t groups) const noexcept;
+  bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
+  std::uint64_t tally_pieces(Series&, Tally*, std::uint64_t groups) const noexcept;
   void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
 
   Storage& storage_;

@@ -201,6 +201,10 @@ void Writer::add_slab_share(IncidentId id, const SlabShare& share) noexcept {
 void Writer::add_slab_class(IncidentId id, const SlabClassRow& row) noexcept {
   state_.incidents.add_slab_class(id, row);
 }
+
+void Writer::add_slabs(IncidentId id, std::span<const SlabRow> slabs) noexcept {
+  state_.incidents.add_slabs(id, slabs);
+}
 void Writer::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
   state_.incidents.set_growth(holder, bytes_per_minute);
 }

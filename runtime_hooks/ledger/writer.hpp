@@ -159,6 +159,12 @@ class Writer {
     std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
   };
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
+  // All slabs of the device; once.
+  struct SlabRow {
+    DeviceAddress address;
+    std::uint64_t live_count = 0, live_bytes = 0;
+  };
+  void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
   // The thread that met it so often has had the same request served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   // Everything that goes with this context: moved to the groups' released_* counts.

@@ -87,6 +87,14 @@ def check_fragmentation(report, incident, facts):
     assert row["largest_request_bytes"] <= facts["free_bytes"] + facts.get("pool_idle_bytes", 0)
     classes = report["incident_slab_classes"]
     assert sum(each["slab_count"] for each in classes) == facts["slab_count"]
+    slabs = report["incident_slab_map"]
+    assert len(slabs) == row["slabs_listed"] == row["slab_count"]
+    assert {slab["incident"] for slab in slabs} <= {incident["id"]}
+    assert len({slab["address"] for slab in slabs}) == len(slabs)
+    for name, of_slab in (("live_count", "live"), ("live_bytes", "live_bytes")):
+        assert sum(each[name] for each in classes) == sum(slab[of_slab] for slab in slabs)
+    held = sum(PAGE - slab["live_bytes"] for slab in slabs)
+    assert facts["slab_locked_bytes"] <= held <= facts["slab_locked_bytes"] + facts["rounding_bytes"]
     lockers = [each["slab_locked_bytes"] or 0 for each in report["incident_holders"]]
     assert sum(lockers) <= facts["slab_locked_bytes"]
     if incident["verdict"] == "slab_fragmentation" and facts["slab_locked_bytes"]:

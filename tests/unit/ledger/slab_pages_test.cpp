@@ -179,9 +179,39 @@ TEST_F(SlabPagesTest, devices_are_counted_apart_also_where_an_address_changes_ha
   slabs.allocated(second, {base}, MiB / 2, 3);
   EXPECT_EQ(worst(1).locked_bytes, MiB);
   EXPECT_EQ(worst(2).locked_bytes, page - MiB / 2);
-  const auto found = reader().slab_page(1, worst(2).version).value();
+  const auto found = reader().slab_page(2, worst(2).version).value();
   EXPECT_EQ(found.device.value, 1);
   EXPECT_EQ(found.contents.bytes, MiB / 2);
+  slabs.freed(second, {base}, MiB / 2, 4);
+  slabs.allocated(first, {base}, 512, 5);
+  EXPECT_EQ(worst(1).locked_bytes, page - 512) << "and goes back";
+  const auto before = reader().slab_page(1, worst(1).version).value();
+  EXPECT_EQ(before.device.value, 0);
+  EXPECT_EQ(before.contents.bytes, 512u);
+  EXPECT_EQ(reader().slab_page(2, worst(2).version)->contents.bytes, MiB / 2);
+  EXPECT_EQ(reader().rows(RegionId::slab_pages), 3u);
+}
+
+// As a process that was killed leaves them: at each moment the copy tells what was then.
+TEST_F(SlabPagesTest, a_page_is_copied_before_it_changes) {
+  const GroupId here = group(1);
+  slabs.allocated(here, {base}, MiB / 2, 1);
+  slabs.allocated(here, {base + page}, MiB / 2, 2);
+  const std::uint32_t version = worst().version;
+  SlabPage& row = storage.rows<SlabPage>(RegionId::slab_pages)[1];
+  ASSERT_EQ(row.address, base);
+  // Claimed, and not copied: nothing has changed yet.
+  row.at_worst_version.store(version | slab_copying);
+  row.contents_at_worst.store(0);
+  EXPECT_EQ(reader().slab_page(1, version)->contents.bytes, MiB / 2);
+  slabs.allocated(here, {base + MiB}, 512, 3);
+  EXPECT_EQ(row.at_worst_version.load(), version | slab_copying)
+      << "nobody ends it, and the change is not kept waiting";
+  row.at_worst_version.store(version - 1);
+  slabs.allocated(here, {base + MiB + 512}, 512, 4);
+  EXPECT_EQ(row.at_worst_version.load(), version);
+  EXPECT_EQ(SlabContents::of(row.contents_at_worst.load()).bytes, MiB / 2 + 512);
+  EXPECT_EQ(SlabContents::of(row.contents.load()).bytes, MiB / 2 + 1024);
 }
 
 TEST_F(SlabPagesTest, other_kinds_and_addresses_beyond_what_a_process_has_are_left_alone) {
@@ -233,11 +263,9 @@ TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
     add(few, base + i * page, 4096);
   }
   const SeriesView::Worst found = worst();
-  ASSERT_NE(found.first_holder, 0u);
   EXPECT_EQ(found.holders_ns, 7u);
   // The copy is of the moment at which a further eighth was locked; then every share is known.
-  const auto most = reader().worst_holder(found.first_holder).value();
-  const auto next = reader().worst_holder(found.first_holder + 1).value();
+  const WorstHolderView &most = found.holders[0], &next = found.holders[1];
   EXPECT_EQ(most.group, few);
   EXPECT_EQ(next.group, many);
   EXPECT_EQ(next.count, 30u);
@@ -245,7 +273,60 @@ TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
   EXPECT_EQ(next.locked_bytes, 30 * ((page - 4 * 4096) / 4));
   EXPECT_EQ(most.locked_bytes + next.locked_bytes, found.holders_locked_bytes);
   EXPECT_GE(found.holders_locked_bytes, found.locked_bytes / 9 * 8 - page);
-  EXPECT_FALSE(reader().worst_holder(found.first_holder + 2));
+  EXPECT_EQ(found.holders[2].group.value, 0u);
+  EXPECT_GE(found.pieces_seen, 36u);
+  EXPECT_LE(found.pieces_seen, 40u) << "of ten pages; those of the others are alone";
+}
+
+// What a driver with other pages, steps or limits would hand out, between pieces like this one's.
+class SlabsOfAnotherDriver
+    : public SlabPagesTest,
+      public testing::WithParamInterface<std::pair<std::uint64_t, std::uint64_t>> {};
+TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
+  RecordIndex records(storage);
+  const GroupId here = group(1);
+  const auto add = [&](std::uint64_t address, std::uint64_t bytes) {
+    slabs.allocated(here, {address}, bytes, 7);
+    RecordFields fields;
+    fields.group = here;
+    fields.bytes = {bytes};
+    records.insert(Space::pointer, {address}, fields);
+  };
+  const auto [offset, bytes] = GetParam();
+  // Some come about where a thread has freed and others took the page; then it is no other driver.
+  const auto add_from = [&](std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      add(base + 8 * i * page, 4096);
+      add(base + 8 * i * page + offset, bytes);
+    }
+  };
+  add_from(0, 2);
+  for (std::uint64_t i = 0; i < 20; ++i) add(base + (1000 + i) * page, 4096);
+  ASSERT_GT(worst().holders_ns, 0u);
+  EXPECT_TRUE(worst().all_counted);
+  add_from(2, 60);
+  EXPECT_FALSE(worst().all_counted);
+}
+INSTANTIATE_TEST_SUITE_P(OtherDrivers, SlabsOfAnotherDriver,
+                         testing::Values(std::pair{std::uint64_t{4096 + 256}, std::uint64_t{100}},
+                                         std::pair{MiB / 2, page - MiB / 2},
+                                         std::pair{page - 4096, std::uint64_t{8192}},
+                                         std::pair{page / 32, 3 * page}));
+
+TEST_F(SlabPagesTest, whole_pages_beside_slabs_do_not_speak_against_them) {
+  RecordIndex records(storage);
+  const GroupId here = group(1);
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    const std::uint64_t bytes = i % 2 == 0 ? 3 * MiB : 4096;
+    slabs.allocated(here, {base + i * 2 * page}, bytes, 7);
+    RecordFields fields;
+    fields.group = here;
+    fields.bytes = {bytes};
+    records.insert(Space::pointer, {base + i * 2 * page}, fields);
+  }
+  EXPECT_GT(worst().holders_ns, 0u);
+  EXPECT_TRUE(worst().all_counted);
+  EXPECT_EQ(worst().pieces_seen, 0u) << "each was alone in its page";
 }
 
 }  // namespace

@@ -142,11 +142,11 @@ std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t row) con
 std::optional<IncidentClassView> Reader::incident_class(std::uint64_t) const noexcept {
   return std::nullopt;
 }
+std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t) const noexcept {
+  return std::nullopt;
+}
 std::optional<SlabPageView> Reader::slab_page(std::uint64_t row, std::uint32_t) const noexcept {
   return at(fake(bytes_).slab_pages, row - 1);
-}
-std::optional<WorstHolderView> Reader::worst_holder(std::uint64_t row) const noexcept {
-  return at(fake(bytes_).worst_holders, row - 1);
 }
 std::optional<HookView> Reader::hook(std::uint64_t row) const noexcept {
   return at(fake(bytes_).hooks, row);

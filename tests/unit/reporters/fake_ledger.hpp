@@ -24,7 +24,6 @@ struct FakeLedger {
   std::vector<ledger::IncidentView> incidents;
   std::vector<ledger::IncidentHolderView> incident_holders;
   std::vector<ledger::SlabPageView> slab_pages;
-  std::vector<ledger::WorstHolderView> worst_holders;
   std::vector<ledger::HookView> hooks;
   std::vector<ledger::NamedCountView> unhooked_lookups;
   std::vector<ledger::NamedValueView> settings, environment;

@@ -21,15 +21,15 @@ class WorstSlabsTest : public testing::Test {
                     .locked_bytes = 3 * MiB,
                     .page_rounding_bytes = MiB,
                     .time_ns = 42,
-                    .first_holder = 1,
+                    .pieces_seen = 3,
                     .holders_ns = 40,
-                    .holders_locked_bytes = 2 * MiB};
+                    .holders_locked_bytes = 2 * MiB,
+                    .holders = {{{{1}, 3, 4 * KiB + MiB - 100, 2 * MiB}}}};
     ledger.series.push_back(series);
     ledger.slab_pages.push_back({{0}, {base + page}, {2, 2048, MiB - 100}});
     ledger.slab_pages.push_back({{0}, {base}, {1, 8, 4 * KiB}});
     ledger.slab_pages.push_back({{0}, {base + 7 * page}, {}});
     ledger.slab_pages.push_back({{5}, {base + 9 * page}, {1, 1, 512}});
-    ledger.worst_holders.push_back({{1}, 3, 4 * KiB + MiB - 100, 2 * MiB});
   }
   std::map<std::int32_t, WorstSlabs> found(
       const std::map<std::int32_t, Fragmentation>& fragmentations = {}) {
@@ -52,6 +52,7 @@ TEST_F(WorstSlabsTest, its_slabs_are_those_of_its_device_that_held_something) {
   ASSERT_EQ(worst.holders.size(), 1u);
   EXPECT_EQ(worst.holders[0].second.locked_bytes, 2 * MiB);
   EXPECT_EQ(worst.holders_time_ns, 40u);
+  EXPECT_EQ(worst.pieces_seen, 3u);
 }
 
 TEST_F(WorstSlabsTest, where_the_driver_cuts_in_another_way_nothing_is_claimed) {
@@ -78,7 +79,7 @@ TEST_F(WorstSlabsTest, a_device_that_never_had_a_slab_has_no_worst_moment) {
 }
 
 TEST_F(WorstSlabsTest, holders_that_were_never_copied_are_none) {
-  ledger.series[0].worst.first_holder = 0;
+  ledger.series[0].worst.holders = {};
   EXPECT_TRUE(found().at(0).holders.empty());
 }
 
