@@ -10,11 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of a device's used bytes: what is less is not worth a line.
-constexpr std::uint64_t least_share = 50;
 constexpr std::size_t most_holders = 3, most_frames = 3;
-
-bool is_of(const json& row, const json& device) { return row.at("device") == device.at("device"); }
 
 const json* device_of(const ReportDocument& report, const json& row) {
   for (const json& device : report.table("devices"))

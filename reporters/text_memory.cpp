@@ -14,8 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t bar_width = 24;
-// Of a device's used bytes: what is less is not worth a line.
-constexpr std::uint64_t least_share = 50;
 
 const std::map<std::string, std::string>& item_names() {
   static const std::map<std::string, std::string> names = {
@@ -48,8 +46,6 @@ bool is_arena(const std::string& path) {
     if (file.starts_with(name)) return true;
   return path.find("/cupy/") != path.npos && file.starts_with("memory.");
 }
-
-bool is_of(const json& row, const json& device) { return row.at("device") == device.at("device"); }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   const std::uint64_t tenths = whole == 0 ? 0 : part * 1000 / whole;

@@ -109,6 +109,9 @@ class ImplicitSpan {
   bool has_begun() const noexcept { return begun_; }
   // After it. Nothing where it was not begun, or is not to be believed.
   std::optional<std::int64_t> taken() noexcept;
+  // The same, of a call that loads code: null also where no code is as large, and another process
+  // took that meanwhile.
+  std::optional<std::int64_t> taken_by_code() noexcept;
   // Books it, and the reading that it comes from.
   void book(const ledger::ImplicitChange&) noexcept;
   // What is in use inside a device's first context, which is current, and not recorded otherwise.

@@ -6,20 +6,21 @@
 namespace cuwarden::families {
 namespace {
 
-// Whether the device was read. Nobody gives code back for a question, and none is as large: another
-// process did that meanwhile.
+// Nobody gives code back for a question: another process did that meanwhile.
 template <class Call>
-CUresult maybe_loading(HookedCall& call, DeviceOrdinal device, bool& was_read, Call real_call) {
-  constexpr std::int64_t largest_code = std::int64_t{2} << 30;
-  ImplicitSpan span(call);
-  if (call.recorder().implicit().may_ask(call.recorder().ledger().recently_ns()))
-    span.begin(device);
-  was_read = span.has_begun();
+CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
   const CUresult result = real_call();
-  const auto taken = span.taken();
-  if (taken && *taken > 0 && *taken <= largest_code) span.book({.module_bytes = *taken});
+  const auto taken = span.taken_by_code();
+  if (taken && *taken > 0) span.book({.module_bytes = *taken});
   note_refusal(call, result, ledger::Asked::module);
   return result;
+}
+
+// Whether the device is read.
+bool begin(HookedCall& call, ImplicitSpan& span, DeviceOrdinal device) {
+  if (call.recorder().implicit().may_ask(call.recorder().ledger().recently_ns()))
+    span.begin(device);
+  return span.has_begun();
 }
 
 // Of the device that is read: the current one.
@@ -35,24 +36,30 @@ CUfunction key_of(CUfunction kernel, DeviceOrdinal device) {
 }
 
 template <class Handle, class Call>
-CUresult of_kernel(HookedCall& call, Handle handle, Call real_call) {
-  if (!call.recording()) return real_call();
+CUresult of_kernel_on(HookedCall& call, Handle handle, DeviceOrdinal device, Call real_call) {
   const auto kernel = reinterpret_cast<CUfunction>(handle);
-  const DeviceOrdinal device = device_of(call);
   const CUfunction key = key_of(kernel, device);
   if (device == no_device || loaded_kernels.has(key) || launched_kernels.has(kernel))
     return real_call();
-  bool was_read = false;
-  const CUresult result = maybe_loading(call, device, was_read, real_call);
-  if (result == CUDA_SUCCESS && was_read) loaded_kernels.add(key);
+  ImplicitSpan span(call);
+  const bool is_read = begin(call, span, device);
+  const CUresult result = maybe_loading(call, span, real_call);
+  if (result == CUDA_SUCCESS && is_read) loaded_kernels.add(key);
   return result;
+}
+
+template <class Handle, class Call>
+CUresult of_kernel(HookedCall& call, Handle handle, Call real_call) {
+  if (!call.recording()) return real_call();
+  return of_kernel_on(call, handle, device_of(call), real_call);
 }
 
 // For the device that the call names, which may be another one: then nothing is read.
 template <class Call>
-CUresult of_kernel_on(HookedCall& call, CUkernel kernel, CUdevice device, Call real_call) {
-  if (!call.recording() || device_of(call).value != device) return real_call();
-  return of_kernel(call, kernel, real_call);
+CUresult of_kernel(HookedCall& call, CUkernel kernel, CUdevice named, Call real_call) {
+  if (!call.recording()) return real_call();
+  const DeviceOrdinal device = device_of(call);
+  return device.value == named ? of_kernel_on(call, kernel, device, real_call) : real_call();
 }
 
 }  // namespace
@@ -60,8 +67,9 @@ CUresult of_kernel_on(HookedCall& call, CUkernel kernel, CUdevice device, Call r
 CUresult cuModuleGetFunction(HookedCall& call, CUfunction* hfunc, CUmodule hmod, const char* name) {
   const auto real_call = [&] { return call.real().cuModuleGetFunction(hfunc, hmod, name); };
   if (!call.recording()) return real_call();
-  bool was_read = false;
-  return maybe_loading(call, device_of(call), was_read, real_call);
+  ImplicitSpan span(call);
+  begin(call, span, device_of(call));
+  return maybe_loading(call, span, real_call);
 }
 
 #if CUDA_VERSION >= 12040
@@ -91,20 +99,20 @@ CUresult cuKernelGetFunction(HookedCall& call, CUfunction* pFunc, CUkernel kerne
 
 CUresult cuKernelGetAttribute(HookedCall& call, int* pi, CUfunction_attribute attrib,
                               CUkernel kernel, CUdevice dev) {
-  return of_kernel_on(call, kernel, dev,
-                      [&] { return call.real().cuKernelGetAttribute(pi, attrib, kernel, dev); });
+  return of_kernel(call, kernel, dev,
+                   [&] { return call.real().cuKernelGetAttribute(pi, attrib, kernel, dev); });
 }
 
 CUresult cuKernelSetAttribute(HookedCall& call, CUfunction_attribute attrib, int val,
                               CUkernel kernel, CUdevice dev) {
-  return of_kernel_on(call, kernel, dev,
-                      [&] { return call.real().cuKernelSetAttribute(attrib, val, kernel, dev); });
+  return of_kernel(call, kernel, dev,
+                   [&] { return call.real().cuKernelSetAttribute(attrib, val, kernel, dev); });
 }
 
 CUresult cuKernelSetCacheConfig(HookedCall& call, CUkernel kernel, CUfunc_cache config,
                                 CUdevice dev) {
-  return of_kernel_on(call, kernel, dev,
-                      [&] { return call.real().cuKernelSetCacheConfig(kernel, config, dev); });
+  return of_kernel(call, kernel, dev,
+                   [&] { return call.real().cuKernelSetCacheConfig(kernel, config, dev); });
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(HookedCall& call, int* numBlocks,

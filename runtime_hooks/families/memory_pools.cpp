@@ -6,34 +6,32 @@
 namespace cuwarden::families {
 namespace {
 
-// Adds reserved - used, for which ask(attribute, value) asks the driver. False: it does not say.
-template <class Attribute, class Ask>
-bool add_idle(Attribute reserved_now, Attribute used_now, std::uint64_t& sum, Ask ask) {
+std::uint64_t rest(std::uint64_t whole, std::uint64_t part) {
+  return whole > part ? whole - part : 0;
+}
+
+// False: the driver does not say.
+bool add_pool(const driver::RealDriver& real, CUmemoryPool pool, IdleBytes& sum) {
   cuuint64_t reserved = 0, used = 0;
-  if (ask(reserved_now, &reserved) != CUDA_SUCCESS || ask(used_now, &used) != CUDA_SUCCESS)
+  if (real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
+          CUDA_SUCCESS ||
+      real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
     return false;
-  sum += reserved > used ? reserved - used : 0;
+  sum.unused += rest(reserved, used);
+  sum.unallocated += rest(reserved, used);
   return true;
 }
 
-bool add_idle(const driver::RealDriver& real, CUmemoryPool pool, std::uint64_t& sum) {
-  return add_idle(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, sum,
-                  [&](CUmemPool_attribute attribute, cuuint64_t* value) {
-                    return real.cuMemPoolGetAttribute(pool, attribute, value);
-                  });
-}
-
-bool add_idle_of_graphs(const driver::RealDriver& real, CUdevice device,
-                        std::optional<std::uint64_t> live, std::uint64_t& sum) {
-  const auto ask = [&](CUgraphMem_attribute attribute, cuuint64_t* value) {
-    return real.cuDeviceGetGraphMemAttribute(device, attribute, value);
-  };
-  if (!live)
-    return add_idle(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, sum,
-                    ask);
-  cuuint64_t reserved = 0;
-  if (ask(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS) return false;
-  sum += reserved > *live ? reserved - *live : 0;
+bool add_graphs(const driver::RealDriver& real, CUdevice device, std::uint64_t live,
+                IdleBytes& sum) {
+  cuuint64_t reserved = 0, used = 0;
+  if (real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+                                        &reserved) != CUDA_SUCCESS ||
+      real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used) !=
+          CUDA_SUCCESS)
+    return false;
+  sum.unused += rest(reserved, used);
+  sum.unallocated += rest(reserved, live);
   return true;
 }
 
@@ -66,11 +64,11 @@ DeviceOrdinal MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
   return no_device;
 }
 
-std::optional<std::uint64_t> MemoryPools::idle_bytes(
-    const driver::RealDriver& real, DeviceOrdinal device,
-    std::optional<std::uint64_t> live_in_graphs) noexcept {
+std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
+                                                 DeviceOrdinal device,
+                                                 std::uint64_t live_in_graphs) noexcept {
   if (!is_known(device)) return std::nullopt;
-  std::uint64_t sum = 0;
+  IdleBytes sum;
   if (!used_[device.value].load(std::memory_order_relaxed)) return sum;
   const RelaxedCaptures relaxed(real);
   if (!relaxed) return std::nullopt;
@@ -80,13 +78,13 @@ std::optional<std::uint64_t> MemoryPools::idle_bytes(
       real.cuDeviceGetGraphMemAttribute == nullptr || real.cuDeviceGet == nullptr ||
       real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
       real.cuDeviceGetDefaultMemPool(&default_pool, handle) != CUDA_SUCCESS ||
-      !add_idle(real, default_pool, sum) || !add_idle_of_graphs(real, handle, live_in_graphs, sum))
+      !add_pool(real, default_pool, sum) || !add_graphs(real, handle, live_in_graphs, sum))
     return std::nullopt;
   const Locked locked(lock_);
   if (!locked) return std::nullopt;
   for (const Pool& pool : pools_) {
     if (pool.pool == nullptr || pool.device != device.value) continue;
-    if (left_.load() || !add_idle(real, pool.pool, sum)) return std::nullopt;
+    if (left_.load() || !add_pool(real, pool.pool, sum)) return std::nullopt;
   }
   return sum;
 }

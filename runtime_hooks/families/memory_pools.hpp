@@ -13,6 +13,12 @@
 
 namespace cuwarden::families {
 
+// Of graphs the driver counts whole chunks as used, of which allocations may have a part only.
+struct IdleBytes {
+  std::uint64_t unused = 0;       // as the driver counts
+  std::uint64_t unallocated = 0;  // with the rest of those chunks
+};
+
 class MemoryPools {
  public:
   // Memory in stream order or a graph's node was allocated on this device: before that, asking for
@@ -28,12 +34,9 @@ class MemoryPools {
   // no_device: it was not known.
   DeviceOrdinal destroy_begin(CUmemoryPool) noexcept;
 
-  // Bytes that pools and graphs keep of a device and no allocation has. Null: not known. Of graphs
-  // the driver counts whole chunks as used: where it is known what allocations of graphs have, the
-  // rest of those is idle too.
-  std::optional<std::uint64_t> idle_bytes(
-      const driver::RealDriver&, DeviceOrdinal,
-      std::optional<std::uint64_t> live_in_graphs = std::nullopt) noexcept;
+  // What pools and graphs keep of a device and no allocation has. Null: not known.
+  std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
+                                      std::uint64_t live_in_graphs) noexcept;
 
  private:
   static constexpr std::int32_t device_limit = 64;

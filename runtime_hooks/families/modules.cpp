@@ -11,10 +11,8 @@ CUresult with_code(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
   if (call.recording()) span.begin(call.recorder().place().device);
   const CUresult result = real_call();
-  const auto taken = span.taken();
-  // No code is as large: another process took that meanwhile.
-  constexpr std::int64_t largest_code = std::int64_t{2} << 30;
-  if (taken && *taken != 0 && *taken <= largest_code) span.book({.module_bytes = *taken});
+  const auto taken = span.taken_by_code();
+  if (taken && *taken != 0) span.book({.module_bytes = *taken});
   note_refusal(call, result, ledger::Asked::module);
   return result;
 }

@@ -93,6 +93,10 @@ class Recorder {
   MemoryPools& pools() noexcept { return pools_; }
   // What pools and graphs of this process keep for the next request.
   std::optional<std::uint64_t> idle_bytes(DeviceOrdinal device) noexcept {
+    const auto idle = idle_in_pools(device);
+    return idle ? std::optional(idle->unallocated) : std::nullopt;
+  }
+  std::optional<IdleBytes> idle_in_pools(DeviceOrdinal device) noexcept {
     return pools_.idle_bytes(real_, device, ledger_.live_bytes_on(device, Kind::graph));
   }
   ImplicitMemory& implicit() noexcept { return implicit_; }

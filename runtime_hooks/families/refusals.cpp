@@ -76,10 +76,11 @@ void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
   if (!reading) return;
   ledger_.set_fact(incident, ledger::Fact::total_bytes, reading->total_bytes);
   ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
-  const auto idle = pools_.idle_bytes(real_, device), all = idle_bytes(device);
-  if (!idle || !all) return;
-  ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, *idle);
-  ledger_.set_fact(incident, ledger::Fact::graph_rest_bytes, *all - std::min(*all, *idle));
+  const auto idle = idle_in_pools(device);
+  if (!idle) return;
+  ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, idle->unused);
+  ledger_.set_fact(incident, ledger::Fact::graph_rest_bytes,
+                   idle->unallocated - std::min(idle->unallocated, idle->unused));
 }
 
 // CU_COMPUTEMODE_DEFAULT where the driver does not say.

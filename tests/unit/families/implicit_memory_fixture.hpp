@@ -62,6 +62,16 @@ class ImplicitMemoryTest : public FamiliesTest {
     CUmodule module = nullptr;
     return hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
   }
+  // A question about a kernel; also whether the device was read for it.
+  bool ask(FakeKernel& kernel, std::int64_t bytes) {
+    takes = bytes;
+    const int readings = fake.readings;
+    int value = 0;
+    hooked(Row::cuOccupancyMaxActiveBlocksPerMultiprocessor,
+           cuOccupancyMaxActiveBlocksPerMultiprocessor, &value,
+           reinterpret_cast<CUfunction>(&kernel), 128, std::size_t{0});
+    return fake.readings != readings;
+  }
   CUresult unload(std::int64_t bytes) {
     takes = -bytes;
     return hooked(Row::cuModuleUnload, cuModuleUnload, nullptr);

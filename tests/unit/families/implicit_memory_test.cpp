@@ -130,22 +130,67 @@ TEST_F(ImplicitMemoryTest, AnotherGraphsInstantiationIsNotTakenForThatOfTheCaptu
 
 TEST_F(ImplicitMemoryTest, AQuestionAboutAKernelMayBringItsCodeOnce) {
   FakeKernel kernel;
-  const auto ask = [&](std::int64_t bytes) {
-    takes = bytes;
-    int value = 0;
-    hooked(Row::cuOccupancyMaxActiveBlocksPerMultiprocessor,
-           cuOccupancyMaxActiveBlocksPerMultiprocessor, &value,
-           reinterpret_cast<CUfunction>(&kernel), 128, std::size_t{0});
-  };
-  ask(5 * mib);
+  EXPECT_TRUE(ask(kernel, 5 * mib));
   EXPECT_EQ(bytes().modules, 5 * mib);
-  const int readings = fake.readings;
-  ask(7 * mib);
-  EXPECT_EQ(fake.readings, readings);
+  EXPECT_FALSE(ask(kernel, 7 * mib));
   EXPECT_EQ(bytes().modules, 5 * mib);
   unload(0);
-  ask(-3 * static_cast<std::int64_t>(mib));
+  ask(kernel, -3 * static_cast<std::int64_t>(mib));
   EXPECT_EQ(bytes().modules, 5 * mib) << "nobody gives code back for a question";
+  unload(0);
+  ask(kernel, 2500 * mib);
+  EXPECT_EQ(bytes().modules, 5 * mib) << "no code is as large";
+}
+
+TEST_F(ImplicitMemoryTest, AKernelMayBeLoadedOnEachDevice) {
+  FakeKernel kernel;
+  EXPECT_TRUE(ask(kernel, 5 * mib));
+  fake.current_device = 1;
+  load(0);
+  EXPECT_TRUE(ask(kernel, 4 * mib));
+  EXPECT_FALSE(ask(kernel, 0));
+  fake.current_device = 0;
+  EXPECT_FALSE(ask(kernel, 0));
+  EXPECT_EQ(bytes().modules, 5 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, QuestionsHaveReadingsOfTheirOwnAndAreAskedAgainWhenThereAreSome) {
+  std::vector<FakeKernel> kernels(2000);
+  int read = 0;
+  for (FakeKernel& kernel : kernels) read += ask(kernel, 0) ? 1 : 0;
+  EXPECT_GE(read, 512);
+  EXPECT_LT(read, 600);
+  FakeKernel plain;
+  const int before = fake.readings;
+  launch(plain, mib);
+  EXPECT_EQ(fake.readings, before + 2) << "those of launches are left";
+  // One that there was no reading for is not known.
+  const auto has = [](FakeKernel& kernel) {
+    return loaded_kernels.has(reinterpret_cast<CUfunction>(&kernel));
+  };
+  EXPECT_TRUE(has(kernels.front()));
+  EXPECT_FALSE(has(kernels.back()));
+}
+
+TEST_F(ImplicitMemoryTest, MemoryThatIsFreedMeanwhileDisturbsItsDeviceWhereverItIsFreedFrom) {
+  const CUdeviceptr memory = allocate();
+  meanwhile = [&] {
+    const CallState mine = call_state;
+    call_state = {};
+    fake.current_device = 1;
+    hooked(Row::cuMemFree_v2, cuMemFree_v2, memory);
+    fake.current_device = 0;
+    call_state = mine;
+  };
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  // One that began before, and ends meanwhile.
+  const ledger::TakenRecord taken = recorder.take(Space::pointer, allocate());
+  meanwhile = [&] { recorder.settle(taken, CUDA_SUCCESS); };
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  load(2 * mib);
+  EXPECT_EQ(bytes().modules, 2 * mib);
 }
 
 TEST_F(ImplicitMemoryTest, AKernelThatWasCapturedIsNewWhenItIsLaunched) {
