@@ -1,82 +1,12 @@
 """A process that a memory cgroup's OOM killer ended: the report says so, with the limit and the peak.
-
-Needs a memory cgroup of its own below the one that the tests run in, or below the nearest above it
-that passes the memory controller on: what is limited there stays limited.
 """
 
-import os
 import signal
-import time
-from pathlib import Path
 
 import pytest
 
+from memory_cgroup import LIMIT, Cgroup
 from shimmed import only_report, program, sample
-
-LIMIT = 64 << 20
-MOUNT = Path("/sys/fs/cgroup")
-
-
-def own_paths():
-    """What /proc/self/cgroup says, by controllers; "" is version 2."""
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
-    return {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
-
-
-def parent_folder():
-    """Where a cgroup can be made whose memory can be limited, or a reason why not."""
-    if os.geteuid() != 0:
-        return None, "only root makes cgroups"
-    for controllers, path in own_paths().items():
-        if "memory" in controllers.split(","):
-            return MOUNT / "memory" / path.lstrip("/"), ""
-    folder = MOUNT / own_paths().get("", "/").lstrip("/")
-    while folder != MOUNT.parent:
-        control = folder / "cgroup.subtree_control"
-        if control.exists() and "memory" in control.read_text().split():
-            return folder, ""
-        folder = folder.parent
-    return None, "no cgroup above this one passes the memory controller on"
-
-
-class Cgroup:
-    def __init__(self):
-        parent, why_not = parent_folder()
-        if parent is None:
-            pytest.skip(why_not)
-        self.folder = parent / f"cuwarden-test-{os.getpid()}-{time.monotonic_ns()}"
-        try:
-            self.folder.mkdir()
-        except OSError as error:
-            pytest.skip(f"no cgroup can be made: {error}")
-        try:
-            if (self.folder / "memory.max").exists():
-                self._limit({"memory.max": LIMIT, "memory.swap.max": 0})
-            else:
-                self._limit({"memory.limit_in_bytes": LIMIT, "memory.memsw.limit_in_bytes": LIMIT})
-        except OSError as error:
-            self.remove()
-            pytest.skip(f"no limit can be set: {error}")
-
-    def _limit(self, files):
-        for name, value in files.items():
-            if (self.folder / name).exists():  # there may be no swap to limit
-                (self.folder / name).write_text(str(value))
-
-    def entered_by(self, *command):
-        """The command, as a member."""
-        script = f'echo 0 > {self.folder}/cgroup.procs && exec "$@"'
-        return ["/bin/sh", "-c", script, "sh", *map(str, command)]
-
-    def remove(self):
-        for _ in range(100):  # a dead process is a member until the kernel is done with it
-            try:
-                self.folder.rmdir()
-                return
-            except FileNotFoundError:
-                return
-            except OSError:
-                time.sleep(0.05)
 
 
 @pytest.fixture

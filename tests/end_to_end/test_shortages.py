@@ -3,8 +3,8 @@ the program's own count confirms. All variations were written after the rules.""
 
 import pytest
 
+from memory_cgroup import LIMIT, Cgroup
 from shimmed import program
-from test_cgroup import LIMIT, Cgroup
 from test_incidents import MIB, OTHERS, check_account, environment, only_incident, option
 
 # --- contexts on a full device

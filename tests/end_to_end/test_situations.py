@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
+from memory_cgroup import LIMIT, Cgroup
 from shimmed import SOURCE, only_report, sample
-from test_cgroup import LIMIT, Cgroup
 
 PAGE = 2 << 20
 MIB = 1 << 20

@@ -1,6 +1,8 @@
 """Requests that the real driver refuses: the verdict is the one that fits, and its figure is what the
 program itself counts."""
 
+import subprocess
+
 import pytest
 
 import preloaded
@@ -51,11 +53,11 @@ VARIATIONS = [
 pytestmark = pytest.mark.alone
 
 
-def run_shortage(place, command):
+def run_shortage(place, command, env=None):
     program = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "shortages"
     if not program.exists():
         pytest.skip(f"{program} was not built")
-    run = place.run([program, *command])
+    run = place.run([program, *command], env)
     assert run.returncode == 0, run.stderr
     return run
 
@@ -135,4 +137,70 @@ def test_addresses_lack_though_memory_does_not(place, command):
     (incident,) = run.report["incidents"]
     assert incident["verdict"] == "address_space_gap", incident
     assert incident["bytes"] == run.last_line["requested_bytes"]
+    preloaded.check_covered(run.report)
+
+
+# What a call takes that was not asked for memory: limits, code, streams.
+IMPLICIT = [
+    ["heap", f"bytes={4096 * MIB}", "room=1000"],
+    ["heap", f"bytes={8192 * MIB}", "room=2000", "api=driver"],
+    ["heap", f"bytes={1024 * MIB}", "room=300", "thread=1"],
+    ["stack", "bytes=65536", "room=1000"],
+    ["stack", "bytes=16384", "room=200", "thread=1", "api=driver"],
+    ["module", f"bytes={2048 * MIB - 4096}", "room=1000"],
+    ["module", f"bytes={256 * MIB}", "room=50", "thread=1"],
+    ["module", f"bytes={64 * MIB}", "room=10"],
+]
+ASKED_FOR = {"heap": "limit", "stack": "limit"}
+
+
+@pytest.mark.parametrize("command", IMPLICIT, ids="-".join)
+def test_a_call_that_was_not_asked_for_memory_lacks_some(place, command):
+    run = run_shortage(place, command)
+    assert (run.last_line["figure"], run.last_line["failures"]) == (2, 1)
+    (incident,) = run.report["incidents"]
+    assert incident["verdict"] == "implicit_memory", incident
+    assert incident["asked_for"] == ASKED_FOR.get(command[0], command[0])
+    assert incident["bytes"] is None and incident["device"] == 0
+    assert incident["proof"]["free_bytes"] == pytest.approx(run.last_line["free_bytes"], abs=4 * MIB)
+    preloaded.check_covered(run.report)
+
+
+# Other processes on the device, each with six tenths of what it finds free.
+BESIDE = [
+    (1, ["own", "room=200000", "more=900"]),
+    (2, ["own", "room=200000", "more=64", "api=driver"]),
+    (3, ["own", "room=200000", "more=5000", "thread=1"]),
+    (1, ["own", "room=40000", f"bytes={512 * MIB}"]),
+    (2, ["own", "room=15000", f"bytes={100 * MIB}", "thread=1", "api=driver"]),
+]
+
+
+@pytest.mark.parametrize(("count", "command"), BESIDE)
+def test_what_others_hold_is_said_to_be_theirs(place, tmp_path, count, command):
+    sample = preloaded.BUILD / "samples" / "neighbour"
+    if not sample.exists():
+        pytest.skip(f"{sample} was not built")
+    env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared_device"} if preloaded.SIMULATED else {}
+    others, held = [], 0
+    try:
+        for _ in range(count):
+            other = place.start([sample, "hold", "100"], env, shim=False, stdin=subprocess.PIPE)
+            others.append(other)
+            held += int(other.stdout.readline())
+        run = run_shortage(place, command, env)
+    finally:
+        for other in others:
+            other.communicate()
+    (incident,) = run.report["incidents"]
+    # In a container NVML may name nobody.
+    figures = {
+        "held_by_other_processes": "other_processes_bytes",
+        "held_by_unlisted_owner": "unlisted_bytes",
+    }
+    assert incident["verdict"] in figures, incident
+    context = 768 * MIB  # of each of them, at most
+    found = incident["proof"][figures[incident["verdict"]]]
+    assert held * 0.99 <= found <= held * 1.01 + count * context
+    assert incident["proof"]["own_bytes"] == run.last_line["figure"]
     preloaded.check_covered(run.report)
