@@ -1,11 +1,21 @@
 // Sections of the text report about where a device's memory is, and what of it nobody can use.
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "reporters/text_elements.hpp"
 
 namespace cuwarden {
+
+// Of a device's used bytes: what is less is not worth a line.
+inline constexpr std::uint64_t least_share = 50;
+
+// Whether two rows are about the same device.
+inline bool is_of(const nlohmann::json& row, const nlohmann::json& device) {
+  return row.at("device") == device.at("device");
+}
 
 // A bar for each row of a device's account. Devices that were never read are left out.
 void add_accounts(const ReportDocument&, const Paint&, std::string& text);
