@@ -48,13 +48,16 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "graph_rest_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
-// Refusals for lack of memory become incidents, and what a compute mode refuses a context with.
+// Refusals for lack of memory become incidents, what a compute mode refuses a context with, and
+// launches for which the device heap did not fit.
 std::string result_name(int result) {
   switch (result) {
     case out_of_memory:
       return "CUDA_ERROR_OUT_OF_MEMORY";
     case 46:
       return "CUDA_ERROR_DEVICE_UNAVAILABLE";
+    case 701:
+      return "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES";
     case 999:
       return "CUDA_ERROR_UNKNOWN";
     default:

@@ -18,17 +18,17 @@ std::string times(std::uint64_t count) {
   return count == 1 ? "once" : human_count(count) + " times";
 }
 
-// "cudaMalloc of 8.0 GiB (GPU 0)", "cuLaunchKernel (GPU 0)"
+// "cudaMalloc of 8.0 GiB (GPU 0)", "cuLaunchKernel needing 2.1 GiB (GPU 0)"
 std::string request_of(const json& incident) {
   std::string text = text_of(incident, "api", "a request");
+  const std::string asked = text_of(incident, "asked_for", "memory");
   if (incident.at("bytes").is_number_unsigned())
-    text += " of " + human_bytes(number_of(incident, "bytes"));
+    text += (asked == "launch" ? " needing " : " of ") + human_bytes(number_of(incident, "bytes"));
   const std::string kind = text_of(incident, "kind", "");
   if (incident.at("device").is_number_unsigned())
     text += " (GPU " + std::to_string(number_of(incident, "device")) + ")";
   else if (kind == "pinned" || kind == "registered")
     text += " (host)";
-  const std::string asked = text_of(incident, "asked_for", "memory");
   if (asked == "context") text += ", making a context,";
   if (asked == "module") text += ", loading code,";
   return text;

@@ -118,7 +118,9 @@ class Judge {
   }
 
   bool is_larger_than_device() {
-    if (is_of_host() || !total_ || incident().bytes <= *total_) return false;
+    // What a launch needs nobody asked for.
+    if (is_of_host() || incident().asked == Asked::launch || !total_ || incident().bytes <= *total_)
+      return false;
     prove("total_bytes", total_);
     if (!case_.slice.empty()) return found(larger_than_slice(incident(), case_.slice, *total_));
     return found(Verdict::larger_than_device,
@@ -153,6 +155,11 @@ class Judge {
     switch (incident().asked) {
       case Asked::launch:
         prove_implicit();
+        if (incident().result != out_of_memory)
+          return found_on_device(
+              Verdict::implicit_memory,
+              "the kernel calls malloc, and the device heap that was set (cudaLimitMallocHeapSize) "
+              "is made by the first such launch: make it smaller, or launch before the data comes");
         return found_on_device(
             Verdict::implicit_memory,
             "the launch itself needs memory (local memory for as many threads as the device can "

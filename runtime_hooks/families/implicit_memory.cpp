@@ -45,6 +45,7 @@ ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
     launches.any.store(false, relaxed);
     launches.captured_local_bytes.store(0, relaxed);
     launches.captured_count.store(0, relaxed);
+    launches.heap_bytes.store(0, relaxed);
     launches.local_bytes.store(initial_local_bytes, relaxed);
   }
   return &launches;
@@ -114,6 +115,13 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
                                           .total_bytes = after_.total_bytes,
                                           .free_bytes = after_.free_bytes,
                                           .pool_idle_bytes = recorder.idle_bytes(device_)});
+}
+
+void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexcept {
+  book({.given_back_bytes = bytes});
+  if (auto* const launches = call_.recorder().implicit().launches_of(device_, context))
+    launches->local_bytes.store(0, relaxed);
+  launched_kernels.forget_all();
 }
 
 void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {

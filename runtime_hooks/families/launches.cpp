@@ -31,15 +31,29 @@ const char* name_of([[maybe_unused]] const driver::RealDriver& real,
   return name != nullptr ? name : "";
 }
 
-// What was taken where threads need so much more local memory than before. What the first launch of
-// all takes besides has nothing to do with its kernel.
+// Measured: a heap that was set to 300 GiB was made this large, and what manages one takes 2 MiB.
+constexpr std::uint64_t most_heap_bytes = std::uint64_t{16'862} << 20;
+constexpr std::uint64_t heap_management_bytes = 2 << 20;
+
+// What a launch took where threads need so much more local memory than before, and a heap of so
+// many bytes may have been made. What the first launch of all takes besides has nothing to do with
+// its kernel.
 ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal device,
-                              std::int64_t taken, std::uint64_t more_local_bytes, bool only_local) {
-  if (more_local_bytes == 0) return {.module_bytes = taken};
-  if (only_local) return {.local_memory_bytes = taken};
-  const auto local =
-      std::min(taken, static_cast<std::int64_t>(resident_threads(real, device) * more_local_bytes));
-  return {.module_bytes = taken - local, .local_memory_bytes = local};
+                              std::int64_t taken, std::uint64_t more_local_bytes,
+                              std::uint64_t heap_bytes, bool only_local) {
+  if (more_local_bytes != 0 && heap_bytes == 0 && only_local) return {.local_memory_bytes = taken};
+  ledger::ImplicitChange change;
+  if (more_local_bytes != 0)
+    change.local_memory_bytes = std::min(
+        taken, static_cast<std::int64_t>(resident_threads(real, device) * more_local_bytes));
+  change.module_bytes = taken - change.local_memory_bytes;
+  const auto heap = static_cast<std::int64_t>(std::min(heap_bytes, most_heap_bytes));
+  if (heap != 0 && change.module_bytes >= heap) {
+    change.heap_bytes =
+        std::min(change.module_bytes, heap + static_cast<std::int64_t>(heap_management_bytes));
+    change.module_bytes -= change.heap_bytes;
+  }
+  return change;
 }
 
 }  // namespace
@@ -57,7 +71,8 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel) noexcept
   // before.
   const auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
   if (!span_.has_begun() && launches != nullptr &&
-      local_needed_ > launches->local_bytes.load(std::memory_order_relaxed))
+      (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
+       launches->heap_bytes.load(std::memory_order_relaxed) != 0))
     span_.begin(here_.device);
 }
 
@@ -83,8 +98,9 @@ void FirstLaunch::done(CUresult result) noexcept {
     launched_kernels.add(kernel_);
     return;
   }
+  const std::uint64_t lacked = bytes_that_lacked(result);
   if (taken) failed(*taken);
-  call_.recorder().refused(call_.api(), result, ledger::Asked::launch, here_.device);
+  call_.recorder().refused_launch(call_.api(), result, here_.device, lacked);
 }
 
 // Where captures are, a launch that needs more local memory than there is and takes nothing was no
@@ -109,17 +125,26 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
   return true;
 }
 
-// Its code may have been loaded all the same. But where the device is too full for local memory,
-// the driver gives back what others had, even what a context has from the start (measured: 1,342
-// MiB after a launch that needed 2,112); the launches that follow take it again.
+// Its code may have been loaded all the same.
 void FirstLaunch::failed(std::int64_t taken) noexcept {
-  if (taken == 0) return;
-  if (taken > 0) return span_.book({.module_bytes = taken});
-  span_.book({.given_back_bytes = static_cast<std::uint64_t>(-taken)});
-  Recorder& recorder = call_.recorder();
-  if (auto* const launches = recorder.implicit().launches_of(here_.device, here_.context))
-    launches->local_bytes.store(0, std::memory_order_relaxed);
-  launched_kernels.forget_all();
+  if (taken > 0) span_.book({.module_bytes = taken});
+  if (taken < 0) span_.book_given_back(static_cast<std::uint64_t>(-taken), here_.context);
+}
+
+// The driver's answer where the heap of device-side malloc does not fit is not that memory lacks,
+// but CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (measured), which it has for other things as well. 0: not
+// known, or nothing.
+std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
+  auto* const launches = call_.recorder().implicit().launches_of(here_.device, here_.context);
+  if (launches == nullptr) return 0;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return local_needed_ > launches->local_bytes.load(std::memory_order_relaxed)
+               ? local_needed_ * resident_threads(call_.real(), here_.device)
+               : 0;
+  const std::uint64_t heap = launches->heap_bytes.load(std::memory_order_relaxed);
+  if (result != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || heap == 0) return 0;
+  const auto reading = read_current_device(call_.real());
+  return reading && std::min(heap, most_heap_bytes) > reading->free_bytes ? heap : 0;
 }
 
 void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
@@ -132,7 +157,9 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   ledger::ImplicitChange change;
   if (taken)
     change = parted(call_.real(), here_.device, *taken, needed > before ? needed - before : 0,
+                    launches->heap_bytes.load(std::memory_order_relaxed),
                     launches->any.load(std::memory_order_relaxed));
+  if (change.heap_bytes != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
   launches->any.store(true, std::memory_order_relaxed);
   if (needed > before) {
     raise_to(launches->local_bytes, needed);

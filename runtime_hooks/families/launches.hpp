@@ -29,6 +29,7 @@ class FirstLaunch {
   std::uint64_t local_bytes() const noexcept;
   bool was_captured(std::optional<std::int64_t> taken) const noexcept;
   void failed(std::int64_t taken) noexcept;
+  std::uint64_t bytes_that_lacked(CUresult) const noexcept;
   void succeeded(std::optional<std::int64_t> taken) noexcept;
   HookedCall& call_;
   const CUfunction kernel_;

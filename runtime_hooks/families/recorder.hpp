@@ -72,6 +72,9 @@ class Recorder {
   // After a call that asks for something else than memory, on this device or the current one: does
   // something only where it was refused for lack of memory, or a context by the compute mode.
   void refused(HookId api, CUresult, ledger::Asked, DeviceOrdinal = no_device) noexcept;
+  // The same after a launch that needed so many bytes; 0: nobody knows. Where it did, another error
+  // than a lack of memory was one as well.
+  void refused_launch(HookId api, CUresult, DeviceOrdinal, std::uint64_t bytes) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;
@@ -139,6 +142,7 @@ class Recorder {
  private:
   // Not inlined: its own frame is where the walk begins.
   [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
+  void refused(const RefusedRequest&, CUresult, ledger::Asked) noexcept;
   void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;
   void note_compute_mode(IncidentId, DeviceOrdinal) noexcept;

@@ -128,12 +128,22 @@ void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
   if (result != CUDA_ERROR_OUT_OF_MEMORY &&
       !(asked == ledger::Asked::context && compute_mode_refuses(result, device)))
     return;
-  const Place here = place_unguarded();
-  if (device == no_device) device = here.device;
-  meet(device);
+  if (device == no_device) device = place_unguarded().device;
   const Kind kind = asked == ledger::Asked::graph ? Kind::graph : Kind::device;
-  const GroupId group = group_unguarded(api, kind, device);
-  refused({0, device, api, kind}, group, result, asked);
+  refused({0, device, api, kind}, result, asked);
+}
+
+void Recorder::refused_launch(HookId api, CUresult result, DeviceOrdinal device,
+                              std::uint64_t bytes) noexcept {
+  if (bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY) return;
+  const ErrnoGuard keep;
+  refused({bytes, device, api, Kind::device}, result, ledger::Asked::launch);
+}
+
+void Recorder::refused(const RefusedRequest& request, CUresult result,
+                       ledger::Asked asked) noexcept {
+  meet(request.device);
+  refused(request, group_unguarded(request.api, request.kind, request.device), result, asked);
   give_notice();
 }
 

@@ -1,4 +1,6 @@
 // Streams and the limits of a context: each takes device memory of its own.
+#include <algorithm>
+
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/launched_kernels.hpp"
 
@@ -22,15 +24,16 @@ CUresult with_stream(HookedCall& call, Call real_call) {
 // launches.
 bool is_of_local_memory(CUlimit limit) { return limit == CU_LIMIT_STACK_SIZE; }
 
-void stack_size_set(Recorder& recorder, std::size_t bytes) {
-  const Place here = recorder.place();
+void limit_set(Recorder& recorder, const Place& here, CUlimit limit, std::size_t bytes) {
   ImplicitMemory::Launches* const launches =
       recorder.implicit().launches_of(here.device, here.context);
   if (launches == nullptr) return;
-  launches->local_bytes.store(
-      bytes > ImplicitMemory::initial_local_bytes ? bytes : ImplicitMemory::initial_local_bytes,
-      std::memory_order_relaxed);
-  // A smaller stack may give back what the next launch takes again.
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+    launches->heap_bytes.store(bytes, std::memory_order_relaxed);
+  if (is_of_local_memory(limit))
+    launches->local_bytes.store(std::max(bytes, ImplicitMemory::initial_local_bytes),
+                                std::memory_order_relaxed);
+  // The launches that follow take the heap, and what a smaller stack gave back.
   launched_kernels.forget_all();
 }
 
@@ -55,15 +58,18 @@ CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
 }
 
 CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
+  if (!call.recording()) return call.real().cuCtxSetLimit(limit, value);
+  const Place here = call.recorder().place();
   ImplicitSpan span(call);
-  if (call.recording()) span.begin(call.recorder().place().device);
+  span.begin(here.device);
   const CUresult result = call.real().cuCtxSetLimit(limit, value);
-  const bool local = is_of_local_memory(limit);
   const auto taken = span.taken();
-  if (taken && *taken != 0)
-    span.book(local ? ledger::ImplicitChange{.local_memory_bytes = *taken}
-                    : ledger::ImplicitChange{.heap_bytes = *taken});
-  if (call.recording() && result == CUDA_SUCCESS && local) stack_size_set(call.recorder(), value);
+  if (taken && *taken < 0 && result != CUDA_SUCCESS)
+    span.book_given_back(static_cast<std::uint64_t>(-*taken), here.context);
+  else if (taken && *taken != 0)
+    span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
+                                        : ledger::ImplicitChange{.heap_bytes = *taken});
+  if (result == CUDA_SUCCESS) limit_set(call.recorder(), here, limit, value);
   note_refusal(call, result, ledger::Asked::limit);
   return result;
 }

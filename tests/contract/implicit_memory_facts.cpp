@@ -98,6 +98,13 @@ class ImplicitMemoryFacts : public DriverTest {
         cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
     return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
   }
+  CUresult launch_with_heap() {
+    std::size_t bytes = 1024;
+    void* arguments[] = {&bytes};
+    const CUresult launched =
+        cuLaunchKernel(kernel("heap"), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
+    return launched != CUDA_SUCCESS ? launched : cuCtxSynchronize();
+  }
   double taken_mib(std::size_t before) {
     return (static_cast<double>(before) - static_cast<double>(free_bytes())) / kMiB;
   }
@@ -184,14 +191,70 @@ TEST_F(ImplicitMemoryFacts,
 
 TEST_F(ImplicitMemoryFacts, the_heap_of_device_side_malloc_takes_its_default_size_once) {
   const std::size_t before = free_bytes();
-  std::size_t bytes = 1024;
-  void* arguments[] = {&bytes};
   for (int i = 0; i < 2; ++i) {
-    ASSERT_EQ(cuLaunchKernel(kernel("heap"), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
-              CUDA_SUCCESS);
-    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(launch_with_heap(), CUDA_SUCCESS);
   }
   EXPECT_NEAR(taken_mib(before), 10, 6);
+}
+
+TEST_F(ImplicitMemoryFacts,
+       a_heap_is_made_as_large_as_it_was_set_by_the_first_launch_that_needs_it) {
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 256 * kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(launch_plain("small"), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+  ASSERT_EQ(launch_with_heap(), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), 258, kCodeMib);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 300 * kMiB), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * kMiB), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(ImplicitMemoryFacts, a_heap_that_does_not_fit_is_said_to_lack_resources_not_memory) {
+  CUdeviceptr ballast = 0;
+  ASSERT_EQ(cuMemAlloc(&ballast, (free_bytes() - 256 * kMiB) / (2 * kMiB) * (2 * kMiB)),
+            CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1024 * kMiB), CUDA_SUCCESS);
+  const std::size_t before = free_bytes();
+  EXPECT_EQ(launch_with_heap(), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+  EXPECT_EQ(launch_plain("small"), CUDA_SUCCESS);
+}
+
+TEST_F(ImplicitMemoryFacts, code_with_device_side_malloc_takes_more_when_it_is_loaded_once) {
+  CUmodule plain = nullptr, again = nullptr;
+  CUcontext other = nullptr;
+  CUctxCreateParams parameters{};
+  ASSERT_EQ(cuCtxCreate(&other, &parameters, 0, device), CUDA_SUCCESS);
+  std::size_t before = free_bytes();
+  ASSERT_EQ(cuModuleLoadData(&plain, (kHead + deep_kernel("shallow", 64)).c_str()), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+  ASSERT_EQ(cuModuleLoadData(&again, code.c_str()), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), 138, 2 * kCodeMib);
+  ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);
+}
+
+TEST_F(ImplicitMemoryFacts, a_smaller_stack_gives_back_what_a_larger_one_took) {
+  const double need_mib = static_cast<double>(resident_threads * kKiB) / kMiB;
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), need_mib, need_mib / 20 + kCodeMib);
+  ASSERT_EQ(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024), CUDA_SUCCESS);
+  EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
+}
+
+TEST_F(ImplicitMemoryFacts, a_stack_that_does_not_fit_gives_back_what_the_next_launch_takes_again) {
+  CUdeviceptr ballast = 0;
+  ASSERT_EQ(cuMemAlloc(&ballast, (free_bytes() - 256 * kMiB) / (2 * kMiB) * (2 * kMiB)),
+            CUDA_SUCCESS);
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 65536), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_LT(taken_mib(before), -64);
+  const std::size_t after = free_bytes();
+  ASSERT_EQ(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 65536), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_NEAR(taken_mib(after), 0, kCodeMib) << "there is nothing more to give";
+  ASSERT_EQ(launch_plain("small"), CUDA_SUCCESS);
+  EXPECT_GT(taken_mib(after), 64);
+  EXPECT_LT(taken_mib(before), kCodeMib) << "what code needs may come back later";
 }
 
 }  // namespace

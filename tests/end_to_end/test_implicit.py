@@ -120,8 +120,10 @@ SHORTAGES = [
     ["streams", "room=30", "device=1", "api=driver"],
     ["streams", "room=1", "thread=1"],
 ]
-ASKED_FOR = {"heap": "limit", "stack": "limit", "streams": "stream"}
-FUNCTIONS = {"heap": "set_limit", "stack": "set_limit", "module": "load", "streams": "make_stream"}
+GIVEN_BACK = 414 << 20  # by the simulated GPU, as measured
+ASKED_FOR = {"heap": "launch", "stack": "limit", "streams": "stream"}
+FUNCTIONS = {"heap": "launch", "stack": "set_stack", "module": "load", "streams": "make_stream"}
+OUT_OF_MEMORY, OUT_OF_RESOURCES = 2, 701  # the driver's answer where the heap does not fit
 
 
 @pytest.mark.parametrize("command", SHORTAGES, ids="-".join)
@@ -129,14 +131,20 @@ def test_a_call_that_was_not_asked_for_memory_lacks_some(run_both, command):
     env = {"CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_SIM_DEVICES": "2"}
     run = run_both([program("shortages"), *command], env)
     known = run.last_line
-    assert (known["figure"], known["failures"]) == (2, 1)
+    of_heap = command[0] == "heap"
+    assert (known["figure"], known["failures"]) == (OUT_OF_RESOURCES if of_heap else OUT_OF_MEMORY, 1)
     (incident,) = run.report["incidents"]
     assert incident["verdict"] == "implicit_memory", incident
     assert incident["asked_for"] == ASKED_FOR.get(command[0], command[0])
-    assert incident["bytes"] is None and incident["repeats"] == 0
+    needs = {"heap": known["requested_bytes"], "launch": known["requested_bytes"]}
+    assert incident["bytes"] == needs.get(command[0])
+    assert incident["repeats"] == 0
     assert incident["device"] == int("device=1" in command)
-    assert incident["proof"]["free_bytes"] == known["free_bytes"]
-    assert incident["result"] == "CUDA_ERROR_OUT_OF_MEMORY"
+    # Where local memory lacks, the driver gives back what the context had from the start.
+    given_back = GIVEN_BACK if command[0] in ("launch", "stack") else 0
+    assert incident["proof"]["free_bytes"] == known["free_bytes"] + given_back
+    error = "LAUNCH_OUT_OF_RESOURCES" if of_heap else "OUT_OF_MEMORY"
+    assert incident["result"] == f"CUDA_ERROR_{error}"
     names = [name for name, _ in run.report.functions(incident)]
     assert names[0] == FUNCTIONS.get(command[0], command[0])
     assert all(total["failures"] == 0 for total in run.report["totals"])

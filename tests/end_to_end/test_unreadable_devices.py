@@ -94,7 +94,7 @@ def test_what_needs_no_reading_is_proven_without(run_both, fail):
     ("command", "verdict"),
     [
         (["absurd", "bytes=0x800000000000"], "size_overflow"),
-        (["heap", f"bytes={5 * GIB}"], "implicit_memory"),
+        (["stack", "bytes=65536"], "implicit_memory"),
         (["pinned"], "host_ram_exhausted"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

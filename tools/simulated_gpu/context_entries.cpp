@@ -267,16 +267,13 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   SIM_TRY(at.error);
   const auto known = at.context->limits.find(limit);
   if (known == at.context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  // Stack and heap are taken from the device at once here; a smaller value gives nothing back.
-  std::size_t cost = 0;
-  if (limit == CU_LIMIT_STACK_SIZE && value > at.context->local_bytes) {
-    cost = local_memory_cost(value) - local_memory_cost(at.context->local_bytes);
-  } else if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && value > known->second) {
-    cost = round_up(value - known->second, kPage);
+  // The stack is taken at once, or given back; the heap by the first launch of a kernel that needs
+  // it, and then it cannot be changed any more.
+  if (limit == CU_LIMIT_STACK_SIZE) {
+    SIM_TRY(take_local_memory(*at.context, value));
+    shrink_local_memory(*at.context, value);
   }
-  if (!charge_context(*at.context, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (limit == CU_LIMIT_STACK_SIZE && value > at.context->local_bytes)
-    at.context->local_bytes = value;
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && at.context->heap_made) return CUDA_ERROR_INVALID_VALUE;
   known->second = value;
   return CUDA_SUCCESS;
 }

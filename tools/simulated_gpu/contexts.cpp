@@ -1,6 +1,8 @@
 // The life of a context and what it takes from the device.
 #include "tools/simulated_gpu/contexts.hpp"
 
+#include <algorithm>
+
 #include "tools/simulated_gpu/device_memory.hpp"
 #include "tools/simulated_gpu/modules.hpp"
 
@@ -9,6 +11,9 @@ namespace {
 
 constexpr std::size_t kFirstContext = 527 * kMiB;
 constexpr std::size_t kFurtherContext = 524 * kMiB;
+// Of it, what kernels have of local memory from the start.
+constexpr std::size_t kInitialLocalMemory = 414 * kMiB;
+constexpr std::size_t kDeviceRuntime = 138 * kMiB;
 
 // As cuda.h has it: https://docs.nvidia.com/cuda/cuda-driver-api
 CUresult refused_by_compute_mode(const Device& device) {
@@ -32,6 +37,39 @@ bool charge_context(Context& context, std::size_t bytes) {
 void refund_context(Context& context, std::size_t bytes) {
   context.device->refund(bytes);
   context.overhead -= bytes;
+}
+
+CUresult take_local_memory(Context& context, std::size_t bytes) {
+  if (bytes <= context.local_bytes && !context.local_given_back) return CUDA_SUCCESS;
+  const std::size_t wanted = std::max(bytes, context.local_bytes);
+  const std::size_t more = local_memory_cost(wanted) - local_memory_cost(context.local_bytes) +
+                           (context.local_given_back ? kInitialLocalMemory : 0);
+  if (charge_context(context, more)) {
+    context.local_bytes = wanted;
+    context.local_given_back = false;
+    return CUDA_SUCCESS;
+  }
+  if (!context.local_given_back)
+    refund_context(context, kInitialLocalMemory + local_memory_cost(context.local_bytes));
+  // Measured after a launch: 1,342 MiB, of which local memory was 792.
+  if (context.device_runtime) refund_context(context, kDeviceRuntime);
+  context.device_runtime = false;
+  context.local_bytes = 0;
+  context.local_given_back = true;
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void shrink_local_memory(Context& context, std::size_t bytes) {
+  if (bytes >= context.local_bytes) return;
+  refund_context(context, local_memory_cost(context.local_bytes) - local_memory_cost(bytes));
+  context.local_bytes = bytes;
+}
+
+CUresult load_device_runtime(Context& context) {
+  if (context.device_runtime) return CUDA_SUCCESS;
+  if (!charge_context(context, kDeviceRuntime)) return CUDA_ERROR_OUT_OF_MEMORY;
+  context.device_runtime = true;
+  return CUDA_SUCCESS;
 }
 
 CUresult make_context(Device& device, unsigned flags, bool primary, Context*& made) {

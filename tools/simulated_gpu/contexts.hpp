@@ -9,9 +9,17 @@ namespace cuwarden::simulated_gpu {
 CUresult make_context(Device& device, unsigned flags, bool primary, Context*& made);
 void end_context(Context& context);
 
-// An extra cost of the context itself (first launch, streams, heaps), paid until it ends.
+// An extra cost of the context itself (local memory, streams, heaps), paid until it ends.
 bool charge_context(Context& context, std::size_t bytes);
 void refund_context(Context& context, std::size_t bytes);
+
+// Local memory of as many bytes for each thread that the device can hold at once. Where there is no
+// room the driver gives back all that the context has, and a later launch takes it again.
+CUresult take_local_memory(Context& context, std::size_t bytes);
+void shrink_local_memory(Context& context, std::size_t bytes);
+
+// What code with device-side malloc takes when it is loaded, once.
+CUresult load_device_runtime(Context& context);
 
 // What a stream takes.
 constexpr std::size_t kStreamCost = 544 * kKiB;

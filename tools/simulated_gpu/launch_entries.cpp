@@ -1,4 +1,6 @@
 // Launches: nothing runs, but memory is taken as a real launch would and time passes.
+#include <algorithm>
+
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/modules.hpp"
 #include "tools/simulated_gpu/work.hpp"
@@ -6,10 +8,10 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-constexpr std::size_t kFirstLaunch = 140 * kMiB;
-// The heap of device-side malloc at its default size, and what manages it. What a program sets the
-// heap to beyond that is charged when it does so.
-constexpr std::size_t kFirstHeap = 10 * kMiB;
+// Beside the heap of device-side malloc, what manages it; and the most that the driver makes it,
+// whatever was asked for (measured with 300 GiB).
+constexpr std::size_t kHeapManagement = 2 * kMiB;
+constexpr std::size_t kLargestHeap = 16862 * kMiB;
 
 struct Grid {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
@@ -46,18 +48,14 @@ CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
 }  // namespace
 
 CUresult prepare_launch(Context& context, const Kernel& kernel) {
-  if (!context.launched) {
-    if (!charge_context(context, kFirstLaunch)) return CUDA_ERROR_OUT_OF_MEMORY;
-    context.launched = true;
-  }
-  if (kernel.local_bytes > context.local_bytes) {
-    const std::size_t more =
-        local_memory_cost(kernel.local_bytes) - local_memory_cost(context.local_bytes);
-    if (!charge_context(context, more)) return CUDA_ERROR_OUT_OF_MEMORY;
-    context.local_bytes = kernel.local_bytes;
-  }
+  SIM_TRY(take_local_memory(context,
+                            std::max(kernel.local_bytes, context.limits.at(CU_LIMIT_STACK_SIZE))));
+  // A library's is loaded by its kernels.
+  if (kernel.uses_heap) SIM_TRY(load_device_runtime(context));
   if (kernel.uses_heap && !context.heap_made) {
-    if (!charge_context(context, kFirstHeap)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const std::size_t heap =
+        std::min(round_up(context.limits.at(CU_LIMIT_MALLOC_HEAP_SIZE), kPage), kLargestHeap);
+    if (!charge_context(context, heap + kHeapManagement)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     context.heap_made = true;
   }
   return CUDA_SUCCESS;

@@ -132,11 +132,12 @@ struct Context {
   unsigned flags = 0;
   unsigned api_version = 3020;
   unsigned long long id = 0;
-  std::size_t overhead = 0;     // what the context itself takes from the device
-  bool launched = false;        // the first launch costs extra
-  std::size_t local_bytes = 0;  // per thread, largest so far
-  bool heap_made = false;       // for device-side malloc
-  unsigned frees_waiting = 0;   // for the device; who allocates meanwhile waits for them
+  std::size_t overhead = 0;       // what the context itself takes from the device
+  std::size_t local_bytes = 0;    // per thread, as there is now
+  bool local_given_back = false;  // after a refusal: not even what a context has from the start
+  bool device_runtime = false;    // what code with device-side malloc needs is loaded
+  bool heap_made = false;         // for device-side malloc
+  unsigned frees_waiting = 0;     // for the device; who allocates meanwhile waits for them
   SlabHeap slabs;
   Stream legacy;
   std::map<int, std::unique_ptr<Stream>> per_thread;  // by kernel thread id

@@ -1,7 +1,8 @@
 // Calls that were not asked for memory and need some that there is not; room=MIB is left for them:
 //
 //     launch         of a kernel with local=N bytes of local memory for each thread
-//     stack, heap    a limit of bytes=N
+//     heap           of one that calls malloc, with a heap of bytes=N
+//     stack          a limit of bytes=N
 //     module         code with bytes=N of variables
 //     streams        until one fails
 //     context        a further one on the device
@@ -42,6 +43,25 @@ std::string code_with(std::size_t local_bytes, std::size_t variable_bytes) {
 )";
 }
 
+const char code_with_heap[] = R"(.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 memory) malloc (.param .b64 bytes);
+.visible .entry needy(.param .u64 result, .param .u32 at)
+{
+  .reg .b64 %d<3>;
+  mov.u64 %d1, 256;
+  {
+    .param .b64 bytes;
+    .param .b64 memory;
+    st.param.b64 [bytes], %d1;
+    call.uni (memory), malloc, (bytes);
+    ld.param.b64 %d2, [memory];
+  }
+  ret;
+}
+)";
+
 bool by_driver() { return text("api", "runtime") == "driver"; }
 
 void note(CUresult result) {
@@ -59,11 +79,14 @@ void note(CUresult result) {
   return cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr);
 }
 
-[[gnu::noinline]] CUresult set_limit(bool of_heap, std::size_t bytes) {
-  if (by_driver())
-    return cuCtxSetLimit(of_heap ? CU_LIMIT_MALLOC_HEAP_SIZE : CU_LIMIT_STACK_SIZE, bytes);
-  return static_cast<CUresult>(
-      cudaDeviceSetLimit(of_heap ? cudaLimitMallocHeapSize : cudaLimitStackSize, bytes));
+CUresult set_heap(std::size_t bytes) {
+  if (by_driver()) return cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, bytes);
+  return static_cast<CUresult>(cudaDeviceSetLimit(cudaLimitMallocHeapSize, bytes));
+}
+
+[[gnu::noinline]] CUresult set_stack(std::size_t bytes) {
+  if (by_driver()) return cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes);
+  return static_cast<CUresult>(cudaDeviceSetLimit(cudaLimitStackSize, bytes));
 }
 
 [[gnu::noinline]] CUresult make_stream() {
@@ -82,6 +105,15 @@ void note(CUresult result) {
 #endif
 }
 
+std::size_t resident_threads() {
+  CUdevice device = 0;
+  int processors = 0, threads = 0;
+  cuCtxGetDevice(&device);
+  cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+  cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
+  return static_cast<std::size_t>(processors) * static_cast<std::size_t>(threads);
+}
+
 void launch_without_room() {
   CUmodule small = nullptr, large = nullptr;
   CUfunction first = nullptr, kernel = nullptr;
@@ -95,8 +127,24 @@ void launch_without_room() {
       launch(first, address) != CUDA_SUCCESS || cuCtxSynchronize() != CUDA_SUCCESS)
     return;
   leave(number("room", 64) * MiB);
+  facts.requested = resident_threads() * number("local", 65536);
   facts.free = free_bytes();
   CUresult refused = launch(kernel, address);
+  if (refused == CUDA_SUCCESS) refused = cuCtxSynchronize();
+  note(refused);
+}
+
+void heap_without_room(std::size_t bytes) {
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  if (load(module, code_with_heap) != CUDA_SUCCESS ||
+      cuModuleGetFunction(&kernel, module, "needy") != CUDA_SUCCESS)
+    return;
+  leave(number("room", 64) * MiB);
+  facts.requested = bytes;
+  facts.free = free_bytes();
+  if (set_heap(bytes) != CUDA_SUCCESS) return;
+  CUresult refused = launch(kernel, 0);
   if (refused == CUDA_SUCCESS) refused = cuCtxSynchronize();
   note(refused);
 }
@@ -105,13 +153,14 @@ void launch_without_room() {
 
 void without_an_allocation(const std::string& situation) {
   if (situation == "launch") return launch_without_room();
-  const bool known = situation == "stack" || situation == "heap" || situation == "module" ||
-                     situation == "streams" || situation == "context";
+  if (situation == "heap") return heap_without_room(number("bytes", 512 * MiB));
+  const bool known = situation == "stack" || situation == "module" || situation == "streams" ||
+                     situation == "context";
   if (!known) return;
   leave(number("room", 64) * MiB);
   facts.free = free_bytes();
   const std::size_t bytes = number("bytes", 512 * MiB);
-  if (situation == "stack" || situation == "heap") note(set_limit(situation == "heap", bytes));
+  if (situation == "stack") note(set_stack(bytes));
   if (situation == "context") note(make_context());
   if (situation == "module") {
     CUmodule module = nullptr;
