@@ -153,7 +153,7 @@ IMPLICIT = [
     ["module", f"bytes={64 * MIB}", "room=10"],
     ["streams", "room=4"],
     ["streams", "room=30", "api=driver"],
-    ["streams", "room=1", "thread=1"],
+    ["streams", "room=12", "thread=1"],
 ]
 ASKED_FOR = {"heap": "launch", "stack": "limit", "streams": "stream"}
 OUT_OF_MEMORY, OUT_OF_RESOURCES = 2, 701  # the driver's answer where the heap does not fit
