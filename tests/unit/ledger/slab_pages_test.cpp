@@ -164,7 +164,7 @@ TEST_F(SlabPagesTest, what_goes_with_its_context_is_no_moment_to_be_judged) {
   for (std::uint64_t i = 0; i < 8; ++i) slabs.allocated(here, {base + i * MiB}, MiB, 1);
   EXPECT_EQ(worst().locked_bytes, MiB);
   // One piece of each page, then the others.
-  for (const std::uint64_t first : {0, 1})
+  for (const std::uint64_t first : {0u, 1u})
     for (std::uint64_t i = first; i < 8; i += 2) slabs.released(here, {base + i * MiB}, MiB);
   EXPECT_EQ(worst().locked_bytes, MiB);
   EXPECT_EQ(worst().time_ns, 1u);
@@ -292,7 +292,7 @@ TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
     fields.bytes = {bytes};
     records.insert(Space::pointer, {address}, fields);
   };
-  const auto [offset, bytes] = GetParam();
+  const std::uint64_t offset = GetParam().first, bytes = GetParam().second;
   // Some come about where a thread has freed and others took the page; then it is no other driver.
   const auto add_from = [&](std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t i = first; i < first + count; ++i) {
