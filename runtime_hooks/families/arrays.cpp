@@ -82,12 +82,14 @@ bool has_memory(unsigned flags) {
   return (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
 }
 
-Allocation array(CUresult result, const CUarray* handle, std::uint64_t bytes) {
-  return {.kind = Kind::array,
-          .space = Space::array,
-          .address = result == CUDA_SUCCESS ? reinterpret_cast<std::uint64_t>(*handle) : 0,
-          .bytes = bytes,
-          .owned_by_context = true};
+template <class Handle, class RealCall>
+CUresult created(HookedCall& call, Space space, const Handle* handle, std::uint64_t bytes,
+                 RealCall real_call) {
+  Allocation array{.kind = Kind::array, .space = space, .bytes = bytes, .owned_by_context = true};
+  const CUresult result = call.allocate(array, real_call);
+  if (result == CUDA_SUCCESS) array.address = reinterpret_cast<std::uint64_t>(*handle);
+  call.allocated(result, array);
+  return result;
 }
 
 template <class Descriptor>
@@ -120,30 +122,26 @@ std::uint64_t bytes_of_levels(const CUDA_ARRAY3D_DESCRIPTOR* d, unsigned levels)
 
 CUresult cuArrayCreate(HookedCall& call, CUarray* pHandle,
                        const CUDA_ARRAY_DESCRIPTOR_v1* pAllocateArray) {
-  const CUresult result = call.real().cuArrayCreate(pHandle, pAllocateArray);
-  call.allocated(result, array(result, pHandle, bytes_of_2d(pAllocateArray)));
-  return result;
+  return created(call, Space::array, pHandle, bytes_of_2d(pAllocateArray),
+                 [&] { return call.real().cuArrayCreate(pHandle, pAllocateArray); });
 }
 
 CUresult cuArrayCreate_v2(HookedCall& call, CUarray* pHandle,
                           const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
-  const CUresult result = call.real().cuArrayCreate_v2(pHandle, pAllocateArray);
-  call.allocated(result, array(result, pHandle, bytes_of_2d(pAllocateArray)));
-  return result;
+  return created(call, Space::array, pHandle, bytes_of_2d(pAllocateArray),
+                 [&] { return call.real().cuArrayCreate_v2(pHandle, pAllocateArray); });
 }
 
 CUresult cuArray3DCreate(HookedCall& call, CUarray* pHandle,
                          const CUDA_ARRAY3D_DESCRIPTOR_v1* pAllocateArray) {
-  const CUresult result = call.real().cuArray3DCreate(pHandle, pAllocateArray);
-  call.allocated(result, array(result, pHandle, bytes_of_3d(pAllocateArray)));
-  return result;
+  return created(call, Space::array, pHandle, bytes_of_3d(pAllocateArray),
+                 [&] { return call.real().cuArray3DCreate(pHandle, pAllocateArray); });
 }
 
 CUresult cuArray3DCreate_v2(HookedCall& call, CUarray* pHandle,
                             const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray) {
-  const CUresult result = call.real().cuArray3DCreate_v2(pHandle, pAllocateArray);
-  call.allocated(result, array(result, pHandle, bytes_of_3d(pAllocateArray)));
-  return result;
+  return created(call, Space::array, pHandle, bytes_of_3d(pAllocateArray),
+                 [&] { return call.real().cuArray3DCreate_v2(pHandle, pAllocateArray); });
 }
 
 CUresult cuArrayDestroy(HookedCall& call, CUarray hArray) {
@@ -154,15 +152,11 @@ CUresult cuArrayDestroy(HookedCall& call, CUarray hArray) {
 CUresult cuMipmappedArrayCreate(HookedCall& call, CUmipmappedArray* pHandle,
                                 const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
                                 unsigned int numMipmapLevels) {
-  const CUresult result =
-      call.real().cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-  call.allocated(result,
-                 {.kind = Kind::array,
-                  .space = Space::mipmapped_array,
-                  .address = result == CUDA_SUCCESS ? reinterpret_cast<std::uint64_t>(*pHandle) : 0,
-                  .bytes = bytes_of_levels(pMipmappedArrayDesc, numMipmapLevels),
-                  .owned_by_context = true});
-  return result;
+  return created(call, Space::mipmapped_array, pHandle,
+                 bytes_of_levels(pMipmappedArrayDesc, numMipmapLevels), [&] {
+                   return call.real().cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc,
+                                                             numMipmapLevels);
+                 });
 }
 
 CUresult cuMipmappedArrayDestroy(HookedCall& call, CUmipmappedArray hMipmappedArray) {

@@ -154,6 +154,11 @@ CUresult primary_released(HookedCall& call, CUresult result, CUdevice device) {
   return result;
 }
 
+// Whatever comes of it: streams that live on are met again with their next free.
+void streams_end(HookedCall& call) {
+  if (call.recording()) call.recorder().streams_end();
+}
+
 }  // namespace
 
 CUresult cuCtxCreate(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
@@ -219,6 +224,7 @@ CUresult cuCtxFromGreenCtx(HookedCall& call, CUcontext* pContext, CUgreenCtx hCt
 
 // It held its device's primary context, maybe as the last.
 CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
+  streams_end(call);
   const CUresult result = call.real().cuGreenCtxDestroy(hCtx);
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   const DeviceOrdinal device =
@@ -228,10 +234,12 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
 #endif
 
 CUresult cuCtxDestroy(HookedCall& call, CUcontext ctx) {
+  streams_end(call);
   return ended(call, ctx, [&] { return call.real().cuCtxDestroy(ctx); });
 }
 
 CUresult cuCtxDestroy_v2(HookedCall& call, CUcontext ctx) {
+  streams_end(call);
   return ended(call, ctx, [&] { return call.real().cuCtxDestroy_v2(ctx); });
 }
 
@@ -241,18 +249,22 @@ CUresult cuCtxDetach(HookedCall& call, CUcontext ctx) {
 }
 
 CUresult cuDevicePrimaryCtxRelease(HookedCall& call, CUdevice dev) {
+  streams_end(call);
   return primary_released(call, call.real().cuDevicePrimaryCtxRelease(dev), dev);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(HookedCall& call, CUdevice dev) {
+  streams_end(call);
   return primary_released(call, call.real().cuDevicePrimaryCtxRelease_v2(dev), dev);
 }
 
 CUresult cuDevicePrimaryCtxReset(HookedCall& call, CUdevice dev) {
+  streams_end(call);
   return primary_reset(call, call.real().cuDevicePrimaryCtxReset(dev), dev);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(HookedCall& call, CUdevice dev) {
+  streams_end(call);
   return primary_reset(call, call.real().cuDevicePrimaryCtxReset_v2(dev), dev);
 }
 

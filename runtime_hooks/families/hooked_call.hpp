@@ -83,7 +83,18 @@ class HookedCall {
   // After the real allocating call: records a success, counts a refusal for lack of memory.
   // The record's group and time are filled in.
   void allocated(CUresult result, const Allocation& allocation) {
-    if (recording()) recorder_->allocated(api(), result, allocation);
+    if (recording() && !(refusal_is_known_ && result == CUDA_ERROR_OUT_OF_MEMORY))
+      recorder_->allocated(api(), result, allocation);
+  }
+
+  // Calls `real_call`, which asks for that much memory, once; where it is refused and rescues are
+  // on, as often as that helps. What the program gets.
+  template <class RealCall>
+  CUresult allocate(const Allocation& asked_for, RealCall real_call) {
+    const CUresult result = real_call();
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !recorder_->rescues()) return result;
+    refusal_is_known_ = true;
+    return recorder_->rescue(api(), asked_for, real_call) ? CUDA_SUCCESS : result;
   }
 
   // Frees `address` by calling `real_free`, so that no moment shows a record of freed memory nor
@@ -102,6 +113,7 @@ class HookedCall {
   Recorder* recorder_;
   driver::Row row_;
   std::uint16_t depth_before_ = 0;
+  bool refusal_is_known_ = false;
   const CallMark mark_;
 };
 

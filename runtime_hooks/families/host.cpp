@@ -4,41 +4,41 @@
 namespace cuwarden::families {
 namespace {
 
-Allocation pinned(CUresult result, void** address, std::uint64_t bytes) {
-  return {.kind = Kind::pinned,
-          .address = result == CUDA_SUCCESS ? reinterpret_cast<std::uint64_t>(*address) : 0,
-          .bytes = bytes,
-          .owned_by_context = true,
-          .host = true};
+template <class RealCall>
+CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes, RealCall real_call) {
+  Allocation memory{.kind = Kind::pinned, .bytes = bytes, .owned_by_context = true, .host = true};
+  const CUresult result = call.allocate(memory, real_call);
+  if (result == CUDA_SUCCESS) memory.address = reinterpret_cast<std::uint64_t>(*address);
+  call.allocated(result, memory);
+  return result;
 }
 
-Allocation registered(void* address, std::uint64_t bytes) {
-  return {.kind = Kind::registered,
-          .space = Space::registered,
-          .address = reinterpret_cast<std::uint64_t>(address),
-          .bytes = bytes,
-          .owned_by_context = true,
-          .host = true};
+template <class RealCall>
+CUresult registered(HookedCall& call, void* address, std::uint64_t bytes, RealCall real_call) {
+  const Allocation memory{.kind = Kind::registered,
+                          .space = Space::registered,
+                          .address = reinterpret_cast<std::uint64_t>(address),
+                          .bytes = bytes,
+                          .owned_by_context = true,
+                          .host = true};
+  const CUresult result = call.allocate(memory, real_call);
+  call.allocated(result, memory);
+  return result;
 }
 
 }  // namespace
 
 CUresult cuMemAllocHost(HookedCall& call, void** pp, unsigned int bytesize) {
-  const CUresult result = call.real().cuMemAllocHost(pp, bytesize);
-  call.allocated(result, pinned(result, pp, bytesize));
-  return result;
+  return pinned(call, pp, bytesize, [&] { return call.real().cuMemAllocHost(pp, bytesize); });
 }
 
 CUresult cuMemAllocHost_v2(HookedCall& call, void** pp, size_t bytesize) {
-  const CUresult result = call.real().cuMemAllocHost_v2(pp, bytesize);
-  call.allocated(result, pinned(result, pp, bytesize));
-  return result;
+  return pinned(call, pp, bytesize, [&] { return call.real().cuMemAllocHost_v2(pp, bytesize); });
 }
 
 CUresult cuMemHostAlloc(HookedCall& call, void** pp, size_t bytesize, unsigned int Flags) {
-  const CUresult result = call.real().cuMemHostAlloc(pp, bytesize, Flags);
-  call.allocated(result, pinned(result, pp, bytesize));
-  return result;
+  return pinned(call, pp, bytesize,
+                [&] { return call.real().cuMemHostAlloc(pp, bytesize, Flags); });
 }
 
 CUresult cuMemFreeHost(HookedCall& call, void* p) {
@@ -47,15 +47,13 @@ CUresult cuMemFreeHost(HookedCall& call, void* p) {
 }
 
 CUresult cuMemHostRegister(HookedCall& call, void* p, size_t bytesize, unsigned int Flags) {
-  const CUresult result = call.real().cuMemHostRegister(p, bytesize, Flags);
-  call.allocated(result, registered(p, bytesize));
-  return result;
+  return registered(call, p, bytesize,
+                    [&] { return call.real().cuMemHostRegister(p, bytesize, Flags); });
 }
 
 CUresult cuMemHostRegister_v2(HookedCall& call, void* p, size_t bytesize, unsigned int Flags) {
-  const CUresult result = call.real().cuMemHostRegister_v2(p, bytesize, Flags);
-  call.allocated(result, registered(p, bytesize));
-  return result;
+  return registered(call, p, bytesize,
+                    [&] { return call.real().cuMemHostRegister_v2(p, bytesize, Flags); });
 }
 
 CUresult cuMemHostUnregister(HookedCall& call, void* p) {

@@ -77,7 +77,7 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   ImplicitMemory& implicit = call_.recorder().implicit();
   if (!implicit.begin_span(device)) return;
   device_ = device;
-  if (const auto reading = read_current_device(call_.real())) {
+  if (const auto reading = driver::read_current_device(call_.real())) {
     before_ = *reading;
     begun_ = true;
   } else {
@@ -93,7 +93,7 @@ std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
   if (!begun_) return std::nullopt;
   const ErrnoGuard keep;
   Recorder& recorder = call_.recorder();
-  const auto reading = read_current_device(call_.real());
+  const auto reading = driver::read_current_device(call_.real());
   begun_ = false;
   if (!recorder.implicit().end_span(device_) || !reading) return std::nullopt;
   after_ = *reading;
@@ -127,7 +127,7 @@ void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexc
 void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   Recorder& recorder = call_.recorder();
-  const auto reading = read_current_device(call_.real());
+  const auto reading = driver::read_current_device(call_.real());
   if (!reading) return;
   device_ = device;
   after_ = *reading;

@@ -11,8 +11,8 @@
 
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/cuda_api.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
-#include "runtime_hooks/families/device_reading.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 
@@ -127,7 +127,7 @@ class ImplicitSpan {
   HookedCall& call_;
   DeviceOrdinal device_ = no_device;
   bool begun_ = false;
-  DeviceReading before_, after_;
+  driver::DeviceReading before_, after_;
 };
 
 }  // namespace cuwarden::families

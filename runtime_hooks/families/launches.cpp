@@ -78,7 +78,7 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel) noexcept
 
 std::uint64_t FirstLaunch::local_bytes() const noexcept {
   const driver::RealDriver& real = call_.real();
-  const RelaxedCaptures relaxed(real);
+  const driver::RelaxedCaptures relaxed(real);
   int bytes = 0;
   if (!relaxed || real.cuFuncGetAttribute == nullptr ||
       real.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel_) !=
@@ -143,7 +143,7 @@ std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
                : 0;
   const std::uint64_t heap = launches->heap_bytes.load(std::memory_order_relaxed);
   if (result != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || heap == 0) return 0;
-  const auto reading = read_current_device(call_.real());
+  const auto reading = driver::read_current_device(call_.real());
   return reading && std::min(heap, most_heap_bytes) > reading->free_bytes ? heap : 0;
 }
 

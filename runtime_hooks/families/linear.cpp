@@ -12,13 +12,15 @@ Allocation linear(std::uint64_t address, std::uint64_t bytes) {
 }  // namespace
 
 CUresult cuMemAlloc(HookedCall& call, CUdeviceptr_v1* dptr, unsigned int bytesize) {
-  const CUresult result = call.real().cuMemAlloc(dptr, bytesize);
+  const CUresult result =
+      call.allocate(linear(0, bytesize), [&] { return call.real().cuMemAlloc(dptr, bytesize); });
   call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, bytesize));
   return result;
 }
 
 CUresult cuMemAlloc_v2(HookedCall& call, CUdeviceptr* dptr, size_t bytesize) {
-  const CUresult result = call.real().cuMemAlloc_v2(dptr, bytesize);
+  const CUresult result =
+      call.allocate(linear(0, bytesize), [&] { return call.real().cuMemAlloc_v2(dptr, bytesize); });
   call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, bytesize));
   return result;
 }
@@ -26,8 +28,9 @@ CUresult cuMemAlloc_v2(HookedCall& call, CUdeviceptr* dptr, size_t bytesize) {
 CUresult cuMemAllocPitch(HookedCall& call, CUdeviceptr_v1* dptr, unsigned int* pPitch,
                          unsigned int WidthInBytes, unsigned int Height,
                          unsigned int ElementSizeBytes) {
-  const CUresult result =
-      call.real().cuMemAllocPitch(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  const CUresult result = call.allocate(linear(0, std::uint64_t{WidthInBytes} * Height), [&] {
+    return call.real().cuMemAllocPitch(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  });
   const std::uint64_t pitch = result == CUDA_SUCCESS ? *pPitch : WidthInBytes;
   call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, pitch * Height));
   return result;
@@ -35,8 +38,9 @@ CUresult cuMemAllocPitch(HookedCall& call, CUdeviceptr_v1* dptr, unsigned int* p
 
 CUresult cuMemAllocPitch_v2(HookedCall& call, CUdeviceptr* dptr, size_t* pPitch,
                             size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
-  const CUresult result =
-      call.real().cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  const CUresult result = call.allocate(linear(0, std::uint64_t{WidthInBytes} * Height), [&] {
+    return call.real().cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  });
   const std::uint64_t pitch = result == CUDA_SUCCESS ? *pPitch : WidthInBytes;
   call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, pitch * Height));
   return result;

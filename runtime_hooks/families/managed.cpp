@@ -5,11 +5,11 @@ namespace cuwarden::families {
 
 CUresult cuMemAllocManaged(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                            unsigned int flags) {
-  const CUresult result = call.real().cuMemAllocManaged(dptr, bytesize, flags);
-  call.allocated(result, {.kind = Kind::managed,
-                          .address = result == CUDA_SUCCESS ? *dptr : 0,
-                          .bytes = bytesize,
-                          .owned_by_context = true});
+  Allocation managed{.kind = Kind::managed, .bytes = bytesize, .owned_by_context = true};
+  const CUresult result =
+      call.allocate(managed, [&] { return call.real().cuMemAllocManaged(dptr, bytesize, flags); });
+  if (result == CUDA_SUCCESS) managed.address = *dptr;
+  call.allocated(result, managed);
   return result;
 }
 

@@ -1,7 +1,7 @@
 #include "runtime_hooks/families/memory_pools.hpp"
 
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/device_reading.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -64,29 +64,55 @@ DeviceOrdinal MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
   return no_device;
 }
 
+template <class Visit>
+bool MemoryPools::each_pool(const driver::RealDriver& real, CUdevice handle, DeviceOrdinal device,
+                            const Visit& visit) noexcept {
+  CUmemoryPool default_pool = nullptr;
+  if (real.cuDeviceGetDefaultMemPool == nullptr ||
+      real.cuDeviceGetDefaultMemPool(&default_pool, handle) != CUDA_SUCCESS || !visit(default_pool))
+    return false;
+  const Locked locked(lock_);
+  if (!locked) return false;
+  for (const Pool& pool : pools_) {
+    if (pool.pool == nullptr || pool.device != device.value) continue;
+    if (left_.load() || !visit(pool.pool)) return false;
+  }
+  return true;
+}
+
 std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
                                                  DeviceOrdinal device,
                                                  std::uint64_t live_in_graphs) noexcept {
   if (!is_known(device)) return std::nullopt;
   IdleBytes sum;
   if (!used_[device.value].load(std::memory_order_relaxed)) return sum;
-  const RelaxedCaptures relaxed(real);
+  const driver::RelaxedCaptures relaxed(real);
   if (!relaxed) return std::nullopt;
   CUdevice handle = 0;
-  CUmemoryPool default_pool = nullptr;
-  if (real.cuMemPoolGetAttribute == nullptr || real.cuDeviceGetDefaultMemPool == nullptr ||
-      real.cuDeviceGetGraphMemAttribute == nullptr || real.cuDeviceGet == nullptr ||
-      real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
-      real.cuDeviceGetDefaultMemPool(&default_pool, handle) != CUDA_SUCCESS ||
-      !add_pool(real, default_pool, sum) || !add_graphs(real, handle, live_in_graphs, sum))
+  if (real.cuMemPoolGetAttribute == nullptr || real.cuDeviceGetGraphMemAttribute == nullptr ||
+      real.cuDeviceGet == nullptr || real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
+      !add_graphs(real, handle, live_in_graphs, sum) ||
+      !each_pool(real, handle, device,
+                 [&](CUmemoryPool pool) { return add_pool(real, pool, sum); }))
     return std::nullopt;
-  const Locked locked(lock_);
-  if (!locked) return std::nullopt;
-  for (const Pool& pool : pools_) {
-    if (pool.pool == nullptr || pool.device != device.value) continue;
-    if (left_.load() || !add_pool(real, pool.pool, sum)) return std::nullopt;
-  }
   return sum;
+}
+
+bool MemoryPools::trim(const driver::RealDriver& real, DeviceOrdinal device) noexcept {
+  if (!is_known(device) || !used_[device.value].load(std::memory_order_relaxed)) return false;
+  const driver::RelaxedCaptures relaxed(real);
+  CUdevice handle = 0;
+  if (!relaxed || real.cuMemPoolTrimTo == nullptr || real.cuDeviceGraphMemTrim == nullptr ||
+      real.cuDeviceGet == nullptr || real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS)
+    return false;
+  const auto idle = idle_bytes(real, device, 0);
+  if (!idle || idle->unallocated == 0) return false;
+  real.cuDeviceGraphMemTrim(handle);
+  each_pool(real, handle, device, [&](CUmemoryPool pool) {
+    real.cuMemPoolTrimTo(pool, 0);
+    return true;
+  });
+  return true;
 }
 
 CUresult cuMemPoolCreate(HookedCall& call, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/families/device_reading.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/host_memory_use.hpp"
 
 namespace cuwarden::families {
@@ -221,7 +221,7 @@ void Recorder::meet_first(DeviceOrdinal device) noexcept {
 }
 
 void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
-  if (const auto reading = read_current_device(real_))
+  if (const auto reading = driver::read_current_device(real_))
     ledger_.read_device(device, {.at = at,
                                  .total_bytes = reading->total_bytes,
                                  .free_bytes = reading->free_bytes,

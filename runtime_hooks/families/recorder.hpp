@@ -13,6 +13,8 @@
 #include "runtime_hooks/families/memory_pools.hpp"
 #include "runtime_hooks/families/refused_request.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/rescue/ladder.hpp"
+#include "runtime_hooks/rescue/pending_frees.hpp"
 #include "runtime_hooks/stacks/unwinder.hpp"
 
 namespace cuwarden::families {
@@ -47,12 +49,14 @@ class Recorder {
   using IncidentNotice = void (*)(IncidentId) noexcept;
 
   Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth,
-           Notice notice, IncidentNotice incident_notice = nullptr) noexcept
+           Notice notice, IncidentNotice incident_notice = nullptr,
+           const rescue::Settings& rescues = {}) noexcept
       : ledger_(ledger),
         real_(real),
         stack_depth_(stack_depth),
         notice_(notice),
         incident_notice_(incident_notice),
+        ladder_(rescues),
         unwinder_(ledger.header().stacks_cut) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
@@ -68,6 +72,22 @@ class Recorder {
   // After the real free. A driver that refuses only because the process is ending has freed the
   // memory as far as the program is concerned.
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
+
+  // --- rescues (../rescue)
+  bool rescues() const noexcept { return ladder_.enabled(); }
+  // After the driver refused `request`, which is the program's own call once more. True: it was
+  // served after all. Not noexcept: a thread may be cancelled inside the driver.
+  bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request);
+  // Before the driver frees memory in this stream, ends it, or ends a context.
+  void freed_in(CUstream stream) noexcept {
+    if (rescues()) pending_.freed_in(stream, place().context);
+  }
+  void stream_ends(CUstream stream) noexcept {
+    if (rescues()) pending_.stream_ends(stream);
+  }
+  void streams_end() noexcept {
+    if (rescues()) pending_.all_end();
+  }
 
   // After a call that asks for something else than memory, on this device or the current one: does
   // something only where it was refused for lack of memory, or a context by the compute mode.
@@ -144,6 +164,10 @@ class Recorder {
   [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
   void refused(const RefusedRequest&, CUresult, ledger::Asked) noexcept;
   void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked) noexcept;
+  // Without the notice, which comes when it is known what became of it.
+  ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
+                                       ledger::Asked) noexcept;
+  rescue::Situation situation(DeviceOrdinal) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;
   void note_compute_mode(IncidentId, DeviceOrdinal) noexcept;
   int compute_mode(DeviceOrdinal) const noexcept;
@@ -174,6 +198,8 @@ class Recorder {
   std::size_t stack_depth_;
   Notice notice_;
   IncidentNotice incident_notice_;
+  rescue::Ladder ladder_;
+  rescue::PendingFrees pending_;
   const std::uint32_t serial_ = next_serial();
   std::atomic<bool> was_refused_{false};   // some request
   std::atomic<std::uint32_t> noticed_{0};  // Reason bits

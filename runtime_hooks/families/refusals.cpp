@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/families/device_reading.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
+#include "runtime_hooks/families/caching_allocators.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -28,6 +29,12 @@ class LastRefused {
       return;
     }
   }
+  // Whether this very request was refused before, and nothing else served since.
+  bool knows(std::uint32_t recorder, const RefusedRequest& request) const noexcept {
+    return recorder_ == recorder && counts_[0].incident.value != 0 && request_ == request &&
+           !was_served_other_;
+  }
+  void forget() noexcept { *this = {}; }
   // Visits (incident, times) where this request is what was refused.
   template <class Visit>
   void served(std::uint32_t recorder, const RefusedRequest& request, std::uint64_t now_ns,
@@ -72,7 +79,7 @@ void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
       real_.cuDeviceTotalMem_v2(&total, device.value) == CUDA_SUCCESS)
     ledger_.set_fact(incident, ledger::Fact::total_bytes, total);
   if (place_unguarded().device != device) return;
-  const auto reading = read_current_device(real_);
+  const auto reading = driver::read_current_device(real_);
   if (!reading) return;
   ledger_.set_fact(incident, ledger::Fact::total_bytes, reading->total_bytes);
   ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
@@ -108,17 +115,63 @@ void Recorder::note_compute_mode(IncidentId incident, DeviceOrdinal device) noex
     ledger_.set_fact(incident, ledger::Fact::compute_mode, static_cast<std::uint64_t>(mode));
 }
 
-void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
-                       ledger::Asked asked) noexcept {
+ledger::Writer::Refused Recorder::note_refusal(const RefusedRequest& request, GroupId group,
+                                               CUresult result, ledger::Asked asked) noexcept {
   const ledger::Writer::Refused refused =
       ledger_.refused({group, asked, result, ByteCount{request.bytes}});
   last_refused.add(serial_, request, refused.incident, ledger_.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
-  if (!refused.first) return;
+  if (!refused.first) return refused;
   note_device(refused.incident, request.device);
   if (asked == ledger::Asked::context) note_compute_mode(refused.incident, request.device);
   ledger_.publish_incident(refused.incident);
-  if (incident_notice_ != nullptr) incident_notice_(refused.incident);
+  return refused;
+}
+
+void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
+                       ledger::Asked asked) noexcept {
+  const ledger::Writer::Refused refused = note_refusal(request, group, result, asked);
+  if (refused.first && incident_notice_ != nullptr) incident_notice_(refused.incident);
+}
+
+rescue::Situation Recorder::situation(DeviceOrdinal device) noexcept {
+  return {static_cast<std::uint32_t>(device.value + 1), ledger_.live_bytes_on(device),
+          pending_.version()};
+}
+
+// The incident's facts are of the moment of the refusal; its notice comes with what became of it.
+bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request) {
+  const ErrnoGuard keep;
+  const Place here = place_unguarded();
+  DeviceOrdinal device = no_device;
+  if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
+  meet(device);
+  const RefusedRequest asked{asked_for.bytes, device, api, asked_for.kind};
+  const bool again = last_refused.knows(serial_, asked);
+  const GroupId group = group_unguarded(api, asked.kind, device);
+  const ledger::Writer::Refused refused =
+      note_refusal(asked, group, CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::memory);
+  bool served = false;
+  if (ladder_.is_worth_climbing(situation(device))) {
+    std::uint32_t order = 0;
+    rescue::Rung last{};
+    const auto trim = [&] { return pools_.trim(real_, device); };
+    served = ladder_.climb(
+        {real_, pending_, here.context, device != no_device, request, trim},
+        again || !asked_by_caching_allocator(ledger_, group), [&](const rescue::Climbed& climbed) {
+          last = climbed.rung;
+          if (refused.first)
+            ledger_.add_rung(refused.incident,
+                             {++order, climbed.rung, climbed.outcome, climbed.duration_ns});
+        });
+    if (served && refused.incident.value != 0)
+      ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});
+    if (!served) ladder_.found_nothing(situation(device));
+  }
+  if (served) last_refused.forget();
+  if (refused.first && incident_notice_ != nullptr) incident_notice_(refused.incident);
+  give_notice();
+  return served;
 }
 
 void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,

@@ -28,8 +28,15 @@ DeviceOrdinal of_the_streams(HookedCall& call) {
   return call.recording() ? call.recorder().only_device() : no_device;
 }
 
-CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, auto real_free) {
+// A node's memory is a graph's: it lacks when that runs.
+CUresult allocate(HookedCall& call, size_t bytes, bool node, auto real_call) {
+  return node ? real_call()
+              : call.allocate({.kind = Kind::stream_ordered, .bytes = bytes}, real_call);
+}
+
+CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {
   if (node) return real_free();  // the memory goes when the graph runs
+  if (call.recording() && stream != CU_STREAM_PER_THREAD) call.recorder().freed_in(stream);
   return call.freed(Space::pointer, dptr, real_free);
 }
 
@@ -37,7 +44,8 @@ CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, auto real_free) {
 
 CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
-  const CUresult result = call.real().cuMemAllocAsync(dptr, bytesize, hStream);
+  const CUresult result = allocate(
+      call, bytesize, node, [&] { return call.real().cuMemAllocAsync(dptr, bytesize, hStream); });
   allocated(call, result, dptr, bytesize, node, of_the_streams(call));
   return result;
 }
@@ -45,7 +53,9 @@ CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, C
 CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                               CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
-  const CUresult result = call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream);
+  const CUresult result = allocate(call, bytesize, node, [&] {
+    return call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream);
+  });
   allocated(call, result, dptr, bytesize, node, of_the_streams(call));
   return result;
 }
@@ -53,7 +63,9 @@ CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesi
 CUresult cuMemAllocFromPoolAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                                  CUmemoryPool pool, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
-  const CUresult result = call.real().cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+  const CUresult result = allocate(call, bytesize, node, [&] {
+    return call.real().cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+  });
   allocated(call, result, dptr, bytesize, node);
   return result;
 }
@@ -61,18 +73,21 @@ CUresult cuMemAllocFromPoolAsync(HookedCall& call, CUdeviceptr* dptr, size_t byt
 CUresult cuMemAllocFromPoolAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                                       CUmemoryPool pool, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
-  const CUresult result = call.real().cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream);
+  const CUresult result = allocate(call, bytesize, node, [&] {
+    return call.real().cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream);
+  });
   allocated(call, result, dptr, bytesize, node);
   return result;
 }
 
 CUresult cuMemFreeAsync(HookedCall& call, CUdeviceptr dptr, CUstream hStream) {
-  return freed(call, dptr, is_capturing(call, hStream, call.real().cuStreamIsCapturing),
+  return freed(call, dptr, is_capturing(call, hStream, call.real().cuStreamIsCapturing), hStream,
                [&] { return call.real().cuMemFreeAsync(dptr, hStream); });
 }
 
 CUresult cuMemFreeAsync_ptsz(HookedCall& call, CUdeviceptr dptr, CUstream hStream) {
   return freed(call, dptr, is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz),
+               hStream == nullptr ? CU_STREAM_PER_THREAD : hStream,
                [&] { return call.real().cuMemFreeAsync_ptsz(dptr, hStream); });
 }
 

@@ -50,10 +50,12 @@ CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsign
 }
 
 CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
+  if (call.recording()) call.recorder().stream_ends(hStream);
   return with_stream(call, [&] { return call.real().cuStreamDestroy(hStream); });
 }
 
 CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
+  if (call.recording()) call.recorder().stream_ends(hStream);
   return with_stream(call, [&] { return call.real().cuStreamDestroy_v2(hStream); });
 }
 

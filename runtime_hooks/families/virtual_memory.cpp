@@ -15,15 +15,17 @@ CUresult cuMemCreate(HookedCall& call, CUmemGenericAllocationHandle* handle, siz
                      const CUmemAllocationProp* prop, unsigned long long flags) {
   if (call.recording() && prop != nullptr && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
     call.recorder().implicit().disturb(DeviceOrdinal{prop->location.id});
-  const CUresult result = call.real().cuMemCreate(handle, size, prop, flags);
-  if (!call.recording() || prop == nullptr) return result;
+  const auto real_call = [&] { return call.real().cuMemCreate(handle, size, prop, flags); };
+  if (!call.recording() || prop == nullptr) return real_call();
   const bool on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  call.allocated(result, {.kind = Kind::vmm,
-                          .space = Space::vmm_handle,
-                          .address = result == CUDA_SUCCESS ? *handle : 0,
-                          .bytes = size,
-                          .host = !on_device,
-                          .device = DeviceOrdinal{on_device ? prop->location.id : -1}});
+  Allocation made{.kind = Kind::vmm,
+                  .space = Space::vmm_handle,
+                  .bytes = size,
+                  .host = !on_device,
+                  .device = DeviceOrdinal{on_device ? prop->location.id : -1}};
+  const CUresult result = call.allocate(made, real_call);
+  if (result == CUDA_SUCCESS) made.address = *handle;
+  call.allocated(result, made);
   return result;
 }
 

@@ -55,6 +55,12 @@ enum class Fact : std::uint8_t {
 inline constexpr std::size_t fact_count = 30;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
+// What may be tried before a refused request is refused to the program, and what came of it.
+enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, wait, spill };
+inline constexpr std::size_t rung_count = 7;
+enum class RungOutcome : std::uint8_t { served, no_memory, nothing_to_do, timed_out };
+inline constexpr std::uint8_t rung_outcome_count = 4;
+
 // A request that was refused for lack of memory. The same request again, from the same stack, is
 // counted here and not listed again.
 struct Incident {
@@ -70,6 +76,9 @@ struct Incident {
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
   // How often, of all times, the thread soon had the same request served.
   std::atomic<std::uint64_t> recovered;
+  // How often it was served after all without the program's knowing, by the rung that did.
+  std::atomic<std::uint64_t> rescued[rung_count];
+  std::atomic<std::uint64_t> rescued_bytes;
   std::uint64_t live_bytes[kind_count];  // on the group's device, or the host's
   std::uint64_t live_count[kind_count];
   std::atomic<std::uint64_t> facts[fact_count];
@@ -92,6 +101,17 @@ struct IncidentClass {
   std::atomic<std::uint32_t> state;
   std::uint32_t incident;
   std::uint64_t class_bytes, slab_count, live_count, live_bytes;
+};
+
+// What was tried at the first of its refusals.
+struct IncidentRung {
+  std::atomic<std::uint32_t> state;
+  std::uint32_t incident;
+  std::uint64_t duration_ns;
+  std::uint32_t order;  // from 1
+  Rung rung;
+  RungOutcome outcome;
+  std::uint8_t reserved[2];
 };
 
 // One of those slabs. Either all of an incident get rows, or none: there was no room.

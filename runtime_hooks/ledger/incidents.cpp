@@ -20,9 +20,10 @@ constexpr std::size_t most_holders = 8;
 // time to the next one grows.
 bool is_another_matter(const Incident& known, std::uint64_t now_ns) {
   constexpr std::uint64_t first_wait_ns = 10'000'000'000;
+  std::uint64_t served = known.recovered.load(relaxed);
+  for (const std::atomic<std::uint64_t>& rescued : known.rescued) served += rescued.load(relaxed);
   const std::uint64_t wait = first_wait_ns << std::min<std::uint32_t>(2 * known.number, 30);
-  return known.recovered.load(relaxed) > known.repeats.load(relaxed) &&
-         now_ns > known.time_ns + wait / 4;
+  return served > known.repeats.load(relaxed) && now_ns > known.time_ns + wait / 4;
 }
 
 }  // namespace
@@ -166,6 +167,26 @@ void Incidents::add_slabs(IncidentId id, std::span<const Writer::SlabRow> given)
 
 void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
   holder_row(holder).growth_bytes_per_minute.store(bytes_per_minute, std::memory_order_release);
+}
+
+void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
+  const std::uint64_t made = storage_.allocate(RegionId::incident_rungs, 1);
+  if (made == 0) return;
+  IncidentRung& rung = storage_.rows<IncidentRung>(RegionId::incident_rungs)[made];
+  rung.incident = id.value;
+  rung.duration_ns = given.duration_ns;
+  rung.order = given.order;
+  rung.rung = given.rung;
+  rung.outcome = given.outcome;
+  rung.state.store(1, std::memory_order_release);
+}
+
+// To the program it was no failure.
+void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes) noexcept {
+  Incident& incident = row(id);
+  group(incident.group).failures.fetch_sub(1, relaxed);
+  incident.rescued_bytes.fetch_add(bytes, relaxed);
+  incident.rescued[static_cast<std::size_t>(by)].fetch_add(1, std::memory_order_release);
 }
 
 void Incidents::recovered(IncidentId id, std::uint32_t times) noexcept {

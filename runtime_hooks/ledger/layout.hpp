@@ -53,10 +53,11 @@ enum class RegionId : std::uint8_t {
   incident_holders,
   incident_classes,
   incident_slabs,
+  incident_rungs,
   slab_pages,
   worst_holders,
 };
-inline constexpr std::size_t region_count = 21;
+inline constexpr std::size_t region_count = 22;
 
 struct Region {
   std::uint64_t offset;          // of the region in the file

@@ -42,6 +42,7 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(IncidentHolder),
                                                                sizeof(IncidentClass),
                                                                sizeof(IncidentSlab),
+                                                               sizeof(IncidentRung),
                                                                sizeof(SlabPage),
                                                                sizeof(WorstHolder)};
 
@@ -57,6 +58,7 @@ std::uint64_t most_rows(RegionId id) noexcept {
       return 2048;
     case RegionId::incident_holders:
     case RegionId::incident_classes:
+    case RegionId::incident_rungs:
       return 16384;
     default:
       return UINT64_MAX;

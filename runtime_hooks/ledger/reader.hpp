@@ -110,6 +110,8 @@ struct IncidentView {
   std::uint64_t time_ns = 0, bytes = 0;
   Asked asked{};
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0;
+  std::array<std::uint64_t, rung_count> rescued{};
+  std::uint64_t rescued_bytes = 0;
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
   std::array<std::uint64_t, fact_count> facts{};
   std::optional<std::uint64_t> fact(Fact which) const noexcept {
@@ -127,6 +129,13 @@ struct IncidentHolderView {
 struct IncidentClassView {
   IncidentId incident;
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
+};
+struct IncidentRungView {
+  IncidentId incident;
+  std::uint32_t order = 0;
+  Rung rung{};
+  RungOutcome outcome{};
+  std::uint64_t duration_ns = 0;
 };
 struct IncidentSlabView {
   IncidentId incident;
@@ -197,6 +206,7 @@ class Reader {
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
+  std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
   // As it was at the worst moment of its device, of which this is the version.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0

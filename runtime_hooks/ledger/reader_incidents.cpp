@@ -19,6 +19,8 @@ std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept
   view.last_ns = get(found->last_ns);
   view.last_bytes = get(found->last_bytes);
   view.recovered = get(found->recovered);
+  for (std::size_t i = 0; i < rung_count; ++i) view.rescued[i] = get(found->rescued[i]);
+  view.rescued_bytes = get(found->rescued_bytes);
   for (std::size_t i = 0; i < kind_count; ++i) {
     view.live_bytes[i] = load_field(found->live_bytes[i]);
     view.live_count[i] = load_field(found->live_count[i]);
@@ -49,6 +51,18 @@ std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) con
   return IncidentClassView{IncidentId{load_field(found->incident)}, load_field(found->class_bytes),
                            load_field(found->slab_count), load_field(found->live_count),
                            load_field(found->live_bytes)};
+}
+
+std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentRung>(RegionId::incident_rungs, index);
+  if (found == nullptr) return std::nullopt;
+  const IncidentRungView view{IncidentId{load_field(found->incident)}, load_field(found->order),
+                              load_field(found->rung), load_field(found->outcome),
+                              load_field(found->duration_ns)};
+  if (static_cast<std::size_t>(view.rung) >= rung_count ||
+      static_cast<std::uint8_t>(view.outcome) >= rung_outcome_count)
+    return std::nullopt;
+  return view;
 }
 
 std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t index) const noexcept {

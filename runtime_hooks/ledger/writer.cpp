@@ -202,6 +202,14 @@ void Writer::add_slab_class(IncidentId id, const SlabClassRow& row) noexcept {
   state_.incidents.add_slab_class(id, row);
 }
 
+void Writer::add_rung(IncidentId id, const RungRow& row) noexcept {
+  state_.incidents.add_rung(id, row);
+}
+
+void Writer::rescued(IncidentId id, Rung by, ByteCount bytes) noexcept {
+  state_.incidents.rescued(id, by, bytes.value);
+}
+
 void Writer::add_slabs(IncidentId id, std::span<const SlabRow> slabs) noexcept {
   state_.incidents.add_slabs(id, slabs);
 }

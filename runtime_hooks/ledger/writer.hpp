@@ -167,6 +167,16 @@ class Writer {
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
   // The thread that met it so often has had the same request served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
+  // What was tried at the incident's first refusal.
+  struct RungRow {
+    std::uint32_t order = 0;  // from 1
+    Rung rung{};
+    RungOutcome outcome{};
+    std::uint64_t duration_ns = 0;
+  };
+  void add_rung(IncidentId, const RungRow&) noexcept;
+  // The refused request was served after all.
+  void rescued(IncidentId, Rung, ByteCount) noexcept;
   // Everything that goes with this context: moved to the groups' released_* counts.
   void release_context(ContextId) noexcept;
 

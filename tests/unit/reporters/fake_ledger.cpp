@@ -79,6 +79,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
       return ledger.incidents.size() + 1;
     case RegionId::incident_holders:
       return ledger.incident_holders.size() + 1;
+    case RegionId::incident_rungs:
+      return ledger.incident_rungs.size() + 1;
     case RegionId::slab_pages:
       return ledger.slab_pages.size() + 1;
     case RegionId::groups:
@@ -141,6 +143,9 @@ std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t row) con
 }
 std::optional<IncidentClassView> Reader::incident_class(std::uint64_t) const noexcept {
   return std::nullopt;
+}
+std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).incident_rungs, row - 1);
 }
 std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t) const noexcept {
   return std::nullopt;

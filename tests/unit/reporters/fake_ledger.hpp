@@ -24,6 +24,7 @@ struct FakeLedger {
   std::vector<ledger::IncidentView> incidents;
   std::vector<ledger::IncidentHolderView> incident_holders;
   std::vector<ledger::SlabPageView> slab_pages;
+  std::vector<ledger::IncidentRungView> incident_rungs;
   std::vector<ledger::HookView> hooks;
   std::vector<ledger::NamedCountView> unhooked_lookups;
   std::vector<ledger::NamedValueView> settings, environment;

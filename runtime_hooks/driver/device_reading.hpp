@@ -6,14 +6,14 @@
 
 #include "runtime_hooks/driver/real_functions.hpp"
 
-namespace cuwarden::families {
+namespace cuwarden::driver {
 
 // While it lives, the calling thread may ask what a capture forbids, its own or another thread's:
 // such a question is refused and ends the capture (measured of cuMemPoolGetAttribute; cuMemGetInfo,
 // cuFuncGetAttribute and cuPointerGetAttribute are let through by driver 580). 14 ns.
 class RelaxedCaptures {
  public:
-  explicit RelaxedCaptures(const driver::RealDriver& real) noexcept : real_(real) {
+  explicit RelaxedCaptures(const RealDriver& real) noexcept : real_(real) {
     relaxed_ = real.cuThreadExchangeStreamCaptureMode != nullptr &&
                real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
   }
@@ -26,7 +26,7 @@ class RelaxedCaptures {
   explicit operator bool() const noexcept { return relaxed_; }
 
  private:
-  const driver::RealDriver& real_;
+  const RealDriver& real_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's own
   bool relaxed_ = false;
 };
@@ -34,7 +34,7 @@ class RelaxedCaptures {
 struct DeviceReading {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
-inline std::optional<DeviceReading> read_current_device(const driver::RealDriver& real) noexcept {
+inline std::optional<DeviceReading> read_current_device(const RealDriver& real) noexcept {
   const RelaxedCaptures relaxed(real);
   std::size_t free = 0, total = 0;
   if (!relaxed || real.cuMemGetInfo_v2 == nullptr ||
@@ -43,4 +43,4 @@ inline std::optional<DeviceReading> read_current_device(const driver::RealDriver
   return DeviceReading{total, free};
 }
 
-}  // namespace cuwarden::families
+}  // namespace cuwarden::driver

@@ -1,0 +1,36 @@
+// A callable that somebody else owns, for the time of a call: no copy, no heap.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace cuwarden {
+
+template <class Signature>
+class FunctionRef;
+
+template <class Result, class... Parameters>
+class FunctionRef<Result(Parameters...)> {
+ public:
+  template <class Callable>
+  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef>)
+      // NOLINTNEXTLINE(google-explicit-constructor): a lambda is passed as it is
+      FunctionRef(Callable&& callable)
+  noexcept
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* object, Parameters... parameters) -> Result {
+          return (*static_cast<std::remove_reference_t<Callable>*>(object))(
+              std::forward<Parameters>(parameters)...);
+        }) {}
+
+  Result operator()(Parameters... parameters) const {
+    return call_(object_, std::forward<Parameters>(parameters)...);
+  }
+
+ private:
+  void* object_;
+  Result (*call_)(void*, Parameters...);
+};
+
+}  // namespace cuwarden
