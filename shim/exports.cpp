@@ -131,7 +131,8 @@ void note_free_at_end() {}
       return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer); \
     }                                                                                          \
     families::HookedCall call(real, Process::get().recorder(), driver::Row::name);             \
-    return families::first_launch(call, kernel, [&] { return real.name arguments; });          \
+    return families::first_launch(call, kernel, families::block_threads arguments,             \
+                                  [&] { return real.name arguments; });                        \
   }
 
 #define LAUNCH(result, name, parameters, arguments)                                \

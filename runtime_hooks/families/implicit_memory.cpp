@@ -46,6 +46,7 @@ ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
     launches.captured_local_bytes.store(0, relaxed);
     launches.captured_count.store(0, relaxed);
     launches.heap_bytes.store(0, relaxed);
+    launches.heap_readings.store(0, relaxed);
     launches.local_bytes.store(initial_local_bytes, relaxed);
   }
   return &launches;
@@ -120,7 +121,7 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
 void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexcept {
   book({.given_back_bytes = bytes});
   if (auto* const launches = call_.recorder().implicit().launches_of(device_, context))
-    launches->local_bytes.store(0, relaxed);
+    launches->local_bytes.store(ImplicitMemory::initial_local_bytes, relaxed);
   launched_kernels.forget_all();
 }
 

@@ -61,6 +61,13 @@ class ImplicitMemory {
     std::atomic<std::uint32_t> captured_count{0};
     // What the program set the heap of device-side malloc to, and no launch took yet; 0: nothing.
     std::atomic<std::uint64_t> heap_bytes{0};
+    std::atomic<std::uint32_t> heap_readings{0};  // since then, to find out which launch takes it
+    // Whether one more is allowed.
+    bool may_read_for_heap() noexcept {
+      constexpr std::uint32_t most = 256;
+      return heap_bytes.load(std::memory_order_relaxed) != 0 &&
+             heap_readings.fetch_add(1, std::memory_order_relaxed) < most;
+    }
   };
   // Null for a device that is out of range.
   Launches* launches_of(DeviceOrdinal, ContextId) noexcept;

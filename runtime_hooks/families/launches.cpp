@@ -32,8 +32,20 @@ const char* name_of([[maybe_unused]] const driver::RealDriver& real,
 }
 
 // Measured: a heap that was set to 300 GiB was made this large, and what manages one takes 2 MiB.
+// The code of a kernel that needs it may come with it; the driver does not hand out the last pages.
 constexpr std::uint64_t most_heap_bytes = std::uint64_t{16'862} << 20;
 constexpr std::uint64_t heap_management_bytes = 2 << 20;
+constexpr std::uint64_t most_heap_code_bytes = 8 << 20;
+constexpr std::uint64_t kept_by_driver_bytes = 4 << 20;
+
+// What is taken at once by a heap of so many bytes is the heap; 0: it is something else.
+std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes) {
+  const auto heap = static_cast<std::int64_t>(std::min(heap_bytes, most_heap_bytes));
+  const auto most = heap + static_cast<std::int64_t>(heap_management_bytes);
+  if (heap == 0 || taken < heap || taken > most + static_cast<std::int64_t>(most_heap_code_bytes))
+    return 0;
+  return std::min(taken, most);
+}
 
 // What a launch took where threads need so much more local memory than before, and a heap of so
 // many bytes may have been made. What the first launch of all takes besides has nothing to do with
@@ -41,26 +53,21 @@ constexpr std::uint64_t heap_management_bytes = 2 << 20;
 ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal device,
                               std::int64_t taken, std::uint64_t more_local_bytes,
                               std::uint64_t heap_bytes, bool only_local) {
-  if (more_local_bytes != 0 && heap_bytes == 0 && only_local) return {.local_memory_bytes = taken};
   ledger::ImplicitChange change;
   if (more_local_bytes != 0)
     change.local_memory_bytes = std::min(
         taken, static_cast<std::int64_t>(resident_threads(real, device) * more_local_bytes));
-  change.module_bytes = taken - change.local_memory_bytes;
-  const auto heap = static_cast<std::int64_t>(std::min(heap_bytes, most_heap_bytes));
-  if (heap != 0 && change.module_bytes >= heap) {
-    change.heap_bytes =
-        std::min(change.module_bytes, heap + static_cast<std::int64_t>(heap_management_bytes));
-    change.module_bytes -= change.heap_bytes;
-  }
+  change.heap_bytes = heap_among(taken - change.local_memory_bytes, heap_bytes);
+  if (more_local_bytes != 0 && only_local) change.local_memory_bytes = taken - change.heap_bytes;
+  change.module_bytes = taken - change.local_memory_bytes - change.heap_bytes;
   return change;
 }
 
 }  // namespace
 
 // Asking what a kernel needs may load it: so the device is read before.
-FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel) noexcept
-    : call_(call), kernel_(kernel), span_(call) {
+FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads) noexcept
+    : call_(call), kernel_(kernel), block_threads_(block_threads), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
   Recorder& recorder = call.recorder();
@@ -68,11 +75,11 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel) noexcept
   if (recorder.implicit().may_read(recorder.ledger().recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // What may take gigabytes is read in any case: there are few kernels that need more than all
-  // before.
-  const auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
+  // before, few heaps, and what was given back is taken by the next launch.
+  auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
   if (!span_.has_begun() && launches != nullptr &&
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
-       launches->heap_bytes.load(std::memory_order_relaxed) != 0))
+       launches->may_read_for_heap() || recorder.ledger().lent_context_bytes(here_.device) != 0))
     span_.begin(here_.device);
 }
 
@@ -99,7 +106,7 @@ void FirstLaunch::done(CUresult result) noexcept {
     return;
   }
   const std::uint64_t lacked = bytes_that_lacked(result);
-  if (taken) failed(*taken);
+  if (taken) failed(result, *taken);
   call_.recorder().refused_launch(call_.api(), result, here_.device, lacked);
 }
 
@@ -126,14 +133,13 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
 }
 
 // Its code may have been loaded all the same.
-void FirstLaunch::failed(std::int64_t taken) noexcept {
+void FirstLaunch::failed(CUresult result, std::int64_t taken) noexcept {
   if (taken > 0) span_.book({.module_bytes = taken});
-  if (taken < 0) span_.book_given_back(static_cast<std::uint64_t>(-taken), here_.context);
+  if (taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY)
+    span_.book_given_back(static_cast<std::uint64_t>(-taken), here_.context);
 }
 
-// The driver's answer where the heap of device-side malloc does not fit is not that memory lacks,
-// but CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (measured), which it has for other things as well. 0: not
-// known, or nothing.
+// What lacked, as far as that is known; 0: it is not, or nothing did.
 std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
   auto* const launches = call_.recorder().implicit().launches_of(here_.device, here_.context);
   if (launches == nullptr) return 0;
@@ -141,10 +147,26 @@ std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
     return local_needed_ > launches->local_bytes.load(std::memory_order_relaxed)
                ? local_needed_ * resident_threads(call_.real(), here_.device)
                : 0;
-  const std::uint64_t heap = launches->heap_bytes.load(std::memory_order_relaxed);
-  if (result != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES || heap == 0) return 0;
-  const auto reading = driver::read_current_device(call_.real());
-  return reading && std::min(heap, most_heap_bytes) > reading->free_bytes ? heap : 0;
+  return result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+             ? heap_that_lacked(launches->heap_bytes.load(std::memory_order_relaxed))
+             : 0;
+}
+
+// Where the heap of device-side malloc does not fit the driver does not say that memory lacks, but
+// resources (measured). It says the same of a block that needs more registers than there are: that
+// must be ruled out.
+std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexcept {
+  const driver::RealDriver& real = call_.real();
+  const std::uint64_t heap = std::min(set_bytes, most_heap_bytes);
+  int most_threads = 0;
+  if (heap == 0 || block_threads_ == 0 || real.cuFuncGetAttribute == nullptr ||
+      real.cuFuncGetAttribute(&most_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel_) !=
+          CUDA_SUCCESS ||
+      block_threads_ > static_cast<std::uint64_t>(std::max(most_threads, 0)))
+    return 0;
+  const auto reading = driver::read_current_device(real);
+  return reading && heap + heap_management_bytes + kept_by_driver_bytes > reading->free_bytes ? heap
+                                                                                              : 0;
 }
 
 void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
@@ -155,10 +177,16 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   const std::uint64_t needed = local_needed_;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   ledger::ImplicitChange change;
+  const std::uint64_t again =
+      taken ? std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(*taken, 0)),
+                       recorder.ledger().lent_context_bytes(here_.device))
+            : 0;
   if (taken)
-    change = parted(call_.real(), here_.device, *taken, needed > before ? needed - before : 0,
+    change = parted(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
+                    needed > before ? needed - before : 0,
                     launches->heap_bytes.load(std::memory_order_relaxed),
                     launches->any.load(std::memory_order_relaxed));
+  change.taken_again_bytes = again;
   if (change.heap_bytes != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
   launches->any.store(true, std::memory_order_relaxed);
   if (needed > before) {
@@ -176,8 +204,9 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
   if (!call.recording()) return;
   const ErrnoGuard keep;
   here_ = call.recorder().place();
-  const auto* const launches = call.recorder().implicit().launches_of(here_.device, here_.context);
-  if (launches != nullptr && launches->captured_local_bytes.load(std::memory_order_relaxed) != 0)
+  auto* const launches = call.recorder().implicit().launches_of(here_.device, here_.context);
+  if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) != 0 ||
+                              launches->may_read_for_heap()))
     span_.begin(here_.device);
 }
 
@@ -191,7 +220,13 @@ void GraphInstantiation::done() noexcept {
   if (launches == nullptr) return;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);
-  if (needed <= before) return;
+  if (needed <= before) {
+    const std::int64_t heap =
+        heap_among(*taken, launches->heap_bytes.load(std::memory_order_relaxed));
+    if (heap == 0) return;
+    launches->heap_bytes.store(0, std::memory_order_relaxed);
+    return span_.book({.heap_bytes = heap});
+  }
   const auto local =
       static_cast<std::int64_t>(resident_threads(call_.real(), here_.device) * (needed - before));
   if (*taken < local / 2) return;

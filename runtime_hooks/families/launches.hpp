@@ -20,19 +20,36 @@ constexpr CUfunction kernel_among(First, CUfunction kernel, Rest...) {
   return kernel;
 }
 
+// The threads of a block, as the call says it; 0: it does not.
+constexpr std::uint64_t block_threads(...) { return 0; }
+template <class... Rest>
+std::uint64_t block_threads(CUfunction, unsigned, unsigned, unsigned, unsigned x, unsigned y,
+                            unsigned z, Rest...) {
+  return std::uint64_t{x} * y * z;
+}
+template <class... Rest>
+std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
+  return config == nullptr
+             ? 0
+             : std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
+}
+
 class FirstLaunch {
  public:
-  FirstLaunch(HookedCall&, CUfunction) noexcept;
+  // `block_threads`: 0 where the call does not say.
+  FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
   void done(CUresult) noexcept;
 
  private:
   std::uint64_t local_bytes() const noexcept;
   bool was_captured(std::optional<std::int64_t> taken) const noexcept;
-  void failed(std::int64_t taken) noexcept;
+  void failed(CUresult, std::int64_t taken) noexcept;
   std::uint64_t bytes_that_lacked(CUresult) const noexcept;
+  std::uint64_t heap_that_lacked(std::uint64_t set_bytes) const noexcept;
   void succeeded(std::optional<std::int64_t> taken) noexcept;
   HookedCall& call_;
   const CUfunction kernel_;
+  const std::uint64_t block_threads_;
   ImplicitSpan span_;
   Place here_;
   std::uint64_t local_needed_ = 0;  // for a thread; 0: not known, or none
@@ -52,8 +69,9 @@ class GraphInstantiation {
 };
 
 template <class Launch>
-CUresult first_launch(HookedCall& call, CUfunction kernel, Launch launch) {
-  FirstLaunch first(call, kernel);
+CUresult first_launch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads,
+                      Launch launch) {
+  FirstLaunch first(call, kernel, block_threads);
   const CUresult result = launch();
   first.done(result);
   return result;

@@ -28,8 +28,10 @@ void limit_set(Recorder& recorder, const Place& here, CUlimit limit, std::size_t
   ImplicitMemory::Launches* const launches =
       recorder.implicit().launches_of(here.device, here.context);
   if (launches == nullptr) return;
-  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
     launches->heap_bytes.store(bytes, std::memory_order_relaxed);
+    launches->heap_readings.store(0, std::memory_order_relaxed);
+  }
   if (is_of_local_memory(limit))
     launches->local_bytes.store(std::max(bytes, ImplicitMemory::initial_local_bytes),
                                 std::memory_order_relaxed);
@@ -66,9 +68,9 @@ CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   span.begin(here.device);
   const CUresult result = call.real().cuCtxSetLimit(limit, value);
   const auto taken = span.taken();
-  if (taken && *taken < 0 && result != CUDA_SUCCESS)
+  if (taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY && is_of_local_memory(limit))
     span.book_given_back(static_cast<std::uint64_t>(-*taken), here.context);
-  else if (taken && *taken != 0)
+  else if (taken && *taken != 0 && result == CUDA_SUCCESS)
     span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
                                         : ledger::ImplicitChange{.heap_bytes = *taken});
   if (result == CUDA_SUCCESS) limit_set(call.recorder(), here, limit, value);

@@ -44,6 +44,19 @@ void give_back(std::uint64_t bytes, std::initializer_list<std::atomic<std::uint6
   }
 }
 
+struct Lent {
+  std::atomic<std::uint64_t>* row;
+  std::atomic<std::uint64_t>* lent;
+};
+void take_again(std::uint64_t bytes, std::initializer_list<Lent> all) noexcept {
+  for (const Lent& each : all) {
+    const std::uint64_t part = std::min(bytes, each.lent->load(relaxed));
+    change(*each.row, static_cast<std::int64_t>(part));
+    each.lent->fetch_sub(part, relaxed);
+    bytes -= part;
+  }
+}
+
 }  // namespace
 
 Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
@@ -116,7 +129,8 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
     for (std::atomic<std::uint64_t>* number :
          {&device->used_after_first_context_bytes, &device->context_bytes, &device->module_bytes,
           &device->local_memory_bytes, &device->heap_bytes, &device->stream_bytes,
-          &device->largest_local_bytes})
+          &device->largest_local_bytes, &device->lent_first_context_bytes,
+          &device->lent_context_bytes})
       number->store(0, std::memory_order_release);
   }
   if (given.used_after_first_context_bytes != 0)
@@ -127,9 +141,20 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
   change(device->local_memory_bytes, given.local_memory_bytes);
   change(device->heap_bytes, given.heap_bytes);
   change(device->stream_bytes, given.stream_bytes);
+  const auto of_contexts = [&] {
+    return std::pair(device->used_after_first_context_bytes.load(relaxed),
+                     device->context_bytes.load(relaxed));
+  };
+  const auto before = of_contexts();
   give_back(given.given_back_bytes,
             {&device->local_memory_bytes, &device->module_bytes, &device->context_bytes,
              &device->used_after_first_context_bytes});
+  const auto after = of_contexts();
+  device->lent_first_context_bytes.fetch_add(before.first - after.first, relaxed);
+  device->lent_context_bytes.fetch_add(before.second - after.second, relaxed);
+  take_again(given.taken_again_bytes,
+             {{&device->used_after_first_context_bytes, &device->lent_first_context_bytes},
+              {&device->context_bytes, &device->lent_context_bytes}});
   give_back(given.one_ended_bytes,
             {&device->context_bytes, &device->local_memory_bytes, &device->module_bytes,
              &device->heap_bytes, &device->stream_bytes});
@@ -138,6 +163,13 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
     store_field(device->largest_local_kernel.offset, name.offset);
     store_field(device->largest_local_kernel.length, name.length);
   }
+}
+
+std::uint64_t Writer::lent_context_bytes(DeviceOrdinal ordinal) noexcept {
+  const Device* const device = state_.device(ordinal);
+  return device == nullptr ? 0
+                           : device->lent_first_context_bytes.load(relaxed) +
+                                 device->lent_context_bytes.load(relaxed);
 }
 
 std::uint64_t Writer::live_bytes_on(DeviceOrdinal ordinal, std::optional<Kind> only) noexcept {

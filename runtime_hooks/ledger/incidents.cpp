@@ -153,6 +153,10 @@ void Incidents::add_slab_class(IncidentId id, const Writer::SlabClassRow& given)
 }
 
 void Incidents::add_slabs(IncidentId id, std::span<const Writer::SlabRow> given) noexcept {
+  // The first ones must not leave the last one without, which may be what the program died of.
+  const std::uint64_t room =
+      storage_.capacity(RegionId::incident_slabs) - storage_.used(RegionId::incident_slabs);
+  if (given.size() > room / 2) return;
   const std::uint64_t first = storage_.allocate(RegionId::incident_slabs, given.size());
   if (first == 0) return;
   IncidentSlab* const rows = storage_.rows<IncidentSlab>(RegionId::incident_slabs) + first;

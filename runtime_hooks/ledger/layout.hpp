@@ -307,6 +307,8 @@ struct Device {
   std::atomic<std::uint64_t> used_after_first_context_bytes;  // 0: not seen
   std::atomic<std::uint64_t> context_bytes;                   // of further contexts
   std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes;
+  // What the driver gave back of contexts, after a refusal, and a later launch will take again.
+  std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
   // Of the kernel that needs most local memory: for one thread. 0: none needs more than there is.
   std::atomic<std::uint64_t> largest_local_bytes;
   StringRef largest_local_kernel;  // its name, as the driver gives it

@@ -194,6 +194,13 @@ void SlabPages::keep_contents(SlabPage& page, std::uint32_t version) noexcept {
     }
     kept = page.at_worst_version.load(std::memory_order_acquire);
   }
+  // Who claimed it for an older moment may have left by a longjmp.
+  if (static_cast<std::int32_t>((version - kept) << 1) > 0 &&
+      page.at_worst_version.compare_exchange_strong(kept, version | slab_copying,
+                                                    std::memory_order_acq_rel)) {
+    page.contents_at_worst.store(page.contents.load(relaxed), relaxed);
+    page.at_worst_version.store(version, std::memory_order_release);
+  }
 }
 
 // As long as a lane keeps nothing but what became less, no worst moment is missed: the series'

@@ -76,7 +76,7 @@ bool Storage::make_ready(RegionId id, std::uint64_t bytes) noexcept {
 std::uint64_t Storage::allocate(RegionId id, std::uint64_t count) noexcept {
   std::atomic<std::uint64_t>& used = header().regions[index_of(id)].used;
   const RegionExtent& extent = file_.geometry().regions[index_of(id)];
-  const std::uint64_t capacity_rows = extent.capacity_bytes / extent.row_bytes;
+  const std::uint64_t capacity_rows = capacity(id);
   std::uint64_t first = used.load(std::memory_order_relaxed);
   while (true) {
     // The pages come first: a reader, or the writer itself, never meets a row that has none.

@@ -35,6 +35,11 @@ class Storage {
   // A copy of the text; empty when there is no room.
   StringRef store(std::string_view) noexcept;
 
+  // Rows, the unused one included.
+  std::uint64_t capacity(RegionId id) const noexcept {
+    const RegionExtent& extent = file_.geometry().regions[index_of(id)];
+    return extent.capacity_bytes / extent.row_bytes;
+  }
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }

@@ -66,6 +66,8 @@ struct ImplicitChange {
                stream_bytes = 0;
   // Given back by nobody knows which: from local memory, then code, then the contexts.
   std::uint64_t given_back_bytes = 0;
+  // Taken again of what contexts gave back; at most lent_context_bytes().
+  std::uint64_t taken_again_bytes = 0;
   // Given back by the end of one of several contexts: from what further ones took, then from what
   // was made inside them.
   std::uint64_t one_ended_bytes = 0;
@@ -205,6 +207,8 @@ class Writer {
   void read_device(DeviceOrdinal, const Reading&) noexcept;
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
+  // What contexts of the device gave back that no launch has taken again.
+  std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
   // What is live of the memory that its account counts, or of one kind, as the series have it.
   std::uint64_t live_bytes_on(DeviceOrdinal, std::optional<Kind> only = std::nullopt) noexcept;
   void sample_host_rss(ByteCount) noexcept;

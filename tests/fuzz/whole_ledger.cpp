@@ -45,7 +45,15 @@ std::vector<std::byte> whole_ledger() {
     writer->handle_created(record);
     writer->mapped(DeviceAddress{i << 30}, ByteCount{2 << 20}, DeviceAddress{i}, group);
     if (i % 4 == 0) writer->take(Space::pointer, DeviceAddress{i << 21});
-    writer->refused({.group = group, .bytes = {512}});
+    const Writer::Refused refused = writer->refused({.group = group, .bytes = {512}});
+    if (refused.first) {
+      writer->add_rung(refused.incident, {1, Rung::retry, RungOutcome::served, 1000});
+      writer->rescued(refused.incident, Rung::retry, ByteCount{512});
+      writer->add_slab_class(refused.incident, {512, 1, i, 512 * i});
+      const Writer::SlabRow slab{DeviceAddress{i << 21}, i, 512 * i};
+      writer->add_slabs(refused.incident, {&slab, 1});
+      writer->publish_incident(refused.incident);
+    }
   }
   const std::uint8_t uuid[16] = {1, 2, 3};
   writer->set_device({0}, "a device", uuid);

@@ -20,14 +20,14 @@ CUresult load(CUmodule* out, bool image_given, const void* data = nullptr) {
   auto module = std::make_unique<Module>();
   module->context = at.context;
   if (data != nullptr) module->ptx = read_ptx(data);
+  const auto uses_heap = [](const auto& named) { return named.second.uses_heap; };
+  if (module->ptx && std::ranges::any_of(module->ptx->kernels, uses_heap))
+    SIM_TRY(load_device_runtime(*at.context));
   if (module->ptx && module->ptx->global_bytes != 0) {
     const std::size_t bytes = round_up(module->ptx->global_bytes, kPage);
     if (!charge_context(*at.context, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     module->charged_bytes = bytes;
   }
-  const auto uses_heap = [](const auto& named) { return named.second.uses_heap; };
-  if (module->ptx && std::ranges::any_of(module->ptx->kernels, uses_heap))
-    SIM_TRY(load_device_runtime(*at.context));
   *out = reinterpret_cast<CUmodule>(modules().add(std::move(module)));
   return CUDA_SUCCESS;
 }

@@ -20,6 +20,7 @@ inline constexpr int processors = 2, threads_each = 1024;
 struct FakeKernel {
   int local_bytes = 0;
   const char* name = "";
+  int most_threads = 1024;  // a block, for its registers
 };
 
 class ImplicitMemoryTest : public FamiliesTest {
@@ -36,9 +37,13 @@ class ImplicitMemoryTest : public FamiliesTest {
     };
     functions.cuStreamCreate = [](CUstream*, unsigned) { return in_call(); };
     functions.cuCtxSetLimit = [](CUlimit, size_t) { return in_call(); };
-    functions.cuFuncGetAttribute = [](int* value, CUfunction_attribute, CUfunction kernel) {
+    functions.cuFuncGetAttribute = [](int* value, CUfunction_attribute attribute,
+                                      CUfunction handle) {
       ++fake.questions;
-      return *value = reinterpret_cast<FakeKernel*>(kernel)->local_bytes, CUDA_SUCCESS;
+      const auto* const kernel = reinterpret_cast<FakeKernel*>(handle);
+      *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? kernel->most_threads
+                                                                    : kernel->local_bytes;
+      return CUDA_SUCCESS;
     };
 #if CUDA_VERSION >= 12030
     functions.cuFuncGetName = [](const char** name, CUfunction kernel) {
@@ -85,7 +90,7 @@ class ImplicitMemoryTest : public FamiliesTest {
     const auto handle = reinterpret_cast<CUfunction>(&kernel);
     if (launched_kernels.has(handle)) return in_call();
     HookedCall call(real, &recorder, Row::cuLaunchKernel);
-    return first_launch(call, handle, [] { return in_call(); });
+    return first_launch(call, handle, block_of, [] { return in_call(); });
   }
   ledger::DeviceView device() const {
     const ledger::Reader from = reader();
@@ -102,6 +107,8 @@ class ImplicitMemoryTest : public FamiliesTest {
       if (const auto incident = from.incident(i)) found.push_back(incident->asked);
     return found;
   }
+
+  std::uint64_t block_of = 128;  // threads
 
   // The driver's side of a call: it takes memory, other threads do what they do, it answers.
   static CUresult in_call() {

@@ -75,24 +75,27 @@ TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
   EXPECT_EQ(storage.rows<Group>(RegionId::groups)[known.value].failures.load(), 2u);
 }
 
-TEST_F(LedgerIncidentsTest, all_slabs_of_a_moment_are_kept_or_none) {
+TEST_F(LedgerIncidentsTest, all_slabs_of_a_moment_are_kept_or_none_and_the_next_has_room) {
   const auto first = refuse(group(1), 100, second), next = refuse(group(2), 100, second);
   const std::uint64_t most =
       storage.file().geometry().regions[index_of(RegionId::incident_slabs)].capacity_bytes /
       sizeof(IncidentSlab);
   std::vector<Writer::SlabRow> slabs;
-  for (std::uint64_t i = 0; i < most; ++i) slabs.push_back({{i << 21}, i, 512 * i});
+  const std::uint64_t half = (most - 1) / 2;
+  for (std::uint64_t i = 0; i <= half; ++i) slabs.push_back({{i << 21}, i, 512 * i});
   incidents.add_slabs(first.incident, slabs);
   EXPECT_EQ(reader().rows(RegionId::incident_slabs), 1u) << "one row is nobody's";
   slabs.pop_back();
   incidents.add_slabs(first.incident, slabs);
-  incidents.add_slabs(next.incident, {slabs.data(), 1});
-  ASSERT_EQ(reader().rows(RegionId::incident_slabs), most);
-  const auto last = reader().incident_slab(most - 1).value();
+  ASSERT_EQ(reader().rows(RegionId::incident_slabs), half + 1);
+  const auto last = reader().incident_slab(half).value();
   EXPECT_EQ(last.incident, first.incident);
-  EXPECT_EQ(last.address.value, (most - 2) << 21);
-  EXPECT_EQ(last.live_count, most - 2);
-  EXPECT_EQ(last.live_bytes, 512 * (most - 2));
+  EXPECT_EQ(last.address.value, (half - 1) << 21);
+  EXPECT_EQ(last.live_count, half - 1);
+  EXPECT_EQ(last.live_bytes, 512 * (half - 1));
+  incidents.add_slabs(next.incident, slabs);
+  incidents.add_slabs(next.incident, {slabs.data(), 3});
+  ASSERT_EQ(reader().rows(RegionId::incident_slabs), half + 4);
 }
 
 }  // namespace
