@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,11 @@ namespace cuwarden {
 
 // CUresult of a refusal for lack of memory.
 inline constexpr int out_of_memory = 2;
+
+// How many of its refusals were served after all, by whatever rung.
+inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
+  return std::accumulate(incident.rescued.begin(), incident.rescued.end(), std::uint64_t{0});
+}
 
 // What a device's used bytes are made of; in words, what they are called in the report.
 struct Account {

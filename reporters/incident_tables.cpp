@@ -65,6 +65,59 @@ std::string result_name(int result) {
   }
 }
 
+// All of its refusals had a good end, or not.
+const char* outcome_of(const ledger::IncidentView& incident) {
+  if (rescues_of(incident) > incident.repeats) return "rescued";
+  return incident.recovered + rescues_of(incident) > incident.repeats ? "recovered_by_caller"
+                                                                      : "failed";
+}
+
+constexpr std::string_view rung_names[] = {"retry", "synchronise", "trim", "reclaim",
+                                           "pool",  "wait",        "spill"};
+static_assert(std::size(rung_names) == ledger::rung_count);
+
+// By most of its rescues.
+Row rescuer_of(const ledger::IncidentView& incident) {
+  const auto most = std::ranges::max_element(incident.rescued);
+  if (*most == 0) return nullptr;
+  return rung_names[static_cast<std::size_t>(most - incident.rescued.begin())];
+}
+
+std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
+  switch (outcome) {
+    case ledger::RungOutcome::served:
+      return "served";
+    case ledger::RungOutcome::no_memory:
+      return "no_memory";
+    case ledger::RungOutcome::timed_out:
+      return "timed_out";
+    case ledger::RungOutcome::nothing_to_do:
+      break;
+  }
+  if (rung == ledger::Rung::synchronise) return "nothing_pending";
+  return rung == ledger::Rung::trim ? "nothing_to_trim" : "nothing_to_do";
+}
+
+void write_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                 JsonStream& json) {
+  json.begin_table("rungs");
+  each_row(reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
+           [&](const ledger::IncidentRungView& rung) {
+             const bool listed = std::ranges::any_of(incidents, [&](const IncidentCase& incident) {
+               return incident.incident.id == rung.incident;
+             });
+             if (!listed || rung.order == 0) return;
+             json.begin_row();
+             json.field("incident", rung.incident.value);
+             json.field("order", rung.order);
+             json.field("rung", rung_names[static_cast<std::size_t>(rung.rung)]);
+             json.field("outcome", outcome_name(rung.rung, rung.outcome));
+             json.field("duration_ns", std::min(rung.duration_ns, largest_number));
+             json.end_row();
+           });
+  json.end_table();
+}
+
 std::optional<std::uint32_t> known_stack(const CallFrames& frames, StackId stack) {
   return frames.stacks().contains(stack.value) ? std::optional(stack.value) : std::nullopt;
 }
@@ -87,11 +140,12 @@ void write_incident(const ledger::Reader& reader, const IncidentCase& given,
   row["thread"] = thread ? Row(thread->tid) : Row(nullptr);
   row["stack"] = stack ? Row(*stack) : Row(nullptr);
   row["result"] = result_name(incident.result);
-  row["outcome"] = incident.recovered > incident.repeats ? "recovered_by_caller" : "failed";
-  row["rescued_by"] = nullptr;
+  row["outcome"] = outcome_of(incident);
+  row["rescued_by"] = rescuer_of(incident);
   row["verdict"] = verdict_name(judgement.verdict);
   row["repeats"] = number(incident.repeats);
   row["recovered_count"] = number(incident.recovered);
+  row["rescued_count"] = number(rescues_of(incident));
   row["last_ns"] = number(incident.last_ns);
   row["last_bytes"] = incident.last_bytes == 0 ? Row(nullptr) : number(incident.last_bytes);
   row["proof"] = judgement.proof;
@@ -180,7 +234,7 @@ void write_incidents(const ledger::Reader& reader, const std::vector<IncidentCas
   }
   json.end_table();
 
-  json.empty_table("rungs");
+  write_rungs(reader, incidents, json);
   json.begin_table("incident_holders");
   each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
            [&](const auto& holder) {

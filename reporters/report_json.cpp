@@ -144,16 +144,27 @@ void write_stacks(const ledger::Reader& reader, const CallFrames& frames, JsonSt
   json.end_table();
 }
 
-void write_pool(JsonStream& json) {
-  // There is no pool yet: it served nothing.
+void write_pool(const ledger::Reader& reader, JsonStream& json) {
   Row pool;
   pool["mode"] = "off";
+  each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
+    for (const char* mode : {"rescue", "on", "auto"})
+      if (setting.name == "CUWARDEN_POOL" && setting.value == mode) pool["mode"] = mode;
+  });
+  // There is no pool yet: it served nothing.
   for (const char* counter :
        {"served_count", "served_bytes", "held_bytes", "returned_bytes", "rescued_count",
         "rescued_bytes", "spilled_bytes", "spilled_peak_bytes", "meshed_pages",
         "mesh_recovered_bytes", "mesh_pause_ns"}) {
     pool[counter] = 0;
   }
+  std::uint64_t count = 0, bytes = 0;
+  each_row(reader, RegionId::incidents, &ledger::Reader::incident, [&](const auto& incident) {
+    count += rescues_of(incident);
+    bytes += incident.rescued_bytes;
+  });
+  pool["rescued_count"] = number(count);
+  pool["rescued_bytes"] = number(bytes);
   json.value("pool", pool);
 }
 
@@ -264,7 +275,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   write_fragmentation(reader, series, fragmentations, frames, json);
   write_worst_slabs(reader, worst_slabs, frames, json);
   write_incidents(reader, incidents, frames, json);
-  write_pool(json);
+  write_pool(reader, json);
   write_timeline(reader, json);
 
   json.begin_table("peak_holders");

@@ -123,6 +123,7 @@ constexpr Field incidents[] = {{"id", Type::id},
                                {"proof", Type::figures},
                                {"advice", Type::text_or_null},
                                {"recovered_count", Type::figure, true},
+                               {"rescued_count", Type::figure, true},
                                {"last_bytes", Type::figure, true},
                                {"last_ns", Type::figure, true}};
 constexpr Field device_processes[] = {{"pid", Type::figure}, {"used_bytes", Type::figure}};

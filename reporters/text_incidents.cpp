@@ -136,6 +136,9 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
                  : paint.dim(" was")) +
             paint.dim(" after " + human_time(number_of(incident, "last_ns"))) + "\n";
   }
+  if (const std::uint64_t rescued = number_of(incident, "rescued_count"); rescued > 0)
+    text += "  " + human_count(rescued) + " of them " + (rescued == 1 ? "was" : "were") +
+            " rescued, mostly by " + text_of(incident, "rescued_by", "another try") + "\n";
   if (recovered > 0)
     text += "  the program freed something and was served the same afterwards " + times(recovered) +
             "\n";
@@ -152,12 +155,32 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
   add_holders(report, incident, paint, text);
 }
 
+// What would have been the end, and was not.
+void add_rescue(const ReportDocument& report, const json& incident, const Paint& paint,
+                std::string& text) {
+  const std::uint64_t all = number_of(incident, "repeats") + 1;
+  text += "\n" + paint.yellow("RESCUED") + ": " + paint.bold(request_of(incident)) +
+          " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " after " +
+          human_time(number_of(incident, "time_ns")) + ": " +
+          text_of(incident, "verdict", "unknown") + ", and was served by " +
+          paint.bold(text_of(incident, "rescued_by", "another try"));
+  for (const json& rung : report.table("rungs"))
+    if (rung.at("incident") == incident.at("id") && rung.at("outcome") == "served")
+      text += " after " + human_time(number_of(rung, "duration_ns"));
+  text += "\n";
+  add_stack(report, incident, most_frames, paint, text);
+}
+
 }  // namespace
 
 void add_incidents(const ReportDocument& report, const Paint& paint, std::string& text) {
   std::size_t failed = 0, recovered = 0;
   std::uint64_t recoveries = 0;
   for (const json& incident : report.table("incidents")) {
+    if (incident.at("outcome") == "rescued") {
+      add_rescue(report, incident, paint, text);
+      continue;
+    }
     if (incident.at("outcome") == "recovered_by_caller") {
       ++recovered;
       recoveries += number_of(incident, "repeats") + 1;

@@ -204,7 +204,9 @@ families::Recorder* Process::start_recording() noexcept {
     set_up_reports(report_path);
     reserve_own_stack();
     recorder_ = new (recorder_storage) families::Recorder(
-        *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident);
+        *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident,
+        rescue::Settings{settings.pool != PoolMode::off, settings.sync_timeout_ns,
+                         settings.wait_ns});
     note_facts();
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
@@ -247,6 +249,10 @@ void Process::note_facts() noexcept {
   note("CUWARDEN_STACK_DEPTH", fmt::to_string(settings.stack_depth));
   note("CUWARDEN_LEDGER_DIR", settings.ledger_folder);
   note("CUWARDEN_LOG", levels[static_cast<int>(settings.log_level)]);
+  constexpr std::string_view modes[] = {"off", "rescue", "on", "auto"};
+  note("CUWARDEN_POOL", modes[static_cast<int>(settings.pool)]);
+  note("CUWARDEN_WAIT", fmt::format("{}ms", settings.wait_ns / 1'000'000));
+  note("CUWARDEN_SYNC_TIMEOUT", fmt::format("{}ms", settings.sync_timeout_ns / 1'000'000));
   note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "runtime_hooks/ledger/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
@@ -21,8 +22,9 @@ constexpr std::string_view prefix = "CUWARDEN_";
 
 // Features that are planned but not built: setting one does nothing yet, and that is said.
 constexpr std::string_view not_built[] = {
-    "CUWARDEN_POOL", "CUWARDEN_WAIT",       "CUWARDEN_SPILL",
-    "CUWARDEN_MESH", "CUWARDEN_MESH_PAUSE", "CUWARDEN_SYNC_TIMEOUT",
+    "CUWARDEN_SPILL",
+    "CUWARDEN_MESH",
+    "CUWARDEN_MESH_PAUSE",
 };
 
 std::optional<bool> parse_switch(std::string_view text) {
@@ -97,6 +99,47 @@ bool read_deepbind(Settings& settings, std::string_view text) {
   return value.has_value();
 }
 
+bool read_pool(Settings& settings, std::string_view text) {
+  constexpr std::string_view names[] = {"off", "rescue", "on", "auto"};
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    if (names[i] != text) continue;
+    settings.pool = static_cast<PoolMode>(i);
+    settings.pool_is_given = true;
+    return true;
+  }
+  return false;
+}
+
+// "30s", "2m", "500ms", "1h", or "0".
+std::optional<std::uint64_t> parse_duration_ns(std::string_view text) {
+  constexpr std::uint64_t longest = 366ull * 24 * 3600;  // seconds: no wait is meant to be longer
+  constexpr std::pair<std::string_view, std::uint64_t> units[] = {
+      {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc()) return std::nullopt;
+  if (value == 0 && unit.empty()) return 0;
+  for (const auto& [name, ns] : units) {
+    if (unit != name) continue;
+    if (value > longest * 1'000'000'000 / ns) return std::nullopt;
+    return value * ns;
+  }
+  return std::nullopt;
+}
+
+bool read_duration(std::uint64_t& to, std::string_view text) {
+  const auto value = parse_duration_ns(text);
+  if (value) to = *value;
+  return value.has_value();
+}
+bool read_wait(Settings& settings, std::string_view text) {
+  return read_duration(settings.wait_ns, text);
+}
+bool read_sync_timeout(Settings& settings, std::string_view text) {
+  return read_duration(settings.sync_timeout_ns, text);
+}
+
 // Written by `cuwarden run` for the shim; not for users.
 bool read_report_list(Settings& settings, std::string_view text) {
   return copy(settings.report_list, text);
@@ -115,6 +158,9 @@ constexpr Known known[] = {
     {"CUWARDEN_STACK_DEPTH", read_stack_depth, "a number of frames from 0 to 1024", "256"},
     {"CUWARDEN_LEDGER_DIR", read_ledger_folder, "a folder", "the report's folder"},
     {"CUWARDEN_LOG", read_log, "off, error, warn, info or debug, with :FILE into a file", "warn"},
+    {"CUWARDEN_POOL", read_pool, "off, rescue, on or auto", "off"},
+    {"CUWARDEN_WAIT", read_wait, "a time as 500ms, 30s or 2m", "0"},
+    {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, "a time as 500ms, 30s or 2m", "2s"},
     {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
     {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
 };
@@ -153,6 +199,9 @@ void read_one(Settings& settings, std::string_view name, std::string_view value,
   }
   for (const Known& setting : known) {
     if (setting.name != name) continue;
+    if (name == "CUWARDEN_POOL" && (value == "on" || value == "auto"))
+      complain(fmt::format("{}={}: not built in this version; requests that fail are rescued", name,
+                           value));
     if (!setting.read(settings, value))
       complain(fmt::format("{}={}: not accepted; use {}. Going on with {}.", name, value,
                            setting.accepted, setting.fallback));
@@ -176,6 +225,8 @@ void read_settings(Settings& settings, Complain complain) {
     if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
     read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
   }
+  // Who says how long a request may wait wants it rescued.
+  if (settings.wait_ns != 0 && !settings.pool_is_given) settings.pool = PoolMode::rescue;
 }
 
 // A program that runs with more rights than its caller is left alone: the environment that says

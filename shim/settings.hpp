@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace cuwarden::shim {
 
 enum class LogLevel { off, error, warn, info, debug };
+enum class PoolMode { off, rescue, on, automatic };
 
 inline constexpr std::size_t path_limit = 4096;
 
@@ -20,6 +22,10 @@ struct Settings {
   char log_file[path_limit] = "";                      // empty: stderr
   char report[path_limit] = "cuwarden-%e-%h-%p.json";  // default_report_name
   char ledger_folder[path_limit] = "";                 // empty: chosen
+  // Not built yet beyond `rescue`, which the two modes after it do as well.
+  PoolMode pool = PoolMode::off;
+  bool pool_is_given = false;
+  std::uint64_t wait_ns = 0, sync_timeout_ns = 2'000'000'000;
   char report_list[path_limit] = "";  // where `cuwarden run` hears of finished reports
 };
 

@@ -17,6 +17,9 @@ namespace cuwarden::rescue {
 
 class PendingFrees {
  public:
+  // What threads noted with an earlier one, as that of a fork's parent, is not this one's.
+  PendingFrees() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+
   // Before the driver's free. A stream of the thread's own (CU_STREAM_PER_THREAD, or null in a
   // _ptsz call) is not kept: no other thread can name it.
   void freed_in(CUstream, ContextId) noexcept;
@@ -46,7 +49,7 @@ class PendingFrees {
   // Frees in more streams at once wait for the program's own synchronisation.
   static constexpr std::size_t limit = 512;
   Stream streams_[limit];
-  std::atomic<std::uint32_t> version_{1};
+  static inline constinit std::atomic<std::uint32_t> version_{1};
   // Held while the driver is asked about a stream: it does not check a handle well, and one that is
   // destroyed meanwhile must not be used. The driver calls nothing of the program's in between, and
   // a stream that is synchronised then had nothing to do a moment before.

@@ -59,10 +59,8 @@ def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, 
 @pytest.mark.parametrize(
     "name, value",
     [
-        ("CUWARDEN_POOL", "rescue"),
-        ("CUWARDEN_WAIT", "30s"),
         ("CUWARDEN_SPILL", "8GiB"),
-        ("CUWARDEN_SYNC_TIMEOUT", "2s"),
+        ("CUWARDEN_MESH", "off"),
         ("CUWARDEN_MESH", "on"),
         ("CUWARDEN_MESH_PAUSE", "500ms"),
     ],

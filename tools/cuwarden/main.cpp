@@ -39,6 +39,13 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   verb->add_option("--ledger-dir", run.ledger_dir,
                    "folder of the live ledger (CUWARDEN_LEDGER_DIR)")
       ->type_name("DIR");
+  verb->add_option("--pool", run.pool, "off, or rescue requests that fail (CUWARDEN_POOL)")
+      ->type_name("MODE");
+  verb->add_option("--wait", run.wait, "how long a failing request may wait (CUWARDEN_WAIT)")
+      ->type_name("TIME");
+  verb->add_option("--sync-timeout", run.sync_timeout,
+                   "bound on a rescue's synchronisation (CUWARDEN_SYNC_TIMEOUT)")
+      ->type_name("TIME");
   verb->add_option_function<std::string>(
           "--simulate", [&run](Text text) { run.simulated_bytes = size_value("--simulate", text); },
           "run on a simulated GPU with SIZE of memory")

@@ -240,6 +240,9 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& lis
   }
   if (verb.stack_depth) environment.set("CUWARDEN_STACK_DEPTH", *verb.stack_depth);
   if (verb.log) environment.set("CUWARDEN_LOG", *verb.log);
+  if (verb.pool) environment.set("CUWARDEN_POOL", *verb.pool);
+  if (verb.wait) environment.set("CUWARDEN_WAIT", *verb.wait);
+  if (verb.sync_timeout) environment.set("CUWARDEN_SYNC_TIMEOUT", *verb.sync_timeout);
   if (verb.ledger_dir) environment.set("CUWARDEN_LEDGER_DIR", fs::absolute(*verb.ledger_dir));
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());
   return true;

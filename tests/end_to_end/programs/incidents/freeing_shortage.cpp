@@ -35,12 +35,18 @@ again:
 
 }  // namespace
 
-void while_another_thread_frees(const std::string& situation) {
-  if (situation != "freeing") return;
+void work_in(void* stream, std::size_t milliseconds) {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   cuModuleLoadData(&module, code);
   cuModuleGetFunction(&kernel, module, "work");
+  unsigned long long nanoseconds = milliseconds * 1'000'000ull;
+  void* arguments[] = {&nanoseconds};
+  cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, static_cast<CUstream>(stream), arguments, nullptr);
+}
+
+void while_another_thread_frees(const std::string& situation) {
+  if (situation != "freeing") return;
   CUstream stream = nullptr;
   cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 
@@ -48,9 +54,7 @@ void while_another_thread_frees(const std::string& situation) {
   const std::size_t bytes = (free_bytes() - 256 * MiB) / count / page * page;
   std::vector<void*> buffers;
   for (std::size_t i = 0; i < count; ++i) buffers.push_back(allocate(bytes));
-  unsigned long long nanoseconds = number("ms", 400) * 1'000'000ull;
-  void* arguments[] = {&nanoseconds};
-  cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+  work_in(stream, number("ms", 400));
   int device = 0;
   cudaGetDevice(&device);
   std::thread other([&] {

@@ -142,6 +142,7 @@ void pending() {
   }
   cudaDeviceSynchronize();
   for (std::size_t i = 0; i < streams; ++i) {
+    if (const std::size_t ms = number("busy", 0); ms != 0) work_in(all[i], ms);
     cudaFreeAsync(buffers[i], all[i]);
     facts.figure += bytes;
   }

@@ -28,7 +28,8 @@ void* request(std::size_t bytes);
 
 // host_shortages.cpp: pinned, registered, managed.
 void of_the_host(const std::string& situation);
-// freeing_shortage.cpp
+// freeing_shortage.cpp: a stream (CUstream, or cudaStream_t) has something to do for so long.
+void work_in(void* stream, std::size_t milliseconds);
 void while_another_thread_frees(const std::string& situation);
 // implicit_shortages.cpp: launch, stack, heap, module, streams, context. Calls that were not asked
 // for memory.

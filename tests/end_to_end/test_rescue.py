@@ -1,0 +1,144 @@
+"""Requests that would have failed and are served: what helped, what the program and the report say."""
+
+import subprocess
+import threading
+import time
+
+import pytest
+
+from shimmed import program, sample
+from test_incidents import environment
+
+GIB = 1 << 30
+
+
+def rescued(report, rung):
+    """The one incident, and its rungs in their order."""
+    (incident,) = report["incidents"]
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", rung), incident
+    assert incident["rescued_count"] == incident["repeats"] + 1
+    assert report["pool"]["mode"] == "rescue"
+    assert report["pool"]["rescued_count"] == incident["rescued_count"]
+    rungs = sorted(report["rungs"], key=lambda row: row["order"])
+    assert [row["order"] for row in rungs] == list(range(1, len(rungs) + 1))
+    assert {row["incident"] for row in rungs} == {incident["id"]}
+    assert (rungs[-1]["rung"], rungs[-1]["outcome"]) == (rung, "served")
+    assert all(row["outcome"] != "served" for row in rungs[:-1])
+    assert all(total["failures"] == 0 for total in report["totals"])
+    return incident, rungs
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["streams=1"], ["streams=5"], ["streams=17", "more=64"], ["streams=3", "api=driver", "thread=1"],
+     ["streams=2", "device=1"]],
+    ids="-".join,
+)
+def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, cuwarden, command):
+    bare = place.run([program("shortages"), "pending", *command], environment(), shim=False)
+    assert (bare.last_line["served"], bare.last_line["failures"]) == (0, 1)
+    run = place.run([program("shortages"), "pending", *command], environment(CUWARDEN_POOL="rescue"))
+    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
+    assert run.said == [] and run.returncode == 0
+    incident, rungs = rescued(run.report, "synchronise")
+    assert incident["verdict"] == "pending_frees"
+    assert incident["proof"]["pending_free_bytes"] == pytest.approx(run.last_line["figure"], rel=0.01)
+    assert [row["rung"] for row in rungs] == ["retry", "synchronise"]
+    assert run.report["pool"]["rescued_bytes"] == run.last_line["requested_bytes"]
+    assert run.report.totals()["device"]["live_bytes"] == run.last_line["requested_bytes"]
+    text = cuwarden("report", run.report.path).stdout
+    assert "RESCUED" in text and "OUT OF MEMORY" not in text and "synchronise" in text
+
+
+def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place):
+    env = environment(CUWARDEN_POOL="rescue", CUWARDEN_SIM_KERNEL_TIME="300ms")
+    command = [program("shortages"), "pending", "busy=300"]
+    run = place.run(command, env)
+    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
+    _, rungs = rescued(run.report, "synchronise")
+    assert 100_000_000 < rungs[-1]["duration_ns"] < 2_000_000_000
+    run = place.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "50ms"})
+    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+    (incident,) = [i for i in run.report["incidents"]]
+    assert incident["outcome"] == "failed" and incident["rescued_by"] is None
+    (waited,) = [row for row in run.report["rungs"] if row["rung"] == "synchronise"]
+    assert waited["outcome"] == "timed_out" and waited["duration_ns"] >= 50_000_000
+
+
+def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
+    shared = tmp_path / "shared_device"
+    env = environment(CUWARDEN_SIM_SHARED=shared)
+    other = subprocess.Popen(
+        [str(sample("neighbour")), "hold", "30"],
+        env=place.environment(env, shim=False),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    held = int(other.stdout.readline())
+    assert held > GIB
+    threading.Timer(1.0, other.stdin.close).start()
+    begun = time.monotonic()
+    # No CUWARDEN_POOL: who allows a wait wants a rescue.
+    run = place.run(
+        [program("shortages"), "own", "room=10000", "more=900"], {**env, "CUWARDEN_WAIT": "30s"}
+    )
+    assert time.monotonic() - begun < 20
+    other.wait()
+    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
+    _, rungs = rescued(run.report, "wait")
+    assert [row["rung"] for row in rungs] == ["retry", "synchronise", "trim", "wait"]
+    assert rungs[-1]["duration_ns"] > 300_000_000
+
+
+def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwarden):
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="200ms")
+    run = place.run([program("shortages"), "own", "room=10000", "more=900"], env)
+    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+    (incident,) = run.report["incidents"]
+    assert incident["outcome"] == "failed" and incident["verdict"] == "held_by_other_processes"
+    rungs = {row["rung"]: row for row in run.report["rungs"]}
+    assert rungs["wait"]["outcome"] == "timed_out"
+    assert rungs["wait"]["duration_ns"] >= 200_000_000
+    assert run.report.totals()["device"]["failures"] == 1
+    assert "OUT OF MEMORY" in cuwarden("report", run.report.path).stdout
+
+
+def test_a_program_that_asks_in_vain_without_end_is_not_held_up(run_both):
+    run = run_both(
+        [program("shortages"), "repeats", "times=20000"], environment(CUWARDEN_POOL="rescue")
+    )
+    (incident,) = run.report["incidents"]
+    assert incident["repeats"] == 19999 and incident["outcome"] == "failed"
+    assert len(run.report["rungs"]) == 3
+    assert run.report["pool"]["rescued_count"] == 0
+
+
+@pytest.mark.parametrize("situation", ["slabs", "rounding", "own", "larger", "absurd", "library"])
+def test_what_cannot_be_helped_fails_as_it_does_without(run_both, situation):
+    run = run_both([program("shortages"), situation], environment(CUWARDEN_POOL="rescue"))
+    (incident,) = run.report["incidents"]
+    assert incident["outcome"] == "failed" and incident["rescued_by"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CUWARDEN_POOL", "yes"), ("CUWARDEN_WAIT", "soon"), ("CUWARDEN_WAIT", "30"),
+     ("CUWARDEN_WAIT", "-3s"), ("CUWARDEN_WAIT", "99999999999999999999s"),
+     ("CUWARDEN_WAIT", "9999999999h"), ("CUWARDEN_SYNC_TIMEOUT", "2 s")],
+)
+def test_a_bad_value_is_one_line_and_the_default_is_used(place, name, value):
+    run = place.run([program("shortages"), "pending"], environment(**{name: value}))
+    (line,) = run.said
+    assert f"{name}={value}: not accepted" in line
+    assert run.report["pool"]["mode"] == "off"
+    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+
+
+@pytest.mark.parametrize("mode", ["on", "auto"])
+def test_a_mode_that_is_not_built_says_so_and_rescues(place, mode):
+    run = place.run([program("shortages"), "pending"], environment(CUWARDEN_POOL=mode))
+    (line,) = run.said
+    assert f"CUWARDEN_POOL={mode}: not built in this version" in line
+    assert run.report["pool"]["mode"] == mode
+    assert run.last_line["served"] == 1

@@ -1,0 +1,73 @@
+"""Requests that the real driver refuses and that are served after all."""
+
+import subprocess
+import threading
+
+import pytest
+
+import preloaded
+from test_incidents import run_shortage
+
+pytestmark = pytest.mark.alone
+
+RESCUE = {"CUWARDEN_POOL": "rescue"}
+
+
+def busy_for(milliseconds):
+    """The simulated GPU's kernels take as long as it is told."""
+    return {"CUWARDEN_SIM_KERNEL_TIME": f"{milliseconds}ms"} if preloaded.SIMULATED else {}
+
+
+def rescued(run, rung):
+    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", rung), incident
+    assert run.report["pool"]["rescued_bytes"] == run.last_line["requested_bytes"]
+    assert all(total["failures"] == 0 for total in run.report["totals"])
+    preloaded.check_covered(run.report)
+    return incident, {row["rung"]: row for row in run.report["rungs"]}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["streams=1"], ["streams=4"], ["streams=17", "more=64"], ["streams=3", "busy=200"],
+     ["streams=2", "thread=1", "api=driver"]],
+    ids="-".join,
+)
+def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, options):
+    program = preloaded.BUILD / "tests/end_to_end/programs/shortages"
+    env = busy_for(200) if "busy=200" in options else {}
+    bare = place.run([program, "pending", *options], env, shim=False)
+    assert (bare.last_line["served"], bare.last_line["failures"]) == (0, 1)
+    run = run_shortage(place, ["pending", *options], {**RESCUE, **env})
+    incident, rungs = rescued(run, "synchronise")
+    assert incident["verdict"] == "pending_frees"
+    # A plain retry did not help.
+    assert rungs["retry"]["outcome"] == "no_memory"
+    if "busy=200" in options:
+        assert rungs["synchronise"]["duration_ns"] > 50_000_000
+    (live,) = [row for row in run.report["totals"] if row["kind"] == "device"]
+    assert live["live_bytes"] == run.last_line["requested_bytes"]
+
+
+def test_a_stream_that_works_longer_than_is_allowed_is_left_alone(place):
+    env = {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "100ms", **busy_for(1500)}
+    run = run_shortage(place, ["pending", "streams=2", "busy=1500"], env)
+    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+    (waited,) = [row for row in run.report["rungs"] if row["rung"] == "synchronise"]
+    assert waited["outcome"] == "timed_out"
+    assert 100_000_000 <= waited["duration_ns"] < 1_000_000_000
+
+
+def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
+    sample = preloaded.BUILD / "samples" / "neighbour"
+    env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared_device"} if preloaded.SIMULATED else {}
+    other = place.start([sample, "hold", "60"], env, shim=False, stdin=subprocess.PIPE)
+    assert int(other.stdout.readline()) > 1 << 30
+    threading.Timer(1.5, other.stdin.close).start()
+    run = run_shortage(
+        place, ["own", "room=200000", "more=900"], {**env, "CUWARDEN_WAIT": "30s"}
+    )
+    other.wait()
+    _, rungs = rescued(run, "wait")
+    assert rungs["wait"]["duration_ns"] > 300_000_000
