@@ -14,8 +14,9 @@ using ledger::Fact;
 
 constexpr std::uint64_t mib = 1 << 20;
 constexpr std::uint64_t page = 2 * mib;
-// The driver does not give away the last of a device: requests fail while so much is free.
-constexpr std::uint64_t kept_by_driver = 4 * mib;
+// The driver does not give away the last of a device: requests fail while so much is free (measured:
+// 8 MiB with 13.06 MiB free; mostly it is less).
+constexpr std::uint64_t kept_by_driver = 6 * mib;
 // A pool's memory comes in chunks, and a chunk goes back only as a whole.
 constexpr std::uint64_t pool_chunk = 32 * mib;
 // A context with the code of its kernels, where nothing says what it is.

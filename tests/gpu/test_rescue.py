@@ -52,7 +52,7 @@ def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, opti
 
 def test_a_stream_that_works_longer_than_is_allowed_is_left_alone(place):
     env = {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "100ms", **busy_for(1500)}
-    run = run_shortage(place, ["pending", "streams=2", "busy=1500"], env)
+    run = run_shortage(place, ["pending", "streams=1", "busy=1500"], env)
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (waited,) = [row for row in run.report["rungs"] if row["rung"] == "synchronise"]
     assert waited["outcome"] == "timed_out"
