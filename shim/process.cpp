@@ -229,14 +229,20 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
 }
 
 // Without a stack for it the report has what the driver said.
-void Process::met_incident(IncidentId incident) noexcept {
+void Process::met_incident(IncidentId incident, families::Recorder::Stage stage) noexcept {
   const Uncancelled whole;
-  call_on_own_stack_only(
-      [](void* given) {
-        process.ledger_->set_versions(0, runtime_version());
-        explain_incident(*process.ledger_, *static_cast<IncidentId*>(given));
-      },
-      &incident);
+  if (stage == families::Recorder::Stage::refused) {
+    call_on_own_stack_only(
+        [](void* given) {
+          process.ledger_->set_versions(0, runtime_version());
+          explain_incident(*process.ledger_, *static_cast<IncidentId*>(given));
+        },
+        &incident);
+  } else {
+    call_on_own_stack_only(
+        [](void* given) { report_incident(*process.ledger_, *static_cast<IncidentId*>(given)); },
+        &incident);
+  }
 }
 
 void Process::note_facts() noexcept {

@@ -78,7 +78,7 @@ class Process {
            is_same_process();
   }
   static void ledger_is_incomplete(ledger::Reason) noexcept;
-  static void met_incident(IncidentId) noexcept;
+  static void met_incident(IncidentId, families::Recorder::Stage) noexcept;
   void end_unrecorded() noexcept;
   void note_facts() noexcept;
   bool write_report() noexcept;

@@ -92,24 +92,24 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader)
     log_info(fmt::format("report of an incident written to {}", reports->file.path()));
 }
 
-void explain(ledger::Writer& ledger, IncidentId id) {
+// Calls what(reader, case) with the incident as it is by now.
+template <class What>
+void with_case(const ledger::Writer& ledger, IncidentId id, const What& what) {
   const auto reader = open_ledger(ledger);
   if (!reader) return;
   StackModules modules(*reader);
-  auto incident = reader->incident(id.value);
-  auto given = incident ? case_of(*reader, *incident, modules) : std::nullopt;
-  if (!given) return;
-  add_incident_facts(ledger, *reader, *given);
+  const auto incident = reader->incident(id.value);
+  if (const auto given = incident ? case_of(*reader, *incident, modules) : std::nullopt)
+    what(*reader, *given);
+}
 
-  incident = reader->incident(id.value);
-  given = incident ? case_of(*reader, *incident, modules) : std::nullopt;
-  if (!given) return;
-  const Judgement judgement = judge(*given);
-  log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
-                       judgement.advice));
-  const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);
-  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-    write_incident_report(ledger, *reader);
+// Programs that meet one after the other are not held up for ever.
+template <class Work>
+void within_the_budget(ledger::Writer& ledger, const Work& work) {
+  if (reports->spent_ns.load(std::memory_order_relaxed) > longest_explaining_ns) return;
+  const std::uint64_t begun_ns = ledger.now_ns();
+  work();
+  reports->spent_ns.fetch_add(ledger.now_ns() - begun_ns, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -119,14 +119,30 @@ void set_up_reports(const std::string& path) { reports = new (storage) Reports(p
 const std::string& report_file_path() noexcept { return reports->file.path(); }
 
 void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
-  if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained ||
-      reports->spent_ns.load(std::memory_order_relaxed) > longest_explaining_ns)
-    return;
-  const std::uint64_t begun_ns = ledger.now_ns();
-  explain(ledger, id);
-  reports->spent_ns.fetch_add(ledger.now_ns() - begun_ns, std::memory_order_relaxed);
+  if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
+  within_the_budget(ledger, [&] {
+    with_case(ledger, id, [&](const ledger::Reader& reader, const IncidentCase& given) {
+      add_incident_facts(ledger, reader, given);
+    });
+  });
 } catch (...) {
   // No memory: the facts stay as they are, and the report at the end judges by them.
+}
+
+void report_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
+  if (reports->explained.load(std::memory_order_relaxed) > most_explained) return;
+  within_the_budget(ledger, [&] {
+    with_case(ledger, id, [&](const ledger::Reader& reader, const IncidentCase& given) {
+      const Judgement judgement = judge(given);
+      log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
+                           judgement.advice));
+      const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);
+      if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+        write_incident_report(ledger, reader);
+    });
+  });
+} catch (...) {
+  // No memory: the report at the end has it.
 }
 
 // Whether there is a report, with symbols or without.

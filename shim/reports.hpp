@@ -17,8 +17,9 @@ bool write_final_report(ledger::Writer&) noexcept;
 // Where it lies; empty where there is none.
 const std::string& report_file_path() noexcept;
 
-// A request was refused from a place for the first time: adds what is known outside CUDA, and
-// writes a report where its verdict is the first of its kind.
+// A request was refused from a place for the first time: adds what is known outside CUDA.
 void explain_incident(ledger::Writer&, IncidentId) noexcept;
+// It is known what became of it: writes a report where its verdict is the first of its kind.
+void report_incident(ledger::Writer&, IncidentId) noexcept;
 
 }  // namespace cuwarden::shim

@@ -44,9 +44,11 @@ class Recorder {
   // Called once for each reason for which the ledger is no longer complete, by the thread that met
   // it, with no lock held.
   using Notice = void (*)(ledger::Reason) noexcept;
-  // Called once for each place whose request was refused for lack of memory, by the thread that met
-  // it, before the call returns to the program: what is known outside CUDA may be added.
-  using IncidentNotice = void (*)(IncidentId) noexcept;
+  // Called twice for each place whose request was refused for lack of memory, by the thread that
+  // met it, before the call returns to the program: at once, so that what is known outside CUDA may
+  // be added, and when it is known what became of it.
+  enum class Stage : std::uint8_t { refused, settled };
+  using IncidentNotice = void (*)(IncidentId, Stage) noexcept;
 
   Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth,
            Notice notice, IncidentNotice incident_notice = nullptr,
@@ -80,7 +82,7 @@ class Recorder {
   bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request);
   // Before the driver frees memory in this stream, ends it, or ends a context.
   void freed_in(CUstream stream) noexcept {
-    if (rescues()) pending_.freed_in(stream, place().context);
+    if (rescues() && !pending_.noted_last(stream)) pending_.freed_in(stream, place().context);
   }
   void stream_ends(CUstream stream) noexcept {
     if (rescues()) pending_.stream_ends(stream);
@@ -164,7 +166,9 @@ class Recorder {
   [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
   void refused(const RefusedRequest&, CUresult, ledger::Asked) noexcept;
   void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked) noexcept;
-  // Without the notice, which comes when it is known what became of it.
+  void tell(const ledger::Writer::Refused& refused, Stage stage) noexcept {
+    if (refused.first && incident_notice_ != nullptr) incident_notice_(refused.incident, stage);
+  }
   ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
                                        ledger::Asked) noexcept;
   rescue::Situation situation(DeviceOrdinal) noexcept;

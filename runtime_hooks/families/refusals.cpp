@@ -125,13 +125,13 @@ ledger::Writer::Refused Recorder::note_refusal(const RefusedRequest& request, Gr
   note_device(refused.incident, request.device);
   if (asked == ledger::Asked::context) note_compute_mode(refused.incident, request.device);
   ledger_.publish_incident(refused.incident);
+  tell(refused, Stage::refused);
   return refused;
 }
 
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
                        ledger::Asked asked) noexcept {
-  const ledger::Writer::Refused refused = note_refusal(request, group, result, asked);
-  if (refused.first && incident_notice_ != nullptr) incident_notice_(refused.incident);
+  tell(note_refusal(request, group, result, asked), Stage::settled);
 }
 
 rescue::Situation Recorder::situation(DeviceOrdinal device) noexcept {
@@ -139,7 +139,7 @@ rescue::Situation Recorder::situation(DeviceOrdinal device) noexcept {
           pending_.version()};
 }
 
-// The incident's facts are of the moment of the refusal; its notice comes with what became of it.
+// The incident's facts are of the moment of the refusal.
 bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request) {
   const ErrnoGuard keep;
   const Place here = place_unguarded();
@@ -169,7 +169,7 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     if (!served) ladder_.found_nothing(situation(device));
   }
   if (served) last_refused.forget();
-  if (refused.first && incident_notice_ != nullptr) incident_notice_(refused.incident);
+  tell(refused, Stage::settled);
   give_notice();
   return served;
 }

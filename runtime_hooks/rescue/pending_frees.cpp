@@ -7,33 +7,22 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// The default stream's handle is null: keys are handles with the lowest bit set, which no pointer
-// to a stream has, and CU_STREAM_LEGACY is the same stream.
-constexpr std::uint64_t mark = 1;
-std::uint64_t key_of(CUstream stream) {
-  return stream == CU_STREAM_LEGACY ? mark : reinterpret_cast<std::uint64_t>(stream) | mark;
+CUstream stream_of(std::uint64_t key) {
+  return reinterpret_cast<CUstream>(key & ~std::uint64_t{1});
 }
-CUstream stream_of(std::uint64_t key) { return reinterpret_cast<CUstream>(key & ~mark); }
-
-// What the thread noted last: most frees are in the stream of the one before. Initial-exec, as all
-// of the shim's.
-struct Last {
-  std::uint64_t key = 0;
-  std::uint32_t version = 0;
-};
-[[gnu::tls_model("initial-exec")]] constinit thread_local Last last{};
 
 }  // namespace
 
+[[gnu::tls_model("initial-exec")]] constinit thread_local PendingFrees::Last PendingFrees::last_{};
+
 void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
   const std::uint64_t key = key_of(stream);
-  if (last.key == key && last.version == version_.load(relaxed)) return;
-  if (stream == CU_STREAM_PER_THREAD) return;
+  if (noted_last(stream) || stream == CU_STREAM_PER_THREAD) return;
   Stream* vacant = nullptr;
   for (Stream& known : streams_) {
     const std::uint64_t found = known.key.load(relaxed);
     if (found == key) {
-      last = {key, version_.load(relaxed)};
+      last_ = {key, version_.load(relaxed)};
       return;
     }
     if (found == 0 && vacant == nullptr) vacant = &known;
@@ -42,7 +31,7 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
   // Another thread may take the place: then this stream is noted with its next free.
   if (vacant == nullptr || !vacant->key.compare_exchange_strong(none, key, relaxed)) return;
   vacant->context.store(context.value, std::memory_order_release);
-  last = {key, version_.fetch_add(1, relaxed) + 1};
+  last_ = {key, version_.fetch_add(1, relaxed) + 1};
 }
 
 void PendingFrees::stream_ends(CUstream stream) noexcept {

@@ -23,6 +23,11 @@ class PendingFrees {
   // Before the driver's free. A stream of the thread's own (CU_STREAM_PER_THREAD, or null in a
   // _ptsz call) is not kept: no other thread can name it.
   void freed_in(CUstream, ContextId) noexcept;
+  // Whether that was what the thread did last, and is noted still: most frees are in the stream of
+  // the one before.
+  static bool noted_last(CUstream stream) noexcept {
+    return last_.key == key_of(stream) && last_.version == version_.load(std::memory_order_relaxed);
+  }
   // Before the driver ends it: nobody asks about it any more.
   void stream_ends(CUstream) noexcept;
   // The same of all streams, where a context ends.
@@ -39,6 +44,19 @@ class PendingFrees {
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
 
  private:
+  // The default stream's handle is null: keys are handles with the lowest bit set, which no pointer
+  // to a stream has, and CU_STREAM_LEGACY is the same stream.
+  static constexpr std::uint64_t mark = 1;
+  static std::uint64_t key_of(CUstream stream) noexcept {
+    return stream == CU_STREAM_LEGACY ? mark : reinterpret_cast<std::uint64_t>(stream) | mark;
+  }
+  // Initial-exec, as all of the shim's.
+  struct Last {
+    std::uint64_t key = 0;
+    std::uint32_t version = 0;
+  };
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Last last_;
+
   struct Stream {
     std::atomic<std::uint64_t> key{0};  // 0: free
     std::atomic<std::uint64_t> context{0};

@@ -85,7 +85,9 @@ class IncidentsTest : public FamiliesTest {
   static inline std::vector<IncidentId> told;
   const driver::RealDriver real = refusing();
   Recorder recorder{*writer, real, 0, [](ledger::Reason) noexcept {},
-                    [](IncidentId id) noexcept { told.push_back(id); }};
+                    [](IncidentId id, Recorder::Stage stage) noexcept {
+                      if (stage == Recorder::Stage::settled) told.push_back(id);
+                    }};
 };
 
 TEST_F(IncidentsTest, TheFirstRefusalIsKeptWithWhatWasKnownAndRepeatsAreCounted) {

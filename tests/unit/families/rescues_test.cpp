@@ -1,0 +1,132 @@
+// Requests that the driver refuses, with rescues on: what the program gets, and what is kept.
+#include "tests/unit/families/fake_driver.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+using driver::Row;
+
+class RescuesTest : public FamiliesTest {
+ protected:
+  RescuesTest() {
+    refusals = attempts = 0;
+    other_error = CUDA_SUCCESS;
+    stages.clear();
+    synchronised.clear();
+  }
+  static driver::RealDriver refusing() {
+    driver::RealDriver real = fake_functions();
+    real.cuMemAlloc_v2 = [](CUdeviceptr* out, size_t) {
+      ++attempts;
+      if (refusals > 0) return --refusals, CUDA_ERROR_OUT_OF_MEMORY;
+      if (other_error != CUDA_SUCCESS) return other_error;
+      return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
+    };
+    real.cuMemFreeAsync = [](CUdeviceptr, CUstream) { return CUDA_SUCCESS; };
+    real.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
+    real.cuStreamQuery = [](CUstream) { return CUDA_SUCCESS; };
+    real.cuStreamSynchronize = [](CUstream stream) {
+      return synchronised.push_back(stream), CUDA_SUCCESS;
+    };
+    return real;
+  }
+  template <class Result, class... Parameters, class... Arguments>
+  [[gnu::noinline]] Result call(Row row, Result (*body)(HookedCall&, Parameters...),
+                                Arguments... arguments) {
+    HookedCall call(real, &recorder, row);
+    return body(call, arguments...);
+  }
+  CUresult ask(std::size_t bytes) {
+    CUdeviceptr memory = 0;
+    return call(Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, bytes);
+  }
+  void free_in(CUstream stream) {
+    call(Row::cuMemFreeAsync, cuMemFreeAsync, CUdeviceptr{0x77}, stream);
+  }
+  ledger::IncidentView incident() const { return reader().incident(1).value(); }
+  std::vector<ledger::RungOutcome> outcomes() const {
+    std::vector<ledger::RungOutcome> found;
+    for (std::uint64_t i = 1; i < reader().rows(ledger::RegionId::incident_rungs); ++i)
+      found.push_back(reader().incident_rung(i)->outcome);
+    return found;
+  }
+  std::uint64_t failures() const { return reader().group(incident().group.value)->failures; }
+
+  static inline int refusals = 0, attempts = 0;
+  static inline CUresult other_error = CUDA_SUCCESS;
+  static inline std::vector<Recorder::Stage> stages;
+  static inline std::vector<CUstream> synchronised;
+  const driver::RealDriver real = refusing();
+  Recorder recorder{*writer,
+                    real,
+                    0,
+                    [](ledger::Reason) noexcept {},
+                    [](IncidentId, Recorder::Stage stage) noexcept {
+                      // What became of it is not known at first.
+                      EXPECT_EQ(attempts > 1, stage == Recorder::Stage::settled);
+                      stages.push_back(stage);
+                    },
+                    {.enabled = true, .sync_timeout_ns = 100'000'000}};
+};
+
+TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {
+  refusals = 1;
+  errno = ENOENT;
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(errno, ENOENT);
+  EXPECT_EQ(attempts, 2);
+  EXPECT_EQ(records().size(), 1u);
+  EXPECT_EQ(incident().bytes, 5000u);
+  EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::retry)], 1u);
+  EXPECT_EQ(incident().rescued_bytes, 5000u);
+  EXPECT_EQ(incident().recovered, 0u) << "the program did nothing";
+  EXPECT_EQ(failures(), 0u);
+  EXPECT_EQ(outcomes(), std::vector{ledger::RungOutcome::served});
+  EXPECT_EQ(stages, (std::vector{Recorder::Stage::refused, Recorder::Stage::settled}));
+}
+
+TEST_F(RescuesTest, ARequestThatNothingHelpsFailsOnceAndIsNotTriedAgainAtOnce) {
+  refusals = 1000;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(attempts, 2);
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(attempts, 3);
+  EXPECT_EQ(failures(), 2u);
+  EXPECT_EQ(incident().repeats, 1u);
+  EXPECT_EQ(outcomes().size(), 3u) << "of the first";
+  EXPECT_TRUE(records().empty());
+}
+
+TEST_F(RescuesTest, TheProgramGetsTheFirstErrorNotThatOfAnotherTry) {
+  refusals = 1;
+  other_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(RescuesTest, AnErrorThatIsNoLackOfMemoryIsTheProgramsOwn) {
+  other_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(attempts, 1);
+}
+
+TEST_F(RescuesTest, StreamsInWhichMemoryWasFreedAreSynchronisedWhileTheyAreThere) {
+  const auto first = reinterpret_cast<CUstream>(0x100), next = reinterpret_cast<CUstream>(0x200);
+  free_in(first);
+  free_in(next);
+  call(Row::cuStreamDestroy_v2, cuStreamDestroy_v2, first);
+  refusals = 2;
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(synchronised, std::vector{next});
+  EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::synchronise)], 1u);
+}
+
+TEST_F(RescuesTest, AContextsEndTakesItsStreams) {
+  free_in(reinterpret_cast<CUstream>(0x100));
+  call(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, fake.current);
+  refusals = 2;
+  ask(5000);
+  EXPECT_TRUE(synchronised.empty());
+}
+
+}  // namespace
+}  // namespace cuwarden::families
