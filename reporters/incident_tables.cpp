@@ -45,7 +45,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "mps_limit_bytes",
                                            "nvml_free_bytes",
                                            "slab_count",
-                                           "graph_rest_bytes"};
+                                           "graph_rest_bytes",
+                                           "given_back_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Refusals for lack of memory become incidents, what a compute mode refuses a context with, and

@@ -14,8 +14,8 @@ using ledger::Fact;
 
 constexpr std::uint64_t mib = 1 << 20;
 constexpr std::uint64_t page = 2 * mib;
-// The driver does not give away the last of a device: requests fail while so much is free (measured:
-// 8 MiB with 13.06 MiB free; mostly it is less).
+// The driver does not give away the last of a device: requests fail while so much is free
+// (measured: 8 MiB with 13.06 MiB free; mostly it is less).
 constexpr std::uint64_t kept_by_driver = 6 * mib;
 // A pool's memory comes in chunks, and a chunk goes back only as a whole.
 constexpr std::uint64_t pool_chunk = 32 * mib;
@@ -146,6 +146,8 @@ class Judge {
     return sum;
   }
   void prove_implicit() {
+    // Else more may be free than was wanted.
+    prove("given_back_bytes", fact(Fact::given_back_bytes));
     for (const char* item : implicit_items) {
       if (const std::uint64_t bytes = in_account(item))
         prove((std::string(item) + "_bytes").c_str(), bytes);

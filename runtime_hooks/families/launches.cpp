@@ -107,7 +107,11 @@ void FirstLaunch::done(CUresult result) noexcept {
   }
   const std::uint64_t lacked = bytes_that_lacked(result);
   if (taken) failed(result, *taken);
-  call_.recorder().refused_launch(call_.api(), result, here_.device, lacked);
+  const std::uint64_t given_back = taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY
+                                       ? static_cast<std::uint64_t>(-*taken)
+                                       : 0;
+  call_.recorder().refused_for_itself(call_.api(), result, ledger::Asked::launch, here_.device,
+                                      {lacked, given_back});
 }
 
 // Where captures are, a launch that needs more local memory than there is and takes nothing was no

@@ -94,9 +94,13 @@ class Recorder {
   // After a call that asks for something else than memory, on this device or the current one: does
   // something only where it was refused for lack of memory, or a context by the compute mode.
   void refused(HookId api, CUresult, ledger::Asked, DeviceOrdinal = no_device) noexcept;
-  // The same after a launch that needed so many bytes; 0: nobody knows. Where it did, another error
-  // than a lack of memory was one as well.
-  void refused_launch(HookId api, CUresult, DeviceOrdinal, std::uint64_t bytes) noexcept;
+  // The same of a call that needed memory for itself.
+  struct Needed {
+    std::uint64_t bytes = 0;  // 0: nobody knows. Else another error than a lack of memory is one
+    std::uint64_t given_back = 0;  // by the driver, in vain
+  };
+  void refused_for_itself(HookId api, CUresult, ledger::Asked, DeviceOrdinal,
+                          const Needed&) noexcept;
 
   GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;

@@ -123,6 +123,8 @@ ledger::Writer::Refused Recorder::note_refusal(const RefusedRequest& request, Gr
   was_refused_.store(true, std::memory_order_relaxed);
   if (!refused.first) return refused;
   note_device(refused.incident, request.device);
+  if (request.given_back_bytes != 0)
+    ledger_.set_fact(refused.incident, ledger::Fact::given_back_bytes, request.given_back_bytes);
   if (asked == ledger::Asked::context) note_compute_mode(refused.incident, request.device);
   ledger_.publish_incident(refused.incident);
   tell(refused, Stage::refused);
@@ -186,11 +188,11 @@ void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
   refused({0, device, api, kind}, result, asked);
 }
 
-void Recorder::refused_launch(HookId api, CUresult result, DeviceOrdinal device,
-                              std::uint64_t bytes) noexcept {
-  if (bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY) return;
+void Recorder::refused_for_itself(HookId api, CUresult result, ledger::Asked asked,
+                                  DeviceOrdinal device, const Needed& needed) noexcept {
+  if (result == CUDA_SUCCESS || (needed.bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY)) return;
   const ErrnoGuard keep;
-  refused({bytes, device, api, Kind::device}, result, ledger::Asked::launch);
+  refused({needed.bytes, device, api, Kind::device, needed.given_back}, result, asked);
 }
 
 void Recorder::refused(const RefusedRequest& request, CUresult result,

@@ -68,13 +68,17 @@ CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   span.begin(here.device);
   const CUresult result = call.real().cuCtxSetLimit(limit, value);
   const auto taken = span.taken();
-  if (taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY && is_of_local_memory(limit))
-    span.book_given_back(static_cast<std::uint64_t>(-*taken), here.context);
+  const bool gave_back =
+      taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY && is_of_local_memory(limit);
+  const std::uint64_t given_back = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
+  if (gave_back)
+    span.book_given_back(given_back, here.context);
   else if (taken && *taken != 0 && result == CUDA_SUCCESS)
     span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
                                         : ledger::ImplicitChange{.heap_bytes = *taken});
   if (result == CUDA_SUCCESS) limit_set(call.recorder(), here, limit, value);
-  note_refusal(call, result, ledger::Asked::limit);
+  call.recorder().refused_for_itself(call.api(), result, ledger::Asked::limit, here.device,
+                                     {0, given_back});
   return result;
 }
 

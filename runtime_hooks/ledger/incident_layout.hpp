@@ -51,8 +51,9 @@ enum class Fact : std::uint8_t {
   nvml_free_bytes,     // where there was no context to ask in
   slab_count,
   graph_rest_bytes,  // of chunks that graphs use: what no allocation of theirs has
+  given_back_bytes,  // by the driver while it refused: what is free includes it
 };
-inline constexpr std::size_t fact_count = 30;
+inline constexpr std::size_t fact_count = 31;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
 // What may be tried before a refused request is refused to the program, and what came of it.

@@ -143,6 +143,7 @@ def test_a_call_that_was_not_asked_for_memory_lacks_some(run_both, command):
     # Where local memory lacks, the driver gives back what the context had from the start.
     given_back = GIVEN_BACK if command[0] in ("launch", "stack") else 0
     assert incident["proof"]["free_bytes"] == known["free_bytes"] + given_back
+    assert incident["proof"].get("given_back_bytes", 0) == given_back
     error = "LAUNCH_OUT_OF_RESOURCES" if of_heap else "OUT_OF_MEMORY"
     assert incident["result"] == f"CUDA_ERROR_{error}"
     names = [name for name, _ in run.report.functions(incident)]
