@@ -92,6 +92,8 @@ std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
       return "no_memory";
     case ledger::RungOutcome::timed_out:
       return "timed_out";
+    case ledger::RungOutcome::other_error:
+      return "other_error";
     case ledger::RungOutcome::nothing_to_do:
       break;
   }

@@ -165,7 +165,8 @@ void add_rescue(const ReportDocument& report, const json& incident, const Paint&
           text_of(incident, "verdict", "unknown") + ", and was served by " +
           paint.bold(text_of(incident, "rescued_by", "another try"));
   for (const json& rung : report.table("rungs"))
-    if (rung.at("incident") == incident.at("id") && rung.at("outcome") == "served")
+    if (rung.at("incident") == incident.at("id") && rung.at("outcome") == "served" &&
+        rung.at("rung") == incident.at("rescued_by"))
       text += " after " + human_time(number_of(rung, "duration_ns"));
   text += "\n";
   add_stack(report, incident, most_frames, paint, text);

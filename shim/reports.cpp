@@ -134,6 +134,8 @@ void report_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
   within_the_budget(ledger, [&] {
     with_case(ledger, id, [&](const ledger::Reader& reader, const IncidentCase& given) {
       const Judgement judgement = judge(given);
+      if (rescues_of(given.incident) > given.incident.repeats)
+        return log_info(fmt::format("a request was rescued: {}", verdict_name(judgement.verdict)));
       log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
                            judgement.advice));
       const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);

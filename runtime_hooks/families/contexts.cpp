@@ -155,8 +155,8 @@ CUresult primary_released(HookedCall& call, CUresult result, CUdevice device) {
 }
 
 // Whatever comes of it: streams that live on are met again with their next free.
-void streams_end(HookedCall& call) {
-  if (call.recording()) call.recorder().streams_end();
+void streams_end(HookedCall& call, ContextId context = {}) {
+  if (call.recording()) call.recorder().streams_end(context);
 }
 
 }  // namespace
@@ -234,17 +234,18 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
 #endif
 
 CUresult cuCtxDestroy(HookedCall& call, CUcontext ctx) {
-  streams_end(call);
+  streams_end(call, id_of(ctx));
   return ended(call, ctx, [&] { return call.real().cuCtxDestroy(ctx); });
 }
 
 CUresult cuCtxDestroy_v2(HookedCall& call, CUcontext ctx) {
-  streams_end(call);
+  streams_end(call, id_of(ctx));
   return ended(call, ctx, [&] { return call.real().cuCtxDestroy_v2(ctx); });
 }
 
 // Deprecated since CUDA 4.0; without cuCtxAttach, which is as old, it destroys the context.
 CUresult cuCtxDetach(HookedCall& call, CUcontext ctx) {
+  streams_end(call, id_of(ctx));
   return ended(call, ctx, [&] { return call.real().cuCtxDetach(ctx); });
 }
 

@@ -6,7 +6,10 @@
 namespace cuwarden::families {
 namespace {
 
-CUresult capture_began(HookedCall& call, CUresult result) {
+template <class Begin>
+CUresult begin_capture(HookedCall& call, Begin begin) {
+  if (call.recording()) call.recorder().capture_begins();
+  const CUresult result = begin();
   if (call.recording() && result == CUDA_SUCCESS) call.recorder().capture_began();
   return result;
 }
@@ -52,20 +55,21 @@ CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* 
 }  // namespace
 
 CUresult cuStreamBeginCapture(HookedCall& call, CUstream hStream) {
-  return capture_began(call, call.real().cuStreamBeginCapture(hStream));
+  return begin_capture(call, [&] { return call.real().cuStreamBeginCapture(hStream); });
 }
 
 CUresult cuStreamBeginCapture_ptsz(HookedCall& call, CUstream hStream) {
-  return capture_began(call, call.real().cuStreamBeginCapture_ptsz(hStream));
+  return begin_capture(call, [&] { return call.real().cuStreamBeginCapture_ptsz(hStream); });
 }
 
 CUresult cuStreamBeginCapture_v2(HookedCall& call, CUstream hStream, CUstreamCaptureMode mode) {
-  return capture_began(call, call.real().cuStreamBeginCapture_v2(hStream, mode));
+  return begin_capture(call, [&] { return call.real().cuStreamBeginCapture_v2(hStream, mode); });
 }
 
 CUresult cuStreamBeginCapture_v2_ptsz(HookedCall& call, CUstream hStream,
                                       CUstreamCaptureMode mode) {
-  return capture_began(call, call.real().cuStreamBeginCapture_v2_ptsz(hStream, mode));
+  return begin_capture(call,
+                       [&] { return call.real().cuStreamBeginCapture_v2_ptsz(hStream, mode); });
 }
 
 #if CUDA_VERSION >= 12030
@@ -73,9 +77,10 @@ CUresult cuStreamBeginCaptureToGraph(HookedCall& call, CUstream hStream, CUgraph
                                      const CUgraphNode* dependencies,
                                      const CUgraphEdgeData* dependencyData, size_t numDependencies,
                                      CUstreamCaptureMode mode) {
-  return capture_began(
-      call, call.real().cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
-                                                    numDependencies, mode));
+  return begin_capture(call, [&] {
+    return call.real().cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
+                                                   numDependencies, mode);
+  });
 }
 #endif
 
@@ -84,9 +89,10 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(HookedCall& call, CUstream hStream, CU
                                           const CUgraphNode* dependencies,
                                           const CUgraphEdgeData* dependencyData,
                                           size_t numDependencies, CUstreamCaptureMode mode) {
-  return capture_began(
-      call, call.real().cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies,
-                                                         dependencyData, numDependencies, mode));
+  return begin_capture(call, [&] {
+    return call.real().cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies,
+                                                        dependencyData, numDependencies, mode);
+  });
 }
 #endif
 

@@ -66,7 +66,7 @@ DeviceOrdinal MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
 
 template <class Visit>
 bool MemoryPools::each_pool(const driver::RealDriver& real, CUdevice handle, DeviceOrdinal device,
-                            const Visit& visit) noexcept {
+                            const Visit& visit) {
   CUmemoryPool default_pool = nullptr;
   if (real.cuDeviceGetDefaultMemPool == nullptr ||
       real.cuDeviceGetDefaultMemPool(&default_pool, handle) != CUDA_SUCCESS || !visit(default_pool))
@@ -98,7 +98,7 @@ std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
   return sum;
 }
 
-bool MemoryPools::trim(const driver::RealDriver& real, DeviceOrdinal device) noexcept {
+bool MemoryPools::trim(const driver::RealDriver& real, DeviceOrdinal device) {
   if (!is_known(device) || !used_[device.value].load(std::memory_order_relaxed)) return false;
   const driver::RelaxedCaptures relaxed(real);
   CUdevice handle = 0;

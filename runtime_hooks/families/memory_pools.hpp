@@ -39,12 +39,12 @@ class MemoryPools {
                                       std::uint64_t live_in_graphs) noexcept;
 
   // They give the device what no allocation has. False: there is nothing.
-  bool trim(const driver::RealDriver&, DeviceOrdinal) noexcept;
+  bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:
   // Visits the pools of a device, under the lock. False: not all are known.
   template <class Visit>
-  bool each_pool(const driver::RealDriver&, CUdevice, DeviceOrdinal, const Visit&) noexcept;
+  bool each_pool(const driver::RealDriver&, CUdevice, DeviceOrdinal, const Visit&);
   static constexpr std::int32_t device_limit = 64;
   // More pools are left out: their idle bytes stay unexplained.
   static constexpr std::size_t limit = 64;

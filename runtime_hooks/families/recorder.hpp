@@ -82,13 +82,14 @@ class Recorder {
   bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request);
   // Before the driver frees memory in this stream, ends it, or ends a context.
   void freed_in(CUstream stream) noexcept {
-    if (rescues() && !pending_.noted_last(stream)) pending_.freed_in(stream, place().context);
+    if (rescues()) pending_.freed_in(stream, place().context);
   }
   void stream_ends(CUstream stream) noexcept {
     if (rescues()) pending_.stream_ends(stream);
   }
-  void streams_end() noexcept {
-    if (rescues()) pending_.all_end();
+  // 0: whichever it is.
+  void streams_end(ContextId context) noexcept {
+    if (rescues()) pending_.context_ends(context);
   }
 
   // After a call that asks for something else than memory, on this device or the current one: does
@@ -155,6 +156,9 @@ class Recorder {
   // Whether a stream capture was ever begun in this process. They are not counted: a capture also
   // ends with its stream or its context, and an end may fail. Programs that never capture are not
   // slowed down; in all others the driver is asked where it matters.
+  void capture_begins() noexcept {
+    if (rescues()) pending_.capture_begins();
+  }
   void capture_began() noexcept { capture_seen_.store(true, std::memory_order_relaxed); }
   bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
 
@@ -175,7 +179,7 @@ class Recorder {
   }
   ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
                                        ledger::Asked) noexcept;
-  rescue::Situation situation(DeviceOrdinal) noexcept;
+  rescue::Situation situation(const RefusedRequest&, bool asks_again) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;
   void note_compute_mode(IncidentId, DeviceOrdinal) noexcept;
   int compute_mode(DeviceOrdinal) const noexcept;

@@ -17,8 +17,11 @@ class LastRefused {
  public:
   void add(std::uint32_t recorder, const RefusedRequest& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
+    const bool smaller = recorder_ == recorder && request_.device == request.device &&
+                         request.bytes < request_.bytes && !was_served_other_ && !is_over(now_ns);
     if (recorder_ != recorder || request_ != request || was_served_other_ || is_over(now_ns))
       *this = {};
+    had_larger_ = had_larger_ || smaller;
     recorder_ = recorder;
     request_ = request;
     time_ns_ = now_ns;
@@ -29,12 +32,29 @@ class LastRefused {
       return;
     }
   }
-  // Whether this very request was refused before, and nothing else served since.
-  bool knows(std::uint32_t recorder, const RefusedRequest& request) const noexcept {
-    return recorder_ == recorder && counts_[0].incident.value != 0 && request_ == request &&
-           !was_served_other_;
+  // Whether the thread was refused before this time, and has got nothing since: less may be asked
+  // for.
+  bool was_refused_before(std::uint32_t recorder, const RefusedRequest& request,
+                          IncidentId now) const noexcept {
+    if (recorder_ != recorder || request_.device != request.device || was_served_other_)
+      return false;
+    for (const Count& count : counts_)
+      if (count.times > (count.incident == now ? 1u : 0u)) return true;
+    return had_larger_;
   }
-  void forget() noexcept { *this = {}; }
+  // The ladder served what was refused last. What came before the program did help: visits
+  // (incident, times) of that.
+  template <class Visit>
+  void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
+    for (const Count& count : counts_) {
+      const std::uint32_t times = count.times - (count.incident == now && count.times > 0 ? 1 : 0);
+      if (recorder_ == recorder && count.incident.value != 0 && times > 0)
+        visit(count.incident, times);
+    }
+    *this = {};
+  }
+  // When the program heard of it.
+  void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
   // Visits (incident, times) where this request is what was refused.
   template <class Visit>
   void served(std::uint32_t recorder, const RefusedRequest& request, std::uint64_t now_ns,
@@ -61,6 +81,7 @@ class LastRefused {
   RefusedRequest request_;
   std::uint32_t recorder_ = 0;  // a forked child has another one, and this memory
   bool was_served_other_ = false;
+  bool had_larger_ = false;  // refused right before: allocators ask for less and less
   std::uint64_t time_ns_ = 0;
   Count counts_[3];
 };
@@ -136,9 +157,20 @@ void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult re
   tell(note_refusal(request, group, result, asked), Stage::settled);
 }
 
-rescue::Situation Recorder::situation(DeviceOrdinal device) noexcept {
-  return {static_cast<std::uint32_t>(device.value + 1), ledger_.live_bytes_on(device),
-          pending_.version()};
+rescue::Situation Recorder::situation(const RefusedRequest& asked, bool asks_again) noexcept {
+  rescue::Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
+                        .live_bytes = asked.device == no_device
+                                          ? ledger_.live_bytes_on(no_device, Kind::pinned)
+                                          : ledger_.live_bytes_on(asked.device),
+                        .noted = pending_.noted(),
+                        .bytes = asked.bytes,
+                        .may_wait = !asks_again};
+  // Nobody who leaves makes room for what is larger than the rest of the device.
+  std::size_t total = 0;
+  if (asked.device != no_device && real_.cuDeviceTotalMem_v2 != nullptr &&
+      real_.cuDeviceTotalMem_v2(&total, asked.device.value) == CUDA_SUCCESS)
+    now.may_wait = now.may_wait && asked.bytes <= total && now.live_bytes <= total - asked.bytes;
+  return now;
 }
 
 // The incident's facts are of the moment of the refusal.
@@ -149,28 +181,33 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
   if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
   meet(device);
   const RefusedRequest asked{asked_for.bytes, device, api, asked_for.kind};
-  const bool again = last_refused.knows(serial_, asked);
   const GroupId group = group_unguarded(api, asked.kind, device);
   const ledger::Writer::Refused refused =
       note_refusal(asked, group, CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::memory);
+  const bool again = last_refused.was_refused_before(serial_, asked, refused.incident);
+  const rescue::Situation now =
+      situation(asked, !again && asked_by_caching_allocator(ledger_, group));
   bool served = false;
-  if (ladder_.is_worth_climbing(situation(device))) {
+  if (ladder_.is_worth_climbing(now)) {
     std::uint32_t order = 0;
     rescue::Rung last{};
     const auto trim = [&] { return pools_.trim(real_, device); };
-    served = ladder_.climb(
-        {real_, pending_, here.context, device != no_device, request, trim},
-        again || !asked_by_caching_allocator(ledger_, group), [&](const rescue::Climbed& climbed) {
-          last = climbed.rung;
-          if (refused.first)
-            ledger_.add_rung(refused.incident,
-                             {++order, climbed.rung, climbed.outcome, climbed.duration_ns});
-        });
+    served = ladder_.climb({real_, pending_, here.context, device != no_device, request, trim}, now,
+                           [&](const rescue::Climbed& climbed) {
+                             last = climbed.rung;
+                             if (refused.first)
+                               ledger_.add_rung(
+                                   refused.incident,
+                                   {++order, climbed.rung, climbed.outcome, climbed.duration_ns});
+                           });
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});
-    if (!served) ladder_.found_nothing(situation(device));
   }
-  if (served) last_refused.forget();
+  if (served)
+    last_refused.rescued(serial_, refused.incident,
+                         [&](IncidentId id, std::uint32_t times) { ledger_.recovered(id, times); });
+  else
+    last_refused.refused_at(ledger_.recently_ns());
   tell(refused, Stage::settled);
   give_notice();
   return served;

@@ -59,8 +59,8 @@ inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 // What may be tried before a refused request is refused to the program, and what came of it.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, wait, spill };
 inline constexpr std::size_t rung_count = 7;
-enum class RungOutcome : std::uint8_t { served, no_memory, nothing_to_do, timed_out };
-inline constexpr std::uint8_t rung_outcome_count = 4;
+enum class RungOutcome : std::uint8_t { served, no_memory, nothing_to_do, timed_out, other_error };
+inline constexpr std::uint8_t rung_outcome_count = 5;
 
 // A request that was refused for lack of memory. The same request again, from the same stack, is
 // counted here and not listed again.

@@ -16,11 +16,15 @@ struct Settings {
   std::uint64_t wait_ns = 0;  // 0: never
 };
 
-// What a ladder that finds nothing would not find the next time either.
+// What tells whether a ladder that found nothing would find something now.
 struct Situation {
   std::uint32_t device = 0;      // any number that tells devices and the host apart
   std::uint64_t live_bytes = 0;  // of this process there
-  std::uint32_t pending = 0;     // PendingFrees::version()
+  std::uint32_t noted = 0;       // PendingFrees::noted()
+  std::uint64_t bytes = 0;       // asked for
+  // Whether the wait that the user allows is for this request: not for one that whoever asks will
+  // repeat after having freed its own cache, nor for one that the device could never serve.
+  bool may_wait = true;
 };
 
 struct Climbed {
@@ -34,19 +38,20 @@ class Ladder {
   explicit Ladder(const Settings& settings) noexcept : settings_(settings) {}
   bool enabled() const noexcept { return settings_.enabled; }
 
-  // Whether anything may have changed since a ladder found nothing there: something was freed, or a
-  // tenth of a second has passed.
+  // Whether a ladder that found nothing for such a request there may find something now: something
+  // was freed, a tenth of a second has passed, it did not wait, or more was asked for.
   bool is_worth_climbing(const Situation&) const noexcept;
   // Until the request is served, or all rungs are climbed. `climbed` hears of each. True: served,
-  // by the last of them. `patient`: with the wait that the user allows; the requester does not free
-  // its own cache and ask again first.
-  bool climb(const Attempt&, bool patient, FunctionRef<void(const Climbed&)> climbed);
-  void found_nothing(const Situation&) noexcept;
+  // by the last of them.
+  bool climb(const Attempt&, const Situation&, FunctionRef<void(const Climbed&)> climbed);
 
  private:
+  void found_nothing(const Situation&) noexcept;
+
   struct Failed {
-    std::atomic<std::uint64_t> time_ns{0}, live_bytes{0};
-    std::atomic<std::uint32_t> pending{0};
+    std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
+    std::atomic<std::uint32_t> noted{0};
+    std::atomic<bool> waited{false};
   };
   static constexpr std::uint32_t places = 64;
   const Settings settings_;

@@ -1,98 +1,131 @@
 #include "runtime_hooks/rescue/pending_frees.hpp"
 
-#include "runtime_hooks/driver/device_reading.hpp"
-
 namespace cuwarden::rescue {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-CUstream stream_of(std::uint64_t key) {
-  return reinterpret_cast<CUstream>(key & ~std::uint64_t{1});
+// The default stream's handle is null, in each context: its key is the context's with the lowest
+// bit set, which no handle has. CU_STREAM_LEGACY is the same stream.
+constexpr std::uint64_t of_context = 1;
+bool is_default(CUstream stream) { return stream == nullptr || stream == CU_STREAM_LEGACY; }
+std::uint64_t key_of(CUstream stream, ContextId context) {
+  return is_default(stream) ? context.value | of_context : reinterpret_cast<std::uint64_t>(stream);
 }
+CUstream stream_of(std::uint64_t key) {
+  return (key & of_context) != 0 ? nullptr : reinterpret_cast<CUstream>(key);
+}
+
+// What the thread noted last: most frees are in the stream of the one before. Initial-exec, as all
+// of the shim's.
+struct Last {
+  std::uint64_t key = 0;
+  std::uint32_t version = 0;
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Last last{};
 
 }  // namespace
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local PendingFrees::Last PendingFrees::last_{};
-
 void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
-  const std::uint64_t key = key_of(stream);
-  if (noted_last(stream) || stream == CU_STREAM_PER_THREAD) return;
-  Stream* vacant = nullptr;
-  for (Stream& known : streams_) {
-    const std::uint64_t found = known.key.load(relaxed);
+  if (stream == CU_STREAM_PER_THREAD) return;
+  const std::uint64_t key = key_of(stream, context);
+  // Read first: what is removed from now on is noted again with the next free.
+  const std::uint32_t version = version_.load(std::memory_order_acquire);
+  if (last.key == key && last.version == version) return;
+  Place* vacant = nullptr;
+  for (Place& place : places_) {
+    const std::uint64_t found = place.key.load(relaxed);
     if (found == key) {
-      last_ = {key, version_.load(relaxed)};
+      place.again.store(true, relaxed);
+      last = {key, version};
       return;
     }
-    if (found == 0 && vacant == nullptr) vacant = &known;
+    if (found == 0 && vacant == nullptr) vacant = &place;
   }
   std::uint64_t none = 0;
   // Another thread may take the place: then this stream is noted with its next free.
   if (vacant == nullptr || !vacant->key.compare_exchange_strong(none, key, relaxed)) return;
+  vacant->again.store(true, relaxed);
   vacant->context.store(context.value, std::memory_order_release);
-  last_ = {key, version_.fetch_add(1, relaxed) + 1};
+  noted_.fetch_add(1, relaxed);
+  last = {key, version};
+}
+
+void PendingFrees::remove(Place& place, std::uint64_t key) noexcept {
+  if (place.key.compare_exchange_strong(key, 0, relaxed)) version_.fetch_add(1, relaxed);
 }
 
 void PendingFrees::stream_ends(CUstream stream) noexcept {
-  const std::uint64_t key = key_of(stream);
   const Locked locked(lock_);
   if (!locked) left_.store(true);
-  for (Stream& known : streams_) {
-    std::uint64_t expected = key;
-    known.key.compare_exchange_strong(expected, 0, relaxed);
+  for (Place& place : places_) remove(place, reinterpret_cast<std::uint64_t>(stream));
+}
+
+void PendingFrees::context_ends(ContextId context) noexcept {
+  const Locked locked(lock_);
+  if (!locked) left_.store(true);
+  for (Place& place : places_) {
+    if (context.value == 0 || place.context.load(std::memory_order_acquire) == context.value)
+      remove(place, place.key.load(relaxed));
   }
-  version_.fetch_add(1, relaxed);
 }
 
-void PendingFrees::all_end() noexcept {
+void PendingFrees::capture_begins() noexcept {
   const Locked locked(lock_);
-  if (!locked) left_.store(true);
-  for (Stream& known : streams_) known.key.store(0, relaxed);
-  version_.fetch_add(1, relaxed);
+  if (locked)
+    captures_ = true;
+  else
+    left_.store(true);
 }
 
-PendingFrees::State PendingFrees::synchronise(const driver::RealDriver& real, CUstream stream) {
-  // A question about a stream under capture ends the capture, and one about the default stream that
-  // of any other which waits for it.
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (real.cuStreamIsCapturing == nullptr ||
-      real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-      status != CU_STREAM_CAPTURE_STATUS_NONE)
-    return State::unknown;
-  const CUresult found = real.cuStreamQuery(stream);
-  if (found == CUDA_ERROR_NOT_READY) return State::busy;
-  if (found != CUDA_SUCCESS || real.cuStreamSynchronize(stream) != CUDA_SUCCESS)
-    return State::unknown;
-  return State::synchronised;
-}
-
-PendingFrees::Found PendingFrees::synchronise_idle(const driver::RealDriver& real,
-                                                   ContextId current) {
-  Found all;
-  if (real.cuStreamQuery == nullptr || real.cuStreamSynchronize == nullptr) return all;
-  const driver::RelaxedCaptures captures(real);
-  if (!captures) return all;
-  for (Stream& known : streams_) {
-    const std::uint64_t key = known.key.load(relaxed);
-    if (key == 0) continue;
-    const Locked locked(lock_);
-    if (!locked || left_.load()) return all;
-    if (key == mark && known.context.load(std::memory_order_acquire) != current.value) continue;
-    // Out of the table first: a free that comes meanwhile puts it there again.
-    std::uint64_t expected = key;
-    if (!known.key.compare_exchange_strong(expected, 0, relaxed)) continue;
+PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real, ContextId current)
+    : pending_(pending), real_(real) {
+  if (real.cuEventCreate == nullptr || real.cuEventRecord == nullptr ||
+      real.cuEventQuery == nullptr || real.cuEventSynchronize == nullptr ||
+      real.cuEventDestroy_v2 == nullptr)
+    return;
+  for (std::size_t i = 0; i < places && count_ < limit; ++i) {
+    Place& place = pending.places_[i];
+    if (place.key.load(relaxed) == 0) continue;
+    const Locked locked(pending.lock_);
+    if (!locked || pending.left_.load() || pending.captures_) return;
+    const std::uint64_t key = place.key.load(relaxed);
+    if (key == 0 || place.context.load(std::memory_order_acquire) != current.value) continue;
+    CUevent event = nullptr;
+    if (real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return;
+    marks_[count_++] = {event, i, key};
+    // Frees from now on come after the event, and are noted again.
+    place.again.store(false, relaxed);
     version_.fetch_add(1, relaxed);
-    const State state = synchronise(real, stream_of(key));
-    if (state == State::synchronised) {
-      all.synchronised = true;
+    if (real.cuEventRecord(event, stream_of(key)) != CUDA_SUCCESS) {
+      real.cuEventDestroy_v2(event);
+      --count_;
+    }
+  }
+}
+
+PendingFrees::Marks::~Marks() {
+  for (std::size_t i = 0; i < count_; ++i) real_.cuEventDestroy_v2(marks_[i].event);
+}
+
+bool PendingFrees::Marks::synchronise_reached() {
+  bool found = false;
+  for (std::size_t i = 0; i < count_;) {
+    const Mark mark = marks_[i];
+    const CUresult state = real_.cuEventQuery(mark.event);
+    if (state == CUDA_ERROR_NOT_READY) {
+      ++i;
       continue;
     }
-    all.busy = all.busy || state == State::busy;
-    expected = 0;
-    known.key.compare_exchange_strong(expected, key, relaxed);
+    if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
+      found = true;
+      Place& place = pending_.places_[mark.place];
+      if (!place.again.load(relaxed)) pending_.remove(place, mark.key);
+    }
+    real_.cuEventDestroy_v2(mark.event);
+    marks_[i] = marks_[--count_];
   }
-  return all;
+  return found;
 }
 
 }  // namespace cuwarden::rescue

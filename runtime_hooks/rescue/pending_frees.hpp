@@ -1,8 +1,10 @@
 // Streams in which memory was freed and that nobody has synchronised since, as far as it was seen.
 //
 // Memory that is freed in stream order goes back to its pool at once, but nobody else gets it
-// before the stream is synchronised. Measured: neither time nor cuMemPoolTrimTo helps, nor that the
-// free was reached, nor a query that says so, nor the synchronisation of another stream.
+// before the stream is synchronised, or an event in it that comes after the free. Measured: neither
+// time nor cuMemPoolTrimTo helps, nor that the free was reached, nor a query that says so, nor the
+// synchronisation of another stream. An event that has come is synchronised at once, whatever work
+// follows it: so nobody waits for longer than it takes the device to come that far.
 #pragma once
 
 #include <atomic>
@@ -23,55 +25,61 @@ class PendingFrees {
   // Before the driver's free. A stream of the thread's own (CU_STREAM_PER_THREAD, or null in a
   // _ptsz call) is not kept: no other thread can name it.
   void freed_in(CUstream, ContextId) noexcept;
-  // Whether that was what the thread did last, and is noted still: most frees are in the stream of
-  // the one before.
-  static bool noted_last(CUstream stream) noexcept {
-    return last_.key == key_of(stream) && last_.version == version_.load(std::memory_order_relaxed);
-  }
   // Before the driver ends it: nobody asks about it any more.
   void stream_ends(CUstream) noexcept;
-  // The same of all streams, where a context ends.
-  void all_end() noexcept;
+  // The same of a context's streams; 0: of all.
+  void context_ends(ContextId) noexcept;
+  // Before a stream capture begins. From then on no stream is touched: an event in one that is
+  // captured, or that joins a capture, would be the capture's.
+  void capture_begins() noexcept;
 
-  struct Found {
-    bool busy = false;          // one has work to do
-    bool synchronised = false;  // one had none, and was synchronised
+  // Events in the streams of the current context, after the frees that were noted.
+  class Marks {
+   public:
+    Marks(PendingFrees&, const driver::RealDriver&, ContextId current);
+    ~Marks();
+    Marks(const Marks&) = delete;
+    Marks& operator=(const Marks&) = delete;
+    // Whether there are any that the device has not come to.
+    bool any() const noexcept { return count_ != 0; }
+    // Synchronises those that it has come to. True: there were some.
+    bool synchronise_reached();
+
+   private:
+    struct Mark {
+      CUevent event;
+      std::size_t place;  // of the stream
+      std::uint64_t key;
+    };
+    static constexpr std::size_t limit = 64;
+    PendingFrees& pending_;
+    const driver::RealDriver& real_;
+    Mark marks_[limit];
+    std::size_t count_ = 0;
   };
-  // Of the default stream only where its context is current.
-  Found synchronise_idle(const driver::RealDriver&, ContextId current);
 
-  // Another number where a stream was met since.
-  std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  // Another number where memory was freed in a stream that was not noted.
+  std::uint32_t noted() const noexcept { return noted_.load(std::memory_order_relaxed); }
 
  private:
-  // The default stream's handle is null: keys are handles with the lowest bit set, which no pointer
-  // to a stream has, and CU_STREAM_LEGACY is the same stream.
-  static constexpr std::uint64_t mark = 1;
-  static std::uint64_t key_of(CUstream stream) noexcept {
-    return stream == CU_STREAM_LEGACY ? mark : reinterpret_cast<std::uint64_t>(stream) | mark;
-  }
-  // Initial-exec, as all of the shim's.
-  struct Last {
-    std::uint64_t key = 0;
-    std::uint32_t version = 0;
-  };
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Last last_;
-
-  struct Stream {
+  // More streams at once wait for the program's own synchronisation.
+  static constexpr std::size_t places = 512;
+  struct Place {
     std::atomic<std::uint64_t> key{0};  // 0: free
     std::atomic<std::uint64_t> context{0};
+    std::atomic<bool> again{false};  // noted again since it was marked
   };
-  enum class State : std::uint8_t { unknown, busy, synchronised };
-  State synchronise(const driver::RealDriver&, CUstream);
+  void remove(Place&, std::uint64_t key) noexcept;
 
-  // Frees in more streams at once wait for the program's own synchronisation.
-  static constexpr std::size_t limit = 512;
-  Stream streams_[limit];
+  Place places_[places];
+  std::atomic<std::uint32_t> noted_{0};
+  // Of what threads know to be noted; changes where something is not any more.
   static inline constinit std::atomic<std::uint32_t> version_{1};
-  // Held while the driver is asked about a stream: it does not check a handle well, and one that is
-  // destroyed meanwhile must not be used. The driver calls nothing of the program's in between, and
-  // a stream that is synchronised then had nothing to do a moment before.
+  // Held while an event is put into a stream: the driver does not check a handle well, and one that
+  // is destroyed meanwhile must not be used. That neither waits nor calls anything of the
+  // program's.
   FutexLock lock_;
+  bool captures_ = false;
   // The lock was given up, and a stream destroyed without it: nobody asks any more.
   std::atomic<bool> left_{false};
 };

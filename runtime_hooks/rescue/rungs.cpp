@@ -11,10 +11,16 @@
 namespace cuwarden::rescue {
 namespace {
 
-// An answer other than a lack of memory is the next call's matter: the program gets the first one.
-bool is_served(const Attempt& attempt) { return attempt.request() == CUDA_SUCCESS; }
-
-RungOutcome outcome(bool served) { return served ? RungOutcome::served : RungOutcome::no_memory; }
+RungOutcome ask(const Attempt& attempt) {
+  switch (attempt.request()) {
+    case CUDA_SUCCESS:
+      return RungOutcome::served;
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return RungOutcome::no_memory;
+    default:
+      return RungOutcome::other_error;
+  }
+}
 
 }  // namespace
 
@@ -32,38 +38,38 @@ void sleep_ns(std::uint64_t ns) noexcept {
   syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
-RungOutcome retry(const Attempt& attempt) { return outcome(is_served(attempt)); }
+RungOutcome retry(const Attempt& attempt) { return ask(attempt); }
 
 RungOutcome synchronise(const Attempt& attempt, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
-  bool any = false;
+  PendingFrees::Marks marks(attempt.pending, attempt.real, attempt.context);
+  if (!marks.any()) return RungOutcome::nothing_to_do;
   for (std::uint64_t sleep = first_sleep_ns;; sleep = std::min(2 * sleep, longest_sleep_ns)) {
-    const PendingFrees::Found found =
-        attempt.pending.synchronise_idle(attempt.real, attempt.context);
-    if (found.synchronised) {
-      any = true;
-      if (is_served(attempt)) return RungOutcome::served;
+    if (marks.synchronise_reached()) {
+      if (const RungOutcome answer = ask(attempt); answer != RungOutcome::no_memory) return answer;
     }
-    if (!found.busy) return any ? RungOutcome::no_memory : RungOutcome::nothing_to_do;
+    if (!marks.any()) return RungOutcome::no_memory;
     if (now_ns() >= deadline_ns) return RungOutcome::timed_out;
     sleep_ns(sleep);
   }
 }
 
 RungOutcome trim(const Attempt& attempt) {
-  if (!attempt.trim()) return RungOutcome::nothing_to_do;
-  return outcome(is_served(attempt));
+  return attempt.trim() ? ask(attempt) : RungOutcome::nothing_to_do;
 }
 
 RungOutcome wait(const Attempt& attempt, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 5'000'000, longest_sleep_ns = 200'000'000;
+  constexpr std::uint64_t pending_ns = 2'000'000;  // an event in an idle stream comes so soon
   for (std::uint64_t sleep = first_sleep_ns;; sleep = std::min(2 * sleep, longest_sleep_ns)) {
     const std::uint64_t now = now_ns();
     if (now >= deadline_ns) return RungOutcome::timed_out;
     sleep_ns(std::min(sleep, deadline_ns - now));
     // What this process freed meanwhile may pend as well.
-    if (attempt.on_device) attempt.pending.synchronise_idle(attempt.real, attempt.context);
-    if (is_served(attempt)) return RungOutcome::served;
+    RungOutcome answer =
+        attempt.on_device ? synchronise(attempt, now_ns() + pending_ns) : RungOutcome::no_memory;
+    if (answer != RungOutcome::served && answer != RungOutcome::other_error) answer = ask(attempt);
+    if (answer != RungOutcome::no_memory) return answer;
   }
 }
 

@@ -26,10 +26,11 @@ struct Attempt {
   FunctionRef<bool()> trim;         // pools give back what they keep; false: they keep nothing
 };
 
-// Each asks again where it changed something; `served` says that it was then granted.
+// Each asks again where it changed something; `served` says that it was then granted. With any
+// other answer than that memory lacks it is over: the program gets the first one, and meets the
+// other in its next call.
 RungOutcome retry(const Attempt&);
-// Waits until streams with pending frees have nothing to do, at most until `deadline_ns`, and
-// synchronises those.
+// Waits until the device has come to frees that pend, at most until `deadline_ns`.
 RungOutcome synchronise(const Attempt&, std::uint64_t deadline_ns);
 RungOutcome trim(const Attempt&);
 // Asks now and then, for others may leave.

@@ -1,12 +1,14 @@
 """Requests that would have failed and are served: what helped, what the program and the report say."""
 
+import shutil
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from shimmed import program, sample
+from shimmed import BUILD, program, sample
 from test_incidents import environment
 
 GIB = 1 << 30
@@ -91,6 +93,33 @@ def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
     assert rungs[-1]["duration_ns"] > 300_000_000
 
 
+# The sample's cache asks, empties itself, and asks again.
+ASKS = """
+import ctypes, sys
+allocate = ctypes.CDLL(sys.argv[1]).tensor_cache_allocate
+allocate.argtypes, allocate.restype = [ctypes.c_size_t], ctypes.c_void_p
+print(allocate(2 << 30))
+"""
+
+
+@pytest.mark.parametrize(("name", "waits"), [("libc10_cuda.so", 2), ("libother.so", 1)])
+def test_an_allocator_that_asks_again_waits_when_it_does(place, tmp_path, name, waits):
+    library = tmp_path / name
+    shutil.copy(BUILD / "samples" / "libtensor_cache.so", library)
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="500ms")
+    run = place.run([sys.executable, "-c", ASKS, library], env)
+    assert (run.returncode, run.stdout) == (0, "None\n"), run.stderr
+    incidents = sorted(run.report["incidents"], key=lambda incident: incident["time_ns"])
+    assert [incident["outcome"] for incident in incidents] == ["failed", "failed"]
+    rungs = [
+        [row["rung"] for row in run.report["rungs"] if row["incident"] == incident["id"]]
+        for incident in incidents
+    ]
+    tried = ["retry", "synchronise", "trim"]
+    # Who has waited once, with nothing freed since, is not held up by the same at once.
+    assert rungs == ([tried, [*tried, "wait"]] if waits == 2 else [[*tried, "wait"], []])
+
+
 def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="200ms")
     run = place.run([program("shortages"), "own", "room=10000", "more=900"], env)
@@ -133,6 +162,20 @@ def test_a_bad_value_is_one_line_and_the_default_is_used(place, name, value):
     assert f"{name}={value}: not accepted" in line
     assert run.report["pool"]["mode"] == "off"
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+
+
+def test_a_bad_mode_is_off_whatever_else_is_set(place):
+    env = environment(CUWARDEN_POOL="offf", CUWARDEN_WAIT="1s")
+    run = place.run([program("shortages"), "pending"], env)
+    assert run.report["pool"]["mode"] == "off" and run.last_line["served"] == 0
+
+
+@pytest.mark.parametrize("situation", ["larger", "absurd"])
+def test_what_the_device_can_never_serve_waits_for_nobody(run_both, situation):
+    begun = time.monotonic()
+    run = run_both([program("shortages"), situation], environment(CUWARDEN_WAIT="60s"))
+    assert time.monotonic() - begun < 30
+    assert [row["rung"] for row in run.report["rungs"]] == ["retry", "synchronise", "trim"]
 
 
 @pytest.mark.parametrize("mode", ["on", "auto"])

@@ -27,6 +27,8 @@ PROGRAMS = BUILD / "tests" / "gpu"
 FRAMEWORKS = Path(__file__).resolve().parent / "frameworks"
 PLANTED_LEAK = PROGRAMS / "libplanted_leak.so"
 
+POOL = os.environ.get("GPU_TEST_POOL")  # CUWARDEN_POOL of all that is shimmed (tests/gpu/run --pool)
+
 FIGURES = "memory: "  # begins a line that may differ between two runs
 
 
@@ -149,6 +151,8 @@ class Place:
         if shim:
             env["CUWARDEN_REPORT"] = str(self.reports / "%e-%p.json")
             env["CUWARDEN_LEDGER_DIR"] = str(self.ledger)
+            if POOL:
+                env["CUWARDEN_POOL"] = POOL
         for name, value in (changes or {}).items():
             if value is None:
                 env.pop(name, None)

@@ -23,11 +23,17 @@ class RescuesTest : public FamiliesTest {
       return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
     };
     real.cuMemFreeAsync = [](CUdeviceptr, CUstream) { return CUDA_SUCCESS; };
+    real.cuCtxDetach = [](CUcontext) { return CUDA_SUCCESS; };
     real.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
-    real.cuStreamQuery = [](CUstream) { return CUDA_SUCCESS; };
-    real.cuStreamSynchronize = [](CUstream stream) {
+    real.cuEventCreate = [](CUevent* event, unsigned) {
+      return *event = reinterpret_cast<CUevent>(0x99), CUDA_SUCCESS;
+    };
+    real.cuEventRecord = [](CUevent, CUstream stream) {
       return synchronised.push_back(stream), CUDA_SUCCESS;
     };
+    real.cuEventQuery = [](CUevent) { return CUDA_SUCCESS; };
+    real.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
+    real.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
     return real;
   }
   template <class Result, class... Parameters, class... Arguments>
@@ -120,12 +126,39 @@ TEST_F(RescuesTest, StreamsInWhichMemoryWasFreedAreSynchronisedWhileTheyAreThere
   EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::synchronise)], 1u);
 }
 
-TEST_F(RescuesTest, AContextsEndTakesItsStreams) {
+TEST_F(RescuesTest, AContextsEndTakesItsStreamsHoweverItEnds) {
+  const auto ends = [&](auto end) {
+    free_in(reinterpret_cast<CUstream>(0x100));
+    end();
+    refusals = 2;
+    ask(5000);
+    EXPECT_TRUE(synchronised.empty());
+  };
+  const CUcontext context = fake.current;
+  ends([&] { call(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context); });
+  ends([&] { call(Row::cuCtxDetach, cuCtxDetach, context); });
+  ends([&] { call(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, CUdevice{0}); });
+  ends([&] { call(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, CUdevice{0}); });
+}
+
+TEST_F(RescuesTest, BeforeACaptureStreamsAreLeftAlone) {
   free_in(reinterpret_cast<CUstream>(0x100));
-  call(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, fake.current);
+  call(Row::cuStreamBeginCapture, cuStreamBeginCapture, CUstream{});
   refusals = 2;
   ask(5000);
   EXPECT_TRUE(synchronised.empty());
+}
+
+TEST_F(RescuesTest, WhatTheProgramDidBeforeARescueIsItsRecovery) {
+  refusals = 2;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  refusals = 1;
+  rescue::sleep_ns(110'000'000);
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(incident().repeats, 1u);
+  EXPECT_EQ(incident().recovered, 1u);
+  EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::retry)], 1u);
+  EXPECT_EQ(failures(), 1u);
 }
 
 }  // namespace

@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
-#include <set>
-#include <string>
+#include <thread>
 #include <vector>
 
 namespace cuwarden::rescue {
@@ -14,34 +15,38 @@ namespace {
 
 struct FakeDriver {
   std::map<CUstream, int> polls_until_idle;  // of each stream; never: a negative number
-  std::set<CUstream> capturing;
-  std::vector<std::string> calls;
-  std::set<CUstream> synchronised;
+  std::map<CUevent, CUstream> events;        // that are not destroyed
+  std::uintptr_t made = 0;
+  std::vector<CUstream> recorded, synchronised;
+  int queries = 0;
+  CUresult event_state = CUDA_SUCCESS;
 };
 FakeDriver fake;
 
-std::string name_of(CUstream stream) {
-  return std::to_string(reinterpret_cast<std::uintptr_t>(stream));
-}
-
 driver::RealDriver fake_functions() {
   driver::RealDriver real;
-  real.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
-  real.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
-    *status = fake.capturing.contains(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                              : CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
+  real.cuEventCreate = [](CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(++fake.made);
+    return fake.events[*event] = nullptr, CUDA_SUCCESS;
   };
-  real.cuStreamQuery = [](CUstream stream) {
-    fake.calls.push_back("query " + name_of(stream));
-    int& polls = fake.polls_until_idle[stream];
-    if (polls == 0) return CUDA_SUCCESS;
+  real.cuEventRecord = [](CUevent event, CUstream stream) {
+    fake.recorded.push_back(stream);
+    return fake.events.at(event) = stream, CUDA_SUCCESS;
+  };
+  real.cuEventQuery = [](CUevent event) {
+    ++fake.queries;
+    int& polls = fake.polls_until_idle[fake.events.at(event)];
+    if (polls == 0) return fake.event_state;
     polls -= polls > 0 ? 1 : 0;
     return CUDA_ERROR_NOT_READY;
   };
-  real.cuStreamSynchronize = [](CUstream stream) {
-    fake.calls.push_back("synchronise " + name_of(stream));
-    fake.synchronised.insert(stream);
+  real.cuEventSynchronize = [](CUevent event) {
+    // It must have come: else this would wait for as long as the device works.
+    EXPECT_EQ(fake.polls_until_idle[fake.events.at(event)], 0);
+    return fake.synchronised.push_back(fake.events.at(event)), CUDA_SUCCESS;
+  };
+  real.cuEventDestroy_v2 = [](CUevent event) {
+    EXPECT_EQ(fake.events.erase(event), 1u);
     return CUDA_SUCCESS;
   };
   return real;
@@ -52,21 +57,22 @@ CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(numbe
 class LadderTest : public testing::Test {
  protected:
   LadderTest() { fake = {}; }
+  ~LadderTest() override { EXPECT_TRUE(fake.events.empty()) << "events that nobody destroys"; }
 
   // The rungs that were climbed, with what came of them.
-  std::vector<std::pair<Rung, RungOutcome>> climb(const Settings& settings, bool patient = true,
+  std::vector<std::pair<Rung, RungOutcome>> climb(const Settings& given, bool may_wait = true,
                                                   bool on_device = true) {
-    Ladder ladder(settings);
+    Ladder ladder(given);
     std::vector<std::pair<Rung, RungOutcome>> all;
     const auto request = [&] {
       ++requests;
-      return is_there() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+      return is_there() ? CUDA_SUCCESS : refusal;
     };
     const auto trim = [&] { return trimmed = has_idle_pools; };
     const Attempt attempt{real, pending, here, on_device, request, trim};
-    served = ladder.climb(attempt, patient, [&](const Climbed& climbed) {
-      all.emplace_back(climbed.rung, climbed.outcome);
-    });
+    served = ladder.climb(
+        attempt, {.device = 1, .may_wait = may_wait},
+        [&](const Climbed& climbed) { all.emplace_back(climbed.rung, climbed.outcome); });
     return all;
   }
   using Rungs = std::vector<std::pair<Rung, RungOutcome>>;
@@ -77,6 +83,7 @@ class LadderTest : public testing::Test {
   std::function<bool()> is_there = [] { return false; };
   bool has_idle_pools = false, trimmed = false, served = false;
   int requests = 0;
+  CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
   const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};
 };
 
@@ -93,22 +100,22 @@ TEST_F(LadderTest, where_nothing_helps_every_rung_says_so_and_the_request_is_not
                                     {Rung::trim, RungOutcome::nothing_to_do}}));
   EXPECT_FALSE(served);
   EXPECT_EQ(requests, 1);
-  EXPECT_TRUE(fake.calls.empty());
+  EXPECT_TRUE(fake.recorded.empty());
 }
 
-TEST_F(LadderTest, a_stream_with_pending_frees_is_synchronised_when_it_has_nothing_to_do) {
+TEST_F(LadderTest, frees_are_synchronised_when_the_device_has_come_to_them) {
   pending.freed_in(stream(16), here);
   pending.freed_in(stream(32), here);
   fake.polls_until_idle[stream(32)] = 5;
-  is_there = [] { return fake.synchronised.contains(stream(32)); };
+  is_there = [] { return fake.synchronised.size() == 2; };
   EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
-  EXPECT_TRUE(fake.synchronised.contains(stream(16)));
-  // Never while it was busy.
-  EXPECT_EQ(std::ranges::count(fake.calls, "query 32"), 6);
-  EXPECT_EQ(fake.calls.back(), "synchronise 32");
+  EXPECT_EQ(fake.synchronised, (std::vector{stream(16), stream(32)}));
+  EXPECT_EQ(fake.queries, 1 + 6);
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 2u) << "nothing pends there any more";
 }
 
-TEST_F(LadderTest, a_stream_that_never_ends_is_waited_for_as_long_as_is_allowed) {
+TEST_F(LadderTest, a_stream_that_works_on_is_waited_for_as_long_as_is_allowed) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
   const std::uint64_t before = now_ns();
@@ -116,52 +123,119 @@ TEST_F(LadderTest, a_stream_that_never_ends_is_waited_for_as_long_as_is_allowed)
   EXPECT_EQ(all[1], std::pair(Rung::synchronise, RungOutcome::timed_out));
   EXPECT_GE(now_ns() - before, 30'000'000u);
   EXPECT_LT(now_ns() - before, 2'000'000'000u);
-  EXPECT_TRUE(fake.synchronised.empty());
+  fake.polls_until_idle[stream(16)] = 0;
+  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::no_memory))
+      << "it is known still";
 }
 
-TEST_F(LadderTest, a_stream_under_capture_is_left_alone) {
+TEST_F(LadderTest, frees_that_come_while_others_are_waited_for_are_known_the_next_time) {
   pending.freed_in(stream(16), here);
-  fake.capturing.insert(stream(16));
+  is_there = [this] {
+    if (requests == 2) pending.freed_in(stream(16), here);
+    return false;
+  };
   climb(settings);
-  EXPECT_TRUE(fake.calls.empty());
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 2u);
+}
+
+TEST_F(LadderTest, once_a_capture_was_begun_no_stream_is_touched) {
+  pending.freed_in(stream(16), here);
+  pending.capture_begins();
+  climb(settings);
+  EXPECT_TRUE(fake.recorded.empty());
 }
 
 TEST_F(LadderTest, nobody_asks_about_a_stream_that_was_destroyed_or_whose_context_has_ended) {
   pending.freed_in(stream(16), here);
   pending.stream_ends(stream(16));
   climb(settings);
-  EXPECT_TRUE(fake.calls.empty());
+  EXPECT_TRUE(fake.recorded.empty());
   pending.freed_in(stream(16), here);
-  pending.all_end();
+  pending.context_ends(elsewhere);
+  pending.freed_in(nullptr, here);
+  pending.context_ends(here);
   climb(settings);
-  EXPECT_TRUE(fake.calls.empty());
+  EXPECT_TRUE(fake.recorded.empty());
   // Its handle may come again.
   pending.freed_in(stream(16), here);
+  pending.freed_in(stream(32), elsewhere);
+  pending.context_ends(elsewhere);
   climb(settings);
-  EXPECT_EQ(fake.calls.size(), 2u);
+  EXPECT_EQ(fake.recorded, std::vector{stream(16)});
+  pending.freed_in(stream(16), here);
+  pending.context_ends({});
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 1u);
 }
 
-TEST_F(LadderTest, the_default_stream_is_that_of_the_current_context) {
+TEST_F(LadderTest, each_context_has_a_default_stream_and_the_current_ones_is_asked) {
   pending.freed_in(nullptr, elsewhere);
   climb(settings);
-  EXPECT_TRUE(fake.calls.empty());
-  pending.all_end();
+  EXPECT_TRUE(fake.recorded.empty());
   pending.freed_in(CU_STREAM_LEGACY, here);
+  pending.freed_in(nullptr, here);
   climb(settings);
-  EXPECT_EQ(fake.calls, (std::vector<std::string>{"query 0", "synchronise 0"}));
+  EXPECT_EQ(fake.recorded, std::vector{stream(0)});
+}
+
+TEST_F(LadderTest, streams_of_other_contexts_are_left_alone) {
+  pending.freed_in(stream(16), elsewhere);
+  fake.polls_until_idle[stream(16)] = -1;
+  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::nothing_to_do));
 }
 
 TEST_F(LadderTest, a_stream_of_the_threads_own_is_not_for_others_to_ask_about) {
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   climb(settings);
-  EXPECT_TRUE(fake.calls.empty());
+  EXPECT_TRUE(fake.recorded.empty());
 }
 
 TEST_F(LadderTest, more_streams_than_are_kept_do_no_harm) {
   for (std::uintptr_t i = 1; i < 5000; ++i) pending.freed_in(stream(16 * i), here);
   climb(settings);
-  EXPECT_GE(fake.synchronised.size(), 512u);
-  EXPECT_LT(fake.synchronised.size(), 4999u);
+  EXPECT_EQ(fake.synchronised.size(), 64u);
+  climb(settings);
+  EXPECT_EQ(fake.synchronised.size(), 128u);
+}
+
+TEST_F(LadderTest, another_error_ends_it_at_once) {
+  Settings waits = settings;
+  waits.wait_ns = 60'000'000'000;
+  refusal = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(climb(waits), (Rungs{{Rung::retry, RungOutcome::other_error}}));
+  EXPECT_FALSE(served);
+  refusal = CUDA_ERROR_OUT_OF_MEMORY;
+  is_there = [this] {
+    if (requests == 3) refusal = CUDA_ERROR_ILLEGAL_ADDRESS;
+    return false;
+  };
+  EXPECT_EQ(climb(waits).back(), std::pair(Rung::wait, RungOutcome::other_error));
+}
+
+TEST_F(LadderTest, threads_that_free_and_destroy_meanwhile_lose_nothing_for_good) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  for (std::uintptr_t i = 1; i <= 3; ++i)
+    others.emplace_back([&, i] {
+      for (std::uintptr_t n = 0; !done.load(); ++n) {
+        pending.freed_in(stream(64 * i), here);
+        if (n % 7 == 0) pending.stream_ends(stream(64 * i + 16));
+        pending.freed_in(stream(64 * i + 16), here);
+      }
+    });
+  for (int i = 0; i < 300; ++i) {
+    PendingFrees::Marks marks(pending, real, here);
+    marks.synchronise_reached();
+  }
+  done.store(true);
+  for (std::thread& other : others) other.join();
+  // What is freed from now on is known.
+  fake.synchronised.clear();
+  for (std::uintptr_t i = 1; i <= 3; ++i) pending.freed_in(stream(64 * i), here);
+  climb(settings);
+  for (std::uintptr_t i = 1; i <= 3; ++i)
+    EXPECT_EQ(std::ranges::count(fake.synchronised, stream(64 * i)), 1) << i;
 }
 
 TEST_F(LadderTest, pools_are_trimmed_where_they_keep_something) {
@@ -185,22 +259,54 @@ TEST_F(LadderTest, the_device_is_left_alone_where_the_hosts_memory_lacks) {
   pending.freed_in(stream(16), here);
   has_idle_pools = true;
   EXPECT_EQ(climb(settings, true, false), (Rungs{{Rung::retry, RungOutcome::no_memory}}));
-  EXPECT_TRUE(fake.calls.empty());
+  EXPECT_TRUE(fake.recorded.empty());
   EXPECT_FALSE(trimmed);
 }
 
-TEST_F(LadderTest, a_ladder_that_found_nothing_is_climbed_again_when_something_was_freed) {
+class ClimbedAgain : public LadderTest {
+ protected:
+  bool climb_with(Ladder& ladder, const Situation& situation) {
+    const auto request = [&] { return refusal; };
+    const auto trim = [] { return false; };
+    return ladder.climb({real, pending, here, true, request, trim}, situation,
+                        [](const Climbed&) {});
+  }
+  const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
+};
+
+TEST_F(ClimbedAgain, when_something_was_freed_or_less_is_asked_for) {
   Ladder ladder(settings);
-  const Situation before{.device = 1, .live_bytes = 1000, .pending = 5};
   EXPECT_TRUE(ladder.is_worth_climbing(before));
-  ladder.found_nothing(before);
+  climb_with(ladder, before);
   EXPECT_FALSE(ladder.is_worth_climbing(before));
-  EXPECT_FALSE(ladder.is_worth_climbing({1, 2000, 5}));
-  EXPECT_TRUE(ladder.is_worth_climbing({1, 999, 5}));
-  EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 6}));
-  EXPECT_TRUE(ladder.is_worth_climbing({0, 1000, 5})) << "another device";
+  EXPECT_FALSE(ladder.is_worth_climbing({1, 2000, 5, 200}));
+  EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 5, 99}));
+  EXPECT_TRUE(ladder.is_worth_climbing({1, 999, 5, 100}));
+  EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 6, 100}));
+  EXPECT_TRUE(ladder.is_worth_climbing({0, 1000, 5, 100})) << "another device";
   sleep_ns(120'000'000);
   EXPECT_TRUE(ladder.is_worth_climbing(before)) << "others may have gone";
+}
+
+TEST_F(ClimbedAgain, when_it_may_wait_now) {
+  Settings waits = settings;
+  waits.wait_ns = 10'000'000;
+  Ladder ladder(waits);
+  Situation impatient = before;
+  impatient.may_wait = false;
+  climb_with(ladder, impatient);
+  EXPECT_FALSE(ladder.is_worth_climbing(impatient));
+  EXPECT_TRUE(ladder.is_worth_climbing(before));
+  climb_with(ladder, before);
+  EXPECT_FALSE(ladder.is_worth_climbing(before));
+}
+
+TEST_F(ClimbedAgain, where_the_device_had_not_come_to_what_pends) {
+  pending.freed_in(stream(16), here);
+  fake.polls_until_idle[stream(16)] = -1;
+  Ladder ladder({.enabled = true, .sync_timeout_ns = 5'000'000});
+  climb_with(ladder, before);
+  EXPECT_TRUE(ladder.is_worth_climbing(before));
 }
 
 }  // namespace
