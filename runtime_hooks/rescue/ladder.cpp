@@ -39,11 +39,11 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
     timed_out = timed_out || last == RungOutcome::timed_out;
     return last == RungOutcome::served || last == RungOutcome::other_error;
   };
-  const std::uint64_t sync_until_ns = now_ns() + settings_.sync_timeout_ns;
   const bool ended =
       ends(Rung::retry, [&] { return retry(attempt); }) ||
       (attempt.on_device &&
-       (ends(Rung::synchronise, [&] { return synchronise(attempt, sync_until_ns); }) ||
+       (ends(Rung::synchronise,
+             [&] { return synchronise(attempt, now_ns() + settings_.sync_timeout_ns); }) ||
         ends(Rung::trim, [&] { return trim(attempt); }))) ||
       (now.may_wait && settings_.wait_ns != 0 &&
        ends(Rung::wait, [&] { return wait(attempt, now_ns() + settings_.wait_ns); }));
