@@ -115,6 +115,37 @@ TEST_F(MemoryFacts, frees_in_stream_order_are_out_of_reach_until_a_synchronisati
   EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
 }
 
+TEST_F(MemoryFacts,
+       frees_in_stream_order_are_within_reach_after_an_event_behind_them_and_nothing_less) {
+  leave_room(kRoom);
+  CUstream stream = nullptr, elsewhere = nullptr;
+  CUmemoryPool pool = nullptr;
+  CUevent before = nullptr, behind = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, device), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&elsewhere, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&before, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
+  CUdeviceptr block = 0, other = 0;
+  ASSERT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(behind, stream), CUDA_SUCCESS);
+  while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+  }
+  ASSERT_EQ(cuEventQuery(behind), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY) << "reached, and said to be";
+  ASSERT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY) << "trimmed";
+  ASSERT_EQ(cuEventRecord(before, elsewhere), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventSynchronize(before), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(elsewhere), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY) << "another stream";
+  ASSERT_EQ(cuEventSynchronize(behind), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
+}
+
 TEST_F(MemoryFacts, another_stream_waits_for_frees_in_stream_order) {
   leave_room(kRoom);
   CUstream first = nullptr, second = nullptr;

@@ -147,5 +147,24 @@ TEST_F(WaitingFacts, a_launch_may_fail_for_local_memory_that_nobody_allocated) {
             CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+TEST_F(WaitingFacts, an_event_behind_a_free_is_synchronised_at_once_whatever_work_follows) {
+  leave_room(1024 * kMiB);
+  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
+  CUdeviceptr block = 0, other = 0;
+  CUevent behind = nullptr;
+  ASSERT_EQ(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  launch();
+  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(behind, stream), CUDA_SUCCESS);
+  for (int i = 0; i < 20; ++i) launch();
+  while (cuEventQuery(behind) == CUDA_ERROR_NOT_READY)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_EQ(cuEventSynchronize(behind), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+}
+
 }  // namespace
 }  // namespace cuwarden::contract

@@ -40,6 +40,7 @@ struct Stream {
   unsigned long long id = 0;
   bool destroyed = false;
   Clock::time_point busy_until{};
+  Clock::time_point last_free{};  // when it comes to the last free in it
   unsigned running_callbacks = 0;
   unsigned long long callbacks_queued = 0;
   unsigned long long callbacks_finished = 0;

@@ -246,7 +246,10 @@ CUresult cuEventSynchronize(CUevent handle) {
   if (!event->recorded) return CUDA_SUCCESS;
   Stream* const stream = event->stream;
   sleep_until(at.lock, event->at);
-  if (!stream->destroyed && !stream->context->destroyed && idle(*stream)) observe_frees(*stream);
+  // Whatever work follows the event.
+  if (!stream->destroyed && !stream->context->destroyed &&
+      (idle(*stream) || stream->last_free <= event->at))
+    observe_frees(*stream);
   return CUDA_SUCCESS;
 }
 

@@ -74,6 +74,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   }
   Range* range = at.sim.ranges.at(address);
   if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  enqueue(*stream, Clock::duration::zero());
+  stream->last_free = stream->busy_until;
   switch (range->kind) {
     case RangeKind::stream_ordered: {
       MemoryPool* pool = range->pool;
