@@ -64,20 +64,22 @@ def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place,
     assert incident["verdict"] in verdicts, incident
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 6, 7, 8])
 def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_same_one(
-    place, tmp_path
+    place, tmp_path, count
 ):
     changes = {"CUWARDEN_REPORT": place.reports / "%j-%r.json"}
     if preloaded.SIMULATED:
         changes["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
         changes["CUWARDEN_SIM_DEVICES"] = "2"
     for shim in (False, True):
-        run = place.run([built("slurm_step")], changes, shim=shim)
+        run = place.run([built("slurm_step"), str(count)], changes, shim=shim)
         assert run.returncode == 0, (shim, run.stdout, run.stderr)
         assert run.stderr == ""
     facts = run.last_line
     paths = sorted(path for path in place.reports.iterdir() if path.suffix == ".json")
-    ranks = range(len(facts["ranks"]))
+    ranks = range(count)
+    assert len(facts["ranks"]) == count
     assert [path.name for path in paths] == [f"{facts['job_id']}-{rank}.json" for rank in ranks]
     reports = [preloaded.Report.read(path) for path in paths]
     # In a container NVML may name nobody.
@@ -93,8 +95,11 @@ def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_
         preloaded.check_covered(report)
         (incident,) = report["incidents"]
         assert incident["bytes"] == own["request"]["bytes"]
-        # Of three ranks the first has two thirds.
-        expected = ["device_full_own"] if own["rank"] == 0 else by_others
+        # The first has four times as much as any other; all have contexts alike.
+        held = sum(other["live_bytes"] for other in facts["ranks"])
+        context = (own["total_bytes"] - own["free_bytes"] - held) / count
+        others = held - own["live_bytes"] + (count - 1) * context
+        expected = ["device_full_own"] if own["live_bytes"] > others else by_others
         assert incident["verdict"] in expected, incident
         others = {row["pid"]: row["used_bytes"] for row in report["device_processes"]}
         for other in facts["ranks"]:
