@@ -25,6 +25,9 @@ WorstSlabs read_worst(const ledger::SeriesView::Worst& worst) {
   all.locked_bytes = worst.locked_bytes;
   all.rounding_bytes = worst.page_rounding_bytes;
   all.pieces_seen = worst.pieces_seen;
+  all.read_ns = worst.read_ns;
+  all.free_bytes = worst.read_free_bytes;
+  all.pool_idle_bytes = worst.read_pool_idle_bytes;
   all.holders_time_ns = worst.holders_ns;
   all.holders_locked_bytes = worst.holders_locked_bytes;
   for (const ledger::WorstHolderView& holder : worst.holders) {
@@ -50,6 +53,14 @@ void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
   size_class.live_bytes += slab.live_bytes;
   all.rounding_bytes += slab.cut_bytes - std::min(slab.cut_bytes, slab.live_bytes);
   all.slabs.push_back(slab);
+}
+
+// The driver empties its pools for others, and does not hand out the last pages.
+std::optional<std::uint64_t> largest_request(const WorstSlabs& worst) {
+  constexpr std::uint64_t page = ledger::slab_page_bytes;
+  if (worst.read_ns == 0) return std::nullopt;
+  const std::uint64_t there = worst.free_bytes + worst.pool_idle_bytes.value_or(0);
+  return (there - std::min(there, 2 * page)) / page * page;
 }
 
 }  // namespace
@@ -98,6 +109,9 @@ void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
     json.field("slab_locked_bytes", worst.locked_bytes);
     json.field("rounding_bytes", worst.rounding_bytes);
     json.field("pieces_seen", worst.pieces_seen);
+    json.field("mempool_idle_bytes", worst.pool_idle_bytes);
+    json.field("largest_request_bytes", largest_request(worst));
+    json.field("read_ns", worst.read_ns == 0 ? std::nullopt : std::optional(worst.read_ns));
     json.end_row();
   }
   json.end_table();

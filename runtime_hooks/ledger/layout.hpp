@@ -285,8 +285,10 @@ struct Series {
   std::atomic<std::uint32_t> first_holder;     // of `worst_holder_count` rows
   std::uint32_t reserved3;
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
-  // Of the same look: pieces that shared a page with another one, as such pieces do.
+  // Of the same look: pieces that shared a page with another one, as such pieces do; and what the
+  // device had said last, at `read_ns`. 0: nothing yet.
   std::atomic<std::uint64_t> pieces_seen;
+  std::atomic<std::uint64_t> read_ns, read_free_bytes, read_pool_idle_bytes;
 };
 
 enum class ReadingAt : std::uint32_t { none, last_call, exit };

@@ -80,6 +80,9 @@ struct SeriesView {
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
     // Pieces that were seen to share pages as they are counted; 0: nothing speaks for that.
     std::uint64_t pieces_seen = 0;
+    // What the device had said last by then, at `read_ns`; 0: nothing.
+    std::uint64_t read_ns = 0, read_free_bytes = 0;
+    std::optional<std::uint64_t> read_pool_idle_bytes;
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
     std::array<WorstHolderView, worst_holder_count> holders{};  // up to the first without a group
   } worst;

@@ -12,6 +12,10 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
   worst.time_ns = get(series.worst_ns);
   const std::uint32_t version = get(series.holders_version);
   worst.pieces_seen = get(series.pieces_seen);
+  worst.read_ns = get(series.read_ns);
+  worst.read_free_bytes = get(series.read_free_bytes);
+  const std::uint64_t idle = get(series.read_pool_idle_bytes);
+  if (worst.read_ns != 0 && idle != unknown_bytes) worst.read_pool_idle_bytes = idle;
   worst.holders_ns = get(series.holders_ns);
   worst.holders_locked_bytes = get(series.holders_locked_bytes);
   const std::uint64_t first = get(series.first_holder);
@@ -23,7 +27,11 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
   }
   // While they are being copied, and where the process was killed meanwhile, there are none.
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (version % 2 != 0 || get(series.holders_version) != version) worst.holders = {};
+  if (version % 2 != 0 || get(series.holders_version) != version) {
+    worst.holders = {};
+    worst.read_ns = 0;
+    worst.read_pool_idle_bytes.reset();
+  }
   return worst;
 }
 

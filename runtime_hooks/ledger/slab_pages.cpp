@@ -253,6 +253,7 @@ void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
       series.holders_version.fetch_add(1, std::memory_order_acq_rel);
       store_holders(series, tallies, groups);
       series.pieces_seen.store(seen, relaxed);
+      store_reading(series);
       series.holders_ns.store(now_ns, std::memory_order_release);
       series.holders_version.fetch_add(1, std::memory_order_release);
     }
@@ -303,6 +304,26 @@ std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
   // Each thread may have a piece that was freed, and whose page others have taken since.
   if (misfits > 2 * std::uint64_t{lanes_.used()}) series.slabs_not_counted.store(1, relaxed);
   return seen;
+}
+
+void SlabPages::store_reading(Series& series) const noexcept {
+  const Device* const devices = storage_.rows<Device>(RegionId::devices);
+  const std::uint64_t used = storage_.used(RegionId::devices);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    const Device& device = devices[i];
+    if (device.state.load(std::memory_order_acquire) != 1 || device.ordinal != series.device ||
+        device.at.load(relaxed) == 0)
+      continue;
+    const std::uint32_t version = device.version.load(std::memory_order_acquire);
+    const std::uint64_t time_ns = device.time_ns.load(std::memory_order_acquire);
+    const std::uint64_t free_bytes = device.free_bytes.load(std::memory_order_acquire);
+    const std::uint64_t idle_bytes = device.pool_idle_bytes.load(std::memory_order_acquire);
+    // While it changes the one before is as good.
+    if (version % 2 != 0 || device.version.load(relaxed) != version) return;
+    series.read_free_bytes.store(free_bytes, relaxed);
+    series.read_pool_idle_bytes.store(idle_bytes, relaxed);
+    series.read_ns.store(std::max<std::uint64_t>(time_ns, 1), relaxed);
+  }
 }
 
 void SlabPages::store_holders(Series& series, const Tally* tallies, std::uint64_t groups) noexcept {

@@ -77,6 +77,7 @@ class SlabPages {
   void copy_holders(Series&, std::uint64_t now_ns) noexcept;
   bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
   std::uint64_t tally_pieces(Series&, Tally*, std::uint64_t groups) const noexcept;
+  void store_reading(Series&) const noexcept;
   void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
 
   Storage& storage_;

@@ -43,6 +43,10 @@ def check_worst_moment(report, facts, piece_bytes, names_of):
     assert row["slab_count"] * 2 * MIB == held, (row, facts)
     if piece_bytes <= MIB // 4:  # larger ones may be alone in their pages by then
         assert row["pieces_seen"] >= 8 * MIB // piece_bytes
+    if row["read_ns"] is not None:
+        # Before it was at its worst: more was free then.
+        assert row["read_ns"] <= row["time_ns"] + 20_000_000
+        assert row["largest_request_bytes"] % (2 * MIB) == 0 and row["largest_request_bytes"] > 0
     assert 0 <= row["time_ns"] <= report["process"]["end_ns"]  # as of the last tick
     assert len(report["worst_slab_map"]) == row["slab_count"]
     live_bytes = sum(slab["live_bytes"] for slab in report["worst_slab_map"])

@@ -346,6 +346,37 @@ INSTANTIATE_TEST_SUITE_P(OtherDrivers, SlabsOfAnotherDriver,
                                          std::pair{page - 4096, std::uint64_t{8192}},
                                          std::pair{page / 32, 3 * page}));
 
+TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_it) {
+  RecordIndex records(storage);
+  const GroupId here = group(1);
+  const auto row = storage.allocate(RegionId::devices, 1);
+  Device& device = storage.rows<Device>(RegionId::devices)[row];
+  device.ordinal = 0;
+  const auto read = [&](std::uint64_t time_ns, std::uint64_t free_bytes) {
+    device.at.store(1);
+    device.time_ns.store(time_ns);
+    device.free_bytes.store(free_bytes);
+    device.pool_idle_bytes.store(unknown_bytes);
+    device.state.store(1);
+  };
+  const auto open_slabs = [&](std::uint64_t from, std::uint64_t count) {
+    for (std::uint64_t i = from; i < from + count; ++i) {
+      slabs.allocated(here, {base + i * page}, 512, 7);
+      RecordFields fields;
+      fields.group = here;
+      fields.bytes = {512};
+      records.insert(Space::pointer, {base + i * page}, fields);
+    }
+  };
+  open_slabs(0, 20);
+  EXPECT_EQ(worst().read_ns, 0u) << "it was not read yet";
+  read(40, 1 << 30);
+  open_slabs(20, 20);
+  EXPECT_EQ(worst().read_ns, 40u);
+  EXPECT_EQ(worst().read_free_bytes, 1u << 30);
+  EXPECT_FALSE(worst().read_pool_idle_bytes);
+}
+
 TEST_F(SlabPagesTest, whole_pages_beside_slabs_do_not_speak_against_them) {
   RecordIndex records(storage);
   const GroupId here = group(1);
