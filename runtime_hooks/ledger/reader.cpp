@@ -56,9 +56,9 @@ std::uint64_t most_rows(RegionId id) noexcept {
       return 1024;
     case RegionId::incidents:
       return 2048;
-    case RegionId::incident_holders:
     case RegionId::incident_slabs:
       return 1 << 18;
+    case RegionId::incident_holders:
     case RegionId::incident_classes:
     case RegionId::incident_rungs:
       return 16384;
