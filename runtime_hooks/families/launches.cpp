@@ -105,11 +105,13 @@ void FirstLaunch::done(CUresult result) noexcept {
     launched_kernels.add(kernel_);
     return;
   }
+  // Before what is given back changes what there is.
   const std::uint64_t lacked = bytes_that_lacked(result);
-  if (taken) failed(result, *taken);
-  const std::uint64_t given_back = taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY
-                                       ? static_cast<std::uint64_t>(-*taken)
-                                       : 0;
+  const bool gave_back = taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t given_back = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
+  if (gave_back) span_.book_given_back(given_back, here_.context);
+  // Its code may have been loaded all the same.
+  if (taken && *taken > 0) span_.book({.module_bytes = *taken});
   call_.recorder().refused_for_itself(call_.api(), result, ledger::Asked::launch, here_.device,
                                       {lacked, given_back});
 }
@@ -134,13 +136,6 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
                               .largest_local_kernel = name_of(call_.real(), kernel_)});
   }
   return true;
-}
-
-// Its code may have been loaded all the same.
-void FirstLaunch::failed(CUresult result, std::int64_t taken) noexcept {
-  if (taken > 0) span_.book({.module_bytes = taken});
-  if (taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY)
-    span_.book_given_back(static_cast<std::uint64_t>(-taken), here_.context);
 }
 
 // What lacked, as far as that is known; 0: it is not, or nothing did.

@@ -43,7 +43,6 @@ class FirstLaunch {
  private:
   std::uint64_t local_bytes() const noexcept;
   bool was_captured(std::optional<std::int64_t> taken) const noexcept;
-  void failed(CUresult, std::int64_t taken) noexcept;
   std::uint64_t bytes_that_lacked(CUresult) const noexcept;
   std::uint64_t heap_that_lacked(std::uint64_t set_bytes) const noexcept;
   void succeeded(std::optional<std::int64_t> taken) noexcept;

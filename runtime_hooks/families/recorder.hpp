@@ -179,7 +179,7 @@ class Recorder {
   }
   ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
                                        ledger::Asked) noexcept;
-  rescue::Situation situation(const RefusedRequest&, bool asks_again) noexcept;
+  rescue::Situation situation(const RefusedRequest&, GroupId, IncidentId) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;
   void note_compute_mode(IncidentId, DeviceOrdinal) noexcept;
   int compute_mode(DeviceOrdinal) const noexcept;

@@ -157,17 +157,21 @@ void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult re
   tell(note_refusal(request, group, result, asked), Stage::settled);
 }
 
-rescue::Situation Recorder::situation(const RefusedRequest& asked, bool asks_again) noexcept {
+rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group,
+                                      IncidentId incident) noexcept {
+  const bool on_device = asked.device != no_device;
   rescue::Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
-                        .live_bytes = asked.device == no_device
-                                          ? ledger_.live_bytes_on(no_device, Kind::pinned)
-                                          : ledger_.live_bytes_on(asked.device),
+                        .live_bytes = on_device ? ledger_.live_bytes_on(asked.device)
+                                                : ledger_.live_bytes_on(no_device, Kind::pinned),
                         .noted = pending_.noted(),
                         .bytes = asked.bytes,
-                        .may_wait = !asks_again};
+                        .may_wait = ladder_.may_wait()};
+  if (!now.may_wait) return now;
+  now.may_wait = last_refused.was_refused_before(serial_, asked, incident) ||
+                 !asked_by_caching_allocator(ledger_, group);
   // Nobody who leaves makes room for what is larger than the rest of the device.
   std::size_t total = 0;
-  if (asked.device != no_device && real_.cuDeviceTotalMem_v2 != nullptr &&
+  if (on_device && real_.cuDeviceTotalMem_v2 != nullptr &&
       real_.cuDeviceTotalMem_v2(&total, asked.device.value) == CUDA_SUCCESS)
     now.may_wait = now.may_wait && asked.bytes <= total && now.live_bytes <= total - asked.bytes;
   return now;
@@ -184,9 +188,7 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
   const GroupId group = group_unguarded(api, asked.kind, device);
   const ledger::Writer::Refused refused =
       note_refusal(asked, group, CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::memory);
-  const bool again = last_refused.was_refused_before(serial_, asked, refused.incident);
-  const rescue::Situation now =
-      situation(asked, !again && asked_by_caching_allocator(ledger_, group));
+  const rescue::Situation now = situation(asked, group, refused.incident);
   bool served = false;
   if (ladder_.is_worth_climbing(now)) {
     std::uint32_t order = 0;

@@ -14,8 +14,7 @@ struct RefusedRequest {
   DeviceOrdinal device = no_device;
   HookId api;
   Kind kind{};
-  std::uint64_t given_back_bytes =
-      0;  // by the driver, in vain: what the device has free includes it
+  std::uint64_t given_back_bytes = 0;  // by the driver, in vain; now among what is free
   bool operator==(const RefusedRequest&) const = default;
 };
 

@@ -36,7 +36,7 @@ CUresult allocate(HookedCall& call, size_t bytes, bool node, auto real_call) {
 
 CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {
   if (node) return real_free();  // the memory goes when the graph runs
-  if (call.recording() && stream != CU_STREAM_PER_THREAD) call.recorder().freed_in(stream);
+  if (call.recording()) call.recorder().freed_in(stream);
   return call.freed(Space::pointer, dptr, real_free);
 }
 

@@ -115,8 +115,7 @@ struct IncidentRung {
   std::uint8_t reserved[2];
 };
 
-// One of those slabs. Either all of an incident get rows, or none:
-// there was no room.
+// One of those slabs. Either all of an incident get rows, or none: there was no room.
 struct IncidentSlab {
   std::atomic<std::uint32_t> state;
   std::uint32_t incident;

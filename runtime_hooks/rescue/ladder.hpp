@@ -37,6 +37,7 @@ class Ladder {
  public:
   explicit Ladder(const Settings& settings) noexcept : settings_(settings) {}
   bool enabled() const noexcept { return settings_.enabled; }
+  bool may_wait() const noexcept { return settings_.wait_ns != 0; }
 
   // Whether a ladder that found nothing for such a request there may find something now: something
   // was freed, a tenth of a second has passed, it did not wait, or more was asked for.

@@ -66,9 +66,11 @@ RungOutcome wait(const Attempt& attempt, std::uint64_t deadline_ns) {
     if (now >= deadline_ns) return RungOutcome::timed_out;
     sleep_ns(std::min(sleep, deadline_ns - now));
     // What this process freed meanwhile may pend as well.
-    RungOutcome answer =
-        attempt.on_device ? synchronise(attempt, now_ns() + pending_ns) : RungOutcome::no_memory;
-    if (answer != RungOutcome::served && answer != RungOutcome::other_error) answer = ask(attempt);
+    RungOutcome answer = attempt.on_device ? synchronise(attempt, now_ns() + pending_ns)
+                                           : RungOutcome::nothing_to_do;
+    // Else that has asked already.
+    if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
+      answer = ask(attempt);
     if (answer != RungOutcome::no_memory) return answer;
   }
 }

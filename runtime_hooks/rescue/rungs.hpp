@@ -1,5 +1,4 @@
 // What is tried, in this order, before a request that the driver refused is refused to the program.
-// The names are the report's (RungName in the reporters); values are part of the ledger's layout.
 #pragma once
 
 #include <cstdint>
