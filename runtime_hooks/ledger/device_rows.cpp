@@ -35,23 +35,25 @@ void change(std::atomic<std::uint64_t>& number, std::int64_t difference) {
   number.store(before + more - std::min(before, less), std::memory_order_release);
 }
 
+// A number of a device; where it is given back and taken again, how much of it is gone meanwhile.
+struct Returned {
+  std::atomic<std::uint64_t>* number;
+  std::atomic<std::uint64_t>* lent = nullptr;
+};
+
 // From one after the other, as far as it goes.
-void give_back(std::uint64_t bytes, std::initializer_list<std::atomic<std::uint64_t>*> numbers) {
-  for (std::atomic<std::uint64_t>* number : numbers) {
-    const std::uint64_t less = std::min(bytes, number->load(relaxed));
-    number->store(number->load(relaxed) - less, std::memory_order_release);
-    bytes -= less;
+void give_back(std::uint64_t bytes, std::initializer_list<Returned> all) noexcept {
+  for (const Returned& each : all) {
+    const std::uint64_t part = std::min(bytes, each.number->load(relaxed));
+    each.number->store(each.number->load(relaxed) - part, std::memory_order_release);
+    if (each.lent != nullptr) each.lent->fetch_add(part, relaxed);
+    bytes -= part;
   }
 }
-
-struct Lent {
-  std::atomic<std::uint64_t>* row;
-  std::atomic<std::uint64_t>* lent;
-};
-void take_again(std::uint64_t bytes, std::initializer_list<Lent> all) noexcept {
-  for (const Lent& each : all) {
+void take_again(std::uint64_t bytes, std::initializer_list<Returned> all) noexcept {
+  for (const Returned& each : all) {
     const std::uint64_t part = std::min(bytes, each.lent->load(relaxed));
-    change(*each.row, static_cast<std::int64_t>(part));
+    change(*each.number, static_cast<std::int64_t>(part));
     each.lent->fetch_sub(part, relaxed);
     bytes -= part;
   }
@@ -141,23 +143,17 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
   change(device->local_memory_bytes, given.local_memory_bytes);
   change(device->heap_bytes, given.heap_bytes);
   change(device->stream_bytes, given.stream_bytes);
-  const auto of_contexts = [&] {
-    return std::pair(device->used_after_first_context_bytes.load(relaxed),
-                     device->context_bytes.load(relaxed));
-  };
-  const auto before = of_contexts();
+  const Returned first_context{&device->used_after_first_context_bytes,
+                               &device->lent_first_context_bytes};
+  const Returned contexts{&device->context_bytes, &device->lent_context_bytes};
   give_back(given.given_back_bytes,
-            {&device->local_memory_bytes, &device->module_bytes, &device->context_bytes,
-             &device->used_after_first_context_bytes});
-  const auto after = of_contexts();
-  device->lent_first_context_bytes.fetch_add(before.first - after.first, relaxed);
-  device->lent_context_bytes.fetch_add(before.second - after.second, relaxed);
-  take_again(given.taken_again_bytes,
-             {{&device->used_after_first_context_bytes, &device->lent_first_context_bytes},
-              {&device->context_bytes, &device->lent_context_bytes}});
-  give_back(given.one_ended_bytes,
-            {&device->context_bytes, &device->local_memory_bytes, &device->module_bytes,
-             &device->heap_bytes, &device->stream_bytes});
+            {{&device->local_memory_bytes}, {&device->module_bytes}, contexts, first_context});
+  take_again(given.taken_again_bytes, {first_context, contexts});
+  give_back(given.one_ended_bytes, {{&device->context_bytes},
+                                    {&device->local_memory_bytes},
+                                    {&device->module_bytes},
+                                    {&device->heap_bytes},
+                                    {&device->stream_bytes}});
   if (is_largest) {
     device->largest_local_bytes.store(given.largest_local_bytes, std::memory_order_release);
     store_field(device->largest_local_kernel.offset, name.offset);

@@ -178,29 +178,22 @@ void SlabPages::apply(Lane& lane, const Piece& piece, bool more, std::uint64_t n
 }
 
 // As they are before the caller's change. Whoever else is about to change them waits for the copy,
-// but not without end: the thread that makes it may be one that the caller interrupted.
+// but not without end: the thread that makes it may be one that the caller interrupted, or have
+// left by a longjmp; then a claim for an older moment is taken over.
 void SlabPages::keep_contents(SlabPage& page, std::uint32_t version) noexcept {
   constexpr int attempts = 1000;
   std::uint32_t kept = page.at_worst_version.load(std::memory_order_acquire);
-  for (int attempt = 0; attempt < attempts; ++attempt) {
+  for (int attempt = 0;; ++attempt) {
     const bool is_older = static_cast<std::int32_t>((version - kept) << 1) > 0;
-    if (!is_older && (kept & slab_copying) == 0) return;
-    if ((kept & slab_copying) == 0 &&
-        page.at_worst_version.compare_exchange_strong(kept, version | slab_copying,
-                                                      std::memory_order_acq_rel)) {
-      page.contents_at_worst.store(page.contents.load(relaxed), relaxed);
-      page.at_worst_version.store(version, std::memory_order_release);
-      return;
-    }
+    const bool is_claimed = (kept & slab_copying) != 0, is_left = attempt >= attempts;
+    if (!is_older && (!is_claimed || is_left)) return;
+    if ((!is_claimed || is_left) && page.at_worst_version.compare_exchange_strong(
+                                        kept, version | slab_copying, std::memory_order_acq_rel))
+      break;
     kept = page.at_worst_version.load(std::memory_order_acquire);
   }
-  // Who claimed it for an older moment may have left by a longjmp.
-  if (static_cast<std::int32_t>((version - kept) << 1) > 0 &&
-      page.at_worst_version.compare_exchange_strong(kept, version | slab_copying,
-                                                    std::memory_order_acq_rel)) {
-    page.contents_at_worst.store(page.contents.load(relaxed), relaxed);
-    page.at_worst_version.store(version, std::memory_order_release);
-  }
+  page.contents_at_worst.store(page.contents.load(relaxed), relaxed);
+  page.at_worst_version.store(version, std::memory_order_release);
 }
 
 // As long as a lane keeps nothing but what became less, no worst moment is missed: the series'
