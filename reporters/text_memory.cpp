@@ -7,6 +7,7 @@
 
 #include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
+#include "runtime_hooks/core/caching_allocators.hpp"
 
 namespace cuwarden {
 namespace {
@@ -36,15 +37,6 @@ const std::map<std::string, std::string>& item_names() {
       {"unexplained", "contexts and others"},
   };
   return names;
-}
-
-// By the library that asks for their memory.
-bool is_arena(const std::string& path) {
-  const std::string file = path.substr(path.rfind('/') + 1);
-  for (const char* name : {"libc10_cuda", "librmm", "libumpire", "libamrex", "xla_", "libjax",
-                           "libtensorflow", "libonnxruntime", "libmxnet", "libpaddle"})
-    if (file.starts_with(name)) return true;
-  return path.find("/cupy/") != path.npos && file.starts_with("memory.");
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
@@ -121,7 +113,8 @@ void add_arenas(const ReportDocument& report, const Paint& paint, std::string& t
     const json* const module = report.module(group.at("module"));
     if (module == nullptr) continue;
     const std::string path = text_of(*module, "path", "");
-    if (is_arena(path)) arenas[path.substr(path.rfind('/') + 1)] += number_of(group, "bytes");
+    if (is_caching_allocator(path))
+      arenas[path.substr(path.rfind('/') + 1)] += number_of(group, "bytes");
   }
   for (const auto& [name, bytes] : arenas) {
     text +=

@@ -1,21 +1,9 @@
 #include "runtime_hooks/families/caching_allocators.hpp"
 
-#include <string_view>
-
+#include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
 namespace cuwarden::families {
-namespace {
-
-// PyTorch's, CuPy's pool, XLA's BFC.
-bool is_caching_allocator(std::string_view path) {
-  const std::string_view file = path.substr(path.rfind('/') + 1);
-  return file.starts_with("libc10_cuda") || file.starts_with("xla_") ||
-         (path.find("/cupy/") != path.npos && file.starts_with("memory."));
-}
-
-}  // namespace
-
 bool asked_by_caching_allocator(const ledger::Writer& ledger, GroupId id) noexcept {
   ledger::ReadError error;
   const auto reader = ledger::Reader::open(ledger.bytes(), error);
@@ -24,7 +12,7 @@ bool asked_by_caching_allocator(const ledger::Writer& ledger, GroupId id) noexce
   if (!stack) return false;
   for (const ledger::Frame frame : stack->frames) {
     const auto module = reader->module_at(frame, stack->module_epoch);
-    if (module && is_caching_allocator(module->path)) return true;
+    if (module && asks_again_when_refused(module->path)) return true;
   }
   return false;
 }
