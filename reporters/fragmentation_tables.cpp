@@ -116,16 +116,13 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
                          JsonStream& json) {
   json.begin_table("fragmentation");
   for (const auto& [device, found] : fragmentations) {
-    std::optional<std::uint64_t> largest_request, excess, pool_idle;
+    std::optional<std::uint64_t> largest, excess, pool_idle;
     std::optional<std::string_view> at;
     if (const auto reading = device_row(reader, DeviceOrdinal{device})) {
       if (const auto account = account_of(*reading, all, fragmentations)) {
         at = reading->at == ledger::ReadingAt::exit ? "exit" : "last_call";
         pool_idle = reading->pool_idle_bytes;
-        // The driver empties its pools for others, and does not hand out the last pages.
-        const std::uint64_t free = reading->free_bytes + pool_idle.value_or(0);
-        largest_request =
-            (free - std::min(free, 2 * found.page_bytes)) / found.page_bytes * found.page_bytes;
+        largest = largest_request(reading->free_bytes, pool_idle.value_or(0), found.page_bytes);
         excess = account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
       }
     }
@@ -136,7 +133,7 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
     json.field("slab_locked_bytes", found.locked_bytes);
     json.field("rounding_bytes", found.rounding_bytes);
     json.field("mempool_idle_bytes", pool_idle);
-    json.field("largest_request_bytes", largest_request);
+    json.field("largest_request_bytes", largest);
     json.field("page_bytes", found.page_bytes);
     json.field("step_bytes", found.step_bytes);
     json.field("largest_piece_bytes",

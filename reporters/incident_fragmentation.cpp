@@ -30,13 +30,13 @@ ListedSlabs listed_slabs(const ledger::Reader& reader, const std::vector<Inciden
   return listed;
 }
 
-// Less than what was asked for in vain, in whole pages; the driver does not hand out the last ones.
-std::optional<std::uint64_t> largest_request(const ledger::IncidentView& incident) {
+// Less than what was asked for in vain.
+std::optional<std::uint64_t> largest_request_at(const ledger::IncidentView& incident) {
   constexpr std::uint64_t page = ledger::slab_page_bytes;
   const auto free = incident.fact(Fact::free_bytes);
   if (!free || incident.asked != Asked::memory || incident.bytes == 0) return std::nullopt;
-  const std::uint64_t there = *free + incident.fact(Fact::pool_idle_bytes).value_or(0);
-  return std::min(there - std::min(there, 2 * page), incident.bytes - 1) / page * page;
+  const std::uint64_t idle = incident.fact(Fact::pool_idle_bytes).value_or(0);
+  return std::min(largest_request(*free, idle, page), (incident.bytes - 1) / page * page);
 }
 
 void write_sums(const std::vector<IncidentCase>& incidents, const ListedSlabs& listed,
@@ -53,7 +53,7 @@ void write_sums(const std::vector<IncidentCase>& incidents, const ListedSlabs& l
     json.field("slab_locked_bytes", incident.fact(Fact::slab_locked_bytes));
     json.field("rounding_bytes", incident.fact(Fact::rounding_bytes));
     json.field("mempool_idle_bytes", incident.fact(Fact::pool_idle_bytes));
-    json.field("largest_request_bytes", largest_request(incident));
+    json.field("largest_request_bytes", largest_request_at(incident));
     json.end_row();
   }
   json.end_table();

@@ -101,15 +101,17 @@ std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
   return rung == ledger::Rung::trim ? "nothing_to_trim" : "nothing_to_do";
 }
 
+bool is_listed(const std::vector<IncidentCase>& incidents, IncidentId id) {
+  return std::ranges::any_of(incidents,
+                             [&](const IncidentCase& each) { return each.incident.id == id; });
+}
+
 void write_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
                  JsonStream& json) {
   json.begin_table("rungs");
   each_row(reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
            [&](const ledger::IncidentRungView& rung) {
-             const bool listed = std::ranges::any_of(incidents, [&](const IncidentCase& incident) {
-               return incident.incident.id == rung.incident;
-             });
-             if (!listed || rung.order == 0) return;
+             if (!is_listed(incidents, rung.incident) || rung.order == 0) return;
              json.begin_row();
              json.field("incident", rung.incident.value);
              json.field("order", rung.order);
@@ -242,10 +244,7 @@ void write_incidents(const ledger::Reader& reader, const std::vector<IncidentCas
   each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
            [&](const auto& holder) {
              const auto group = reader.group(holder.group.value);
-             const bool listed = std::ranges::any_of(incidents, [&](const IncidentCase& incident) {
-               return incident.incident.id == holder.incident;
-             });
-             if (!group || !listed) return;
+             if (!group || !is_listed(incidents, holder.incident)) return;
              const auto stack = known_stack(frames, group->stack);
              Row row;
              row["incident"] = holder.incident.value;

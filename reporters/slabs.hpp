@@ -6,6 +6,7 @@
 // seen. Where it comes to more than the device says is in use, that cannot be right.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -44,6 +45,14 @@ struct Fragmentation {
   std::uint64_t locked_bytes = 0;               // in slabs, of no live piece
   std::uint64_t rounding_bytes = 0;             // above what was requested, in slabs and in pages
 };
+
+// The largest request that so much free memory, with what pools keep idle, could serve in whole
+// pages: the driver empties its pools for others, and does not hand out the last pages.
+inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t pool_idle_bytes,
+                                     std::uint64_t page_bytes) {
+  const std::uint64_t there = free_bytes + pool_idle_bytes;
+  return (there - std::min(there, 2 * page_bytes)) / page_bytes * page_bytes;
+}
 
 // By device; of those without live linear memory only where pools keep something idle. Pools and
 // virtual memory are not cut from slabs. Small arrays are, from slabs of their own, whose addresses

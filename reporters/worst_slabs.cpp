@@ -55,14 +55,6 @@ void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
   all.slabs.push_back(slab);
 }
 
-// The driver empties its pools for others, and does not hand out the last pages.
-std::optional<std::uint64_t> largest_request(const WorstSlabs& worst) {
-  constexpr std::uint64_t page = ledger::slab_page_bytes;
-  if (worst.read_ns == 0) return std::nullopt;
-  const std::uint64_t there = worst.free_bytes + worst.pool_idle_bytes.value_or(0);
-  return (there - std::min(there, 2 * page)) / page * page;
-}
-
 }  // namespace
 
 WorstByDevice find_worst_slabs(const ledger::Reader& reader,
@@ -110,8 +102,11 @@ void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
     json.field("rounding_bytes", worst.rounding_bytes);
     json.field("pieces_seen", worst.pieces_seen);
     json.field("mempool_idle_bytes", worst.pool_idle_bytes);
-    json.field("largest_request_bytes", largest_request(worst));
-    json.field("read_ns", worst.read_ns == 0 ? std::nullopt : std::optional(worst.read_ns));
+    const bool was_read = worst.read_ns != 0;
+    const std::uint64_t largest = largest_request(
+        worst.free_bytes, worst.pool_idle_bytes.value_or(0), ledger::slab_page_bytes);
+    json.field("largest_request_bytes", was_read ? std::optional(largest) : std::nullopt);
+    json.field("read_ns", was_read ? std::optional(worst.read_ns) : std::nullopt);
     json.end_row();
   }
   json.end_table();

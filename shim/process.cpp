@@ -255,8 +255,7 @@ void Process::note_facts() noexcept {
   note("CUWARDEN_STACK_DEPTH", fmt::to_string(settings.stack_depth));
   note("CUWARDEN_LEDGER_DIR", settings.ledger_folder);
   note("CUWARDEN_LOG", levels[static_cast<int>(settings.log_level)]);
-  constexpr std::string_view modes[] = {"off", "rescue", "on", "auto"};
-  note("CUWARDEN_POOL", modes[static_cast<int>(settings.pool)]);
+  note("CUWARDEN_POOL", pool_mode_names[static_cast<int>(settings.pool)]);
   note("CUWARDEN_WAIT", fmt::format("{}ms", settings.wait_ns / 1'000'000));
   note("CUWARDEN_SYNC_TIMEOUT", fmt::format("{}ms", settings.sync_timeout_ns / 1'000'000));
   note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");

@@ -101,9 +101,8 @@ bool read_deepbind(Settings& settings, std::string_view text) {
 
 bool read_pool(Settings& settings, std::string_view text) {
   settings.pool_is_given = true;
-  constexpr std::string_view names[] = {"off", "rescue", "on", "auto"};
-  for (std::size_t i = 0; i < std::size(names); ++i) {
-    if (names[i] != text) continue;
+  for (std::size_t i = 0; i < std::size(pool_mode_names); ++i) {
+    if (pool_mode_names[i] != text) continue;
     settings.pool = static_cast<PoolMode>(i);
     return true;
   }

@@ -9,6 +9,7 @@ namespace cuwarden::shim {
 
 enum class LogLevel { off, error, warn, info, debug };
 enum class PoolMode { off, rescue, on, automatic };
+inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
 inline constexpr std::size_t path_limit = 4096;
 

@@ -178,10 +178,17 @@ class FamiliesTest : public ::testing::Test {
 
   // Calls a family's body as the exported hook does.
   template <class Result, class... Parameters, class... Arguments>
-  [[gnu::noinline]] Result hooked(driver::Row row, Result (*body)(HookedCall&, Parameters...),
-                                  Arguments... arguments) {
+  [[gnu::noinline]] static Result hooked_on(const driver::RealDriver& real, Recorder& recorder,
+                                            driver::Row row,
+                                            Result (*body)(HookedCall&, Parameters...),
+                                            Arguments... arguments) {
     HookedCall call(real, &recorder, row);
     return body(call, arguments...);
+  }
+  template <class Result, class... Parameters, class... Arguments>
+  Result hooked(driver::Row row, Result (*body)(HookedCall&, Parameters...),
+                Arguments... arguments) {
+    return hooked_on(real, recorder, row, body, arguments...);
   }
   CUdeviceptr allocate(std::size_t bytes = 512) {
     CUdeviceptr memory = 0;

@@ -36,11 +36,8 @@ class RescuesTest : public FamiliesTest {
     real.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
     return real;
   }
-  template <class Result, class... Parameters, class... Arguments>
-  [[gnu::noinline]] Result call(Row row, Result (*body)(HookedCall&, Parameters...),
-                                Arguments... arguments) {
-    HookedCall call(real, &recorder, row);
-    return body(call, arguments...);
+  auto call(Row row, auto body, auto... arguments) {
+    return hooked_on(real, recorder, row, body, arguments...);
   }
   CUresult ask(std::size_t bytes) {
     CUdeviceptr memory = 0;
