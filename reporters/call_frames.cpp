@@ -125,7 +125,9 @@ void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reason
       reasons.push_back(row.path + " could not be read: its functions are not named");
     }
   }
-  constexpr auto advice = " (addr2line -fie FILE OFFSET finds them by a frame's module and offset)";
+  constexpr auto advice =
+      " (addr2line -fie FILE OFFSET finds them by a frame's module and offset; "
+      "CUWARDEN_SYMBOL_TIME gives the report at exit more time)";
   if (!without_lines.empty()) {
     reasons.push_back("reading debug information took too long or too much memory: functions of " +
                       enumeration(without_lines) + " may lack files and lines" + advice);

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -201,7 +202,7 @@ families::Recorder* Process::start_recording() noexcept {
       log_warn("no memory for the ledger; nothing is recorded");
       return nullptr;
     }
-    set_up_reports(report_path);
+    set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
     reserve_own_stack();
     recorder_ = new (recorder_storage) families::Recorder(
         *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident,
@@ -258,6 +259,7 @@ void Process::note_facts() noexcept {
   note("CUWARDEN_POOL", pool_mode_names[static_cast<int>(settings.pool)]);
   note("CUWARDEN_WAIT", fmt::format("{}ms", settings.wait_ns / 1'000'000));
   note("CUWARDEN_SYNC_TIMEOUT", fmt::format("{}ms", settings.sync_timeout_ns / 1'000'000));
+  note("CUWARDEN_SYMBOL_TIME", fmt::format("{}ms", settings.symbol_time_ns / 1'000'000));
   note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

@@ -42,8 +42,10 @@ Root root_folder() {
 
 // Made anew in a forked child, in place.
 struct Reports {
-  explicit Reports(const std::string& path) : file(path), root_at_start(root_folder()) {}
+  Reports(const std::string& path, std::chrono::nanoseconds time)
+      : file(path), symbol_time(time), root_at_start(root_folder()) {}
   ReportFile file;
+  std::chrono::nanoseconds symbol_time;
   Root root_at_start;
   // Held by whoever writes: an incident's report and the last one are the same file.
   FutexLock lock;
@@ -114,7 +116,9 @@ void within_the_budget(ledger::Writer& ledger, const Work& work) {
 
 }  // namespace
 
-void set_up_reports(const std::string& path) { reports = new (storage) Reports(path); }
+void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time) {
+  reports = new (storage) Reports(path, symbol_time);
+}
 
 const std::string& report_file_path() noexcept { return reports->file.path(); }
 
@@ -175,7 +179,10 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     return false;
   }
   options.symbolise = true;
-  options.symbol_time = longest_symbol_time_at_exit;
+  options.symbol_time = reports->symbol_time;
+  // Who allows more time wants the lines.
+  if (reports->symbol_time > longest_symbol_time_at_exit)
+    options.symbol_memory = most_symbol_memory_afterwards;
   if (!reports->file.write(*reader, options)) log_error(reports->file.error());
   log_info(fmt::format("report written to {}", reports->file.path()));
   return true;

@@ -2,6 +2,7 @@
 // on disk whatever happens next, and replaced at the end.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "runtime_hooks/core/strong_types.hpp"
@@ -10,7 +11,8 @@
 namespace cuwarden::shim {
 
 // Before all others, and again in a forked child. `path`: absolute, expanded.
-void set_up_reports(const std::string& path);
+// `symbol_time`: the longest that naming functions and lines may take in the last report.
+void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
 // The report of the process's end. False: it could not be written, and why was said.
 bool write_final_report(ledger::Writer&) noexcept;

@@ -139,6 +139,10 @@ bool read_sync_timeout(Settings& settings, std::string_view text) {
   return read_duration(settings.sync_timeout_ns, text);
 }
 
+bool read_symbol_time(Settings& settings, std::string_view text) {
+  return read_duration(settings.symbol_time_ns, text);
+}
+
 // Written by `cuwarden run` for the shim; not for users.
 bool read_report_list(Settings& settings, std::string_view text) {
   return copy(settings.report_list, text);
@@ -160,6 +164,7 @@ constexpr Known known[] = {
     {"CUWARDEN_POOL", read_pool, "off, rescue, on or auto", "off"},
     {"CUWARDEN_WAIT", read_wait, "a time as 500ms, 30s or 2m", "0"},
     {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, "a time as 500ms, 30s or 2m", "2s"},
+    {"CUWARDEN_SYMBOL_TIME", read_symbol_time, "a time as 500ms, 30s or 2m", "1600ms"},
     {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
     {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
 };

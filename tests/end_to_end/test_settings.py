@@ -20,6 +20,8 @@ BAD = [
     ("CUWARDEN_LOG", "loud"),
     ("CUWARDEN_DEEPBIND", "maybe"),
     ("CUWARDEN_REPORT", "report-%q.json"),
+    ("CUWARDEN_SYMBOL_TIME", "2"),
+    ("CUWARDEN_SYMBOL_TIME", "1.5s"),
 ]
 ACCEPTED = {
     "CUWARDEN_ENABLED": ["0", "1"],
@@ -27,6 +29,7 @@ ACCEPTED = {
     "CUWARDEN_LOG": ["off", "error", "warn", "info", "debug"],
     "CUWARDEN_DEEPBIND": ["drop", "keep"],
     "CUWARDEN_REPORT": ["%p"],
+    "CUWARDEN_SYMBOL_TIME": ["500ms", "30s"],
 }
 
 

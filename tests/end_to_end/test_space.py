@@ -138,13 +138,16 @@ def said_to_lack_lines(report):
     return reasons[0] if reasons else ""
 
 
+DEFAULT_TIME = {"CUWARDEN_SYMBOL_TIME": None}
+
+
 def test_huge_debug_information_does_not_hold_the_process_up(place):
     source = program("allocate")
     assert None not in lines(place.run([source, "4"]).report, "allocate")
 
     # With libbacktrace's own sort the report took 50 s, without a bound 3 s.
     target = swollen(source, place.folder / "huge", 60_000)
-    run, used_s = cpu_seconds(place, [target, "4"])
+    run, used_s = cpu_seconds(place, [target, "4"], env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert used_s < 2
     lacks = lines(run.report, "allocate") == {None}
@@ -152,9 +155,24 @@ def test_huge_debug_information_does_not_hold_the_process_up(place):
     assert run.said == []
 
 
+def test_lines_of_huge_debug_information_are_to_be_had_by_who_gives_time(place):
+    target = swollen(program("allocate"), place.folder / "huge", 60_000)
+    run = place.run([target, "4"], {"CUWARDEN_SYMBOL_TIME": "1m"})
+    assert None not in lines(run.report, "allocate")
+    assert run.report["tool"]["complete"] is True
+
+
+def test_without_time_for_names_the_report_says_how_to_give_some(place):
+    run = place.run([program("allocate"), "4"], {"CUWARDEN_SYMBOL_TIME": "0"})
+    assert {frame["function"] for frame in run.report["frames"]} == {None}
+    assert run.report["tool"]["complete"] is False
+    assert "CUWARDEN_SYMBOL_TIME" in "".join(run.report["tool"]["reasons"])
+    assert run.report["leaks"]["count"] > 0
+
+
 def test_compressed_debug_information_that_would_take_too_long_costs_lines_and_not_names(place):
     target = swollen(program("allocate"), place.folder / "huge", 60_000, compressed=True)
-    run, used_s = cpu_seconds(place, [target, "4"])
+    run, used_s = cpu_seconds(place, [target, "4"], env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert used_s < 2
     assert lines(run.report, "allocate") == {None}
@@ -175,7 +193,8 @@ def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_
     shutil.copy(source, small)
     # The large ones come first in the program, and the small one in the report.
     huge = [swollen(source, place.folder / f"libhuge{i}.so", 40_000) for i in range(5)]
-    run, used_s = cpu_seconds(place, [sys.executable, "-c", MANY_LIBRARIES, *huge, small])
+    command = [sys.executable, "-c", MANY_LIBRARIES, *huge, small]
+    run, used_s = cpu_seconds(place, command, env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert run.returncode == 0, run.stderr
     assert used_s < 2.3  # Python's own start among them
