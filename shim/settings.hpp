@@ -29,7 +29,7 @@ struct Settings {
   std::uint64_t wait_ns = 0, sync_timeout_ns = 2'000'000'000;
   // For naming functions and lines in the last report.
   std::uint64_t symbol_time_ns = 1'600'000'000;  // longest_symbol_time_at_exit
-  char report_list[path_limit] = "";  // where `cuwarden run` hears of finished reports
+  char report_list[path_limit] = "";             // where `cuwarden run` hears of finished reports
 };
 
 // Takes one line about a bad or unknown setting: what, where, what is accepted.

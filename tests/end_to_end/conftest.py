@@ -5,6 +5,7 @@ import functools
 import pytest
 
 import shimmed
+from standstill import pytest_configure, pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
 
 
 def pytest_report_header(config):
