@@ -18,6 +18,7 @@
 #include <new>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden::shim {
@@ -117,10 +118,27 @@ spdlog::level::level_enum level_of(LogLevel level) {
 alignas(spdlog::logger) constinit unsigned char storage[sizeof(spdlog::logger)] = {};
 constinit spdlog::logger* logger = nullptr;
 
+// What comes before the settings are read, as by functions of cuwarden.h: who may hear it, and
+// where, is not known yet. What does not fit is lost.
+constinit FutexLock early_lock;
+constinit char early_lines[2048] = {};
+constinit std::size_t early_bytes = 0;
+
+void keep_for_later(std::string_view line) {
+  const Locked locked(early_lock);
+  if (!locked || line.size() + 1 > sizeof early_lines - early_bytes) return;
+  line.copy(early_lines + early_bytes, line.size());
+  early_bytes += line.size();
+  early_lines[early_bytes++] = '\n';
+}
+
 void log(spdlog::level::level_enum level, std::string_view line) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (logger == nullptr) return;
+  if (logger == nullptr) {
+    if (level == spdlog::level::warn) keep_for_later(line);
+    return;
+  }
   try {
     logger->log(level, spdlog::string_view_t(line.data(), line.size()));
   } catch (...) {
@@ -152,6 +170,15 @@ void set_up_log(const Settings& settings) noexcept {
   } catch (...) {
     logger = nullptr;
   }
+  char lines[sizeof early_lines];
+  std::size_t bytes = 0;
+  if (const Locked locked(early_lock); locked) {
+    bytes = early_bytes;
+    std::string_view(early_lines, bytes).copy(lines, bytes);
+    early_bytes = 0;
+  }
+  for (std::string_view rest(lines, bytes); !rest.empty(); rest.remove_prefix(rest.find('\n') + 1))
+    log_warn(rest.substr(0, rest.find('\n')));
 }
 
 void log_error(std::string_view line) noexcept { log(spdlog::level::err, line); }

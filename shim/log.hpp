@@ -11,7 +11,7 @@ namespace cuwarden::shim {
 // Once, before the program runs: what its standard error is.
 void remember_stderr() noexcept;
 
-// Before this, warnings and errors go to stderr.
+// Before this, warnings are kept for it.
 void set_up_log(const Settings&) noexcept;
 
 // One line each, written whole. They never throw and keep errno.
