@@ -94,10 +94,15 @@ std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
       return "timed_out";
     case ledger::RungOutcome::other_error:
       return "other_error";
+    case ledger::RungOutcome::unsafe:
+      return "unsafe";
+    case ledger::RungOutcome::failed:
+      return "failed";
     case ledger::RungOutcome::nothing_to_do:
       break;
   }
   if (rung == ledger::Rung::synchronise) return "nothing_pending";
+  if (rung == ledger::Rung::reclaim) return "nothing_given_back";
   return rung == ledger::Rung::trim ? "nothing_to_trim" : "nothing_to_do";
 }
 
@@ -118,6 +123,7 @@ void write_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& 
              json.field("rung", rung_names[static_cast<std::size_t>(rung.rung)]);
              json.field("outcome", outcome_name(rung.rung, rung.outcome));
              json.field("duration_ns", std::min(rung.duration_ns, largest_number));
+             json.field("reclaimer", rung.name.empty() ? std::nullopt : std::optional(rung.name));
              json.end_row();
            });
   json.end_table();

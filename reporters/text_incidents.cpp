@@ -167,7 +167,9 @@ void add_rescue(const ReportDocument& report, const json& incident, const Paint&
   for (const json& rung : report.table("rungs"))
     if (rung.at("incident") == incident.at("id") && rung.at("outcome") == "served" &&
         rung.at("rung") == incident.at("rescued_by"))
-      text += " after " + human_time(number_of(rung, "duration_ns"));
+      text +=
+          (rung.at("reclaimer").is_string() ? " (" + text_of(rung, "reclaimer", "") + ")" : "") +
+          " after " + human_time(number_of(rung, "duration_ns"));
   text += "\n";
   add_stack(report, incident, most_frames, paint, text);
 }

@@ -4,10 +4,15 @@
 //
 // People see an out-of-memory in the one library, while the other says that it uses nothing.
 //
-//     two_libraries
+//     two_libraries [register]
+//
+// With `register` the program tells cuwarden how the library's cache is emptied, and is served
+// where requests are rescued.
 #include <cuda_runtime_api.h>
+#include <cuwarden.h>
 
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include "samples/planned_shortage.hpp"
@@ -37,9 +42,19 @@ bool train(std::size_t tensor_bytes, std::size_t tensors) {
   return request;
 }
 
+std::size_t empty_tensor_cache(int /*device*/, std::size_t /*bytes*/, void* /*argument*/) {
+  const std::size_t idle = tensor_cache_idle_bytes();
+  tensor_cache_empty();
+  return idle;
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  // The library asks CUDA while it holds its lock, and its emptying wants that.
+  if (argc > 1 && std::string_view(argv[1]) == "register")
+    cuwarden_register_reclaimer("tensor cache", "libtensor_cache.so", empty_tensor_cache, nullptr);
+
   constexpr std::size_t kTensors = 24;
   const std::size_t free = sample::device_memory().free;
   const std::size_t tensor_bytes =

@@ -28,6 +28,7 @@
 #include "shim/namespaces.hpp"
 #include "shim/other_processes.hpp"
 #include "shim/own_stack.hpp"
+#include "shim/reclaimers.hpp"
 #include "shim/report_path.hpp"
 #include "shim/reports.hpp"
 #include "shim/runtime_tables.hpp"
@@ -172,6 +173,7 @@ void Process::take_over(std::atomic<Home>& home_word) noexcept {
     state_.store(State::fresh, std::memory_order_relaxed);
   finishing_thread_.store(0, std::memory_order_relaxed);
   families::forget_graphs();
+  reclaimers.forked();
   home_word.store(Home::ours, std::memory_order_release);
   futex_wake_all(home_word);
 }
@@ -206,8 +208,8 @@ families::Recorder* Process::start_recording() noexcept {
     reserve_own_stack();
     recorder_ = new (recorder_storage) families::Recorder(
         *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident,
-        rescue::Settings{settings.pool != PoolMode::off, settings.sync_timeout_ns,
-                         settings.wait_ns});
+        rescue::Settings{settings.pool != PoolMode::off, settings.sync_timeout_ns, settings.wait_ns,
+                         &reclaimers, say_trouble});
     note_facts();
     early_lookups.tell(*ledger_);
     tell(ledger_->path());

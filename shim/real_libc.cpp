@@ -56,6 +56,8 @@ const RealLibc& real_libc() {
   fill(functions.pthread_getattr_np, in_libc("pthread_getattr_np"));
   fill(functions.pthread_attr_getstack, in_libc("pthread_attr_getstack"));
   fill(functions.pthread_attr_destroy, in_libc("pthread_attr_destroy"));
+  fill(functions.pthread_create, behind_the_shim("pthread_create"));
+  fill(functions.pthread_detach, in_libc("pthread_detach"));
   filled.store(true, std::memory_order_release);
   return functions;
 }

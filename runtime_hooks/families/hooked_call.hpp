@@ -92,7 +92,9 @@ class HookedCall {
   template <class RealCall>
   CUresult allocate(const Allocation& asked_for, RealCall real_call) {
     const CUresult result = real_call();
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !recorder_->rescues()) return result;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !recorder_->rescues() ||
+        rescue::is_reclaiming())
+      return result;
     refusal_is_known_ = true;
     return recorder_->rescue(api(), asked_for, real_call) ? CUDA_SUCCESS : result;
   }

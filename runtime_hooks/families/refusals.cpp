@@ -3,7 +3,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
-#include "runtime_hooks/families/caching_allocators.hpp"
+#include "runtime_hooks/families/asking_modules.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -165,15 +165,18 @@ rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group
                                                 : ledger_.live_bytes_on(no_device, Kind::pinned),
                         .noted = pending_.noted(),
                         .bytes = asked.bytes,
-                        .may_wait = ladder_.may_wait()};
-  if (!now.may_wait) return now;
-  now.may_wait = last_refused.was_refused_before(serial_, asked, incident) ||
-                 !asked_by_caching_allocator(ledger_, group);
-  // Nobody who leaves makes room for what is larger than the rest of the device.
+                        .is_last_resort_due = ladder_.has_last_resorts()};
+  if (!now.is_last_resort_due) return now;
+  now.is_last_resort_due = last_refused.was_refused_before(serial_, asked, incident) ||
+                           !asked_by_caching_allocator(ledger_, group);
+  // Nobody who leaves makes room for what is larger than the rest of the device, and nobody who
+  // gives something up for what is larger than the device.
   std::size_t total = 0;
   if (on_device && real_.cuDeviceTotalMem_v2 != nullptr &&
-      real_.cuDeviceTotalMem_v2(&total, asked.device.value) == CUDA_SUCCESS)
-    now.may_wait = now.may_wait && asked.bytes <= total && now.live_bytes <= total - asked.bytes;
+      real_.cuDeviceTotalMem_v2(&total, asked.device.value) == CUDA_SUCCESS) {
+    now.is_last_resort_due = now.is_last_resort_due && asked.bytes <= total;
+    now.is_room_for_it = asked.bytes <= total && now.live_bytes <= total - asked.bytes;
+  }
   return now;
 }
 
@@ -194,14 +197,18 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     std::uint32_t order = 0;
     rescue::Rung last{};
     const auto trim = [&] { return pools_.trim(real_, device); };
-    served = ladder_.climb({real_, pending_, here.context, device != no_device, request, trim}, now,
-                           [&](const rescue::Climbed& climbed) {
-                             last = climbed.rung;
-                             if (refused.first)
-                               ledger_.add_rung(
-                                   refused.incident,
-                                   {++order, climbed.rung, climbed.outcome, climbed.duration_ns});
-                           });
+    const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
+      return capture_seen() || !asked_by_none_of(ledger_, group, modules);
+    };
+    const auto note = [&](const rescue::Climbed& climbed) {
+      last = climbed.rung;
+      if (refused.first)
+        ledger_.add_rung(refused.incident, {++order, climbed.rung, climbed.outcome,
+                                            climbed.duration_ns, climbed.reclaimer});
+    };
+    served = ladder_.climb({real_, pending_, here.context, device.value, asked.bytes, request, trim,
+                            is_unsafe_to_reclaim},
+                           now, note);
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});
   }

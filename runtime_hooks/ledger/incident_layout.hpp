@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/ledger/string_ref.hpp"
 
 namespace cuwarden::ledger {
 
@@ -59,8 +60,16 @@ inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 // What may be tried before a refused request is refused to the program, and what came of it.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, wait, spill };
 inline constexpr std::size_t rung_count = 7;
-enum class RungOutcome : std::uint8_t { served, no_memory, nothing_to_do, timed_out, other_error };
-inline constexpr std::uint8_t rung_outcome_count = 5;
+enum class RungOutcome : std::uint8_t {
+  served,
+  no_memory,
+  nothing_to_do,
+  timed_out,
+  other_error,
+  unsafe,  // not tried: whoever asked may hold a lock that it takes
+  failed,
+};
+inline constexpr std::uint8_t rung_outcome_count = 7;
 
 // A request that was refused for lack of memory. The same request again, from the same stack, is
 // counted here and not listed again.
@@ -113,6 +122,7 @@ struct IncidentRung {
   Rung rung;
   RungOutcome outcome;
   std::uint8_t reserved[2];
+  StringRef name;  // of the reclaimer
 };
 
 // One of those slabs. Either all of an incident get rows, or none: there was no room.

@@ -182,6 +182,7 @@ void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
   rung.order = given.order;
   rung.rung = given.rung;
   rung.outcome = given.outcome;
+  rung.name = storage_.store(given.name);
   rung.state.store(1, std::memory_order_release);
 }
 

@@ -17,21 +17,16 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/ledger/incident_layout.hpp"
 #include "runtime_hooks/ledger/slab_layout.hpp"
+#include "runtime_hooks/ledger/string_ref.hpp"
 
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 7;
+inline constexpr std::uint32_t layout_version = 8;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
 inline constexpr std::uint32_t deepest_stack = 1024;
-
-// Text in the strings region.
-struct StringRef {
-  std::uint32_t offset = 0;  // from the start of the region; 0 is the empty string
-  std::uint32_t length = 0;  // bytes; no terminating zero
-};
 
 enum class RegionId : std::uint8_t {
   records,

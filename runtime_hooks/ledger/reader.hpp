@@ -139,6 +139,7 @@ struct IncidentRungView {
   Rung rung{};
   RungOutcome outcome{};
   std::uint64_t duration_ns = 0;
+  std::string_view name;  // of the reclaimer; points into the ledger
 };
 struct IncidentSlabView {
   IncidentId incident;

@@ -56,9 +56,12 @@ std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) con
 std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentRung>(RegionId::incident_rungs, index);
   if (found == nullptr) return std::nullopt;
-  const IncidentRungView view{IncidentId{load_field(found->incident)}, load_field(found->order),
-                              load_field(found->rung), load_field(found->outcome),
-                              load_field(found->duration_ns)};
+  const IncidentRungView view{IncidentId{load_field(found->incident)},
+                              load_field(found->order),
+                              load_field(found->rung),
+                              load_field(found->outcome),
+                              load_field(found->duration_ns),
+                              text(found->name, 64)};
   if (static_cast<std::size_t>(view.rung) >= rung_count ||
       static_cast<std::uint8_t>(view.outcome) >= rung_outcome_count)
     return std::nullopt;

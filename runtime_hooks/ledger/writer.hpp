@@ -175,6 +175,7 @@ class Writer {
     Rung rung{};
     RungOutcome outcome{};
     std::uint64_t duration_ns = 0;
+    std::string_view name;  // of the reclaimer
   };
   void add_rung(IncidentId, const RungRow&) noexcept;
   // The refused request was served after all.

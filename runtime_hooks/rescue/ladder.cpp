@@ -3,6 +3,7 @@
 namespace cuwarden::rescue {
 namespace {
 
+using Trouble = Reclaimers::Trouble;
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t again_after_ns = 100'000'000;
 
@@ -14,7 +15,7 @@ bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
   return time == 0 || now_ns() - time >= again_after_ns || now.bytes < before.bytes.load(relaxed) ||
          now.live_bytes < before.live_bytes.load(relaxed) ||
          now.noted != before.noted.load(relaxed) ||
-         (settings_.wait_ns != 0 && now.may_wait && !before.waited.load(relaxed));
+         (has_last_resorts() && now.is_last_resort_due && !before.tried_all.load(relaxed));
 }
 
 void Ladder::found_nothing(const Situation& now) noexcept {
@@ -22,30 +23,61 @@ void Ladder::found_nothing(const Situation& now) noexcept {
   here.live_bytes.store(now.live_bytes, relaxed);
   here.bytes.store(now.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
-  here.waited.store(now.may_wait, relaxed);
+  here.tried_all.store(now.is_last_resort_due, relaxed);
   here.time_ns.store(now_ns(), relaxed);
 }
 
-// From what costs nothing to what costs the program time. Pools come after pending frees: what they
-// keep is the program's own provision, and the driver takes it by itself for most requests.
+// A trouble is said at once, but that one had nothing to give: only where nobody had.
+template <class Ends>
+bool Ladder::reclaim_ends(const Attempt& attempt, const Ends& ends) {
+  Reclaimers& all = *settings_.reclaimers;
+  std::uint32_t gave_nothing = 0;  // a bit for each place
+  const auto say = [&](std::size_t place, const Reclaimers::Entry& entry, Trouble trouble) {
+    if (settings_.trouble != nullptr && all.is_news(place, trouble))
+      settings_.trouble(entry.name, trouble);
+  };
+  Reclaimers::Entry entry;
+  for (std::size_t place = 0; place < Reclaimers::limit; ++place) {
+    if (!all.entry(place, entry)) continue;
+    std::optional<Trouble> trouble;
+    const auto take = [&] {
+      return reclaim(attempt, all, place, entry, now_ns() + settings_.sync_timeout_ns, trouble);
+    };
+    const bool ended = ends(Rung::reclaim, take, entry.name);
+    if (trouble == Trouble::gave_nothing)
+      gave_nothing |= 1u << place;
+    else if (trouble)
+      say(place, entry, *trouble);
+    if (ended) return true;
+  }
+  for (std::size_t place = 0; place < Reclaimers::limit; ++place)
+    if ((gave_nothing >> place & 1) != 0 && all.entry(place, entry))
+      say(place, entry, Trouble::gave_nothing);
+  return false;
+}
+
+// From what costs nothing to what costs the program time, and then others theirs. Pools come after
+// pending frees: what they keep is the program's own provision, and the driver takes it by itself
+// for most requests.
 bool Ladder::climb(const Attempt& attempt, const Situation& now,
                    FunctionRef<void(const Climbed&)> climbed) {
   RungOutcome last{};
   bool timed_out = false;
-  const auto ends = [&](Rung rung, auto&& take) {
+  const auto ends = [&](Rung rung, auto&& take, std::string_view reclaimer = {}) {
     const std::uint64_t begun_ns = now_ns();
     last = take();
-    climbed({rung, last, now_ns() - begun_ns});
+    climbed({rung, last, now_ns() - begun_ns, reclaimer});
     timed_out = timed_out || last == RungOutcome::timed_out;
     return last == RungOutcome::served || last == RungOutcome::other_error;
   };
   const bool ended =
       ends(Rung::retry, [&] { return retry(attempt); }) ||
-      (attempt.on_device &&
+      (attempt.device >= 0 &&
        (ends(Rung::synchronise,
              [&] { return synchronise(attempt, now_ns() + settings_.sync_timeout_ns); }) ||
         ends(Rung::trim, [&] { return trim(attempt); }))) ||
-      (now.may_wait && settings_.wait_ns != 0 &&
+      (now.is_last_resort_due && has_reclaimers() && reclaim_ends(attempt, ends)) ||
+      (now.is_last_resort_due && now.is_room_for_it && settings_.wait_ns != 0 &&
        ends(Rung::wait, [&] { return wait(attempt, now_ns() + settings_.wait_ns); }));
   // What the device had not come to by then it may have come to soon.
   if (!ended && !(timed_out && last != RungOutcome::timed_out)) found_nothing(now);

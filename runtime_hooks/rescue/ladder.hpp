@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/rescue/rungs.hpp"
@@ -13,7 +14,10 @@ namespace cuwarden::rescue {
 struct Settings {
   bool enabled = false;
   std::uint64_t sync_timeout_ns = 2'000'000'000;
-  std::uint64_t wait_ns = 0;  // 0: never
+  std::uint64_t wait_ns = 0;         // 0: never
+  Reclaimers* reclaimers = nullptr;  // the process's
+  // Called once for each trouble with each reclaimer.
+  void (*trouble)(std::string_view reclaimer, Reclaimers::Trouble) noexcept = nullptr;
 };
 
 // What tells whether a ladder that found nothing would find something now.
@@ -22,37 +26,48 @@ struct Situation {
   std::uint64_t live_bytes = 0;  // of this process there
   std::uint32_t noted = 0;       // PendingFrees::noted()
   std::uint64_t bytes = 0;       // asked for
-  // Whether the wait that the user allows is for this request: not for one that whoever asks will
-  // repeat after having freed its own cache, nor for one that the device could never serve.
-  bool may_wait = true;
+  // Whether others are to give something up for this request, or to be waited for: not for one that
+  // whoever asks will repeat after having freed its own cache, nor for one that the device could
+  // never serve.
+  bool is_last_resort_due = true;
+  // As far as this process is concerned; else waiting for others is in vain.
+  bool is_room_for_it = true;
 };
 
 struct Climbed {
   Rung rung{};
   RungOutcome outcome{};
   std::uint64_t duration_ns = 0;
+  std::string_view reclaimer;  // its name; for the time of the call
 };
 
 class Ladder {
  public:
   explicit Ladder(const Settings& settings) noexcept : settings_(settings) {}
   bool enabled() const noexcept { return settings_.enabled; }
-  bool may_wait() const noexcept { return settings_.wait_ns != 0; }
+  // Whether there is anything that a request is to be kept from until it is due.
+  bool has_last_resorts() const noexcept { return settings_.wait_ns != 0 || has_reclaimers(); }
 
   // Whether a ladder that found nothing for such a request there may find something now: something
-  // was freed, a tenth of a second has passed, it did not wait, or more was asked for.
+  // was freed, a tenth of a second has passed, last resorts were not due, or more was asked for.
   bool is_worth_climbing(const Situation&) const noexcept;
   // Until the request is served, or all rungs are climbed. `climbed` hears of each. True: served,
   // by the last of them.
   bool climb(const Attempt&, const Situation&, FunctionRef<void(const Climbed&)> climbed);
 
  private:
+  bool has_reclaimers() const noexcept {
+    return settings_.reclaimers != nullptr && settings_.reclaimers->any();
+  }
+  // Until one of them has made room, or the request has another end.
+  template <class Ends>
+  bool reclaim_ends(const Attempt&, const Ends&);
   void found_nothing(const Situation&) noexcept;
 
   struct Failed {
     std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
     std::atomic<std::uint32_t> noted{0};
-    std::atomic<bool> waited{false};
+    std::atomic<bool> tried_all{false};
   };
   static constexpr std::uint32_t places = 64;
   const Settings settings_;

@@ -58,6 +58,39 @@ RungOutcome trim(const Attempt& attempt) {
   return attempt.trim() ? ask(attempt) : RungOutcome::nothing_to_do;
 }
 
+RungOutcome reclaim(const Attempt& attempt, Reclaimers& all, std::size_t place,
+                    const Reclaimers::Entry& entry, std::uint64_t deadline_ns,
+                    std::optional<Reclaimers::Trouble>& trouble) {
+  using Answer = Reclaimers::Answer;
+  using Trouble = Reclaimers::Trouble;
+  if (attempt.is_unsafe_to_reclaim(entry.modules)) return RungOutcome::unsafe;
+  std::size_t given_back = 0;
+  const Answer answer =
+      all.call(place, entry.id, {&attempt.real, attempt.context, attempt.device, attempt.bytes},
+               deadline_ns, given_back);
+  // It may have given back something, whatever became of it; and others in the meantime.
+  RungOutcome asked = ask(attempt);
+  // Maybe in a stream.
+  if (asked == RungOutcome::no_memory && attempt.device >= 0) {
+    const RungOutcome settled = synchronise(attempt, deadline_ns);
+    if (settled == RungOutcome::served || settled == RungOutcome::other_error) asked = settled;
+  }
+  if (answer == Answer::threw) trouble = Trouble::threw;
+  if (answer == Answer::timed_out) trouble = Trouble::does_not_return;
+  if (answer == Answer::no_thread) trouble = Trouble::no_thread;
+  if (answer == Answer::returned && given_back == 0 && asked == RungOutcome::no_memory)
+    trouble = Trouble::gave_nothing;
+  if (asked != RungOutcome::no_memory || !trouble) return asked;
+  switch (*trouble) {
+    case Trouble::does_not_return:
+      return RungOutcome::timed_out;
+    case Trouble::gave_nothing:
+      return RungOutcome::nothing_to_do;
+    default:
+      return RungOutcome::failed;
+  }
+}
+
 RungOutcome wait(const Attempt& attempt, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 5'000'000, longest_sleep_ns = 200'000'000;
   constexpr std::uint64_t pending_ns = 2'000'000;  // an event in an idle stream comes so soon
@@ -66,8 +99,8 @@ RungOutcome wait(const Attempt& attempt, std::uint64_t deadline_ns) {
     if (now >= deadline_ns) return RungOutcome::timed_out;
     sleep_ns(std::min(sleep, deadline_ns - now));
     // What this process freed meanwhile may pend as well.
-    RungOutcome answer = attempt.on_device ? synchronise(attempt, now_ns() + pending_ns)
-                                           : RungOutcome::nothing_to_do;
+    RungOutcome answer = attempt.device >= 0 ? synchronise(attempt, now_ns() + pending_ns)
+                                             : RungOutcome::nothing_to_do;
     // Else that has asked already.
     if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
       answer = ask(attempt);

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
 #include "runtime_hooks/rescue/pending_frees.hpp"
+#include "runtime_hooks/rescue/reclaimers.hpp"
 
 namespace cuwarden::rescue {
 
@@ -19,10 +22,14 @@ using ledger::RungOutcome;
 struct Attempt {
   const driver::RealDriver& real;
   PendingFrees& pending;
-  ContextId context;                // current
-  bool on_device = true;            // else host memory: nothing on the device is in its way
+  ContextId context;  // current
+  int device = -1;    // its ordinal; -1: host memory, nothing on a device is in its way
+  std::uint64_t bytes = 0;
   FunctionRef<CUresult()> request;  // the program's own, once more
   FunctionRef<bool()> trim;         // pools give back what they keep; false: they keep nothing
+  // Whether whoever has one of these modules (a comma-separated list) on its stack asks: it may
+  // hold a lock that the reclaimer of those wants. Or memory must not be given back at all.
+  FunctionRef<bool(std::string_view modules)> is_unsafe_to_reclaim;
 };
 
 // Each asks again where it changed something; `served` says that it was then granted. With any
@@ -32,6 +39,9 @@ RungOutcome retry(const Attempt&);
 // Waits until the device has come to frees that pend, at most until `deadline_ns`.
 RungOutcome synchronise(const Attempt&, std::uint64_t deadline_ns);
 RungOutcome trim(const Attempt&);
+// Has the reclaimer at this place give back what it keeps, unless it takes longer than that.
+RungOutcome reclaim(const Attempt&, Reclaimers&, std::size_t place, const Reclaimers::Entry& entry,
+                    std::uint64_t deadline_ns, std::optional<Reclaimers::Trouble>& trouble);
 // Asks now and then, for others may leave.
 RungOutcome wait(const Attempt&, std::uint64_t deadline_ns);
 

@@ -24,7 +24,8 @@ GLIBC = {
 TLS_BUDGET = 256  # bytes
 GLIBC_FLOOR = (2, 28)
 
-# What is exported beside the rows of hooks.def: the look-ups, and the ends of a process.
+# What is exported beside the rows of hooks.def: the look-ups, the ends of a process, and
+# what cuwarden.h asks for.
 OTHER_EXPORTS = {
     "dlsym",
     "dlvsym",
@@ -36,6 +37,8 @@ OTHER_EXPORTS = {
     "quick_exit",
     "abort",
     "__assert_fail",
+    "cuwarden_1_register_reclaimer",
+    "cuwarden_1_unregister_reclaimer",
 }
 
 

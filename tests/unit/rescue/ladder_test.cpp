@@ -1,91 +1,12 @@
-// The ladder on a driver of the test's own: what lacks, what helps, and what must not be touched.
-#include "runtime_hooks/rescue/ladder.hpp"
-
-#include <gtest/gtest.h>
-
+// Which rungs are climbed, in which order, how long, and when again.
 #include <algorithm>
 #include <atomic>
-#include <functional>
-#include <map>
 #include <thread>
-#include <vector>
+
+#include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
 namespace {
-
-struct FakeDriver {
-  std::map<CUstream, int> polls_until_idle;  // of each stream; never: a negative number
-  std::map<CUevent, CUstream> events;        // that are not destroyed
-  std::uintptr_t made = 0;
-  std::vector<CUstream> recorded, synchronised;
-  int queries = 0;
-  CUresult event_state = CUDA_SUCCESS;
-};
-FakeDriver fake;
-
-driver::RealDriver fake_functions() {
-  driver::RealDriver real;
-  real.cuEventCreate = [](CUevent* event, unsigned) {
-    *event = reinterpret_cast<CUevent>(++fake.made);
-    return fake.events[*event] = nullptr, CUDA_SUCCESS;
-  };
-  real.cuEventRecord = [](CUevent event, CUstream stream) {
-    fake.recorded.push_back(stream);
-    return fake.events.at(event) = stream, CUDA_SUCCESS;
-  };
-  real.cuEventQuery = [](CUevent event) {
-    ++fake.queries;
-    int& polls = fake.polls_until_idle[fake.events.at(event)];
-    if (polls == 0) return fake.event_state;
-    polls -= polls > 0 ? 1 : 0;
-    return CUDA_ERROR_NOT_READY;
-  };
-  real.cuEventSynchronize = [](CUevent event) {
-    // It must have come: else this would wait for as long as the device works.
-    EXPECT_EQ(fake.polls_until_idle[fake.events.at(event)], 0);
-    return fake.synchronised.push_back(fake.events.at(event)), CUDA_SUCCESS;
-  };
-  real.cuEventDestroy_v2 = [](CUevent event) {
-    EXPECT_EQ(fake.events.erase(event), 1u);
-    return CUDA_SUCCESS;
-  };
-  return real;
-}
-
-CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
-
-class LadderTest : public testing::Test {
- protected:
-  LadderTest() { fake = {}; }
-  ~LadderTest() override { EXPECT_TRUE(fake.events.empty()) << "events that nobody destroys"; }
-
-  // The rungs that were climbed, with what came of them.
-  std::vector<std::pair<Rung, RungOutcome>> climb(const Settings& given, bool may_wait = true,
-                                                  bool on_device = true) {
-    Ladder ladder(given);
-    std::vector<std::pair<Rung, RungOutcome>> all;
-    const auto request = [&] {
-      ++requests;
-      return is_there() ? CUDA_SUCCESS : refusal;
-    };
-    const auto trim = [&] { return trimmed = has_idle_pools; };
-    const Attempt attempt{real, pending, here, on_device, request, trim};
-    served = ladder.climb(
-        attempt, {.device = 1, .may_wait = may_wait},
-        [&](const Climbed& climbed) { all.emplace_back(climbed.rung, climbed.outcome); });
-    return all;
-  }
-  using Rungs = std::vector<std::pair<Rung, RungOutcome>>;
-
-  const driver::RealDriver real = fake_functions();
-  const ContextId here{7}, elsewhere{8};
-  PendingFrees pending;
-  std::function<bool()> is_there = [] { return false; };
-  bool has_idle_pools = false, trimmed = false, served = false;
-  int requests = 0;
-  CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
-  const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};
-};
 
 TEST_F(LadderTest, what_is_there_by_now_takes_one_more_try) {
   is_there = [] { return true; };
@@ -268,7 +189,8 @@ class ClimbedAgain : public LadderTest {
   bool climb_with(Ladder& ladder, const Situation& situation) {
     const auto request = [&] { return refusal; };
     const auto trim = [] { return false; };
-    return ladder.climb({real, pending, here, true, request, trim}, situation,
+    const auto is_unsafe = [](std::string_view) { return false; };
+    return ladder.climb({real, pending, here, 0, 100, request, trim, is_unsafe}, situation,
                         [](const Climbed&) {});
   }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
@@ -293,7 +215,7 @@ TEST_F(ClimbedAgain, when_it_may_wait_now) {
   waits.wait_ns = 10'000'000;
   Ladder ladder(waits);
   Situation impatient = before;
-  impatient.may_wait = false;
+  impatient.is_last_resort_due = false;
   climb_with(ladder, impatient);
   EXPECT_FALSE(ladder.is_worth_climbing(impatient));
   EXPECT_TRUE(ladder.is_worth_climbing(before));

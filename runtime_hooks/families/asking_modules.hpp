@@ -1,0 +1,17 @@
+// Which libraries a request comes through, as far as its stack tells.
+#pragma once
+
+#include <string_view>
+
+#include "runtime_hooks/ledger/writer.hpp"
+
+namespace cuwarden::families {
+
+// Whether one of the allocators asked that free what they keep and ask again when they are refused.
+bool asked_by_caching_allocator(const ledger::Writer&, GroupId) noexcept;
+
+// Whether none of the modules asked that are named by a part of their path, in a comma-separated
+// list. False where the stack does not tell: it was not kept, or not all of it.
+bool asked_by_none_of(const ledger::Writer&, GroupId, std::string_view modules) noexcept;
+
+}  // namespace cuwarden::families

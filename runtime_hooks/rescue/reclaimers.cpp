@@ -1,0 +1,155 @@
+#include "runtime_hooks/rescue/reclaimers.hpp"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/rescue/rungs.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+// Initial-exec, as all of the shim's.
+[[gnu::tls_model("initial-exec")]] constinit thread_local const void* running_here = nullptr;
+
+}  // namespace
+
+bool is_reclaiming() noexcept { return running_here != nullptr; }
+
+int Reclaimers::add(std::string_view name, std::string_view modules, ReclaimFunction function,
+                    void* argument) noexcept {
+  if (name.size() >= sizeof Entry::name || modules.size() >= sizeof Entry::modules) return 0;
+  const Locked locked(lock_);
+  if (!locked) return 0;
+  Slot* const slot = std::ranges::find(slots_, State::empty, &Slot::state);
+  if (slot == std::end(slots_)) return 0;
+  slot->entry = {};
+  std::memcpy(slot->entry.name, name.data(), name.size());
+  std::memcpy(slot->entry.modules, modules.data(), modules.size());
+  slot->function = function;
+  slot->argument = argument;
+  slot->owner = this;
+  slot->ends = false;
+  slot->told.store(0, std::memory_order_relaxed);
+  slot->state = State::ready;
+  count_.fetch_add(1, std::memory_order_relaxed);
+  return slot->entry.id = ++last_id_;
+}
+
+bool Reclaimers::remove(int id, std::uint64_t deadline_ns) noexcept {
+  Slot* slot = nullptr;
+  std::uint32_t before = 0;
+  {
+    const Locked locked(lock_);
+    if (!locked) return false;
+    slot = std::ranges::find_if(slots_, [id](const Slot& each) {
+      return each.state != State::empty && each.entry.id == id;
+    });
+    if (slot == std::end(slots_)) return false;
+    if (!slot->ends) count_.fetch_sub(1, std::memory_order_relaxed);
+    if (slot->state == State::ready) {
+      slot->state = State::empty;
+      return true;
+    }
+    slot->ends = true;
+    before = slot->returned.load(std::memory_order_relaxed);
+  }
+  return running_here == slot || wait_for(*slot, before, deadline_ns);
+}
+
+void Reclaimers::forked() noexcept {
+  new (&lock_) FutexLock;
+  running_here = nullptr;
+  for (Slot& slot : slots_)
+    if (slot.state == State::running) slot.state = slot.ends ? State::empty : State::ready;
+}
+
+bool Reclaimers::entry(std::size_t place, Entry& to) noexcept {
+  const Locked locked(lock_);
+  if (!locked || slots_[place].state == State::empty || slots_[place].ends) return false;
+  to = slots_[place].entry;
+  return true;
+}
+
+Reclaimers::Answer Reclaimers::call(std::size_t place, int id, const Wanted& wanted,
+                                    std::uint64_t deadline_ns, std::size_t& given_back) noexcept {
+  Slot& slot = slots_[place];
+  std::uint32_t before = 0;
+  bool starts = false;
+  given_back = 0;
+  {
+    const Locked locked(lock_);
+    if (!locked || slot.state == State::empty || slot.ends || slot.entry.id != id)
+      return Answer::gone;
+    before = slot.returned.load(std::memory_order_relaxed);
+    starts = slot.state == State::ready;
+    if (starts) {
+      slot.state = State::running;
+      slot.wanted = wanted;
+    }
+  }
+  if (starts && !start_(run, &slot)) returned(slot, Answer::no_thread, 0);
+  if (!wait_for(slot, before, deadline_ns)) return Answer::timed_out;
+  const Locked locked(lock_);
+  if (locked) given_back = slot.given_back;
+  return locked ? slot.answer : Answer::gone;
+}
+
+// What the end of a thread throws has no object that the reference could be bound to.
+[[gnu::no_sanitize_undefined]] void* Reclaimers::run(void* given) {
+  Slot& slot = *static_cast<Slot*>(given);
+  Reclaimers& owner = *slot.owner;
+  running_here = &slot;
+  const Wanted wanted = slot.wanted;
+  const driver::RealDriver& real = *wanted.real;
+  // A capture that another thread has begun meanwhile is not to end for what is freed here.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (real.cuThreadExchangeStreamCaptureMode != nullptr)
+    real.cuThreadExchangeStreamCaptureMode(&mode);
+  if (wanted.context.value != 0 && real.cuCtxSetCurrent != nullptr)
+    real.cuCtxSetCurrent(reinterpret_cast<CUcontext>(wanted.context.value));
+  try {
+    const std::size_t bytes = slot.function(wanted.device, wanted.bytes, slot.argument);
+    owner.returned(slot, Answer::returned, bytes);
+  } catch (const abi::__forced_unwind&) {  // pthread_exit
+    owner.returned(slot, Answer::threw, 0);
+    throw;
+  } catch (...) {
+    owner.returned(slot, Answer::threw, 0);
+  }
+  return nullptr;
+}
+
+void Reclaimers::returned(Slot& slot, Answer answer, std::size_t given_back) noexcept {
+  {
+    const Locked locked(lock_);
+    slot.answer = answer;
+    slot.given_back = given_back;
+    slot.state = slot.ends ? State::empty : State::ready;
+    slot.ends = false;
+    slot.returned.fetch_add(1, std::memory_order_release);
+  }
+  futex_wake_all(slot.returned);
+}
+
+bool Reclaimers::wait_for(Slot& slot, std::uint32_t before, std::uint64_t deadline_ns) noexcept {
+  for (;;) {
+    if (slot.returned.load(std::memory_order_acquire) != before) return true;
+    const std::uint64_t now = now_ns();
+    if (now >= deadline_ns) return false;
+    const std::uint64_t left = deadline_ns - now;
+    const timespec limit{.tv_sec = static_cast<time_t>(left / 1'000'000'000),
+                         .tv_nsec = static_cast<long>(left % 1'000'000'000)};
+    futex_wait(slot.returned, before, &limit);
+  }
+}
+
+bool Reclaimers::is_news(std::size_t place, Trouble trouble) noexcept {
+  const std::uint32_t bit = 1u << static_cast<unsigned>(trouble);
+  return (slots_[place].told.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+}
+
+}  // namespace cuwarden::rescue

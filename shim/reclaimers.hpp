@@ -1,0 +1,16 @@
+// The functions of cuwarden.h, and the threads that reclaimers run in.
+#pragma once
+
+#include <string_view>
+
+#include "runtime_hooks/rescue/reclaimers.hpp"
+
+namespace cuwarden::shim {
+
+// Registered from the program's first moment on, whether there is a recording or not.
+extern constinit rescue::Reclaimers reclaimers;
+
+// For rescue::Settings: says it in a line.
+void say_trouble(std::string_view reclaimer, rescue::Reclaimers::Trouble) noexcept;
+
+}  // namespace cuwarden::shim

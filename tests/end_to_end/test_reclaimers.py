@@ -1,0 +1,287 @@
+"""Functions of the program that give memory back: when they are called, and what comes of it."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from shimmed import BUILD, SOURCE, program, sample
+from test_incidents import environment
+from test_rescue import rescued
+
+RESCUE = environment(CUWARDEN_POOL="rescue")
+RECLAIMING = program("reclaiming")
+
+
+def reclaims(report):
+    return [row for row in report["rungs"] if row["rung"] == "reclaim"]
+
+
+@pytest.mark.parametrize("options", [[], ["thread=1"], ["modules=libnobody.so"]], ids="-".join)
+def test_a_cache_of_the_programs_own_is_emptied_where_a_request_would_fail(place, cuwarden, options):
+    bare = place.run([RECLAIMING, "empties", *options], RESCUE, shim=False)
+    assert (bare.last_line["registered"], bare.last_line["failures"]) == (0, 1)
+    run = place.run([RECLAIMING, "empties", *options], RESCUE)
+    facts = run.last_line
+    assert (facts["served"], facts["failures"], facts["calls"]) == (1, 0, 1)
+    assert (facts["device"], facts["asked_for"]) == (0, facts["requested_bytes"])
+    assert facts["given_back"] == facts["held"] > 0
+    assert facts["signals_are_held"] and run.said == []
+    _, rungs = rescued(run.report, "reclaim")
+    assert [row["rung"] for row in rungs] == ["retry", "synchronise", "trim", "reclaim"]
+    assert [row["reclaimer"] for row in rungs] == [None, None, None, "own cache"]
+    # What was given back was seen to be freed.
+    totals = run.report.totals()["device"]
+    assert totals["live_bytes"] == facts["requested_bytes"]
+    shown = cuwarden("report", run.report.path).stdout
+    assert "served by reclaim (own cache) after" in shown
+
+
+def test_without_rescues_none_is_called(place):
+    run = place.run([RECLAIMING, "empties"], environment())
+    assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
+    assert run.last_line["registered"] > 0 and run.said == []
+
+
+def test_a_disabled_recording_has_none(place):
+    run = place.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_ENABLED": "0"})
+    assert (run.last_line["registered"], run.last_line["failures"]) == (0, 1)
+
+
+def test_page_locked_memory_is_device_minus_one(place):
+    run = place.run([RECLAIMING, "empties_host"], {**RESCUE, "CUWARDEN_SIM_PINNED_LIMIT": "1GiB"})
+    facts = run.last_line
+    assert (facts["served"], facts["device"], facts["given_back"]) == (1, -1, facts["held"])
+    (row,) = reclaims(run.report)
+    assert row["outcome"] == "served"
+
+
+@pytest.mark.parametrize(
+    ("how", "outcome", "said"),
+    [
+        ("nothing", "nothing_given_back", "gave nothing back"),
+        ("throws", "failed", "ended by an exception"),
+        ("exits", "failed", "ended by an exception"),
+        ("hangs", "timed_out", "does not return"),
+    ],
+)
+def test_one_that_is_no_help_is_a_line_and_the_drivers_own_error(place, how, outcome, said):
+    env = {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "300ms"}
+    run = place.run([RECLAIMING, how, "times=3"], env)
+    assert (run.returncode, run.last_line["failures"]) == (0, 3)
+    assert run.said_about("own cache", said) and len(run.said) == 1
+    (row,) = reclaims(run.report)
+    assert (row["outcome"], row["reclaimer"]) == (outcome, "own cache")
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["rescued_by"]) == ("failed", None)
+    assert run.last_line["seconds"] < (10 if how == "hangs" else 5)
+    if how == "hangs":
+        assert row["duration_ns"] >= 300_000_000
+
+
+def test_the_next_one_is_called_after_one_that_is_no_help(place):
+    run = place.run([RECLAIMING, "empties", "beside=1"], RESCUE)
+    assert (run.last_line["served"], run.last_line["beside"], run.last_line["calls"]) == (1, 1, 1)
+    assert [(row["reclaimer"], row["outcome"]) for row in reclaims(run.report)] == [
+        ("beside", "nothing_given_back"),
+        ("own cache", "served"),
+    ]
+
+
+def test_what_one_asks_for_in_vain_calls_nobody(place):
+    run = place.run([RECLAIMING, "asks"], RESCUE)
+    assert run.last_line["asked_in_vain"] and run.last_line["calls"] == 1
+    assert run.last_line["served"] == 1
+
+
+def test_one_may_take_itself_out(place):
+    run = place.run([RECLAIMING, "unregisters"], RESCUE)
+    assert (run.returncode, run.last_line["served"]) == (0, 1), run.stderr
+
+
+def test_what_is_not_accepted_is_a_line_each(place):
+    run = place.run([RECLAIMING, "bad"], RESCUE)
+    assert run.last_line["registered"] == -1  # of 17, one more than there is room for
+    lines = [line for line in run.said if "not registered" in line]
+    assert len(lines) == 5, run.stderr
+    for part in ("longer than 63", "longer than 255", "name is missing", "is null", "16 already"):
+        assert run.said_about("not registered", part)
+    # Each of those that were has nothing to give.
+    assert len(run.said) == 5 + 16 and run.last_line["beside"] == 16
+
+
+def test_after_a_capture_was_begun_none_is_called(place):
+    run = place.run([RECLAIMING, "empties", "capture=1"], RESCUE)
+    assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
+    assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
+
+
+@pytest.mark.parametrize("changes", [{"CUWARDEN_STACK_DEPTH": "0"}, {"CUWARDEN_STACK_DEPTH": "1"}])
+def test_a_stack_that_is_not_known_whole_may_hold_any_lock(place, changes):
+    run = place.run([RECLAIMING, "empties"], {**RESCUE, **changes})
+    assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
+    assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
+
+
+def test_who_may_hold_the_caches_lock_does_not_wait_for_it(place):
+    run = place.run([RECLAIMING, "empties", "modules=libother.so,reclaiming,libmore.so"], RESCUE)
+    assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
+
+
+# --- the sample
+
+
+def test_two_libraries_are_served_once_the_ones_cache_can_be_emptied(place, cuwarden):
+    plain = place.run([sample("two_libraries")], RESCUE)
+    assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
+    run = place.run([sample("two_libraries"), "register"], RESCUE)
+    assert run.last_line["request"]["error"] == "cudaSuccess", run.stdout
+    assert run.last_line["cache_idle_bytes"] == 0
+    incident, rungs = rescued(run.report, "reclaim")
+    assert incident["verdict"] == "held_by_framework"
+    assert rungs[-1]["reclaimer"] == "tensor cache"
+    assert "RESCUED" in cuwarden("report", run.report.path).stdout
+
+
+# The library's own request, the other way round: it empties its cache itself, under its lock.
+LIBRARY_ASKS = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.tensor_cache_allocate.argtypes = [ctypes.c_size_t]
+library.tensor_cache_allocate.restype = ctypes.c_void_p
+library.tensor_cache_release.argtypes = [ctypes.c_void_p]
+function = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)
+called = []
+def empty(device, wanted, argument):
+    called.append(device)
+    library.tensor_cache_empty()
+    return 1
+empty = function(empty)
+register = ctypes.CDLL(None).cuwarden_1_register_reclaimer
+assert register(b"tensor cache", b"libtensor_cache.so", empty, None) > 0
+library.tensor_cache_release(library.tensor_cache_allocate(3 << 30))
+print(library.tensor_cache_allocate(55 << 26) is not None, called)
+"""
+
+
+def test_the_cache_that_asks_itself_is_left_to_itself(place):
+    library = BUILD / "samples" / "libtensor_cache.so"
+    run = place.run([sys.executable, "-c", LIBRARY_ASKS, library], RESCUE)
+    assert (run.returncode, run.stdout) == (0, "True []\n"), run.stderr
+    (incident,) = run.report["incidents"]
+    assert incident["outcome"] == "recovered_by_caller"
+    assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
+
+
+# --- the header
+
+
+@pytest.mark.parametrize(
+    "compiler", [["cc", "-std=c99"], ["cc", "-std=c11"], ["c++", "-std=c++11"], ["c++", "-std=c++20"]]
+)
+def test_the_header_stands_alone(tmp_path, compiler):
+    source = tmp_path / ("use.c" if compiler[0] == "cc" else "use.cpp")
+    source.write_text(
+        '#include <cuwarden.h>\n'
+        "static size_t none(int device, size_t bytes, void *argument) {\n"
+        "  (void)device, (void)bytes, (void)argument;\n  return 0;\n}\n"
+        "int main(void) {\n"
+        '  int number = cuwarden_register_reclaimer("none", NULL, none, NULL);\n'
+        "  return number != 0 || cuwarden_unregister_reclaimer(number) != -1;\n}\n"
+    )
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{SOURCE / 'include'}"]
+    built = tmp_path / "use"
+    subprocess.run([*compiler, *strict, source, "-o", built, "-ldl"], check=True)
+    assert subprocess.run([built]).returncode == 0  # without cuwarden it does nothing
+
+
+# --- the Python module
+
+PYTHON = SOURCE / "tools" / "python"
+
+# Stands for a framework: `empty_cache` frees what `hold` took, by the runtime in this process.
+FRAMEWORK = """
+import ctypes, threading
+cudart = ctypes.CDLL("libcudart.so.13")
+lock = threading.Lock()
+blocks = []
+def malloc(bytes):
+    pointer = ctypes.c_void_p()
+    return pointer if cudart.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(bytes)) == 0 else None
+def hold(bytes):
+    blocks.append((malloc(bytes), bytes))
+def held():
+    return sum(bytes for _, bytes in blocks)
+def empty():
+    with lock:
+        while blocks:
+            cudart.cudaFree(blocks.pop()[0])
+"""
+TORCH = FRAMEWORK + """
+class cuda:
+    is_initialized = staticmethod(lambda: True)
+    memory_reserved = staticmethod(lambda device: held())
+    empty_cache = staticmethod(empty)
+"""
+CUPY = FRAMEWORK + """
+import contextlib
+class cuda:
+    Device = contextlib.nullcontext
+class pool:
+    total_bytes = staticmethod(held)
+    free_all_blocks = staticmethod(empty)
+get_default_memory_pool = lambda: pool
+"""
+SCRIPT = """
+import sys
+assert __name__ == "__main__" and sys.argv[1:] == ["--steps", "3"], sys.argv
+import torch, cupy
+holder, asks = (torch, cupy) if {torch_holds} else (cupy, torch)
+holder.hold(3 << 30)
+print(asks.malloc(2 << 30) is not None, holder.held())
+"""
+
+
+@pytest.fixture
+def frameworks(tmp_path):
+    (tmp_path / "torch.py").write_text(TORCH)
+    (tmp_path / "cupy.py").write_text(CUPY)
+    return {**RESCUE, "PYTHONPATH": f"{PYTHON}:{tmp_path}"}
+
+
+@pytest.mark.parametrize("torch_holds", [True, False])
+@pytest.mark.parametrize("how", ["script", "module", "text"])
+def test_frameworks_caches_are_emptied_for_an_unmodified_script(
+    place, tmp_path, frameworks, torch_holds, how
+):
+    script = textwrap.dedent(SCRIPT.replace("{torch_holds}", str(torch_holds)))
+    (tmp_path / "train.py").write_text(script)
+    what = {"script": [tmp_path / "train.py"], "module": ["-m", "train"], "text": ["-c", script]}[how]
+    command = [*what, "--steps", "3"]
+    bare = place.run([sys.executable, "-m", "cuwarden", *command], frameworks, shim=False)
+    assert bare.stdout == f"False {3 << 30}\n", bare.stderr
+    run = place.run([sys.executable, "-m", "cuwarden", *command], frameworks)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "True 0\n", "")
+    _, rungs = rescued(run.report, "reclaim")
+    assert rungs[-1]["reclaimer"] == ("PyTorch" if torch_holds else "CuPy")
+
+
+def test_what_a_python_reclaimer_throws_is_a_line_of_its_own(place, frameworks):
+    text = """
+import cuwarden, torch
+def broken(device, wanted):
+    raise KeyError("no such pool")
+assert cuwarden.register_reclaimer("mine", None, broken)
+torch.hold(3 << 30)
+print(torch.malloc(2 << 30))
+"""
+    run = place.run([sys.executable, "-c", text], frameworks)
+    assert (run.returncode, run.stdout) == (0, "None\n"), run.stderr
+    assert run.said_about("reclaimer mine", "KeyError", "no such pool")
+    assert run.said_about("reclaimer mine", "gave nothing back") and len(run.said) == 2
+
+
+def test_the_scripts_own_exit_status_is_kept(place, tmp_path, frameworks):
+    run = place.run([sys.executable, "-m", "cuwarden", "-c", "raise SystemExit(7)"], frameworks)
+    assert run.returncode == 7

@@ -1,0 +1,112 @@
+// The ladder on a driver of the tests' own: what lacks, what helps, and what must not be touched.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime_hooks/rescue/ladder.hpp"
+
+namespace cuwarden::rescue {
+struct FakeDriver {
+  std::map<CUstream, int> polls_until_idle;  // of each stream; never: a negative number
+  std::map<CUevent, CUstream> events;        // that are not destroyed
+  std::uintptr_t made = 0;
+  std::vector<CUstream> recorded, synchronised;
+  int queries = 0;
+  CUresult event_state = CUDA_SUCCESS;
+  // By the thread that last did.
+  std::mutex lock;
+  CUcontext made_current = nullptr;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+};
+inline FakeDriver fake;
+
+inline driver::RealDriver fake_functions() {
+  driver::RealDriver real;
+  real.cuEventCreate = [](CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(++fake.made);
+    return fake.events[*event] = nullptr, CUDA_SUCCESS;
+  };
+  real.cuEventRecord = [](CUevent event, CUstream stream) {
+    fake.recorded.push_back(stream);
+    return fake.events.at(event) = stream, CUDA_SUCCESS;
+  };
+  real.cuEventQuery = [](CUevent event) {
+    ++fake.queries;
+    int& polls = fake.polls_until_idle[fake.events.at(event)];
+    if (polls == 0) return fake.event_state;
+    polls -= polls > 0 ? 1 : 0;
+    return CUDA_ERROR_NOT_READY;
+  };
+  real.cuEventSynchronize = [](CUevent event) {
+    // It must have come: else this would wait for as long as the device works.
+    EXPECT_EQ(fake.polls_until_idle[fake.events.at(event)], 0);
+    return fake.synchronised.push_back(fake.events.at(event)), CUDA_SUCCESS;
+  };
+  real.cuEventDestroy_v2 = [](CUevent event) {
+    EXPECT_EQ(fake.events.erase(event), 1u);
+    return CUDA_SUCCESS;
+  };
+  real.cuCtxSetCurrent = [](CUcontext context) {
+    const std::lock_guard locked(fake.lock);
+    return fake.made_current = context, CUDA_SUCCESS;
+  };
+  real.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
+    const std::lock_guard locked(fake.lock);
+    return fake.capture_mode = *mode, CUDA_SUCCESS;
+  };
+  return real;
+}
+
+inline CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
+
+class LadderTest : public testing::Test {
+ protected:
+  LadderTest() {
+    std::destroy_at(&fake);
+    std::construct_at(&fake);
+  }
+  ~LadderTest() override { EXPECT_TRUE(fake.events.empty()) << "events that nobody destroys"; }
+
+  // The rungs that were climbed, with what came of them.
+  std::vector<std::pair<Rung, RungOutcome>> climb(const Settings& given, bool may_wait = true,
+                                                  bool on_device = true) {
+    Ladder ladder(given);
+    std::vector<std::pair<Rung, RungOutcome>> all;
+    const auto request = [&] {
+      ++requests;
+      return is_there() ? CUDA_SUCCESS : refusal;
+    };
+    const auto trim = [&] { return trimmed = has_idle_pools; };
+    const auto is_unsafe = [&](std::string_view modules) { return modules == unsafe_modules; };
+    const Attempt attempt{real, pending, here, on_device ? 0 : -1, 5000, request, trim, is_unsafe};
+    served = ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait},
+                          [&](const Climbed& climbed) {
+                            all.emplace_back(climbed.rung, climbed.outcome);
+                            if (!climbed.reclaimer.empty()) named.emplace_back(climbed.reclaimer);
+                          });
+    return all;
+  }
+  using Rungs = std::vector<std::pair<Rung, RungOutcome>>;
+
+  const driver::RealDriver real = fake_functions();
+  const ContextId here{7}, elsewhere{8};
+  PendingFrees pending;
+  std::function<bool()> is_there = [] { return false; };
+  std::string_view unsafe_modules = "not safe";
+  std::vector<std::string> named;  // reclaimers
+  bool has_idle_pools = false, trimmed = false, served = false;
+  int requests = 0;
+  CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
+  const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};
+};
+
+}  // namespace cuwarden::rescue
