@@ -192,7 +192,8 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   CallFrames frames(reader);
   for (const LeakGroup& leak : groups) frames.add_stack(leak.group.stack);
   add_stacks(reader, incidents, frames);
-  const auto worst_slabs = find_worst_slabs(reader, fragmentations);
+  std::vector<std::string> unknown;
+  const auto worst_slabs = find_worst_slabs(reader, fragmentations, unknown);
   add_stacks(reader, worst_slabs, frames);
   each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count > 0) frames.add_stack(group.stack);
@@ -201,6 +202,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   const std::vector<std::string> lost = record_reasons(process, damage, options);
   std::vector<std::string> reasons = tool_reasons(process, options);
   reasons.insert(reasons.begin(), lost.begin(), lost.end());
+  reasons.insert(reasons.end(), unknown.begin(), unknown.end());
   SymbolBudget budget = options.symbol_time
                             ? SymbolBudget(*options.symbol_time, options.symbol_memory)
                             : SymbolBudget();

@@ -19,6 +19,14 @@ bool was_counted_rightly(const Fragmentation& seen) {
          seen.largest_piece <= ledger::largest_slab_piece;
 }
 
+// Empty: it is known.
+std::string why_unknown(const ledger::SeriesView::Worst& worst, const Fragmentation* seen) {
+  if (!worst.all_counted) return "there were more slabs than are counted";
+  if (!worst.as_counted || (seen != nullptr && !was_counted_rightly(*seen)))
+    return "the driver lays out small allocations in another way than was counted meanwhile";
+  return {};
+}
+
 WorstSlabs read_worst(const ledger::SeriesView::Worst& worst) {
   WorstSlabs all;
   all.time_ns = worst.time_ns;
@@ -58,15 +66,24 @@ void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
 }  // namespace
 
 WorstByDevice find_worst_slabs(const ledger::Reader& reader,
-                               const std::map<std::int32_t, Fragmentation>& fragmentations) {
+                               const std::map<std::int32_t, Fragmentation>& fragmentations,
+                               std::vector<std::string>& reasons) {
+  constexpr std::uint64_t much = std::uint64_t{64} << 20;
   WorstByDevice result;
   std::map<std::int32_t, std::uint32_t> versions;
   each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
     if (series.host_rss || series.kind != Kind::device || series.device.value < 0 ||
-        series.worst.version == 0 || !series.worst.all_counted)
+        series.worst.version == 0)
       return;
     const auto seen = fragmentations.find(series.device.value);
-    if (seen != fragmentations.end() && !was_counted_rightly(seen->second)) return;
+    const std::string why =
+        why_unknown(series.worst, seen == fragmentations.end() ? nullptr : &seen->second);
+    if (!why.empty()) {
+      if (series.worst.locked_bytes >= much)
+        reasons.push_back("GPU " + std::to_string(series.device.value) +
+                          ": when slabs locked most is not known: " + why);
+      return;
+    }
     result.emplace(series.device.value, read_worst(series.worst));
     versions.emplace(series.device.value, series.worst.version);
   });

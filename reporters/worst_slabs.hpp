@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,9 +30,11 @@ struct WorstSlabs {
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };
 
-// By device. Not of one whose slabs turned out to be cut in another way than they were counted.
+// By device. Not of one whose slabs turned out to be cut in another way than they were counted;
+// where that may have been much, `reasons` has a line for it.
 std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
-                                                    const std::map<std::int32_t, Fragmentation>&);
+                                                    const std::map<std::int32_t, Fragmentation>&,
+                                                    std::vector<std::string>& reasons);
 
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
 void write_worst_slabs(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&,

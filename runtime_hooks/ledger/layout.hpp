@@ -273,12 +273,12 @@ struct Series {
   std::atomic<std::uint64_t> slab_locked_bytes;  // now; above it by what lanes keep
   std::atomic<std::uint64_t> page_rounding_bytes;
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
-  // 1: there was no room to count some, or addresses do not fit the way in which they are counted.
-  std::atomic<std::uint32_t> slabs_not_counted;
+  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some
   // Who locked them, copied a little before the worst moment at the latest; 0: nobody was.
   std::atomic<std::uint32_t> holders_version;  // odd while they are being copied
   std::atomic<std::uint32_t> first_holder;     // of `worst_holder_count` rows
-  std::uint32_t reserved3;
+  // 1: at the last look at them, addresses did not fit the way in which they are counted.
+  std::atomic<std::uint32_t> slabs_misfit;
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
   // Of the same look: pieces that shared a page with another one, as such pieces do; and what the
   // device had said last, at `read_ns`. 0: nothing yet.

@@ -77,6 +77,7 @@ struct SeriesView {
   struct Worst {
     std::uint32_t version = 0;  // 0: none of it lay in slabs
     bool all_counted = true;
+    bool as_counted = true;  // else the driver lays them out in another way
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
     // Pieces that were seen to share pages as they are counted; 0: nothing speaks for that.
     std::uint64_t pieces_seen = 0;

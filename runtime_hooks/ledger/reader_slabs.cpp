@@ -7,6 +7,7 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
   SeriesView::Worst worst;
   worst.version = get(series.worst_version);
   worst.all_counted = get(series.slabs_not_counted) == 0;
+  worst.as_counted = get(series.slabs_misfit) == 0;
   worst.locked_bytes = get(series.worst_locked_bytes);
   worst.page_rounding_bytes = get(series.worst_page_rounding_bytes);
   worst.time_ns = get(series.worst_ns);

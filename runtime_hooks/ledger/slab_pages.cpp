@@ -294,8 +294,9 @@ std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
     tally.bytes += bytes;
     tally.locked_bytes += contents.locked_bytes() / std::max<std::uint64_t>(contents.count, 1);
   }
-  // Each thread may have a piece that was freed, and whose page others have taken since.
-  if (misfits > 2 * std::uint64_t{lanes_.used()}) series.slabs_not_counted.store(1, relaxed);
+  // Each thread may have a piece that was freed, and whose page others have taken since. The end of
+  // a context makes many such at once, and is over at the next look.
+  series.slabs_misfit.store(misfits > 2 * std::uint64_t{lanes_.used()} ? 1 : 0, relaxed);
   return seen;
 }
 

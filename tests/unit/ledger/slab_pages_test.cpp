@@ -335,9 +335,36 @@ TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
   add_from(0, 2);
   for (std::uint64_t i = 0; i < 20; ++i) add(base + (1000 + i) * page, 4096);
   ASSERT_GT(worst().holders_ns, 0u);
-  EXPECT_TRUE(worst().all_counted);
+  EXPECT_TRUE(worst().as_counted);
   add_from(2, 60);
-  EXPECT_FALSE(worst().all_counted);
+  EXPECT_FALSE(worst().as_counted);
+}
+
+// A context's allocations are gone for the driver a moment before they are here, and others have
+// taken their place.
+TEST_F(SlabPagesTest, the_end_of_a_context_does_not_speak_against_the_driver_for_ever) {
+  RecordIndex records(storage);
+  const GroupId here = group(1);
+  const auto add = [&](std::uint64_t address, std::uint64_t bytes) {
+    slabs.allocated(here, {address}, bytes, 7);
+    RecordFields fields;
+    fields.group = here;
+    fields.bytes = {bytes};
+    records.insert(Space::pointer, {address}, fields);
+  };
+  constexpr std::uint64_t pieces = 40;
+  for (std::uint64_t i = 0; i < pieces; ++i) add(base + i * page + 4096, 4096);
+  for (std::uint64_t i = 0; i < pieces; ++i) add(base + i * page, page);
+  for (std::uint64_t i = 0; i < pieces; ++i) add(base + (1000 + i) * page, 4096);
+  ASSERT_GT(worst().holders_ns, 0u);
+  EXPECT_FALSE(worst().as_counted) << "as long as it lasts";
+  for (std::uint64_t i = 0; i < pieces; ++i) {
+    slabs.freed(here, {base + i * page + 4096}, 4096, 8);
+    RecordFields fields;
+    EXPECT_TRUE(records.take(Space::pointer, {base + i * page + 4096}, fields));
+  }
+  for (std::uint64_t i = 0; i < 4 * pieces; ++i) add(base + (2000 + i) * page, 4096);
+  EXPECT_TRUE(worst().as_counted);
 }
 INSTANTIATE_TEST_SUITE_P(OtherDrivers, SlabsOfAnotherDriver,
                          testing::Values(std::pair{std::uint64_t{8192 + 256}, std::uint64_t{100}},

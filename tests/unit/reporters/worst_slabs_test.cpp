@@ -36,10 +36,12 @@ class WorstSlabsTest : public testing::Test {
   }
   std::map<std::int32_t, WorstSlabs> found(
       const std::map<std::int32_t, Fragmentation>& fragmentations = {}) {
-    return find_worst_slabs(ledger.reader(), fragmentations);
+    reasons.clear();
+    return find_worst_slabs(ledger.reader(), fragmentations, reasons);
   }
 
   test::FakeLedger ledger;
+  std::vector<std::string> reasons;
 };
 
 TEST_F(WorstSlabsTest, its_slabs_are_those_of_its_device_that_held_something) {
@@ -77,6 +79,27 @@ TEST_F(WorstSlabsTest, where_the_driver_cuts_in_another_way_nothing_is_claimed) 
 TEST_F(WorstSlabsTest, where_not_all_were_counted_nothing_is_claimed) {
   ledger.series[0].worst.all_counted = false;
   EXPECT_TRUE(found().empty());
+  ledger.series[0].worst.all_counted = true;
+  ledger.series[0].worst.as_counted = false;
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(WorstSlabsTest, that_nothing_is_claimed_is_said_where_it_may_have_been_much) {
+  ledger.series[0].worst.as_counted = false;
+  EXPECT_TRUE(found().empty());
+  EXPECT_TRUE(reasons.empty()) << "3 MiB";
+  ledger.series[0].worst.locked_bytes = 3 << 30;
+  EXPECT_TRUE(found().empty());
+  ASSERT_EQ(reasons.size(), 1u);
+  EXPECT_NE(reasons[0].find("GPU 0: "), std::string::npos) << reasons[0];
+  EXPECT_NE(reasons[0].find("another way"), std::string::npos) << reasons[0];
+  ledger.series[0].worst.as_counted = true;
+  EXPECT_EQ(found().size(), 1u);
+  EXPECT_TRUE(reasons.empty());
+  ledger.series[0].worst.all_counted = false;
+  EXPECT_TRUE(found().empty());
+  ASSERT_EQ(reasons.size(), 1u);
+  EXPECT_NE(reasons[0].find("more slabs"), std::string::npos) << reasons[0];
 }
 
 TEST_F(WorstSlabsTest, a_device_that_never_had_a_slab_has_no_worst_moment) {
