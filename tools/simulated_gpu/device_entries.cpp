@@ -162,6 +162,11 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice device
   for (const Attribute& attribute : kAttributes) {
     if (attribute.id == id) *value = attribute.value;
   }
+  const VirtualMemory mapped = simulator().settings.virtual_memory;
+  if (id == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
+    *value = mapped != VirtualMemory::none ? 1 : 0;
+  if (id == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
+    *value = mapped == VirtualMemory::all ? 1 : 0;
   return CUDA_SUCCESS;
 }
 

@@ -63,6 +63,13 @@ std::optional<ComputeMode> parse_compute_mode(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<VirtualMemory> parse_virtual_memory(std::string_view text) {
+  if (text == "all") return VirtualMemory::all;
+  if (text == "device") return VirtualMemory::device_only;
+  if (text == "none") return VirtualMemory::none;
+  return std::nullopt;
+}
+
 std::optional<long long> parse_integer(std::string_view text) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -203,6 +210,10 @@ Settings read_settings() {
          settings.compute_mode = value;
          return true;
        });
+  read("CUWARDEN_SIM_VMM", "all, device or none", parse_virtual_memory, [&](VirtualMemory value) {
+    settings.virtual_memory = value;
+    return true;
+  });
   read("CUWARDEN_SIM_MIG", "the size of the whole device, such as 80GiB", parse_size,
        size_into(settings.whole_memory, 0));
   bool served_by_mps = false;

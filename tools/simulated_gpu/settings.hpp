@@ -48,6 +48,13 @@ enum class ComputeMode {
   exclusive_process,  // `exclusive_process`: one, of all processes
 };
 
+// CUWARDEN_SIM_VMM: what can be mapped.
+enum class VirtualMemory {
+  all,
+  device_only,  // `device`: not the host's memory
+  none,         // `none`: as an old driver, or a virtual GPU
+};
+
 struct Settings {
   std::size_t memory = 16 * kGiB;            // CUWARDEN_SIM_MEMORY, of each device
   int devices = 1;                           // CUWARDEN_SIM_DEVICES, of the machine
@@ -57,6 +64,7 @@ struct Settings {
   std::string shared;                        // CUWARDEN_SIM_SHARED, a file; empty: none
   ProcessList processes = ProcessList::all;  // CUWARDEN_SIM_NVML
   ComputeMode compute_mode = ComputeMode::shared;
+  VirtualMemory virtual_memory = VirtualMemory::all;
   // CUWARDEN_SIM_MIG: each device is a slice of a device with so much; 0: a device
   std::size_t whole_memory = 0;
   // By device; of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT where CUWARDEN_SIM_MPS is 1: an MPS server runs

@@ -44,6 +44,10 @@ bool is_free_reservation(Simulator& sim, CUdeviceptr start, std::size_t size) {
 bool valid(const Simulator& sim, const CUmemAllocationProp& properties) {
   if (properties.type != CU_MEM_ALLOCATION_TYPE_PINNED) return false;
   const auto type = properties.location.type;
+  const VirtualMemory supported = sim.settings.virtual_memory;
+  if (supported == VirtualMemory::none ||
+      (supported == VirtualMemory::device_only && type != CU_MEM_LOCATION_TYPE_DEVICE))
+    return false;
   if (type == CU_MEM_LOCATION_TYPE_DEVICE) {
     return properties.location.id >= 0 &&
            properties.location.id < static_cast<int>(sim.devices.size());
