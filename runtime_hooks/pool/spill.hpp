@@ -1,0 +1,84 @@
+// Memory for a request that the device has no room for: what there is of the device, and the host's
+// for the rest, behind one range of addresses. Kernels and copies do not see the difference, but
+// for the speed: the host's part is read over the bus.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/pool/ranges.hpp"
+
+namespace cuwarden::pool {
+
+struct SpillSettings {
+  std::uint64_t most_host_bytes = 0;  // 0: never
+  // What the host could give without harm; null: whatever is asked for.
+  std::uint64_t (*host_room)() noexcept = nullptr;
+  // The device is to seem so much larger.
+  bool visible = false;
+};
+
+enum class SpillTrouble : std::uint8_t {
+  cap_reached,     // most_host_bytes
+  host_is_full,    // the host has no room for it
+  not_supported,   // the device cannot map the host's memory
+  driver_refused,  // for another reason
+};
+
+class Spill {
+ public:
+  explicit Spill(const SpillSettings& settings) noexcept : settings_(settings) {}
+  Spill(const Spill&) = delete;
+  Spill& operator=(const Spill&) = delete;
+
+  bool enabled() const noexcept { return settings_.most_host_bytes != 0; }
+  bool is_visible() const noexcept { return settings_.visible; }
+  std::uint64_t most_host_bytes() const noexcept { return settings_.most_host_bytes; }
+  std::uint64_t room_bytes() const noexcept;  // what is left of those
+  Ranges& ranges() noexcept { return ranges_; }
+
+  // A range on the device of the current context, which is `context`. None: `trouble` says why, and
+  // nothing has changed. May throw std::bad_alloc, likewise.
+  std::optional<Range> allocate(const driver::RealDriver&, DeviceOrdinal, ContextId,
+                                std::uint64_t bytes, SpillTrouble& trouble);
+  // Gives a range back that was taken out of ranges(). The device must not use it any more.
+  void give_back(const driver::RealDriver&, const Range&) noexcept;
+
+  // As if take() had not been called.
+  void put_back(const Range&) noexcept;
+  // Freed by the program, and not to be given back yet: kept, and taken out again one by one.
+  void defer(const Range&) noexcept;
+  std::optional<Range> take_deferred() noexcept;
+  // The context has ended; what it held in ranges goes. Calls gone(range) for each.
+  template <class Gone>
+  void context_ended(const driver::RealDriver& real, ContextId context, const Gone& gone) noexcept {
+    while (const auto range = ranges_.take_of(context)) {
+      give_back(real, *range);
+      gone(*range);
+    }
+    while (const auto range = deferred_.take_of(context)) give_back(real, *range);
+  }
+
+  // From now on `peer` may use what lies on `device`, or not any more.
+  CUresult set_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
+                      bool may) noexcept;
+
+ private:
+  bool reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept;
+  CUresult grant(const driver::RealDriver&, const Range&) noexcept;
+  static CUresult add_piece(const driver::RealDriver&, Range&, const CUmemAllocationProp&,
+                            std::uint64_t bytes) noexcept;
+  static void fill_from_device(const driver::RealDriver&, Range&, std::uint64_t wanted) noexcept;
+  void undo(const driver::RealDriver&, const Range&, std::uint64_t reserved_bytes) noexcept;
+
+  const SpillSettings settings_;
+  std::atomic<std::uint64_t> host_bytes_{0};  // that ranges hold
+  // A bit for each peer of a device.
+  static constexpr std::size_t most_devices = 64;
+  std::atomic<std::uint64_t> peers_[most_devices]{};
+  Ranges ranges_, deferred_;
+};
+
+}  // namespace cuwarden::pool

@@ -1,0 +1,335 @@
+// Ranges of the device's and the host's memory, on a driver of the tests' own that counts what it
+// gave out and fails where it is asked to.
+#include "runtime_hooks/pool/spill.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace cuwarden::pool {
+namespace {
+
+constexpr std::uint64_t MiB = std::uint64_t{1} << 20, page = 2 * MiB, kept = 64 * MiB;
+
+struct Handle {
+  std::uint64_t bytes = 0;
+  bool on_host = false;
+  int references = 1, mappings = 0;
+};
+
+// Strict: what does not fit is an error of the test.
+struct Driver {
+  std::mutex lock;
+  std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
+  std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
+  std::map<std::uint64_t, Handle> handles;
+  std::map<std::uint64_t, std::uint64_t> reservations;  // address to bytes
+  struct Mapping {
+    std::uint64_t handle = 0;
+    std::uint64_t devices = 0;  // a bit for each that may use it
+  };
+  std::map<std::uint64_t, Mapping> mappings;  // by address
+  bool maps_host = true;
+  int fail_after = -1;      // calls; -1: none
+  double fail_share = 0.0;  // of all that may fail
+  std::mt19937 random{7};
+  int errors = 0;
+
+  bool fails() {
+    if (fail_after >= 0 && fail_after-- == 0) return true;
+    return fail_share > 0 && std::uniform_real_distribution<>(0, 1)(random) < fail_share;
+  }
+  void drop(std::uint64_t id) {
+    Handle& handle = handles.at(id);
+    if (handle.references > 0 || handle.mappings > 0) return;
+    if (!handle.on_host) free_bytes += handle.bytes;
+    handles.erase(id);
+  }
+};
+std::unique_ptr<Driver> driver;
+
+// --- the driver's functions
+
+CUresult get_attribute(int* value, CUdevice_attribute which, CUdevice) {
+  *value = which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : driver->maps_host ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+CUresult get_info(size_t* free, size_t* total) {
+  const std::lock_guard locked(driver->lock);
+  return *free = driver->free_bytes, *total = 1000 * MiB, CUDA_SUCCESS;
+}
+CUresult reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
+  driver->errors += bytes == 0 || bytes % page != 0;
+  *out = driver->next_address += 1000 * MiB;
+  return driver->reservations[*out] = bytes, CUDA_SUCCESS;
+}
+CUresult free_address(CUdeviceptr start, size_t bytes) {
+  const std::lock_guard locked(driver->lock);
+  const auto mapped = driver->mappings.lower_bound(start);
+  driver->errors += mapped != driver->mappings.end() && mapped->first < start + bytes;
+  const auto found = driver->reservations.find(start);
+  driver->errors += found == driver->reservations.end() || found->second != bytes;
+  return driver->reservations.erase(start), CUDA_SUCCESS;
+}
+CUresult create(CUmemGenericAllocationHandle* out, size_t bytes, const CUmemAllocationProp* where,
+                unsigned long long) {
+  const std::lock_guard locked(driver->lock);
+  const bool on_host = where->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+  driver->errors += on_host && where->location.id != 0;
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  if (!on_host && (bytes > driver->free_bytes || bytes > driver->largest_handle))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!on_host) driver->free_bytes -= bytes;
+  *out = driver->next_handle++;
+  return driver->handles[*out] = {bytes, on_host}, CUDA_SUCCESS;
+}
+CUresult release(CUmemGenericAllocationHandle handle) {
+  const std::lock_guard locked(driver->lock);
+  driver->errors += --driver->handles.at(handle).references < 0;
+  return driver->drop(handle), CUDA_SUCCESS;
+}
+CUresult map(CUdeviceptr start, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+             unsigned long long) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
+  driver->errors += offset != 0 || driver->handles.at(handle).bytes != bytes;
+  ++driver->handles.at(handle).mappings;
+  return driver->mappings[start] = {handle, 0}, CUDA_SUCCESS;
+}
+CUresult unmap(CUdeviceptr start, size_t bytes) {
+  const std::lock_guard locked(driver->lock);
+  const auto found = driver->mappings.find(start);
+  if (found == driver->mappings.end()) return ++driver->errors, CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t handle = found->second.handle;
+  driver->errors += driver->handles.at(handle).bytes != bytes;
+  --driver->handles.at(handle).mappings;
+  driver->mappings.erase(found);
+  return driver->drop(handle), CUDA_SUCCESS;
+}
+CUresult set_access(CUdeviceptr start, size_t bytes, const CUmemAccessDesc* access, size_t count) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  std::uint64_t covered = 0;
+  for (auto& [address, mapping] : driver->mappings) {
+    if (address < start || address >= start + bytes) continue;
+    covered += driver->handles.at(mapping.handle).bytes;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t bit = std::uint64_t{1} << access[i].location.id;
+      if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        mapping.devices |= bit;
+      else
+        mapping.devices &= ~bit;
+    }
+  }
+  driver->errors += covered != bytes;
+  return CUDA_SUCCESS;
+}
+
+driver::RealDriver functions() {
+  driver::RealDriver real;
+  real.cuDeviceGetAttribute = get_attribute;
+  real.cuMemGetInfo_v2 = get_info;
+  real.cuMemAddressReserve = reserve;
+  real.cuMemAddressFree = free_address;
+  real.cuMemCreate = create;
+  real.cuMemRelease = release;
+  real.cuMemMap = map;
+  real.cuMemUnmap = unmap;
+  real.cuMemSetAccess = set_access;
+  return real;
+}
+
+std::uint64_t host_has = UINT64_MAX;
+
+class SpillTest : public testing::Test {
+ protected:
+  SpillTest() {
+    driver = std::make_unique<Driver>();
+    host_has = UINT64_MAX;
+  }
+  ~SpillTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
+  std::optional<Range> allocate(std::uint64_t bytes, std::uint64_t context = 7) {
+    return spill.allocate(real, DeviceOrdinal{0}, ContextId{context}, bytes, trouble);
+  }
+  bool free(std::uint64_t address) {
+    const auto range = spill.ranges().take(address);
+    if (range) spill.give_back(real, *range);
+    return range.has_value();
+  }
+  void expect_nothing_left(std::uint64_t free_bytes = 100 * MiB) const {
+    EXPECT_TRUE(driver->handles.empty());
+    EXPECT_TRUE(driver->mappings.empty());
+    EXPECT_TRUE(driver->reservations.empty());
+    EXPECT_EQ(driver->free_bytes, free_bytes);
+    EXPECT_EQ(spill.room_bytes(), 500 * MiB);
+  }
+
+  const driver::RealDriver real = functions();
+  Spill spill{{.most_host_bytes = 500 * MiB, .host_room = []() noexcept { return host_has; }}};
+  SpillTrouble trouble{};
+};
+
+TEST_F(SpillTest, the_device_is_used_first_but_for_what_others_need) {
+  const auto range = allocate(90 * MiB + 5);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->bytes, 90 * MiB + 5);
+  EXPECT_EQ(range->mapped_bytes, 92 * MiB);
+  EXPECT_EQ(range->host_bytes, 92 * MiB - 36 * MiB);
+  EXPECT_EQ(driver->free_bytes, kept);
+  for (const auto& [address, mapping] : driver->mappings) EXPECT_EQ(mapping.devices, 1u);
+  EXPECT_EQ(spill.room_bytes(), 500 * MiB - range->host_bytes);
+  EXPECT_TRUE(free(range->start));
+  expect_nothing_left();
+}
+
+TEST_F(SpillTest, a_device_in_pieces_is_taken_piece_by_piece) {
+  driver->free_bytes = kept + 40 * MiB;
+  driver->largest_handle = 11 * MiB;
+  const auto range = allocate(50 * MiB);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->host_bytes, 10 * MiB);
+  EXPECT_GT(range->piece_count, 4u);
+  EXPECT_EQ(driver->free_bytes, kept);
+  EXPECT_TRUE(free(range->start));
+  expect_nothing_left(kept + 40 * MiB);
+}
+
+TEST_F(SpillTest, what_fits_after_all_is_the_devices_alone) {
+  driver->free_bytes = 1000 * MiB;
+  const auto range = allocate(50 * MiB);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->host_bytes, 0u);
+  EXPECT_EQ(spill.room_bytes(), 500 * MiB);
+  EXPECT_TRUE(free(range->start));
+}
+
+TEST_F(SpillTest, more_than_is_allowed_or_than_the_host_has_changes_nothing) {
+  EXPECT_FALSE(allocate(600 * MiB));
+  EXPECT_EQ(trouble, SpillTrouble::cap_reached);
+  host_has = 10 * MiB;
+  EXPECT_FALSE(allocate(100 * MiB));
+  EXPECT_EQ(trouble, SpillTrouble::host_is_full);
+  expect_nothing_left();
+  driver->maps_host = false;
+  EXPECT_FALSE(allocate(100 * MiB));
+  EXPECT_EQ(trouble, SpillTrouble::not_supported);
+  EXPECT_FALSE(allocate(UINT64_MAX - 5));
+  EXPECT_FALSE(allocate(0));
+  expect_nothing_left();
+}
+
+TEST_F(SpillTest, whichever_call_fails_nothing_stays_behind) {
+  for (int calls = 0; calls < 12; ++calls) {
+    driver->fail_after = calls;
+    const auto range = allocate(90 * MiB);
+    driver->fail_after = -1;
+    if (range) {
+      EXPECT_TRUE(free(range->start));
+    } else {
+      EXPECT_EQ(trouble, SpillTrouble::driver_refused) << calls;
+    }
+    expect_nothing_left();
+  }
+}
+
+TEST_F(SpillTest, a_function_that_the_driver_does_not_have_is_no_support) {
+  driver::RealDriver old = real;
+  old.cuMemSetAccess = nullptr;
+  EXPECT_FALSE(spill.allocate(old, DeviceOrdinal{0}, ContextId{7}, MiB, trouble));
+  EXPECT_EQ(trouble, SpillTrouble::not_supported);
+}
+
+TEST_F(SpillTest, addresses_are_found_from_the_first_to_the_last_byte_asked_for) {
+  const auto range = allocate(90 * MiB + 5);
+  ASSERT_TRUE(range);
+  Ranges& all = spill.ranges();
+  EXPECT_TRUE(all.around(range->start));
+  EXPECT_TRUE(all.around(range->start + 90 * MiB + 4));
+  EXPECT_FALSE(all.around(range->start + 90 * MiB + 5));
+  EXPECT_FALSE(all.around(range->start - 1));
+  EXPECT_TRUE(all.starts_at(range->start));
+  EXPECT_FALSE(all.starts_at(range->start + 1));
+  EXPECT_FALSE(all.take(range->start + 512));
+  EXPECT_TRUE(free(range->start));
+  EXPECT_FALSE(free(range->start));
+  EXPECT_FALSE(all.any());
+}
+
+TEST_F(SpillTest, a_context_takes_its_own_along_and_what_waited_to_be_freed) {
+  const auto mine = allocate(70 * MiB, 1), later = allocate(20 * MiB, 1), other = allocate(MiB, 2);
+  ASSERT_TRUE(mine && later && other);
+  spill.defer(*spill.ranges().take(later->start));
+  std::vector<std::uint64_t> gone;
+  spill.context_ended(real, ContextId{1}, [&](const Range& range) { gone.push_back(range.start); });
+  EXPECT_EQ(gone, std::vector{mine->start});
+  EXPECT_FALSE(spill.take_deferred());
+  EXPECT_TRUE(free(other->start));
+  expect_nothing_left();
+}
+
+TEST_F(SpillTest, peers_may_use_what_there_is_and_what_comes) {
+  const auto first = allocate(70 * MiB);
+  EXPECT_EQ(spill.set_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
+  EXPECT_EQ(spill.set_access(real, DeviceOrdinal{1}, DeviceOrdinal{2}, true), CUDA_SUCCESS);
+  const auto second = allocate(10 * MiB);
+  ASSERT_TRUE(first && second);
+  for (const auto& [address, mapping] : driver->mappings) EXPECT_EQ(mapping.devices, 0b1001u);
+  EXPECT_EQ(spill.set_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, false), CUDA_SUCCESS);
+  for (const auto& [address, mapping] : driver->mappings) EXPECT_EQ(mapping.devices, 1u);
+  EXPECT_TRUE(free(first->start) && free(second->start));
+}
+
+// Eight threads allocate, look up and free, while a tenth of what the driver is asked for fails.
+TEST_F(SpillTest, under_fire) {
+  constexpr int steps = 125'000;
+  driver->fail_share = 0.1;
+  driver->free_bytes = kept + 200 * MiB;
+  std::vector<std::thread> threads;
+  std::atomic<int> made{0}, wrong{0};
+  for (unsigned t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      std::vector<Range> mine;
+      for (int i = 0; i < steps; ++i) {
+        const bool frees = mine.size() > 5 || (!mine.empty() && random() % 2 == 0);
+        if (frees) {
+          const Range range = mine[random() % mine.size()];
+          std::erase_if(mine, [&](const Range& each) { return each.start == range.start; });
+          const auto taken = spill.ranges().take(range.start);
+          wrong += !taken || taken->bytes != range.bytes;
+          if (taken && random() % 8 == 0)
+            spill.defer(*taken);
+          else if (taken)
+            spill.give_back(real, *taken);
+          while (const auto deferred = spill.take_deferred()) spill.give_back(real, *deferred);
+          continue;
+        }
+        SpillTrouble why{};
+        const auto range = spill.allocate(real, DeviceOrdinal{0}, ContextId{t + 1},
+                                          1 + random() % (30 * MiB), why);
+        if (!range) continue;
+        ++made;
+        mine.push_back(*range);
+        const auto found = spill.ranges().around(range->start + range->bytes / 2);
+        wrong += !found || found->start != range->start;
+      }
+      for (const Range& range : mine)
+        if (const auto taken = spill.ranges().take(range.start)) spill.give_back(real, *taken);
+    });
+  for (std::thread& thread : threads) thread.join();
+  while (const auto deferred = spill.take_deferred()) spill.give_back(real, *deferred);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(made, 8 * steps / 10);
+  expect_nothing_left(kept + 200 * MiB);
+}
+
+}  // namespace
+}  // namespace cuwarden::pool
