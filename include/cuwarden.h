@@ -46,7 +46,7 @@ static inline int cuwarden_register_reclaimer(const char* name, const char* modu
 
 /* Afterwards it is not called any more, and no call of it runs; a reclaimer may do this itself. To
  * be called before the library that contains it is unloaded. Returns 0; or -1: it is not
- * registered, or a call has not returned within ten seconds; this may be called again then. */
+ * registered, or a call has not returned within two seconds; this may be called again then. */
 static inline int cuwarden_unregister_reclaimer(int number) {
   int (*unregistering)(int) = 0;
   void* const found = dlsym(0 /* RTLD_DEFAULT */, "cuwarden_1_unregister_reclaimer");

@@ -106,9 +106,12 @@ std::optional<Account> account_of(const IncidentCase& given) {
     return std::nullopt;
   Account account(*total - *free);
   for (std::uint8_t kind = 0; kind < kind_count; ++kind) {
-    if (is_in_device_account(static_cast<Kind>(kind)))
-      account.add("live_" + std::string(kind_name(static_cast<Kind>(kind))),
-                  incident.live_bytes[kind]);
+    if (!is_in_device_account(static_cast<Kind>(kind))) continue;
+    const std::uint64_t elsewhere = static_cast<Kind>(kind) == Kind::device
+                                        ? incident.fact(Fact::spilled_bytes).value_or(0)
+                                        : 0;
+    account.add("live_" + std::string(kind_name(static_cast<Kind>(kind))),
+                incident.live_bytes[kind] - std::min(incident.live_bytes[kind], elsewhere));
   }
   constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
                                                     {"rounding_waste", Fact::rounding_bytes},

@@ -46,7 +46,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "nvml_free_bytes",
                                            "slab_count",
                                            "graph_rest_bytes",
-                                           "given_back_bytes"};
+                                           "given_back_bytes",
+                                           "spilled_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Refusals for lack of memory become incidents, what a compute mode refuses a context with, and

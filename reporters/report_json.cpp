@@ -154,8 +154,7 @@ void write_pool(const ledger::Reader& reader, JsonStream& json) {
   // There is no pool yet: it served nothing.
   for (const char* counter :
        {"served_count", "served_bytes", "held_bytes", "returned_bytes", "rescued_count",
-        "rescued_bytes", "spilled_bytes", "spilled_peak_bytes", "meshed_pages",
-        "mesh_recovered_bytes", "mesh_pause_ns"}) {
+        "rescued_bytes", "meshed_pages", "mesh_recovered_bytes", "mesh_pause_ns"}) {
     pool[counter] = 0;
   }
   std::uint64_t count = 0, bytes = 0;
@@ -165,6 +164,16 @@ void write_pool(const ledger::Reader& reader, JsonStream& json) {
   });
   pool["rescued_count"] = number(count);
   pool["rescued_bytes"] = number(bytes);
+  std::uint64_t spilled = 0, spilled_at_most = 0, spilled_count = 0;
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    spilled += device.spilled_bytes;
+    spilled_at_most += device.spilled_peak_bytes;  // of each device, at its own moment
+    spilled_count += device.spilled_count;
+  });
+  pool["spilled_bytes"] = number(spilled);
+  pool["spilled_peak_bytes"] = number(spilled_at_most);
+  pool["spilled_count"] = number(spilled_count);
+  pool["ipc_refused"] = (reader.process().reasons & ledger::reason_pool_not_shared) != 0;
   json.value("pool", pool);
 }
 

@@ -50,6 +50,7 @@ void fill_from(const LoadedObject& driver) {
       reinterpret_cast<void*>(functions.name), std::memory_order_relaxed);
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
 #include "runtime_hooks/driver/hooks.def"
@@ -57,6 +58,7 @@ void fill_from(const LoadedObject& driver) {
   fill(wrapped_functions.name, wrapped(#name, reinterpret_cast<void*>(functions.name)));
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) \
   fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
@@ -83,6 +85,7 @@ constexpr bool driver_row[driver::row_count] = {
 #define HOOK(result, name, parameters, arguments) true,
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) false,
 #include "runtime_hooks/driver/hooks.def"

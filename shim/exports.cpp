@@ -3,6 +3,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/launches.hpp"
+#include "runtime_hooks/families/pool_answers.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/process.hpp"
 #include "shim/runtime_tables.hpp"
@@ -45,6 +46,14 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
   families::launched_kernels.forget_all();
   families::note_refusal(call, result, ledger::Asked::launch);
   return result;
+}
+
+// Null: within a hooked call, which asks for itself, and where nothing is recorded.
+[[gnu::noinline]] families::Recorder* asked_by_program() {
+  families::forget_left_driver_call(__builtin_frame_address(0));
+  if (families::call_state.driver_depth != 0) return nullptr;
+  const ErrnoGuard keep;
+  return Process::get().recorder();
 }
 
 // The runtime's frees fail without reaching the driver once the process is ending. The program
@@ -154,6 +163,29 @@ void note_free_at_end() {}
                     cuwarden::shim::detail::wrapped_functions)                     \
   }
 
+// Questions are many and short. Where there is no pool the driver's answer is the program's.
+#define CUWARDEN_QUERY(name, arguments, below)                                       \
+  const cuwarden::driver::RealDriver& real = below;                                  \
+  if (real.name == nullptr) [[unlikely]]                                             \
+    return cuwarden::shim::missing_in_driver;                                        \
+  const CUresult answer = real.name arguments;                                       \
+  if (!cuwarden::families::pool_answers.load(std::memory_order_relaxed)) [[likely]]  \
+    return answer;                                                                   \
+  cuwarden::families::Recorder* const recorder = cuwarden::shim::asked_by_program(); \
+  return recorder == nullptr ? answer                                                \
+                             : cuwarden::families::name##_of_pool CUWARDEN_ANSWER arguments;
+#define CUWARDEN_ANSWER(...) (*recorder, answer, __VA_ARGS__)
+
+#define QUERY(result, name, parameters, arguments)                  \
+  namespace cuwarden::shim::looked_up {                             \
+  result CUDAAPI name parameters {                                  \
+    CUWARDEN_QUERY(name, arguments, cuwarden::shim::real_driver())  \
+  }                                                                 \
+  }                                                                 \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                  \
+    CUWARDEN_QUERY(name, arguments, cuwarden::shim::driver_below()) \
+  }
+
 #define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
   if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
   const auto& real = below;                                                              \
@@ -187,6 +219,7 @@ void* const exported_functions[driver::row_count] = {
 #define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -196,6 +229,7 @@ void* const looked_up_functions[driver::row_count] = {
 #define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) nullptr,
 #include "runtime_hooks/driver/hooks.def"

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <memory>
@@ -116,16 +117,19 @@ spdlog::level::level_enum level_of(LogLevel level) {
 
 // Storage that outlives everything: the logger is used after static destructors have run.
 alignas(spdlog::logger) constinit unsigned char storage[sizeof(spdlog::logger)] = {};
-constinit spdlog::logger* logger = nullptr;
+constinit std::atomic<spdlog::logger*> logger{nullptr};
 
 // What comes before the settings are read, as by functions of cuwarden.h: who may hear it, and
 // where, is not known yet. What does not fit is lost.
 constinit FutexLock early_lock;
 constinit char early_lines[2048] = {};
 constinit std::size_t early_bytes = 0;
+constinit pid_t early_process = 0;  // a forked child has no part in them
 
 void keep_for_later(std::string_view line) {
   const Locked locked(early_lock);
+  if (early_process != getpid()) early_bytes = 0;
+  early_process = getpid();
   if (!locked || line.size() + 1 > sizeof early_lines - early_bytes) return;
   line.copy(early_lines + early_bytes, line.size());
   early_bytes += line.size();
@@ -135,12 +139,13 @@ void keep_for_later(std::string_view line) {
 void log(spdlog::level::level_enum level, std::string_view line) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (logger == nullptr) {
+  spdlog::logger* const present = logger.load(std::memory_order_acquire);
+  if (present == nullptr) {
     if (level == spdlog::level::warn) keep_for_later(line);
     return;
   }
   try {
-    logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+    present->log(level, spdlog::string_view_t(line.data(), line.size()));
   } catch (...) {
     // No memory to format a message with: there is nobody left to tell.
     return;
@@ -159,21 +164,21 @@ void remember_stderr() noexcept {
 
 void set_up_log(const Settings& settings) noexcept {
   const ErrnoGuard keep;
-  logger = nullptr;  // a forked child's, or what its parent had half made
+  logger.store(nullptr);  // a forked child's, or what its parent had half made
   try {
     auto sink = std::make_shared<WholeLineSink>(settings.log_file);
     sink->set_formatter(std::make_unique<spdlog::pattern_formatter>("cuwarden: %v"));
     auto* made = new (storage) spdlog::logger("cuwarden", std::move(sink));
     made->set_level(level_of(settings.log_level));
     made->set_error_handler([](const std::string&) {});
-    logger = made;
+    logger.store(made, std::memory_order_release);
   } catch (...) {
-    logger = nullptr;
+    return;
   }
   char lines[sizeof early_lines];
   std::size_t bytes = 0;
   if (const Locked locked(early_lock); locked) {
-    bytes = early_bytes;
+    bytes = early_process == getpid() ? early_bytes : 0;
     std::string_view(early_lines, bytes).copy(lines, bytes);
     early_bytes = 0;
   }

@@ -18,6 +18,7 @@
 #include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/families/pool_answers.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/debug_lines.hpp"
 #include "shim/driver_table.hpp"
@@ -32,6 +33,7 @@
 #include "shim/report_path.hpp"
 #include "shim/reports.hpp"
 #include "shim/runtime_tables.hpp"
+#include "shim/spilling.hpp"
 #include "shim/thread_stack.hpp"
 
 namespace cuwarden::shim {
@@ -206,10 +208,19 @@ families::Recorder* Process::start_recording() noexcept {
     }
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
     reserve_own_stack();
+    const pool::SpillSettings spill = spill_settings(settings);
     recorder_ = new (recorder_storage) families::Recorder(
         *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident,
-        rescue::Settings{settings.pool != PoolMode::off, settings.sync_timeout_ns, settings.wait_ns,
-                         &reclaimers, say_trouble});
+        {.ladder = {.enabled = settings.pool != PoolMode::off,
+                    .sync_timeout_ns = settings.sync_timeout_ns,
+                    .wait_ns = settings.wait_ns,
+                    .spills = spill.most_host_bytes != 0,
+                    .reclaimers = &reclaimers,
+                    .holds_lock = holds_lock,
+                    .trouble = say_trouble},
+         .spill = spill,
+         .spill_notice = say_of_spill});
+    families::pool_answers.store(spill.visible, std::memory_order_release);
     note_facts();
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
@@ -261,6 +272,7 @@ void Process::note_facts() noexcept {
   note("CUWARDEN_POOL", pool_mode_names[static_cast<int>(settings.pool)]);
   note("CUWARDEN_WAIT", fmt::format("{}ms", settings.wait_ns / 1'000'000));
   note("CUWARDEN_SYNC_TIMEOUT", fmt::format("{}ms", settings.sync_timeout_ns / 1'000'000));
+  note("CUWARDEN_SPILL", spill_text(settings));
   note("CUWARDEN_SYMBOL_TIME", fmt::format("{}ms", settings.symbol_time_ns / 1'000'000));
   note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {

@@ -27,12 +27,13 @@ struct RealLibc {
   int (*pthread_getattr_np)(pthread_t, pthread_attr_t*);
   int (*pthread_attr_getstack)(const pthread_attr_t*, void**, std::size_t*);
   int (*pthread_attr_destroy)(pthread_attr_t*);
-  int (*pthread_create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  int (*pthread_detach)(pthread_t);
 };
 
 // Read from the objects' symbol tables on first use. Safe inside the loader and before any
 // constructor has run.
 const RealLibc& real_libc();
+
+// libc's own, libdl's or libpthread's; null where there is none.
+void* function_in_libc(const char* name);
 
 }  // namespace cuwarden::shim

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <string>
 
@@ -34,14 +36,24 @@ class SignalsHeld {
   sigset_t before_;
 };
 
+// libpthread's before glibc 2.34, which may be loaded late.
+struct ThreadFunctions {
+  int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  int (*detach)(pthread_t);
+};
+ThreadFunctions thread_functions() noexcept {
+  return {reinterpret_cast<decltype(ThreadFunctions::create)>(function_in_libc("pthread_create")),
+          reinterpret_cast<decltype(ThreadFunctions::detach)>(function_in_libc("pthread_detach"))};
+}
+
 bool start_thread(void* (*work)(void*), void* argument) noexcept {
   const ErrnoGuard keep;
-  const RealLibc& libc = real_libc();
-  if (libc.pthread_create == nullptr || libc.pthread_detach == nullptr) return false;
+  const ThreadFunctions functions = thread_functions();
+  if (functions.create == nullptr || functions.detach == nullptr) return false;
   const SignalsHeld held;
   pthread_t thread{};
-  if (libc.pthread_create(&thread, nullptr, work, argument) != 0) return false;
-  libc.pthread_detach(thread);
+  if (functions.create(&thread, nullptr, work, argument) != 0) return false;
+  functions.detach(thread);
   return true;
 }
 
@@ -61,14 +73,39 @@ void prepare_to_catch() noexcept {
   }
 }
 
+constexpr std::size_t longest_name = sizeof(rescue::Reclaimers::Entry::name) - 1,
+                      longest_list = sizeof(rescue::Reclaimers::Entry::modules) - 1;
+
 int refuse(std::string_view name, std::string_view why) {
-  log_warn(fmt::format("reclaimer {}: {}; it is not registered", name, why));
+  std::string shown(name.substr(0, longest_name));
+  for (char& letter : shown)
+    if (static_cast<unsigned char>(letter) < ' ') letter = '?';
+  log_warn(fmt::format("reclaimer {}: {}; it is not registered", shown, why));
   return 0;
+}
+
+// A forked child is found by the number of its process, before its first CUDA call too.
+void note_process() noexcept {
+  static constinit std::atomic<pid_t> known{0};
+  const pid_t now = getpid(), before = known.exchange(now);
+  if (before != 0 && before != now) reclaimers.forked();
 }
 
 }  // namespace
 
 constinit rescue::Reclaimers reclaimers(start_thread);
+
+// Found anew each time: Python may be loaded late, and unloaded.
+bool holds_lock(std::string_view name) noexcept {
+  using Check = int (*)();
+  void* found = nullptr;
+  if (name == "python:gil")
+    any_loaded_object([&](const LoadedObject& object) {
+      found = object.find("PyGILState_Check");
+      return found != nullptr;
+    });
+  return found != nullptr && reinterpret_cast<Check>(found)() == 1;
+}
 
 void say_trouble(std::string_view name, rescue::Reclaimers::Trouble trouble) noexcept try {
   using enum rescue::Reclaimers::Trouble;
@@ -100,6 +137,7 @@ extern "C" {
   using namespace cuwarden::shim;
   const cuwarden::ErrnoGuard keep;
   if (!Process::get().enabled()) return 0;
+  note_process();
   if (name == nullptr || *name == '\0') return refuse("without a name", "a name is missing");
   if (function == nullptr) return refuse(name, "the function is null");
   std::string all = modules == nullptr ? "" : modules;
@@ -111,14 +149,15 @@ extern "C" {
   if (all.size() > 255) return refuse(name, "its modules are longer than 255 characters");
   prepare_to_catch();
   const int number = reclaimers.add(name, all, function, argument);
-  return number != 0 ? number : refuse(name, "there are 16 already");
+  return number != 0 ? number : refuse(name, fmt::format("there are {} already", reclaimers.limit));
 } catch (...) {
   return 0;
 }
 
 [[gnu::visibility("default")]] int cuwarden_1_unregister_reclaimer(int number) noexcept {
   const cuwarden::ErrnoGuard keep;
-  constexpr std::uint64_t patience_ns = 10'000'000'000;
+  constexpr std::uint64_t patience_ns = 2'000'000'000;
+  cuwarden::shim::note_process();
   const std::uint64_t deadline_ns = cuwarden::rescue::now_ns() + patience_ns;
   return cuwarden::shim::reclaimers.remove(number, deadline_ns) ? 0 : -1;
 }

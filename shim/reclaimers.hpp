@@ -10,7 +10,9 @@ namespace cuwarden::shim {
 // Registered from the program's first moment on, whether there is a recording or not.
 extern constinit rescue::Reclaimers reclaimers;
 
-// For rescue::Settings: says it in a line.
+// For rescue::Settings.
+bool holds_lock(std::string_view name) noexcept;
+// Says it in a line.
 void say_trouble(std::string_view reclaimer, rescue::Reclaimers::Trouble) noexcept;
 
 }  // namespace cuwarden::shim

@@ -22,7 +22,6 @@ constexpr std::string_view prefix = "CUWARDEN_";
 
 // Features that are planned but not built: setting one does nothing yet, and that is said.
 constexpr std::string_view not_built[] = {
-    "CUWARDEN_SPILL",
     "CUWARDEN_MESH",
     "CUWARDEN_MESH_PAUSE",
 };
@@ -143,6 +142,34 @@ bool read_symbol_time(Settings& settings, std::string_view text) {
   return read_duration(settings.symbol_time_ns, text);
 }
 
+// "8GiB", "512MiB", "25%", or "0"; with ":visible" behind it.
+bool read_spill(Settings& settings, std::string_view text) {
+  constexpr std::pair<std::string_view, unsigned> units[] = {
+      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  constexpr std::string_view visible = ":visible";
+  const bool is_visible = text.ends_with(visible);
+  if (is_visible) text.remove_suffix(visible.size());
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc()) return false;
+  std::uint64_t bytes = 0;
+  unsigned percent = 0;
+  if (unit == "%") {
+    if (value > 100) return false;
+    percent = static_cast<unsigned>(value);
+  } else if (value != 0 || !unit.empty()) {
+    const auto found = std::find_if(std::begin(units), std::end(units),
+                                    [&](const auto& each) { return each.first == unit; });
+    if (found == std::end(units) || value > UINT64_MAX >> found->second) return false;
+    bytes = value << found->second;
+  }
+  settings.spill_bytes = bytes;
+  settings.spill_percent = percent;
+  settings.spill_is_visible = is_visible;
+  return true;
+}
+
 // Written by `cuwarden run` for the shim; not for users.
 bool read_report_list(Settings& settings, std::string_view text) {
   return copy(settings.report_list, text);
@@ -164,6 +191,7 @@ constexpr Known known[] = {
     {"CUWARDEN_POOL", read_pool, "off, rescue, on or auto", "off"},
     {"CUWARDEN_WAIT", read_wait, "a time as 500ms, 30s or 2m", "0"},
     {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, "a time as 500ms, 30s or 2m", "2s"},
+    {"CUWARDEN_SPILL", read_spill, "an amount as 8GiB or 25%, with :visible", "0"},
     {"CUWARDEN_SYMBOL_TIME", read_symbol_time, "a time as 500ms, 30s or 2m", "1600ms"},
     {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
     {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
@@ -229,8 +257,10 @@ void read_settings(Settings& settings, Complain complain) {
     if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
     read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
   }
-  // Who says how long a request may wait wants it rescued.
-  if (settings.wait_ns != 0 && !settings.pool_is_given) settings.pool = PoolMode::rescue;
+  // Who says how long a request may wait, or what it may take, wants it rescued.
+  if ((settings.wait_ns != 0 || settings.spill_bytes != 0 || settings.spill_percent != 0) &&
+      !settings.pool_is_given)
+    settings.pool = PoolMode::rescue;
 }
 
 // A program that runs with more rights than its caller is left alone: the environment that says

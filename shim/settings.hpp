@@ -27,6 +27,11 @@ struct Settings {
   PoolMode pool = PoolMode::off;
   bool pool_is_given = false;
   std::uint64_t wait_ns = 0, sync_timeout_ns = 2'000'000'000;
+  // Of the host's memory for requests that the device has no room for: bytes, or a share of the
+  // host's RAM.
+  std::uint64_t spill_bytes = 0;
+  unsigned spill_percent = 0;
+  bool spill_is_visible = false;
   // For naming functions and lines in the last report.
   std::uint64_t symbol_time_ns = 1'600'000'000;  // longest_symbol_time_at_exit
   char report_list[path_limit] = "";             // where `cuwarden run` hears of finished reports

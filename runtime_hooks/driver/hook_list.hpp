@@ -16,6 +16,7 @@ enum class Row : std::uint16_t {
 #define HOOK(result, name, parameters, arguments) name,
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -27,6 +28,7 @@ inline constexpr std::array<std::string_view, row_count> row_names = {
 #define HOOK(result, name, parameters, arguments) #name,
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"

@@ -11,6 +11,7 @@ struct RealDriver {
 #define HOOK(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
 #define COUNT HOOK
 #define LAUNCH HOOK
+#define QUERY HOOK
 #define SHIM HOOK
 #define USE HOOK
 #include "runtime_hooks/driver/hooks.def"

@@ -8,30 +8,40 @@
 namespace cuwarden::families {
 namespace {
 
-enum class Answer { none, one, unknown };
+// Visits the path of each frame's module, empty where it is not known, until it returns false.
+// Returns false where it did, or there is no such stack.
+template <class Visit>
+bool all_modules(const ledger::Writer& ledger, StackId id, const Visit& visit) noexcept {
+  ledger::ReadError error;
+  const auto reader = ledger::Reader::open(ledger.bytes(), error);
+  const auto stack = reader ? reader->stack(id.value) : std::nullopt;
+  if (!stack) return false;
+  for (const ledger::Frame frame : stack->frames) {
+    const auto module = reader->module_at(frame, stack->module_epoch);
+    if (!visit(module ? module->path : std::string_view())) return false;
+  }
+  return true;
+}
 
-// Whether it is so of any module on the stack, given by its path.
-template <class Is>
-Answer any_module(const ledger::Writer& ledger, GroupId id, const Is& is) noexcept {
+StackId stack_of(const ledger::Writer& ledger, GroupId id) noexcept {
   ledger::ReadError error;
   const auto reader = ledger::Reader::open(ledger.bytes(), error);
   const auto group = reader ? reader->group(id.value) : std::nullopt;
-  const auto stack = group ? reader->stack(group->stack.value) : std::nullopt;
-  if (!stack) return Answer::unknown;
-  for (const ledger::Frame frame : stack->frames) {
-    const auto module = reader->module_at(frame, stack->module_epoch);
-    if (module && is(module->path)) return Answer::one;
-  }
-  return stack->truncated ? Answer::unknown : Answer::none;
+  return group ? group->stack : StackId{};
 }
 
 }  // namespace
 
 bool asked_by_caching_allocator(const ledger::Writer& ledger, GroupId id) noexcept {
-  return any_module(ledger, id, asks_again_when_refused) == Answer::one;
+  bool found = false;
+  all_modules(ledger, stack_of(ledger, id), [&](std::string_view path) {
+    found = asks_again_when_refused(path);
+    return !found;
+  });
+  return found;
 }
 
-bool asked_by_none_of(const ledger::Writer& ledger, GroupId id, std::string_view modules) noexcept {
+bool has_none_of(const ledger::Writer& ledger, StackId id, std::string_view modules) noexcept {
   const auto is_listed = [modules](std::string_view path) {
     for (std::string_view rest = modules; !rest.empty();) {
       const std::size_t end = std::min(rest.find(','), rest.size());
@@ -40,7 +50,8 @@ bool asked_by_none_of(const ledger::Writer& ledger, GroupId id, std::string_view
     }
     return false;
   };
-  return any_module(ledger, id, is_listed) == Answer::none;
+  return all_modules(ledger, id,
+                     [&](std::string_view path) { return !path.empty() && !is_listed(path); });
 }
 
 }  // namespace cuwarden::families

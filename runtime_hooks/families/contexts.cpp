@@ -159,7 +159,28 @@ void streams_end(HookedCall& call, ContextId context = {}) {
   if (call.recording()) call.recorder().streams_end(context);
 }
 
+// The device of the current context may use the memory of the peer's, or not any more: the driver
+// sees to its own memory only.
+CUresult peer_access_set(HookedCall& call, CUresult result, CUcontext peer, bool may) {
+  if (!call.recording() || result != CUDA_SUCCESS) return result;
+  const ErrnoGuard keep;
+  Recorder& recorder = call.recorder();
+  if (recorder.spill().enabled())
+    recorder.spill().set_access(call.real(), recorder.contexts().device_of(id_of(peer)),
+                                recorder.place().device, may);
+  return result;
+}
+
 }  // namespace
+
+CUresult cuCtxEnablePeerAccess(HookedCall& call, CUcontext peerContext, unsigned int Flags) {
+  return peer_access_set(call, call.real().cuCtxEnablePeerAccess(peerContext, Flags), peerContext,
+                         true);
+}
+
+CUresult cuCtxDisablePeerAccess(HookedCall& call, CUcontext peerContext) {
+  return peer_access_set(call, call.real().cuCtxDisablePeerAccess(peerContext), peerContext, false);
+}
 
 CUresult cuCtxCreate(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
   return created(call, pctx, dev, [&] { return call.real().cuCtxCreate(pctx, flags, dev); });

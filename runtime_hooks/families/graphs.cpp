@@ -2,15 +2,38 @@
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/launches.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
 
+enum class DefaultStream { legacy, per_thread };
+
 template <class Begin>
-CUresult begin_capture(HookedCall& call, Begin begin) {
-  if (call.recording()) call.recorder().capture_begins();
+CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Begin begin) {
+  if (!call.recording()) return begin();
+  Recorder& recorder = call.recorder();
+  recorder.capture_begins(stream, null == DefaultStream::per_thread);
   const CUresult result = begin();
-  if (call.recording() && result == CUDA_SUCCESS) call.recorder().capture_began();
+  if (result == CUDA_SUCCESS)
+    recorder.capture_began();
+  else if (result != CUDA_ERROR_ILLEGAL_STATE)  // that: the stream is captured already
+    recorder.captures().ended(stream, null == DefaultStream::per_thread);
+  return result;
+}
+
+// An end may fail and leave the capture as it is: the driver is asked, while the stream is there.
+template <class End>
+CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End end,
+                     CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
+  const CUresult result = end();
+  if (!call.recording() || !call.recorder().captures().any()) return result;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (result != CUDA_SUCCESS && query != nullptr && query(stream, &status) == CUDA_SUCCESS &&
+      status != CU_STREAM_CAPTURE_STATUS_NONE)
+    return result;
+  call.recorder().captures().ended(stream, null == DefaultStream::per_thread);
+  free_deferred(call);
   return result;
 }
 
@@ -55,20 +78,23 @@ CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* 
 }  // namespace
 
 CUresult cuStreamBeginCapture(HookedCall& call, CUstream hStream) {
-  return begin_capture(call, [&] { return call.real().cuStreamBeginCapture(hStream); });
+  return begin_capture(call, hStream, DefaultStream::legacy,
+                       [&] { return call.real().cuStreamBeginCapture(hStream); });
 }
 
 CUresult cuStreamBeginCapture_ptsz(HookedCall& call, CUstream hStream) {
-  return begin_capture(call, [&] { return call.real().cuStreamBeginCapture_ptsz(hStream); });
+  return begin_capture(call, hStream, DefaultStream::per_thread,
+                       [&] { return call.real().cuStreamBeginCapture_ptsz(hStream); });
 }
 
 CUresult cuStreamBeginCapture_v2(HookedCall& call, CUstream hStream, CUstreamCaptureMode mode) {
-  return begin_capture(call, [&] { return call.real().cuStreamBeginCapture_v2(hStream, mode); });
+  return begin_capture(call, hStream, DefaultStream::legacy,
+                       [&] { return call.real().cuStreamBeginCapture_v2(hStream, mode); });
 }
 
 CUresult cuStreamBeginCapture_v2_ptsz(HookedCall& call, CUstream hStream,
                                       CUstreamCaptureMode mode) {
-  return begin_capture(call,
+  return begin_capture(call, hStream, DefaultStream::per_thread,
                        [&] { return call.real().cuStreamBeginCapture_v2_ptsz(hStream, mode); });
 }
 
@@ -77,7 +103,7 @@ CUresult cuStreamBeginCaptureToGraph(HookedCall& call, CUstream hStream, CUgraph
                                      const CUgraphNode* dependencies,
                                      const CUgraphEdgeData* dependencyData, size_t numDependencies,
                                      CUstreamCaptureMode mode) {
-  return begin_capture(call, [&] {
+  return begin_capture(call, hStream, DefaultStream::legacy, [&] {
     return call.real().cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
                                                    numDependencies, mode);
   });
@@ -89,12 +115,26 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(HookedCall& call, CUstream hStream, CU
                                           const CUgraphNode* dependencies,
                                           const CUgraphEdgeData* dependencyData,
                                           size_t numDependencies, CUstreamCaptureMode mode) {
-  return begin_capture(call, [&] {
+  return begin_capture(call, hStream, DefaultStream::per_thread, [&] {
     return call.real().cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies,
                                                         dependencyData, numDependencies, mode);
   });
 }
 #endif
+
+CUresult cuStreamEndCapture(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
+  return end_capture(
+      call, hStream, DefaultStream::legacy,
+      [&] { return call.real().cuStreamEndCapture(hStream, phGraph); },
+      call.real().cuStreamIsCapturing);
+}
+
+CUresult cuStreamEndCapture_ptsz(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
+  return end_capture(
+      call, hStream, DefaultStream::per_thread,
+      [&] { return call.real().cuStreamEndCapture_ptsz(hStream, phGraph); },
+      call.real().cuStreamIsCapturing_ptsz);
+}
 
 CUresult cuGraphAddMemAllocNode(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                 const CUgraphNode* dependencies, size_t numDependencies,

@@ -89,14 +89,17 @@ class HookedCall {
 
   // Calls `real_call`, which asks for that much memory, once; where it is refused and rescues are
   // on, as often as that helps. What the program gets.
+  // Where `place` is given it is called with the address of memory that is not the driver's,
+  // instead of the last of these.
   template <class RealCall>
-  CUresult allocate(const Allocation& asked_for, RealCall real_call) {
+  CUresult allocate(const Allocation& asked_for, RealCall real_call,
+                    const Recorder::PlaceElsewhere* place = nullptr) {
     const CUresult result = real_call();
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !recorder_->rescues() ||
         rescue::is_reclaiming())
       return result;
     refusal_is_known_ = true;
-    return recorder_->rescue(api(), asked_for, real_call) ? CUDA_SUCCESS : result;
+    return recorder_->rescue(api(), asked_for, real_call, place) ? CUDA_SUCCESS : result;
   }
 
   // Frees `address` by calling `real_free`, so that no moment shows a record of freed memory nor

@@ -1,6 +1,7 @@
 // Linear device memory: cuMemAlloc, cuMemAllocPitch, cuMemFree. cuMemFree also takes managed,
 // stream-ordered, imported and graph pointers; all live in one address space.
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -19,8 +20,10 @@ CUresult cuMemAlloc(HookedCall& call, CUdeviceptr_v1* dptr, unsigned int bytesiz
 }
 
 CUresult cuMemAlloc_v2(HookedCall& call, CUdeviceptr* dptr, size_t bytesize) {
-  const CUresult result =
-      call.allocate(linear(0, bytesize), [&] { return call.real().cuMemAlloc_v2(dptr, bytesize); });
+  const auto put = [dptr](std::uint64_t address) { *dptr = address; };
+  const Recorder::PlaceElsewhere place(put);
+  const CUresult result = call.allocate(
+      linear(0, bytesize), [&] { return call.real().cuMemAlloc_v2(dptr, bytesize); }, &place);
   call.allocated(result, linear(result == CUDA_SUCCESS ? *dptr : 0, bytesize));
   return result;
 }
@@ -51,7 +54,9 @@ CUresult cuMemFree(HookedCall& call, CUdeviceptr_v1 dptr) {
 }
 
 CUresult cuMemFree_v2(HookedCall& call, CUdeviceptr dptr) {
-  return call.freed(Space::pointer, dptr, [&] { return call.real().cuMemFree_v2(dptr); });
+  return call.freed(Space::pointer, dptr, [&] {
+    return is_of_pool(call, dptr) ? free_of_pool(call, dptr) : call.real().cuMemFree_v2(dptr);
+  });
 }
 
 }  // namespace cuwarden::families

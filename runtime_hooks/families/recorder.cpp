@@ -81,6 +81,12 @@ GroupId Recorder::group_unguarded(HookId api, Kind kind, DeviceOrdinal device) n
   return group;
 }
 
+StackId Recorder::whole_stack() noexcept {
+  std::uint64_t frames[stacks::depth_limit];
+  const stacks::Captured captured = unwinder_.capture(__builtin_frame_address(0), frames);
+  return captured.whole ? ledger_.intern_stack({frames, captured.count}, false) : StackId{};
+}
+
 GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   return group_unguarded(api, kind, device);
@@ -184,6 +190,11 @@ void Recorder::unknown_release() noexcept {
 void Recorder::context_ended(ContextId context) noexcept {
   const ErrnoGuard keep;
   ledger_.release_context(context);
+  if (rescues()) captures_.context_ends(context);
+  if (spill_.enabled())
+    spill_.context_ended(real_, context, [this](const pool::Range& range) {
+      ledger_.unspilled(range.device, ByteCount{range.host_bytes});
+    });
   contexts_.ended(context);
   implicit_.context_ended(*this);
 }

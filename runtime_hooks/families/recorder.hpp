@@ -8,11 +8,13 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/captures.hpp"
 #include "runtime_hooks/families/implicit_memory.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/families/memory_pools.hpp"
 #include "runtime_hooks/families/refused_request.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/pool/spill.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/rescue/pending_frees.hpp"
 #include "runtime_hooks/stacks/unwinder.hpp"
@@ -39,6 +41,23 @@ struct Place {
   DeviceOrdinal device = no_device;
 };
 
+// How refused requests are served. `spill_notice` is called for the first range that lies in the
+// host's memory, and for the first of each trouble, with what was asked for and the host's part.
+enum class SpillNews : std::uint8_t {
+  spilled,
+  cap_reached,
+  host_is_full,
+  not_supported,
+  refused,
+  not_shared,  // the program asked for an IPC handle of such memory
+};
+struct Rescues {
+  rescue::Settings ladder{};
+  pool::SpillSettings spill{};
+  void (*spill_notice)(SpillNews, DeviceOrdinal, std::uint64_t bytes,
+                       std::uint64_t host_bytes) noexcept = nullptr;
+};
+
 class Recorder {
  public:
   // Called once for each reason for which the ledger is no longer complete, by the thread that met
@@ -52,13 +71,15 @@ class Recorder {
 
   Recorder(ledger::Writer& ledger, const driver::RealDriver& real, std::size_t stack_depth,
            Notice notice, IncidentNotice incident_notice = nullptr,
-           const rescue::Settings& rescues = {}) noexcept
+           const Rescues& rescues = {}) noexcept
       : ledger_(ledger),
         real_(real),
         stack_depth_(stack_depth),
         notice_(notice),
         incident_notice_(incident_notice),
-        ladder_(rescues),
+        ladder_(rescues.ladder),
+        spill_(rescues.spill),
+        spill_notice_(rescues.spill_notice),
         unwinder_(ledger.header().stacks_cut) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
@@ -78,14 +99,23 @@ class Recorder {
   // --- rescues (../rescue)
   bool rescues() const noexcept { return ladder_.enabled(); }
   // After the driver refused `request`, which is the program's own call once more. True: it was
-  // served after all. Not noexcept: a thread may be cancelled inside the driver.
-  bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request);
+  // served after all; `place` was called where that was with other memory than the driver's, which
+  // is possible where it is not null. Not noexcept: a thread may be cancelled inside the driver.
+  using PlaceElsewhere = FunctionRef<void(std::uint64_t address)>;
+  bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request,
+              const PlaceElsewhere* place);
+  pool::Spill& spill() noexcept { return spill_; }
+  // The driver gives no IPC handle of this address.
+  void shared_in_vain(CUdeviceptr) noexcept;
+  Captures& captures() noexcept { return captures_; }
   // Before the driver frees memory in this stream, ends it, or ends a context.
   void freed_in(CUstream stream) noexcept {
     if (rescues()) pending_.freed_in(stream, place().context);
   }
   void stream_ends(CUstream stream) noexcept {
-    if (rescues()) pending_.stream_ends(stream);
+    if (!rescues()) return;
+    pending_.stream_ends(stream);
+    captures_.stream_ends(stream);
   }
   // 0: whichever it is.
   void streams_end(ContextId context) noexcept {
@@ -156,8 +186,10 @@ class Recorder {
   // Whether a stream capture was ever begun in this process. They are not counted: a capture also
   // ends with its stream or its context, and an end may fail. Programs that never capture are not
   // slowed down; in all others the driver is asked where it matters.
-  void capture_begins() noexcept {
-    if (rescues()) pending_.capture_begins();
+  void capture_begins(CUstream stream, bool per_thread) noexcept {
+    if (!rescues()) return;
+    pending_.capture_begins();
+    captures_.begins(stream, per_thread, place().context);
   }
   void capture_began() noexcept { capture_seen_.store(true, std::memory_order_relaxed); }
   bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
@@ -179,6 +211,12 @@ class Recorder {
   }
   ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
                                        ledger::Asked) noexcept;
+  rescue::RungOutcome spill_to_host(const Allocation&, const Place&, DeviceOrdinal,
+                                    const PlaceElsewhere&);
+  // Of the calling thread, as deep as can be. Not inlined, as group_unguarded().
+  [[gnu::noinline]] StackId whole_stack() noexcept;  // 0: not all of it is known
+  void tell_of_spill(SpillNews, DeviceOrdinal, std::uint64_t bytes,
+                     std::uint64_t host_bytes) noexcept;
   rescue::Situation situation(const RefusedRequest&, GroupId, IncidentId) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;
   void note_compute_mode(IncidentId, DeviceOrdinal) noexcept;
@@ -212,6 +250,10 @@ class Recorder {
   IncidentNotice incident_notice_;
   rescue::Ladder ladder_;
   rescue::PendingFrees pending_;
+  pool::Spill spill_;
+  decltype(Rescues::spill_notice) spill_notice_;
+  std::atomic<std::uint32_t> spill_told_{0};  // a bit for each SpillNews
+  Captures captures_;
   const std::uint32_t serial_ = next_serial();
   std::atomic<bool> was_refused_{false};   // some request
   std::atomic<std::uint32_t> noticed_{0};  // Reason bits

@@ -1,9 +1,11 @@
 // What the recorder does with a request that the driver refused for lack of memory.
 #include <algorithm>
+#include <optional>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/asking_modules.hpp"
+#include "runtime_hooks/families/pool_answers.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -104,6 +106,8 @@ void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
   if (!reading) return;
   ledger_.set_fact(incident, ledger::Fact::total_bytes, reading->total_bytes);
   ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
+  if (const std::uint64_t spilled = ledger_.spilled_bytes_on(device); spilled != 0)
+    ledger_.set_fact(incident, ledger::Fact::spilled_bytes, spilled);
   const auto idle = idle_in_pools(device);
   if (!idle) return;
   ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, idle->unused);
@@ -169,19 +173,69 @@ rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group
   if (!now.is_last_resort_due) return now;
   now.is_last_resort_due = last_refused.was_refused_before(serial_, asked, incident) ||
                            !asked_by_caching_allocator(ledger_, group);
-  // Nobody who leaves makes room for what is larger than the rest of the device, and nobody who
-  // gives something up for what is larger than the device.
+  // Nobody who gives something up makes room for what is larger than the device.
   std::size_t total = 0;
   if (on_device && real_.cuDeviceTotalMem_v2 != nullptr &&
-      real_.cuDeviceTotalMem_v2(&total, asked.device.value) == CUDA_SUCCESS) {
-    now.is_last_resort_due = now.is_last_resort_due && asked.bytes <= total;
-    now.is_room_for_it = asked.bytes <= total && now.live_bytes <= total - asked.bytes;
-  }
+      real_.cuDeviceTotalMem_v2(&total, asked.device.value) == CUDA_SUCCESS)
+    now.fits_device = asked.bytes <= total;
   return now;
 }
 
+void Recorder::tell_of_spill(SpillNews news, DeviceOrdinal device, std::uint64_t bytes,
+                             std::uint64_t host_bytes) noexcept {
+  const std::uint32_t bit = 1u << static_cast<unsigned>(news);
+  if (spill_notice_ != nullptr && (spill_told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+    spill_notice_(news, device, bytes, host_bytes);
+}
+
+void Recorder::shared_in_vain(CUdeviceptr address) noexcept {
+  const ErrnoGuard keep;
+  if (const auto range = spill_.ranges().around(address)) {
+    ledger_.add_reason(ledger::reason_pool_not_shared);
+    tell_of_spill(SpillNews::not_shared, range->device, range->bytes, range->host_bytes);
+  }
+}
+
+rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const Place& here,
+                                            DeviceOrdinal device, const PlaceElsewhere& place) {
+  using rescue::RungOutcome;
+  if (captures_.any()) return RungOutcome::unsafe;
+  pool::SpillTrouble trouble{};
+  std::optional<pool::Range> range;
+  try {
+    range = spill_.allocate(real_, device, contexts_.owner(here.context), asked_for.bytes, trouble);
+  } catch (...) {
+    return RungOutcome::failed;
+  }
+  if (range) {
+    pool_answers.store(true, std::memory_order_release);
+    if (range->host_bytes != 0) {
+      ledger_.spilled(device, ByteCount{range->host_bytes});
+      tell_of_spill(SpillNews::spilled, device, asked_for.bytes, range->host_bytes);
+    }
+    place(range->start);
+    return RungOutcome::served;
+  }
+  switch (trouble) {
+    case pool::SpillTrouble::cap_reached:
+      tell_of_spill(SpillNews::cap_reached, device, asked_for.bytes, 0);
+      return RungOutcome::no_memory;
+    case pool::SpillTrouble::host_is_full:
+      tell_of_spill(SpillNews::host_is_full, device, asked_for.bytes, 0);
+      return RungOutcome::no_memory;
+    case pool::SpillTrouble::not_supported:
+      tell_of_spill(SpillNews::not_supported, device, asked_for.bytes, 0);
+      return RungOutcome::failed;
+    case pool::SpillTrouble::driver_refused:
+      break;
+  }
+  tell_of_spill(SpillNews::refused, device, asked_for.bytes, 0);
+  return RungOutcome::failed;
+}
+
 // The incident's facts are of the moment of the refusal.
-bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request) {
+bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request,
+                      const PlaceElsewhere* place) {
   const ErrnoGuard keep;
   const Place here = place_unguarded();
   DeviceOrdinal device = no_device;
@@ -197,9 +251,22 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     std::uint32_t order = 0;
     rescue::Rung last{};
     const auto trim = [&] { return pools_.trim(real_, device); };
+    std::optional<StackId> stack;
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
-      return capture_seen() || !asked_by_none_of(ledger_, group, modules);
+      if (captures_.any() || ladder_.holds_lock_among(modules)) return true;
+      if (!stack) stack = whole_stack();
+      return !has_none_of(ledger_, *stack, modules);
     };
+    // By what is live now: something may have been given back.
+    const auto may_others_help = [&] {
+      std::size_t total = 0;
+      if (device == no_device || real_.cuDeviceTotalMem_v2 == nullptr ||
+          real_.cuDeviceTotalMem_v2(&total, device.value) != CUDA_SUCCESS)
+        return true;
+      return asked.bytes <= total && ledger_.live_bytes_on(device) <= total - asked.bytes;
+    };
+    const auto spill = [&] { return spill_to_host(asked_for, here, device, *place); };
+    const bool can_spill = place != nullptr && spill_.enabled() && device == here.device;
     const auto note = [&](const rescue::Climbed& climbed) {
       last = climbed.rung;
       if (refused.first)
@@ -207,7 +274,7 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
                                             climbed.duration_ns, climbed.reclaimer});
     };
     served = ladder_.climb({real_, pending_, here.context, device.value, asked.bytes, request, trim,
-                            is_unsafe_to_reclaim},
+                            is_unsafe_to_reclaim, may_others_help, spill, can_spill},
                            now, note);
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});

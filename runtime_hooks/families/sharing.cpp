@@ -30,6 +30,13 @@ CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
 
 }  // namespace
 
+// The driver's own error; the program may have another way, and its user is told why.
+CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdeviceptr dptr) {
+  const CUresult result = call.real().cuIpcGetMemHandle(pHandle, dptr);
+  if (result != CUDA_SUCCESS && call.recording()) call.recorder().shared_in_vain(dptr);
+  return result;
+}
+
 CUresult cuIpcOpenMemHandle(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHandle handle,
                             unsigned int Flags) {
   return opened(call, call.real().cuIpcOpenMemHandle(pdptr, handle, Flags), pdptr);

@@ -2,6 +2,7 @@
 // graph nodes instead of memory: those belong to graphs.cpp.
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 #include "runtime_hooks/families/queries.hpp"
 
 namespace cuwarden::families {
@@ -36,6 +37,9 @@ CUresult allocate(HookedCall& call, size_t bytes, bool node, auto real_call) {
 
 CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {
   if (node) return real_free();  // the memory goes when the graph runs
+  // What lies in the stream before it has come when the device is waited for.
+  if (is_of_pool(call, dptr))
+    return call.freed(Space::pointer, dptr, [&] { return free_of_pool(call, dptr); });
   if (call.recording()) call.recorder().freed_in(stream);
   return call.freed(Space::pointer, dptr, real_free);
 }

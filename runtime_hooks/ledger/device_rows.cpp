@@ -110,6 +110,29 @@ void Writer::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcep
   device->other_processes_bytes.store(bytes.value, std::memory_order_release);
 }
 
+void Writer::spilled(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  Device* const device = locked ? state_.device(ordinal) : nullptr;
+  if (device == nullptr) return;
+  const std::uint64_t now = device->spilled_bytes.load(relaxed) + bytes.value;
+  device->spilled_bytes.store(now, relaxed);
+  device->spilled_peak_bytes.store(std::max(now, device->spilled_peak_bytes.load(relaxed)),
+                                   relaxed);
+  device->spilled_count.fetch_add(1, relaxed);
+}
+
+void Writer::unspilled(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  Device* const device = locked ? state_.device(ordinal) : nullptr;
+  if (device != nullptr) change(device->spilled_bytes, -static_cast<std::int64_t>(bytes.value));
+}
+
+std::uint64_t Writer::spilled_bytes_on(DeviceOrdinal ordinal) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  const Device* const device = locked ? state_.device(ordinal) : nullptr;
+  return device == nullptr ? 0 : device->spilled_bytes.load(relaxed);
+}
+
 void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given) noexcept {
   const LedgerLocked locked(state_.devices_lock, state_.storage);
   if (!locked) return;

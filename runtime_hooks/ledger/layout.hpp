@@ -73,6 +73,7 @@ enum Reason : std::uint32_t {
   reason_superseded = 1u << 4,           // an address was handed out twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // a libcuda in another namespace (dlmopen): not covered
   reason_names_missing = 1u << 6,        // a table of names (of threads, settings) is at capacity
+  reason_pool_not_shared = 1u << 7,  // an IPC handle was asked for of memory that has none; a note
 };
 
 enum class EndReason : std::uint32_t {
@@ -298,6 +299,9 @@ struct Device {
   // What pools and graphs of the process kept and no allocation had; unknown_bytes.
   std::atomic<std::uint64_t> pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // asked for last; 0: nothing is known
+  // Of the host's memory that stands for the device's, behind live allocations: now and at most;
+  // and how many were ever made so.
+  std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
   // What calls took that were not asked for memory, as far as it was seen; under `version` as well.
   // What the first context took cannot be told from what other processes had: the first number has
   // both, without what this process had recorded by then. The others are differences.

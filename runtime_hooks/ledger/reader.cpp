@@ -16,12 +16,9 @@
 namespace cuwarden::ledger {
 namespace {
 
-// A row that changes all the time is read this often before what is there is taken as it is.
-constexpr int attempts = 64;
-
 // Longer texts are no writer's: without a bound, a few damaged rows could each hand out all of the
 // strings. Linux itself knows no longer path and, in a program's start, no longer word.
-constexpr std::uint64_t longest_path = 4096, longest_text = 128 << 10;
+constexpr std::uint64_t longest_text = 128 << 10;
 
 constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(Group),
@@ -65,11 +62,6 @@ std::uint64_t most_rows(RegionId id) noexcept {
     default:
       return UINT64_MAX;
   }
-}
-
-// A name in a fixed array, up to its zero byte.
-std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
-  return {text, strnlen(text, capacity)};
 }
 
 bool is_kind(Kind kind) { return static_cast<std::uint8_t>(kind) < kind_count; }
@@ -311,34 +303,6 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
     BucketView& bucket = view.buckets[i];
     if (bucket.max_bytes == 0) bucket.max_bytes = bucket.last_bytes = carried;  // nothing happened
     carried = bucket.last_bytes;
-  }
-  return view;
-}
-
-std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
-  const auto* const found = published<Device>(RegionId::devices, index);
-  if (found == nullptr) return std::nullopt;
-  DeviceView view;
-  view.ordinal = DeviceOrdinal{load_field(found->ordinal)};
-  for (std::size_t i = 0; i < sizeof view.uuid; ++i) view.uuid[i] = load_field(found->uuid[i]);
-  view.name = fixed_text(found->name, sizeof found->name);
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    const std::uint32_t version = get(found->version);
-    const std::uint32_t at = get(found->at);
-    view.time_ns = get(found->time_ns);
-    view.total_bytes = get(found->total_bytes);
-    view.free_bytes = get(found->free_bytes);
-    view.other_processes_bytes = get(found->other_processes_bytes);
-    const std::uint64_t idle = get(found->pool_idle_bytes);
-    view.pool_idle_bytes = idle == unknown_bytes ? std::nullopt : std::optional(idle);
-    view.implicit = implicit_bytes_of(*found);
-    view.largest_local_kernel = text(found->largest_local_kernel, longest_path);
-    // A process that was killed while it wrote leaves an odd version and no reading to trust.
-    const bool whole = (version & 1) == 0 && get(found->version) == version;
-    view.at = whole && at <= static_cast<std::uint32_t>(ReadingAt::exit)
-                  ? static_cast<ReadingAt>(at)
-                  : ReadingAt::none;
-    if (whole) break;
   }
   return view;
 }

@@ -103,6 +103,8 @@ struct DeviceView {
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
   std::optional<std::uint64_t> pool_idle_bytes;
   std::uint64_t other_processes_bytes = 0;  // 0: nothing is known
+  // Of the host's memory, behind allocations on the device.
+  std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
   ImplicitBytes implicit;
   std::string_view largest_local_kernel;
 };

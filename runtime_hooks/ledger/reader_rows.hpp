@@ -1,10 +1,23 @@
 // How the reader's parts get at rows.
 #pragma once
 
+#include <cstring>
+#include <string_view>
+
 #include "runtime_hooks/ledger/geometry.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
 namespace cuwarden::ledger {
+
+// A row that changes all the time is read this often before what is there is taken as it is.
+inline constexpr int attempts = 64;
+// Linux itself knows no longer one.
+inline constexpr std::uint64_t longest_path = 4096;
+
+// A name in a fixed array, up to its zero byte.
+inline std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
+  return {text, strnlen(text, capacity)};
+}
 
 template <class T>
 T get(const std::atomic<T>& value) noexcept {

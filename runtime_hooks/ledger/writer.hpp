@@ -207,6 +207,10 @@ class Writer {
   void set_device(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
   void read_device(DeviceOrdinal, const Reading&) noexcept;
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
+  // An allocation on this device lies in the host's memory with that many bytes; and no more.
+  void spilled(DeviceOrdinal, ByteCount) noexcept;
+  void unspilled(DeviceOrdinal, ByteCount) noexcept;
+  std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // What contexts of the device gave back that no launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;

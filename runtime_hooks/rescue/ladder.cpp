@@ -18,12 +18,21 @@ bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
          (has_last_resorts() && now.is_last_resort_due && !before.tried_all.load(relaxed));
 }
 
-void Ladder::found_nothing(const Situation& now) noexcept {
+bool Ladder::holds_lock_among(std::string_view names) const noexcept {
+  constexpr std::string_view locks[] = {"python:gil"};
+  for (const std::string_view lock : locks)
+    if (settings_.holds_lock != nullptr && names.find(lock) != names.npos &&
+        settings_.holds_lock(lock))
+      return true;
+  return false;
+}
+
+void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   Failed& here = failed_[now.device % places];
   here.live_bytes.store(now.live_bytes, relaxed);
   here.bytes.store(now.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
-  here.tried_all.store(now.is_last_resort_due, relaxed);
+  here.tried_all.store(tried_all, relaxed);
   here.time_ns.store(now_ns(), relaxed);
 }
 
@@ -36,13 +45,12 @@ bool Ladder::reclaim_ends(const Attempt& attempt, const Ends& ends) {
     if (settings_.trouble != nullptr && all.is_news(place, trouble))
       settings_.trouble(entry.name, trouble);
   };
+  const std::uint64_t deadline_ns = now_ns() + settings_.sync_timeout_ns;
   Reclaimers::Entry entry;
   for (std::size_t place = 0; place < Reclaimers::limit; ++place) {
     if (!all.entry(place, entry)) continue;
     std::optional<Trouble> trouble;
-    const auto take = [&] {
-      return reclaim(attempt, all, place, entry, now_ns() + settings_.sync_timeout_ns, trouble);
-    };
+    const auto take = [&] { return reclaim(attempt, all, place, entry, deadline_ns, trouble); };
     const bool ended = ends(Rung::reclaim, take, entry.name);
     if (trouble == Trouble::gave_nothing)
       gave_nothing |= 1u << place;
@@ -62,12 +70,13 @@ bool Ladder::reclaim_ends(const Attempt& attempt, const Ends& ends) {
 bool Ladder::climb(const Attempt& attempt, const Situation& now,
                    FunctionRef<void(const Climbed&)> climbed) {
   RungOutcome last{};
-  bool timed_out = false;
+  bool timed_out = false, unsafe = false;
   const auto ends = [&](Rung rung, auto&& take, std::string_view reclaimer = {}) {
     const std::uint64_t begun_ns = now_ns();
     last = take();
     climbed({rung, last, now_ns() - begun_ns, reclaimer});
     timed_out = timed_out || last == RungOutcome::timed_out;
+    unsafe = unsafe || last == RungOutcome::unsafe;
     return last == RungOutcome::served || last == RungOutcome::other_error;
   };
   const bool ended =
@@ -76,11 +85,14 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
        (ends(Rung::synchronise,
              [&] { return synchronise(attempt, now_ns() + settings_.sync_timeout_ns); }) ||
         ends(Rung::trim, [&] { return trim(attempt); }))) ||
-      (now.is_last_resort_due && has_reclaimers() && reclaim_ends(attempt, ends)) ||
-      (now.is_last_resort_due && now.is_room_for_it && settings_.wait_ns != 0 &&
-       ends(Rung::wait, [&] { return wait(attempt, now_ns() + settings_.wait_ns); }));
+      (now.is_last_resort_due && now.fits_device && has_reclaimers() &&
+       reclaim_ends(attempt, ends)) ||
+      (now.is_last_resort_due && settings_.wait_ns != 0 && attempt.may_others_help() &&
+       ends(Rung::wait, [&] { return wait(attempt, now_ns() + settings_.wait_ns); })) ||
+      (now.is_last_resort_due && attempt.can_spill && ends(Rung::spill, attempt.spill));
   // What the device had not come to by then it may have come to soon.
-  if (!ended && !(timed_out && last != RungOutcome::timed_out)) found_nothing(now);
+  if (!ended && !(timed_out && last != RungOutcome::timed_out))
+    found_nothing(now, now.is_last_resort_due && !unsafe);
   return last == RungOutcome::served;
 }
 

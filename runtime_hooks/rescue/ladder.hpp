@@ -14,8 +14,12 @@ namespace cuwarden::rescue {
 struct Settings {
   bool enabled = false;
   std::uint64_t sync_timeout_ns = 2'000'000'000;
-  std::uint64_t wait_ns = 0;         // 0: never
+  std::uint64_t wait_ns = 0;  // 0: never
+  bool spills = false;
   Reclaimers* reclaimers = nullptr;  // the process's
+  // Whether the calling thread holds the lock of this name, as "python:gil" (asked for where a
+  // reclaimer names it among its modules).
+  bool (*holds_lock)(std::string_view name) noexcept = nullptr;
   // Called once for each trouble with each reclaimer.
   void (*trouble)(std::string_view reclaimer, Reclaimers::Trouble) noexcept = nullptr;
 };
@@ -26,12 +30,10 @@ struct Situation {
   std::uint64_t live_bytes = 0;  // of this process there
   std::uint32_t noted = 0;       // PendingFrees::noted()
   std::uint64_t bytes = 0;       // asked for
-  // Whether others are to give something up for this request, or to be waited for: not for one that
-  // whoever asks will repeat after having freed its own cache, nor for one that the device could
-  // never serve.
+  // Whether others are to give something up for this request, or to be waited for, or the host's
+  // memory to be taken: not for one that whoever asks will repeat after having freed its own cache.
   bool is_last_resort_due = true;
-  // As far as this process is concerned; else waiting for others is in vain.
-  bool is_room_for_it = true;
+  bool fits_device = true;  // were it empty
 };
 
 struct Climbed {
@@ -45,8 +47,12 @@ class Ladder {
  public:
   explicit Ladder(const Settings& settings) noexcept : settings_(settings) {}
   bool enabled() const noexcept { return settings_.enabled; }
+  // One of these, of a comma-separated list.
+  bool holds_lock_among(std::string_view names) const noexcept;
   // Whether there is anything that a request is to be kept from until it is due.
-  bool has_last_resorts() const noexcept { return settings_.wait_ns != 0 || has_reclaimers(); }
+  bool has_last_resorts() const noexcept {
+    return settings_.wait_ns != 0 || settings_.spills || has_reclaimers();
+  }
 
   // Whether a ladder that found nothing for such a request there may find something now: something
   // was freed, a tenth of a second has passed, last resorts were not due, or more was asked for.
@@ -57,12 +63,13 @@ class Ladder {
 
  private:
   bool has_reclaimers() const noexcept {
-    return settings_.reclaimers != nullptr && settings_.reclaimers->any();
+    return settings_.reclaimers != nullptr && settings_.sync_timeout_ns != 0 &&
+           settings_.reclaimers->any();
   }
   // Until one of them has made room, or the request has another end.
   template <class Ends>
   bool reclaim_ends(const Attempt&, const Ends&);
-  void found_nothing(const Situation&) noexcept;
+  void found_nothing(const Situation&, bool tried_all) noexcept;
 
   struct Failed {
     std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};

@@ -64,7 +64,10 @@ void Reclaimers::forked() noexcept {
   new (&lock_) FutexLock;
   running_here = nullptr;
   for (Slot& slot : slots_)
-    if (slot.state == State::running) slot.state = slot.ends ? State::empty : State::ready;
+    if (slot.state == State::running) {
+      slot.state = slot.ends ? State::empty : State::ready;
+      slot.ends = slot.given_up = false;
+    }
 }
 
 bool Reclaimers::entry(std::size_t place, Entry& to) noexcept {
@@ -75,7 +78,7 @@ bool Reclaimers::entry(std::size_t place, Entry& to) noexcept {
 }
 
 Reclaimers::Answer Reclaimers::call(std::size_t place, int id, const Wanted& wanted,
-                                    std::uint64_t deadline_ns, std::size_t& given_back) noexcept {
+                                    std::size_t& given_back) noexcept {
   Slot& slot = slots_[place];
   std::uint32_t before = 0;
   bool starts = false;
@@ -86,24 +89,56 @@ Reclaimers::Answer Reclaimers::call(std::size_t place, int id, const Wanted& wan
       return Answer::gone;
     before = slot.returned.load(std::memory_order_relaxed);
     starts = slot.state == State::ready;
+    if (!starts && slot.given_up) return Answer::timed_out;
     if (starts) {
       slot.state = State::running;
+      slot.given_up = false;
       slot.wanted = wanted;
     }
   }
   if (starts && !start_(run, &slot)) returned(slot, Answer::no_thread, 0);
-  if (!wait_for(slot, before, deadline_ns)) return Answer::timed_out;
+  const bool has_returned = wait_for(slot, before, wanted.deadline_ns);
   const Locked locked(lock_);
-  if (locked) given_back = slot.given_back;
-  return locked ? slot.answer : Answer::gone;
+  if (!locked) return Answer::gone;
+  if (!has_returned && slot.returned.load(std::memory_order_relaxed) == before) {
+    slot.given_up = slot.given_up || starts;
+    return Answer::timed_out;
+  }
+  if (!starts) return Answer::of_another;
+  given_back = slot.given_back;
+  return slot.answer;
 }
 
-// What the end of a thread throws has no object that the reference could be bound to.
-[[gnu::no_sanitize_undefined]] void* Reclaimers::run(void* given) {
+// What it throws is gone with its handler, before anybody may unload its code. What ends the thread
+// has no object that the reference could be bound to.
+[[gnu::no_sanitize_undefined]] Reclaimers::Answer Reclaimers::run_function(
+    Slot& slot, const Wanted& wanted, std::size_t& given_back) {
+  try {
+    given_back = slot.function(wanted.device, wanted.bytes, slot.argument);
+    return Answer::returned;
+  } catch (const abi::__forced_unwind&) {  // pthread_exit
+    throw;
+  } catch (...) {
+    return Answer::threw;
+  }
+}
+
+void* Reclaimers::run(void* given) {
   Slot& slot = *static_cast<Slot*>(given);
-  Reclaimers& owner = *slot.owner;
   running_here = &slot;
   const Wanted wanted = slot.wanted;
+  // Also where the thread is ended instead.
+  struct Ending {
+    Slot& slot;
+    Answer answer = Answer::threw;
+    std::size_t given_back = 0;
+    ~Ending() { slot.owner->returned(slot, answer, given_back); }
+  } ending{slot};
+  // Nobody waits any more; what it would be called for may be gone.
+  if (now_ns() >= wanted.deadline_ns) {
+    ending.answer = Answer::returned;
+    return nullptr;
+  }
   const driver::RealDriver& real = *wanted.real;
   // A capture that another thread has begun meanwhile is not to end for what is freed here.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -111,15 +146,7 @@ Reclaimers::Answer Reclaimers::call(std::size_t place, int id, const Wanted& wan
     real.cuThreadExchangeStreamCaptureMode(&mode);
   if (wanted.context.value != 0 && real.cuCtxSetCurrent != nullptr)
     real.cuCtxSetCurrent(reinterpret_cast<CUcontext>(wanted.context.value));
-  try {
-    const std::size_t bytes = slot.function(wanted.device, wanted.bytes, slot.argument);
-    owner.returned(slot, Answer::returned, bytes);
-  } catch (const abi::__forced_unwind&) {  // pthread_exit
-    owner.returned(slot, Answer::threw, 0);
-    throw;
-  } catch (...) {
-    owner.returned(slot, Answer::threw, 0);
-  }
+  ending.answer = run_function(slot, wanted, ending.given_back);
   return nullptr;
 }
 
@@ -129,7 +156,7 @@ void Reclaimers::returned(Slot& slot, Answer answer, std::size_t given_back) noe
     slot.answer = answer;
     slot.given_back = given_back;
     slot.state = slot.ends ? State::empty : State::ready;
-    slot.ends = false;
+    slot.ends = slot.given_up = false;
     slot.returned.fetch_add(1, std::memory_order_release);
   }
   futex_wake_all(slot.returned);

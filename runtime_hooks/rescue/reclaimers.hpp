@@ -40,7 +40,7 @@ class Reclaimers {
   // It is not called any more. False: there is none of that number, or a call had not returned by
   // then, which may be waited for again. A function may take itself out.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
-  // In a forked child, which has none of the threads.
+  // In a forked child, which has none of the threads. Does something the first time.
   void forked() noexcept;
 
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
@@ -57,11 +57,17 @@ class Reclaimers {
     ContextId context;               // made current
     int device;
     std::size_t bytes;
+    std::uint64_t deadline_ns;
   };
-  enum class Answer : std::uint8_t { returned, timed_out, threw, no_thread, gone };
-  // Calls it, if it is still the one there, or waits for the call that another thread began.
-  Answer call(std::size_t place, int id, const Wanted&, std::uint64_t deadline_ns,
-              std::size_t& given_back) noexcept;
+  enum class Answer : std::uint8_t {
+    returned,
+    of_another,  // thread: its call, whatever that was made for, has ended
+    timed_out,   // also at once, where somebody else has given that call up
+    threw,
+    no_thread,
+    gone,  // there is another one at this place, or none
+  };
+  Answer call(std::size_t place, int id, const Wanted&, std::size_t& given_back) noexcept;
 
   enum class Trouble : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
   // Whether it is the first of its kind with this one: to be said once.
@@ -71,7 +77,8 @@ class Reclaimers {
   enum class State : std::uint8_t { empty, ready, running };
   struct Slot {
     State state = State::empty;
-    bool ends = false;  // with the call that runs
+    bool ends = false;      // with the call that runs
+    bool given_up = false;  // nobody waits for that call any more
     Entry entry{};
     ReclaimFunction function = nullptr;
     void* argument = nullptr;
@@ -83,6 +90,7 @@ class Reclaimers {
     std::atomic<std::uint32_t> told{0};      // a bit for each Trouble
   };
   static void* run(void* slot);
+  static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
   static bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 

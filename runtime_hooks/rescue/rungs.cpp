@@ -64,30 +64,37 @@ RungOutcome reclaim(const Attempt& attempt, Reclaimers& all, std::size_t place,
   using Answer = Reclaimers::Answer;
   using Trouble = Reclaimers::Trouble;
   if (attempt.is_unsafe_to_reclaim(entry.modules)) return RungOutcome::unsafe;
-  std::size_t given_back = 0;
-  const Answer answer =
-      all.call(place, entry.id, {&attempt.real, attempt.context, attempt.device, attempt.bytes},
-               deadline_ns, given_back);
-  // It may have given back something, whatever became of it; and others in the meantime.
-  RungOutcome asked = ask(attempt);
-  // Maybe in a stream.
-  if (asked == RungOutcome::no_memory && attempt.device >= 0) {
-    const RungOutcome settled = synchronise(attempt, deadline_ns);
-    if (settled == RungOutcome::served || settled == RungOutcome::other_error) asked = settled;
-  }
-  if (answer == Answer::threw) trouble = Trouble::threw;
-  if (answer == Answer::timed_out) trouble = Trouble::does_not_return;
-  if (answer == Answer::no_thread) trouble = Trouble::no_thread;
-  if (answer == Answer::returned && given_back == 0 && asked == RungOutcome::no_memory)
-    trouble = Trouble::gave_nothing;
-  if (asked != RungOutcome::no_memory || !trouble) return asked;
-  switch (*trouble) {
-    case Trouble::does_not_return:
-      return RungOutcome::timed_out;
-    case Trouble::gave_nothing:
-      return RungOutcome::nothing_to_do;
-    default:
-      return RungOutcome::failed;
+  const Reclaimers::Wanted wanted{&attempt.real, attempt.context, attempt.device, attempt.bytes,
+                                  deadline_ns};
+  for (;;) {
+    std::size_t given_back = 0;
+    const Answer answer = all.call(place, entry.id, wanted, given_back);
+    // It may have given back something, whatever became of it; and others in the meantime.
+    RungOutcome asked = ask(attempt);
+    // Maybe in a stream.
+    if (asked == RungOutcome::no_memory && attempt.device >= 0) {
+      const RungOutcome settled = synchronise(attempt, deadline_ns);
+      if (settled == RungOutcome::served || settled == RungOutcome::other_error) asked = settled;
+    }
+    if (asked != RungOutcome::no_memory) return asked;
+    switch (answer) {
+      case Answer::of_another:  // it was made for something else
+        continue;
+      case Answer::returned:
+        if (given_back == 0) trouble = Trouble::gave_nothing;
+        return given_back == 0 ? RungOutcome::nothing_to_do : RungOutcome::no_memory;
+      case Answer::timed_out:
+        trouble = Trouble::does_not_return;
+        return RungOutcome::timed_out;
+      case Answer::threw:
+        trouble = Trouble::threw;
+        return RungOutcome::failed;
+      case Answer::no_thread:
+        trouble = Trouble::no_thread;
+        return RungOutcome::failed;
+      case Answer::gone:
+        return RungOutcome::nothing_to_do;
+    }
   }
 }
 

@@ -30,6 +30,11 @@ struct Attempt {
   // Whether whoever has one of these modules (a comma-separated list) on its stack asks: it may
   // hold a lock that the reclaimer of those wants. Or memory must not be given back at all.
   FunctionRef<bool(std::string_view modules)> is_unsafe_to_reclaim;
+  // Whether the device could serve it, were it not for other processes.
+  FunctionRef<bool()> may_others_help;
+  // Serves the request with the host's memory, instead of the driver.
+  FunctionRef<RungOutcome()> spill;
+  bool can_spill = false;
 };
 
 // Each asks again where it changed something; `served` says that it was then granted. With any

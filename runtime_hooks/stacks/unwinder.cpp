@@ -42,6 +42,7 @@ struct Unwinder::Walk {
   Captured result;
   Region region;
   bool lasts = true;              // all of it is the thread's own stack and modules' code
+  bool ends_early = false;        // at code that nobody describes
   bool counts = true;             // what ends it
   std::uint64_t interrupted = 0;  // the last place that a signal handler interrupted
 
@@ -179,7 +180,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   const std::size_t room = w.frames.size();
   std::size_t count = 0, own_frames = 0;
   const auto over = [&](bool truncated) {
-    w.result = {count, truncated};
+    w.result = {count, truncated, !truncated && !w.ends_early};
     if (drafting) {
       notes.finish();
       w.lasts = w.lasts && notes.whole;
@@ -299,9 +300,11 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
     }
     case Rule::Special::no_description:
       count(w, Exception::no_description);
+      w.ends_early = true;
       return Way::over;
     case Rule::Special::foreign_code:
       count(w, Exception::foreign_code);
+      w.ends_early = true;
       return Way::over;
     case Rule::Special::malformed:
       count(w, Exception::malformed);

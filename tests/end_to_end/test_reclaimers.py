@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -75,7 +74,8 @@ def test_one_that_is_no_help_is_a_line_and_the_drivers_own_error(place, how, out
     assert (row["outcome"], row["reclaimer"]) == (outcome, "own cache")
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["rescued_by"]) == ("failed", None)
-    assert run.last_line["seconds"] < (10 if how == "hangs" else 5)
+    # What hangs is waited for once, not with each request.
+    assert run.last_line["seconds"] < (0.8 if how == "hangs" else 0.3)
     if how == "hangs":
         assert row["duration_ns"] >= 300_000_000
 
@@ -111,15 +111,30 @@ def test_what_is_not_accepted_is_a_line_each(place):
     assert len(run.said) == 5 + 16 and run.last_line["beside"] == 16
 
 
-def test_after_a_capture_was_begun_none_is_called(place):
-    run = place.run([RECLAIMING, "empties", "capture=1"], RESCUE)
+def test_during_a_capture_none_is_called(place):
+    run = place.run([RECLAIMING, "empties", "capture=open"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
 
 
-@pytest.mark.parametrize("changes", [{"CUWARDEN_STACK_DEPTH": "0"}, {"CUWARDEN_STACK_DEPTH": "1"}])
-def test_a_stack_that_is_not_known_whole_may_hold_any_lock(place, changes):
-    run = place.run([RECLAIMING, "empties"], {**RESCUE, **changes})
+@pytest.mark.parametrize("end", ["ended", "destroyed"])
+def test_after_a_capture_they_are_called_again(place, end):
+    run = place.run([RECLAIMING, "empties", f"capture={end}"], RESCUE)
+    assert (run.last_line["served"], run.last_line["calls"]) == (1, 1)
+
+
+@pytest.mark.parametrize("depth", ["0", "1"])
+def test_how_much_of_stacks_is_kept_does_not_matter(place, depth):
+    run = place.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_STACK_DEPTH": depth})
+    assert (run.last_line["served"], run.last_line["calls"]) == (1, 1)
+    run = place.run(
+        [RECLAIMING, "empties", "modules=reclaiming"], {**RESCUE, "CUWARDEN_STACK_DEPTH": depth}
+    )
+    assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
+
+
+def test_a_stack_that_ends_at_code_nobody_describes_may_hold_any_lock(place):
+    run = place.run([RECLAIMING, "empties", "jit=1"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
 
@@ -194,94 +209,3 @@ def test_the_header_stands_alone(tmp_path, compiler):
     built = tmp_path / "use"
     subprocess.run([*compiler, *strict, source, "-o", built, "-ldl"], check=True)
     assert subprocess.run([built]).returncode == 0  # without cuwarden it does nothing
-
-
-# --- the Python module
-
-PYTHON = SOURCE / "tools" / "python"
-
-# Stands for a framework: `empty_cache` frees what `hold` took, by the runtime in this process.
-FRAMEWORK = """
-import ctypes, threading
-cudart = ctypes.CDLL("libcudart.so.13")
-lock = threading.Lock()
-blocks = []
-def malloc(bytes):
-    pointer = ctypes.c_void_p()
-    return pointer if cudart.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(bytes)) == 0 else None
-def hold(bytes):
-    blocks.append((malloc(bytes), bytes))
-def held():
-    return sum(bytes for _, bytes in blocks)
-def empty():
-    with lock:
-        while blocks:
-            cudart.cudaFree(blocks.pop()[0])
-"""
-TORCH = FRAMEWORK + """
-class cuda:
-    is_initialized = staticmethod(lambda: True)
-    memory_reserved = staticmethod(lambda device: held())
-    empty_cache = staticmethod(empty)
-"""
-CUPY = FRAMEWORK + """
-import contextlib
-class cuda:
-    Device = contextlib.nullcontext
-class pool:
-    total_bytes = staticmethod(held)
-    free_all_blocks = staticmethod(empty)
-get_default_memory_pool = lambda: pool
-"""
-SCRIPT = """
-import sys
-assert __name__ == "__main__" and sys.argv[1:] == ["--steps", "3"], sys.argv
-import torch, cupy
-holder, asks = (torch, cupy) if {torch_holds} else (cupy, torch)
-holder.hold(3 << 30)
-print(asks.malloc(2 << 30) is not None, holder.held())
-"""
-
-
-@pytest.fixture
-def frameworks(tmp_path):
-    (tmp_path / "torch.py").write_text(TORCH)
-    (tmp_path / "cupy.py").write_text(CUPY)
-    return {**RESCUE, "PYTHONPATH": f"{PYTHON}:{tmp_path}"}
-
-
-@pytest.mark.parametrize("torch_holds", [True, False])
-@pytest.mark.parametrize("how", ["script", "module", "text"])
-def test_frameworks_caches_are_emptied_for_an_unmodified_script(
-    place, tmp_path, frameworks, torch_holds, how
-):
-    script = textwrap.dedent(SCRIPT.replace("{torch_holds}", str(torch_holds)))
-    (tmp_path / "train.py").write_text(script)
-    what = {"script": [tmp_path / "train.py"], "module": ["-m", "train"], "text": ["-c", script]}[how]
-    command = [*what, "--steps", "3"]
-    bare = place.run([sys.executable, "-m", "cuwarden", *command], frameworks, shim=False)
-    assert bare.stdout == f"False {3 << 30}\n", bare.stderr
-    run = place.run([sys.executable, "-m", "cuwarden", *command], frameworks)
-    assert (run.returncode, run.stdout, run.stderr) == (0, "True 0\n", "")
-    _, rungs = rescued(run.report, "reclaim")
-    assert rungs[-1]["reclaimer"] == ("PyTorch" if torch_holds else "CuPy")
-
-
-def test_what_a_python_reclaimer_throws_is_a_line_of_its_own(place, frameworks):
-    text = """
-import cuwarden, torch
-def broken(device, wanted):
-    raise KeyError("no such pool")
-assert cuwarden.register_reclaimer("mine", None, broken)
-torch.hold(3 << 30)
-print(torch.malloc(2 << 30))
-"""
-    run = place.run([sys.executable, "-c", text], frameworks)
-    assert (run.returncode, run.stdout) == (0, "None\n"), run.stderr
-    assert run.said_about("reclaimer mine", "KeyError", "no such pool")
-    assert run.said_about("reclaimer mine", "gave nothing back") and len(run.said) == 2
-
-
-def test_the_scripts_own_exit_status_is_kept(place, tmp_path, frameworks):
-    run = place.run([sys.executable, "-m", "cuwarden", "-c", "raise SystemExit(7)"], frameworks)
-    assert run.returncode == 7

@@ -62,7 +62,6 @@ def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, 
 @pytest.mark.parametrize(
     "name, value",
     [
-        ("CUWARDEN_SPILL", "8GiB"),
         ("CUWARDEN_MESH", "off"),
         ("CUWARDEN_MESH", "on"),
         ("CUWARDEN_MESH_PAUSE", "500ms"),

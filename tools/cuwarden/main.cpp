@@ -46,6 +46,9 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   verb->add_option("--sync-timeout", run.sync_timeout,
                    "bound on a rescue's synchronisation (CUWARDEN_SYNC_TIMEOUT)")
       ->type_name("TIME");
+  verb->add_option("--spill", run.spill,
+                   "host memory that failing device requests may use (CUWARDEN_SPILL)")
+      ->type_name("SIZE");
   verb->add_option("--symbol-time", run.symbol_time,
                    "bound on naming functions and lines at exit (CUWARDEN_SYMBOL_TIME)")
       ->type_name("TIME");

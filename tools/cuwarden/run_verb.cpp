@@ -243,6 +243,7 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& lis
   if (verb.pool) environment.set("CUWARDEN_POOL", *verb.pool);
   if (verb.wait) environment.set("CUWARDEN_WAIT", *verb.wait);
   if (verb.sync_timeout) environment.set("CUWARDEN_SYNC_TIMEOUT", *verb.sync_timeout);
+  if (verb.spill) environment.set("CUWARDEN_SPILL", *verb.spill);
   if (verb.symbol_time) environment.set("CUWARDEN_SYMBOL_TIME", *verb.symbol_time);
   if (verb.ledger_dir) environment.set("CUWARDEN_LEDGER_DIR", fs::absolute(*verb.ledger_dir));
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());

@@ -22,7 +22,7 @@ int report_verb(const ReportVerb&);
 struct RunVerb {
   std::vector<std::string> command;
   std::optional<std::string> report, stack_depth, log, ledger_dir, pool, wait, sync_timeout,
-      symbol_time;
+      symbol_time, spill;
   std::optional<std::uint64_t> simulated_bytes;
 };
 int run_verb(const RunVerb&);

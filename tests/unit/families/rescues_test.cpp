@@ -69,7 +69,7 @@ class RescuesTest : public FamiliesTest {
                       EXPECT_EQ(attempts > 1, stage == Recorder::Stage::settled);
                       stages.push_back(stage);
                     },
-                    {.enabled = true, .sync_timeout_ns = 100'000'000}};
+                    {.ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
 };
 
 TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {

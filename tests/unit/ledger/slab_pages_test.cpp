@@ -1,6 +1,4 @@
 // The worst moment of slabs, against a count of the test's own.
-#include "runtime_hooks/ledger/slab_pages.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -9,12 +7,10 @@
 #include <vector>
 
 #include "runtime_hooks/ledger/record_index.hpp"
-#include "tests/unit/ledger/ledger_parts.hpp"
+#include "tests/unit/ledger/slab_pages_fixture.hpp"
 
 namespace cuwarden::ledger {
 namespace {
-
-constexpr std::uint64_t MiB = 1 << 20, page = 2 * MiB, base = 0x7f00'0000'0000;
 
 // Pages by address, as somebody counts them who has time.
 class Model {
@@ -40,23 +36,6 @@ class Model {
     return page - cut;
   }
   std::map<std::uint64_t, Pieces> pieces_;
-};
-
-class SlabPagesTest : public LedgerParts {
- protected:
-  SlabPagesTest() { EXPECT_TRUE(slabs.create()); }
-  SeriesView::Worst worst(std::uint64_t row = 1) { return reader().series(row).value().worst; }
-  std::map<std::uint64_t, SlabContents> pages_at_worst(std::uint32_t version) {
-    std::map<std::uint64_t, SlabContents> pages;
-    const Reader all = reader();
-    for (std::uint64_t row = 1; row < all.rows(RegionId::slab_pages); ++row) {
-      const auto found = all.slab_page(row, version);
-      if (found && found->contents.count > 0) pages[found->address.value] = found->contents;
-    }
-    return pages;
-  }
-
-  SlabPages slabs{storage, lanes};
 };
 
 TEST_F(SlabPagesTest, the_worst_moment_is_kept_to_the_byte_with_what_each_page_held_then) {
@@ -310,69 +289,6 @@ TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
   EXPECT_LE(found.pieces_seen, 40u) << "of ten pages; those of the others are alone";
 }
 
-// What a driver with other pages, steps or limits would hand out, between pieces like this one's.
-class SlabsOfAnotherDriver
-    : public SlabPagesTest,
-      public testing::WithParamInterface<std::pair<std::uint64_t, std::uint64_t>> {};
-TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
-  RecordIndex records(storage);
-  const GroupId here = group(1);
-  const auto add = [&](std::uint64_t address, std::uint64_t bytes) {
-    slabs.allocated(here, {address}, bytes, 7);
-    RecordFields fields;
-    fields.group = here;
-    fields.bytes = {bytes};
-    records.insert(Space::pointer, {address}, fields);
-  };
-  const std::uint64_t offset = GetParam().first, bytes = GetParam().second;
-  // Some come about where a thread has freed and others took the page; then it is no other driver.
-  const auto add_from = [&](std::uint64_t first, std::uint64_t count) {
-    for (std::uint64_t i = first; i < first + count; ++i) {
-      add(base + 8 * i * page + 4096, 4096);
-      add(base + 8 * i * page + offset, bytes);
-    }
-  };
-  add_from(0, 2);
-  for (std::uint64_t i = 0; i < 20; ++i) add(base + (1000 + i) * page, 4096);
-  ASSERT_GT(worst().holders_ns, 0u);
-  EXPECT_TRUE(worst().as_counted);
-  add_from(2, 60);
-  EXPECT_FALSE(worst().as_counted);
-}
-
-// A context's allocations are gone for the driver a moment before they are here, and others have
-// taken their place.
-TEST_F(SlabPagesTest, the_end_of_a_context_does_not_speak_against_the_driver_for_ever) {
-  RecordIndex records(storage);
-  const GroupId here = group(1);
-  const auto add = [&](std::uint64_t address, std::uint64_t bytes) {
-    slabs.allocated(here, {address}, bytes, 7);
-    RecordFields fields;
-    fields.group = here;
-    fields.bytes = {bytes};
-    records.insert(Space::pointer, {address}, fields);
-  };
-  constexpr std::uint64_t pieces = 40;
-  for (std::uint64_t i = 0; i < pieces; ++i) add(base + i * page + 4096, 4096);
-  for (std::uint64_t i = 0; i < pieces; ++i) add(base + i * page, page);
-  for (std::uint64_t i = 0; i < pieces; ++i) add(base + (1000 + i) * page, 4096);
-  ASSERT_GT(worst().holders_ns, 0u);
-  EXPECT_FALSE(worst().as_counted) << "as long as it lasts";
-  for (std::uint64_t i = 0; i < pieces; ++i) {
-    slabs.freed(here, {base + i * page + 4096}, 4096, 8);
-    RecordFields fields;
-    EXPECT_TRUE(records.take(Space::pointer, {base + i * page + 4096}, fields));
-  }
-  for (std::uint64_t i = 0; i < 4 * pieces; ++i) add(base + (2000 + i) * page, 4096);
-  EXPECT_TRUE(worst().as_counted);
-}
-INSTANTIATE_TEST_SUITE_P(OtherDrivers, SlabsOfAnotherDriver,
-                         testing::Values(std::pair{std::uint64_t{8192 + 256}, std::uint64_t{100}},
-                                         std::pair{std::uint64_t{0}, 3 * page},
-                                         std::pair{MiB / 2, page - MiB / 2},
-                                         std::pair{page - 4096, std::uint64_t{8192}},
-                                         std::pair{page / 32, 3 * page}));
-
 TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_it) {
   RecordIndex records(storage);
   const GroupId here = group(1);
@@ -402,22 +318,6 @@ TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_i
   EXPECT_EQ(worst().read_ns, 40u);
   EXPECT_EQ(worst().read_free_bytes, 1u << 30);
   EXPECT_FALSE(worst().read_pool_idle_bytes);
-}
-
-TEST_F(SlabPagesTest, whole_pages_beside_slabs_do_not_speak_against_them) {
-  RecordIndex records(storage);
-  const GroupId here = group(1);
-  for (std::uint64_t i = 0; i < 400; ++i) {
-    const std::uint64_t bytes = i % 2 == 0 ? 3 * MiB : 4096;
-    slabs.allocated(here, {base + i * 2 * page}, bytes, 7);
-    RecordFields fields;
-    fields.group = here;
-    fields.bytes = {bytes};
-    records.insert(Space::pointer, {base + i * 2 * page}, fields);
-  }
-  EXPECT_GT(worst().holders_ns, 0u);
-  EXPECT_TRUE(worst().all_counted);
-  EXPECT_EQ(worst().pieces_seen, 0u) << "each was alone in its page";
 }
 
 }  // namespace

@@ -87,7 +87,10 @@ class LadderTest : public testing::Test {
     };
     const auto trim = [&] { return trimmed = has_idle_pools; };
     const auto is_unsafe = [&](std::string_view modules) { return modules == unsafe_modules; };
-    const Attempt attempt{real, pending, here, on_device ? 0 : -1, 5000, request, trim, is_unsafe};
+    const auto others = [&] { return may_others_help; };
+    const auto spill = [&] { return ++spills, spill_outcome; };
+    const Attempt attempt{real,      pending, here,  on_device ? 0 : -1, 5000, request, trim,
+                          is_unsafe, others,  spill, can_spill};
     served = ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait},
                           [&](const Climbed& climbed) {
                             all.emplace_back(climbed.rung, climbed.outcome);
@@ -101,6 +104,9 @@ class LadderTest : public testing::Test {
   const ContextId here{7}, elsewhere{8};
   PendingFrees pending;
   std::function<bool()> is_there = [] { return false; };
+  bool may_others_help = true, can_spill = false;
+  RungOutcome spill_outcome = RungOutcome::served;
+  int spills = 0;
   std::string_view unsafe_modules = "not safe";
   std::vector<std::string> named;  // reclaimers
   bool has_idle_pools = false, trimmed = false, served = false;

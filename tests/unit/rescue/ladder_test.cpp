@@ -176,6 +176,29 @@ TEST_F(LadderTest, what_others_give_back_is_waited_for_where_the_user_allows_it)
   EXPECT_EQ(climb(waits, false).back().first, Rung::trim) << "it helps itself first";
 }
 
+TEST_F(LadderTest, nobody_waits_for_what_others_could_not_make_room_for) {
+  Settings waits = settings;
+  waits.wait_ns = 10'000'000'000;
+  may_others_help = false;
+  EXPECT_EQ(climb(waits).back().first, Rung::trim);
+}
+
+TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
+  Settings spilling = settings;
+  spilling.spills = true;
+  spilling.wait_ns = 20'000'000;
+  can_spill = true;
+  EXPECT_EQ(climb(spilling).back(), std::pair(Rung::spill, RungOutcome::served));
+  EXPECT_TRUE(served);
+  EXPECT_EQ(climb(spilling)[3], std::pair(Rung::wait, RungOutcome::timed_out));
+  spill_outcome = RungOutcome::no_memory;
+  EXPECT_EQ(climb(spilling).back(), std::pair(Rung::spill, RungOutcome::no_memory));
+  EXPECT_FALSE(served);
+  spills = 0;
+  climb(spilling, false);
+  EXPECT_EQ(spills, 0) << "whoever asks helps itself first";
+}
+
 TEST_F(LadderTest, the_device_is_left_alone_where_the_hosts_memory_lacks) {
   pending.freed_in(stream(16), here);
   has_idle_pools = true;
@@ -190,8 +213,11 @@ class ClimbedAgain : public LadderTest {
     const auto request = [&] { return refusal; };
     const auto trim = [] { return false; };
     const auto is_unsafe = [](std::string_view) { return false; };
-    return ladder.climb({real, pending, here, 0, 100, request, trim, is_unsafe}, situation,
-                        [](const Climbed&) {});
+    const auto others = [] { return true; };
+    const auto spill = [] { return RungOutcome::no_memory; };
+    return ladder.climb(
+        {real, pending, here, 0, 100, request, trim, is_unsafe, others, spill, false}, situation,
+        [](const Climbed&) {});
   }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
 };

@@ -5,12 +5,14 @@
 //
 // HOW is what the reclaimer does: empties, empties_host, nothing, throws, exits, hangs, asks (CUDA,
 // for more than there is), unregisters (itself), none (there is no reclaimer), bad (they are not
-// accepted). Options: modules=LIST, thread=1 (another thread asks), capture=1 (a stream capture was
-// begun before), beside=1 (a second reclaimer), times=N requests. The last line is what
-// the program itself knows, as JSON.
+// accepted). Options: modules=LIST, thread=1 (another thread asks), capture=open, ended or
+// destroyed (a stream capture was begun before, and how that is now), jit=1 (through generated
+// code), beside=1 (a second reclaimer), times=N requests. The last line is what the program itself
+// knows, as JSON.
 #include <cuda_runtime_api.h>
 #include <cuwarden.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -87,6 +89,18 @@ extern "C" std::size_t reclaim_beside(int, std::size_t, void*) {
          cudaSuccess;
 }
 
+// As a JIT compiler would: no unwinder goes beyond this frame.
+bool ask_through_generated_code(std::size_t bytes) {
+  // push %rbp; mov %rsp,%rbp; call *%rsi; pop %rbp; ret
+  constexpr unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
+  void* const page =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) std::abort();
+  std::memcpy(page, code, sizeof code);
+  mprotect(page, 4096, PROT_READ | PROT_EXEC);
+  return reinterpret_cast<bool (*)(std::size_t, bool (*)(std::size_t))>(page)(bytes, ask);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -124,19 +138,22 @@ int main(int argc, char** argv) {
     }
   }
   const std::size_t held = cache.size();
+  // In this thread alone: another one may allocate meanwhile.
   if (is_on("capture")) {
     cudaStream_t stream = nullptr;
     cudaStreamCreate(&stream);
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
     cudaGraph_t graph = nullptr;
-    cudaStreamEndCapture(stream, &graph);
+    if (options["capture"] == "ended") cudaStreamEndCapture(stream, &graph);
+    if (options["capture"] == "destroyed") cudaStreamDestroy(stream);
+    options["thread"] = "1";
   }
   int served = 0, failures = 0;
   const auto begun = std::chrono::steady_clock::now();
   const std::size_t bytes = how == "empties_host" ? 512 * kMiB : free / 2;
   const auto ask_all = [&] {
     for (int i = 0; i < (is_on("times") ? std::atoi(options["times"].c_str()) : 1); ++i)
-      ++(ask(bytes) ? served : failures);
+      ++((is_on("jit") ? ask_through_generated_code(bytes) : ask(bytes)) ? served : failures);
   };
   if (is_on("thread"))
     std::thread(ask_all).join();

@@ -1,0 +1,95 @@
+#include "runtime_hooks/families/pool_answers.hpp"
+
+#include <optional>
+
+namespace cuwarden::families {
+namespace {
+
+template <class Value>
+CUresult put(void* to, Value value) {
+  *static_cast<Value*>(to) = value;
+  return CUDA_SUCCESS;
+}
+
+// None: what the driver says is right. Widths are those of cuda.h.
+std::optional<CUresult> attribute_of(const pool::Range& range, CUpointer_attribute attribute,
+                                     CUdeviceptr address, void* to) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return put(to, reinterpret_cast<CUcontext>(range.context.value));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put<unsigned>(to, CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return put(to, address);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return CUDA_ERROR_INVALID_VALUE;  // as of the device's memory
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return put<unsigned>(to, 0);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return put<int>(to, range.device.value);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<int>(to, 0);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put<CUdeviceptr>(to, range.start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put<std::size_t>(to, range.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return put<int>(to, 1);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put<CUmemoryPool>(to, nullptr);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+CUresult cuMemGetAddressRange_of_pool(Recorder&, CUresult answer, CUdeviceptr_v1*, unsigned int*,
+                                      CUdeviceptr_v1) noexcept {
+  return answer;  // of 32 bits: no range of the pool is
+}
+
+CUresult cuMemGetAddressRange_v2_of_pool(Recorder& recorder, CUresult answer, CUdeviceptr* pbase,
+                                         size_t* psize, CUdeviceptr dptr) noexcept {
+  const auto range = recorder.spill().ranges().around(dptr);
+  if (!range) return answer;
+  if (pbase != nullptr) *pbase = range->start;
+  if (psize != nullptr) *psize = range->bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute_of_pool(Recorder& recorder, CUresult answer, void* data,
+                                       CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
+  const auto range = data == nullptr ? std::nullopt : recorder.spill().ranges().around(ptr);
+  return range ? attribute_of(*range, attribute, ptr, data).value_or(answer) : answer;
+}
+
+CUresult cuPointerGetAttributes_of_pool(Recorder& recorder, CUresult answer,
+                                        unsigned int numAttributes, CUpointer_attribute* attributes,
+                                        void** data, CUdeviceptr ptr) noexcept {
+  if (answer != CUDA_SUCCESS) return answer;
+  const auto range = recorder.spill().ranges().around(ptr);
+  // One that does not apply is zero here, as the driver has set it.
+  for (unsigned i = 0; range && i < numAttributes; ++i)
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+      put<void*>(data[i], nullptr);
+    else
+      static_cast<void>(attribute_of(*range, attributes[i], ptr, data[i]));
+  return answer;
+}
+
+CUresult cuMemGetInfo_of_pool(Recorder&, CUresult answer, unsigned int*, unsigned int*) noexcept {
+  return answer;
+}
+
+CUresult cuMemGetInfo_v2_of_pool(Recorder& recorder, CUresult answer, size_t* free,
+                                 size_t* total) noexcept {
+  if (answer != CUDA_SUCCESS) return answer;
+  const pool::Spill& spill = recorder.spill();
+  if (!spill.is_visible()) return answer;
+  if (free != nullptr) *free += spill.room_bytes();
+  if (total != nullptr) *total += spill.most_host_bytes();
+  return answer;
+}
+
+}  // namespace cuwarden::families

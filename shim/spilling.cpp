@@ -1,0 +1,87 @@
+#include "shim/spilling.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "reporters/quantities.hpp"
+#include "shim/host_limits.hpp"
+#include "shim/log.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// Page-locked memory is never given back under pressure: who takes the last of it has the process
+// killed, or another one.
+constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
+
+std::uint64_t host_room() noexcept {
+  const HostLimits limits = read_host_limits();
+  std::uint64_t room = UINT64_MAX;
+  if (limits.ram_available_bytes != HostLimits::unknown) room = limits.ram_available_bytes;
+  if (limits.cgroup_limit_bytes != HostLimits::unknown &&
+      limits.cgroup_limit_bytes != HostLimits::unlimited &&
+      limits.cgroup_used_bytes != HostLimits::unknown)
+    room = std::min(room, limits.cgroup_limit_bytes -
+                              std::min(limits.cgroup_limit_bytes, limits.cgroup_used_bytes));
+  return room - std::min(room, left_to_host_bytes);
+}
+
+}  // namespace
+
+pool::SpillSettings spill_settings(const Settings& settings) noexcept {
+  pool::SpillSettings made{.most_host_bytes = settings.spill_bytes,
+                           .host_room = host_room,
+                           .visible = settings.spill_is_visible};
+  if (settings.spill_percent != 0) {
+    const std::uint64_t ram = read_host_limits().ram_bytes;
+    made.most_host_bytes = ram == HostLimits::unknown ? 0 : ram / 100 * settings.spill_percent;
+  }
+  // What is off has nothing to show.
+  if (settings.pool == PoolMode::off) made.most_host_bytes = 0;
+  made.visible = made.visible && made.most_host_bytes != 0;
+  return made;
+}
+
+std::string spill_text(const Settings& settings) {
+  const std::string amount = settings.spill_percent != 0
+                                 ? fmt::format("{}%", settings.spill_percent)
+                                 : fmt::format("{}KiB", settings.spill_bytes >> 10);
+  return amount + (settings.spill_is_visible ? ":visible" : "");
+}
+
+void say_of_spill(families::SpillNews news, DeviceOrdinal device, std::uint64_t bytes,
+                  std::uint64_t host_bytes) noexcept try {
+  using enum families::SpillNews;
+  const std::string of =
+      "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";
+  switch (news) {
+    case spilled:
+      return log_warn(of + human_bytes(host_bytes) +
+                      " lie in the host's memory, which is slower; later ones are not announced");
+    case cap_reached:
+      return log_warn(of +
+                      "too much would lie in the host's memory for what is allowed; the "
+                      "request fails");
+    case host_is_full:
+      return log_warn(of +
+                      "too much would lie in the host's memory for what it has left (RAM, or "
+                      "the cgroup's limit); the request fails");
+    case not_supported:
+      return log_warn(of +
+                      "nothing can lie in the host's memory: this device or its driver cannot "
+                      "map that; requests fail as ever");
+    case refused:
+      return log_warn(of +
+                      "nothing could be put into the host's memory: the driver refused; the "
+                      "request fails");
+    case not_shared:
+      return log_warn(of + human_bytes(host_bytes) +
+                      " lie in the host's memory: no other process can open it "
+                      "(cuIpcGetMemHandle fails)");
+  }
+} catch (...) {
+}  // no memory to say it with
+
+}  // namespace cuwarden::shim

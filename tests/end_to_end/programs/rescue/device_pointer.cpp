@@ -1,0 +1,210 @@
+// What a pointer from cudaMalloc is good for, as the program sees it:
+//
+//     device_pointer [name=value]...
+//
+// leave=MIB is what is left of the device before it is asked for (without it nothing is taken);
+// bytes=N is what is asked for, and count=N how many; free=async frees in stream order, free=thread
+// in another thread, free=capture while a stream is captured; end=reset ends the context instead.
+// Each line says what was found, without addresses; the last is what a test needs beside, as JSON.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::map<std::string, std::string> options;
+std::size_t number(const char* name, std::size_t otherwise) {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : std::strtoull(found->second.c_str(), nullptr, 0);
+}
+bool is(const char* name, const char* value) {
+  const auto found = options.find(name);
+  return found != options.end() && found->second == value;
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return free;
+}
+
+CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+void print_answers(const char* where, char* base, std::size_t offset) {
+  char* const pointer = base + offset;
+  cudaPointerAttributes runtime{};
+  const int runtime_result = cudaPointerGetAttributes(&runtime, pointer);
+  std::printf("%s runtime: %d type %d device %d itself %d host %d\n", where, runtime_result,
+              runtime.type, runtime.device, runtime.devicePointer == pointer,
+              runtime.hostPointer != nullptr);
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+  const int range_result = cuMemGetAddressRange(&start, &bytes, address_of(pointer));
+  std::printf("%s range: %d starts %d bytes %zu\n", where, range_result,
+              range_result == 0 ? start == address_of(base) : 0, range_result == 0 ? bytes : 0);
+  constexpr CUpointer_attribute small[] = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_MAPPED};
+  for (const CUpointer_attribute attribute : small) {
+    unsigned value = 0;
+    const int result = cuPointerGetAttribute(&value, attribute, address_of(pointer));
+    std::printf("%s attribute %d: %d, %u\n", where, attribute, result, result == 0 ? value : 0);
+  }
+  constexpr CUpointer_attribute large[] = {
+      CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+      CU_POINTER_ATTRIBUTE_DEVICE_POINTER,   CU_POINTER_ATTRIBUTE_HOST_POINTER,
+      CU_POINTER_ATTRIBUTE_CONTEXT,          CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+  CUcontext current = nullptr;
+  cuCtxGetCurrent(&current);
+  std::uint64_t values[std::size(large)] = {};
+  void* places[std::size(large)];
+  for (std::size_t i = 0; i < std::size(large); ++i) {
+    std::uint64_t value = 0;
+    const int result = cuPointerGetAttribute(&value, large[i], address_of(pointer));
+    const bool is_address = i == 0 || i == 2;
+    std::printf("%s attribute %d: %d, %llu\n", where, large[i], result,
+                result != 0  ? 0ull
+                : is_address ? value - address_of(base)
+                : i == 4     ? value == reinterpret_cast<std::uint64_t>(current)
+                             : static_cast<unsigned long long>(value));
+    places[i] = &values[i];
+  }
+  auto attributes = std::vector<CUpointer_attribute>(std::begin(large), std::end(large));
+  const int result = cuPointerGetAttributes(static_cast<unsigned>(attributes.size()),
+                                            attributes.data(), places, address_of(pointer));
+  std::printf("%s attributes: %d start %llu size %llu itself %llu host %llu\n", where, result,
+              values[0] - address_of(base), static_cast<unsigned long long>(values[1]),
+              values[2] - address_of(base), static_cast<unsigned long long>(values[3]));
+}
+
+void check_data(char* memory, std::size_t bytes) {
+  std::vector<unsigned char> sent(bytes), got(bytes);
+  std::uint64_t state = 88172645463325252u;
+  for (unsigned char& byte : sent) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    byte = static_cast<unsigned char>(state);
+  }
+  const auto same = [&] { return std::memcmp(sent.data(), got.data(), bytes) == 0; };
+  int result = cudaMemcpy(memory, sent.data(), bytes, cudaMemcpyHostToDevice);
+  result |= cudaMemcpy(got.data(), memory, bytes, cudaMemcpyDeviceToHost);
+  std::printf("copied: %d, same %d\n", result, same());
+  result = cudaMemset(memory + bytes / 3, 0x5a, bytes / 3);
+  std::memset(sent.data() + bytes / 3, 0x5a, bytes / 3);
+  result |= cudaMemcpy(got.data(), memory, bytes, cudaMemcpyDefault);
+  std::printf("set: %d, same %d\n", result, same());
+  const std::size_t part = bytes / 4 / 4096 * 4096;
+  result = cudaMemcpy(memory, memory + 2 * part, part, cudaMemcpyDeviceToDevice);
+  std::memmove(sent.data(), sent.data() + 2 * part, part);
+  result |= cudaMemcpy(got.data(), memory, bytes, cudaMemcpyDeviceToHost);
+  std::printf("within: %d, same %d\n", result, same());
+  cudaStream_t stream = nullptr;
+  cudaStreamCreate(&stream);
+  result = cudaMemsetAsync(memory + 1, 7, bytes - 2, stream);
+  std::memset(sent.data() + 1, 7, bytes - 2);
+  result |= cudaMemcpyAsync(got.data(), memory, bytes, cudaMemcpyDeviceToHost, stream);
+  result |= cudaStreamSynchronize(stream);
+  std::printf("in a stream: %d, same %d\n", result, same());
+  const std::size_t pitch = 8192, width = 5000, rows = bytes / pitch;
+  result = cudaMemcpy2D(memory, pitch, got.data(), width, width, rows, cudaMemcpyHostToDevice);
+  for (std::size_t row = 0; row < rows; ++row)
+    std::memcpy(sent.data() + row * pitch, got.data() + row * width, width);
+  std::vector<unsigned char> all(bytes);
+  result |= cudaMemcpy(all.data(), memory, bytes, cudaMemcpyDeviceToHost);
+  std::printf("in rows: %d, same %d\n", result, all == sent);
+  cudaStreamDestroy(stream);
+}
+
+int free_it(char* memory) {
+  if (is("free", "async")) {
+    cudaStream_t stream = nullptr;
+    cudaStreamCreate(&stream);
+    const int result = cudaFreeAsync(memory, stream);
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    return result;
+  }
+  if (is("free", "thread")) {
+    int result = -1;
+    std::thread([&] { result = cudaFree(memory); }).join();
+    return result;
+  }
+  if (is("free", "capture")) {
+    cudaStream_t stream = nullptr;
+    cudaStreamCreate(&stream);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
+    const int result = cudaFree(memory);
+    cudaGraph_t graph = nullptr;
+    const int ended = cudaStreamEndCapture(stream, &graph);
+    std::printf("capture ended: %d\n", ended);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    return result;
+  }
+  return cudaFree(memory);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  }
+  cudaFree(nullptr);
+  const std::size_t bytes = number("bytes", 100 * kMiB + 12345), count = number("count", 1);
+  std::vector<void*> filling;
+  if (options.count("leave") != 0) {
+    for (std::size_t block = 1024 * kMiB; block >= 2 * kMiB; block /= 2) {
+      void* more = nullptr;
+      while (free_bytes() >= block + number("leave", 0) * kMiB &&
+             cudaMalloc(&more, block) == cudaSuccess)
+        filling.push_back(more);
+    }
+  }
+  const std::size_t before = free_bytes();
+  std::vector<char*> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    void* made = nullptr;
+    const int result = cudaMalloc(&made, bytes);
+    std::printf("cudaMalloc: %d\n", result);
+    if (result == 0) all.push_back(static_cast<char*>(made));
+  }
+  const std::size_t taken = before - free_bytes();
+  for (char* const memory : all) {
+    std::printf("aligned: %d\n", address_of(memory) % 512 == 0);
+    for (const auto& [where, offset] : {std::pair<const char*, std::size_t>{"first", 0},
+                                        {"middle", bytes / 2 + 1},
+                                        {"last", bytes - 1}})
+      print_answers(where, memory, offset);
+    check_data(memory, bytes);
+    std::printf("inner free: %d\n", cudaFree(memory + 512));
+    cudaGetLastError();
+  }
+  cudaIpcMemHandle_t handle;
+  const int ipc = all.empty() ? -1 : cudaIpcGetMemHandle(&handle, all[0]);
+  cudaGetLastError();
+  if (is("end", "reset")) {
+    std::printf("reset: %d\n", cudaDeviceReset());
+    cudaFree(nullptr);
+  } else {
+    for (char* const memory : all) std::printf("free: %d\n", free_it(memory));
+    for (char* const memory : all) std::printf("twice: %d\n", cudaFree(memory));
+    cudaGetLastError();
+  }
+  const std::size_t after = free_bytes();
+  std::printf(
+      "{\"free_before\":%zu,\"taken\":%zu,\"free_after\":%zu,\"bytes\":%zu,\"count\":%zu,"
+      "\"ipc\":%d,\"served\":%zu}\n",
+      before, taken, after, bytes, count, ipc, all.size());
+  return 0;
+}

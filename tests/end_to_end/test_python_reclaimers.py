@@ -1,0 +1,213 @@
+"""PyTorch's and CuPy's caches as reclaimers, and scripts that are run so: `python3 -m cuwarden`."""
+
+import sys
+import textwrap
+
+import pytest
+
+from shimmed import SOURCE
+from test_reclaimers import RESCUE, reclaims
+from test_rescue import rescued
+
+PYTHON = SOURCE / "tools" / "python"
+
+# Stands for a framework: `empty_cache` frees what `hold` took, by the runtime in this process.
+FRAMEWORK = """
+import ctypes, threading
+cudart = ctypes.CDLL("libcudart.so.13")
+lock = threading.Lock()
+blocks = []
+def malloc(bytes):
+    pointer = ctypes.c_void_p()
+    return pointer if cudart.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(bytes)) == 0 else None
+def hold(bytes):
+    blocks.append((malloc(bytes), bytes))
+def held():
+    return sum(bytes for _, bytes in blocks)
+def empty():
+    with lock:
+        while blocks:
+            cudart.cudaFree(blocks.pop()[0])
+"""
+TORCH = FRAMEWORK + """
+def free(device):
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    cudart.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+    return free.value, total.value
+class cuda:
+    is_initialized = staticmethod(lambda: True)
+    mem_get_info = staticmethod(free)
+    empty_cache = staticmethod(empty)
+"""
+CUPY = FRAMEWORK + """
+import contextlib
+class cuda:
+    Device = contextlib.nullcontext
+class pool:
+    total_bytes = staticmethod(held)
+    free_all_blocks = staticmethod(empty)
+get_default_memory_pool = lambda: pool
+"""
+SCRIPT = """
+import sys
+assert __name__ == "__main__" and sys.argv[1:] == ["--steps", "3"], sys.argv
+import torch, cupy
+holder, asks = (torch, cupy) if {torch_holds} else (cupy, torch)
+holder.hold(3 << 30)
+print(asks.malloc(2 << 30) is not None, holder.held())
+"""
+
+
+@pytest.fixture
+def frameworks(tmp_path):
+    (tmp_path / "torch.py").write_text(TORCH)
+    (tmp_path / "cupy.py").write_text(CUPY)
+    return {**RESCUE, "PYTHONPATH": f"{PYTHON}:{tmp_path}"}
+
+
+@pytest.mark.parametrize("torch_holds", [True, False])
+@pytest.mark.parametrize("how", ["script", "module", "text"])
+def test_frameworks_caches_are_emptied_for_an_unmodified_script(
+    place, tmp_path, frameworks, torch_holds, how
+):
+    script = textwrap.dedent(SCRIPT.replace("{torch_holds}", str(torch_holds)))
+    (tmp_path / "train.py").write_text(script)
+    what = {"script": [tmp_path / "train.py"], "module": ["-m", "train"], "text": ["-c", script]}[how]
+    command = [*what, "--steps", "3"]
+    bare = place.run([sys.executable, "-m", "cuwarden", *command], frameworks, shim=False)
+    assert bare.stdout == f"False {3 << 30}\n", bare.stderr
+    run = place.run([sys.executable, "-m", "cuwarden", *command], frameworks)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "True 0\n", "")
+    _, rungs = rescued(run.report, "reclaim")
+    assert rungs[-1]["reclaimer"] == ("PyTorch" if torch_holds else "CuPy")
+
+
+@pytest.mark.parametrize("loader", ["CDLL", "PyDLL"])
+def test_who_holds_pythons_own_lock_waits_for_no_python(place, frameworks, loader):
+    """ctypes.PyDLL keeps it, as an extension module does that has not thought of it."""
+    text = f"""
+import cuwarden, ctypes, torch, time
+assert cuwarden.register()
+torch.hold(3 << 30)
+pointer = ctypes.c_void_p()
+begun = time.monotonic()
+result = ctypes.{loader}("libcudart.so.13").cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(2 << 30))
+print(result, time.monotonic() - begun < 1)
+"""
+    run = place.run([sys.executable, "-c", text], frameworks)
+    assert run.stdout == ("0 True\n" if loader == "CDLL" else "2 True\n"), run.stderr
+    outcomes = {row["outcome"] for row in reclaims(run.report)}
+    assert outcomes == ({"served"} if loader == "CDLL" else {"unsafe"}) and run.said == []
+
+
+def test_frameworks_that_are_not_there_are_no_word_worth(place, frameworks):
+    text = """
+import cuwarden, ctypes
+assert cuwarden.register()
+pointer = ctypes.c_void_p()
+print(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(5 << 30)))
+"""
+    run = place.run([sys.executable, "-c", text], frameworks)
+    assert (run.stdout, run.said, reclaims(run.report)) == ("2\n", [], [])
+
+
+DEEP = """
+import cuwarden, torch
+def deeper(levels):
+    if levels == 0:
+        print(torch.malloc(2 << 30) is not None)
+    else:
+        # Through C: each level has frames of its own.
+        list(map(deeper, [levels - 1]))
+cuwarden.register_reclaimer("mine", None, lambda device, wanted: torch.empty())
+torch.hold(3 << 30)
+deeper({levels})
+"""
+
+
+@pytest.mark.parametrize("levels", [10, 60])
+def test_a_deep_stack_is_seen_whole(place, frameworks, levels):
+    run = place.run([sys.executable, "-c", DEEP.format(levels=levels)], frameworks)
+    assert run.stdout == "True\n", run.stderr
+
+
+def test_what_a_python_reclaimer_throws_is_a_line_of_its_own(place, frameworks):
+    text = """
+import cuwarden, torch
+def broken(device, wanted):
+    raise KeyError("no such pool")
+assert cuwarden.register_reclaimer("mine", None, broken)
+torch.hold(3 << 30)
+print(torch.malloc(2 << 30), torch.malloc(2 << 30))
+"""
+    run = place.run([sys.executable, "-c", text], frameworks)
+    assert (run.returncode, run.stdout) == (0, "None None\n"), run.stderr
+    assert run.said_about("reclaimer mine", "KeyError", "no such pool")
+    assert run.said_about("reclaimer mine", "gave nothing back") and len(run.said) == 2
+
+
+# What a program may find out about how it was started.
+INQUIRING = """
+import atexit, pickle, sys, threading, unittest
+def function():
+    return 1
+class Case(unittest.TestCase):
+    def test(self):
+        self.assertEqual(pickle.loads(pickle.dumps(function))(), 1)
+print(__name__, sys.argv, sys.path[0] == {path!r}, "__file__" in globals(), __spec__ is None)
+print(sys.modules["__main__"].function is function)
+later = threading.Thread(target=lambda: (threading.main_thread().join(), print(pickle.dumps(Case) != b"")))
+later.start()
+atexit.register(lambda: print("at exit", sys.modules["__main__"].Case is Case))
+unittest.main(argv=["x"], exit=False)
+"""
+
+
+@pytest.mark.parametrize("how", ["script", "text"])
+def test_a_script_finds_itself_as_without(place, tmp_path, frameworks, how):
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    path = str(folder) if how == "script" else ""
+    (folder / "s.py").write_text(INQUIRING.format(path=path))
+    # A module of the standard library's name where the script is not.
+    (place.work / "queue.py").write_text("raise SystemExit('the wrong queue')\n")
+    (folder / "s.py").write_text("import queue\n" * (how == "script") + (folder / "s.py").read_text())
+    command = {"script": [folder / "s.py", "a"], "text": ["-c", INQUIRING.format(path=path), "a"]}[how]
+    plain = place.run([sys.executable, *command], frameworks, shim=False)
+    assert plain.returncode == 0 and "Ran 1 test" in plain.stderr, plain.stderr
+    assert "False" not in plain.stdout.replace("False True", ""), plain.stdout
+    run = place.run([sys.executable, "-m", "cuwarden", *command], frameworks)
+    assert (run.stdout, run.returncode) == (plain.stdout, 0), run.stderr
+    assert "Ran 1 test" in run.stderr
+
+
+@pytest.mark.parametrize("arguments", [["nosuch.py"], ["-u", "x.py"], ["-m"], ["-c"], []], ids="-".join)
+def test_bad_arguments_of_the_module_are_a_line_and_2(place, frameworks, arguments):
+    run = place.run([sys.executable, "-m", "cuwarden", *arguments], frameworks)
+    assert run.returncode == 2 and "Traceback" not in run.stderr
+    assert 1 <= len(run.stderr.splitlines()) <= 2
+
+
+def test_a_child_that_calls_no_cuda_ends_at_once(place, frameworks):
+    text = """
+import cuwarden, os, time, threading, torch
+cuwarden.register_reclaimer("slow", None, lambda device, wanted: time.sleep(1.5))
+torch.hold(3 << 30)
+asks = threading.Thread(target=torch.malloc, args=(2 << 30,))
+asks.start()
+time.sleep(0.5)
+begun = time.monotonic()
+child = os.fork()
+if child == 0:
+    raise SystemExit(0)
+os.waitpid(child, 0)
+print(time.monotonic() - begun < 0.9)
+asks.join()
+"""
+    run = place.run([sys.executable, "-c", text], frameworks)
+    assert run.stdout == "True\n", run.stderr
+
+
+def test_the_scripts_own_exit_status_is_kept(place, tmp_path, frameworks):
+    run = place.run([sys.executable, "-m", "cuwarden", "-c", "raise SystemExit(7)"], frameworks)
+    assert run.returncode == 7

@@ -1,0 +1,30 @@
+// Slabs on a ledger's parts, and the worst moment as a reader sees it.
+#pragma once
+
+#include <map>
+
+#include "runtime_hooks/ledger/slab_pages.hpp"
+#include "tests/unit/ledger/ledger_parts.hpp"
+
+namespace cuwarden::ledger {
+
+inline constexpr std::uint64_t MiB = 1 << 20, page = 2 * MiB, base = 0x7f00'0000'0000;
+
+class SlabPagesTest : public LedgerParts {
+ protected:
+  SlabPagesTest() { EXPECT_TRUE(slabs.create()); }
+  SeriesView::Worst worst(std::uint64_t row = 1) { return reader().series(row).value().worst; }
+  std::map<std::uint64_t, SlabContents> pages_at_worst(std::uint32_t version) {
+    std::map<std::uint64_t, SlabContents> pages;
+    const Reader all = reader();
+    for (std::uint64_t row = 1; row < all.rows(RegionId::slab_pages); ++row) {
+      const auto found = all.slab_page(row, version);
+      if (found && found->contents.count > 0) pages[found->address.value] = found->contents;
+    }
+    return pages;
+  }
+
+  SlabPages slabs{storage, lanes};
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,118 @@
+// Reclaimers that come and go, also while they run.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/rescue/reclaimers_fixture.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+TEST_F(ReclaimersTest, what_is_taken_out_is_not_called_and_leaves_its_place_to_others) {
+  Cache& cache = make();
+  std::vector<int> many;
+  for (std::size_t i = 0; i < Reclaimers::limit; ++i) EXPECT_NE(add("cache", cache), 0);
+  EXPECT_EQ(all.add("one more", "", Cache::reclaim, &cache), 0);
+  for (const int id : ids) EXPECT_TRUE(all.remove(id, now_ns()));
+  EXPECT_FALSE(all.remove(ids[3], now_ns()));
+  EXPECT_FALSE(all.any());
+  EXPECT_EQ(climb(with_reclaimers).size(), 3u);
+  EXPECT_EQ(cache.calls, 0);
+  const int again = add("again", cache);
+  EXPECT_NE(again, 0);
+  EXPECT_EQ(std::ranges::count(ids, again), 1) << "an old number is not somebody else's";
+}
+
+TEST_F(ReclaimersTest, a_running_one_is_waited_for_when_it_is_taken_out) {
+  Cache& cache = make();
+  cache.give_back = [this] { return wait_to_be_let_go(); };
+  const int id = add("cache", cache);
+  climb(with_reclaimers);
+  EXPECT_FALSE(all.remove(id, now_ns() + 10'000'000)) << "it runs still";
+  EXPECT_FALSE(all.remove(id, now_ns() + 10'000'000)) << "and may be waited for again";
+  EXPECT_EQ(climb(with_reclaimers).size(), 3u);
+  Cache& other = make();
+  const int next = add("other", other);
+  std::thread opener([this] {
+    std::this_thread::sleep_for(milliseconds(20));
+    let_go = true;
+  });
+  climb(with_reclaimers);
+  EXPECT_EQ(other.calls, 1);
+  EXPECT_TRUE(all.remove(next, now_ns() + 5'000'000'000));
+  opener.join();
+}
+
+TEST_F(ReclaimersTest, one_may_take_itself_out) {
+  Cache& cache = make();
+  bool taken_out = false;
+  int id = 0;
+  cache.give_back = [&] {
+    taken_out = all.remove(id, now_ns() + 5'000'000'000);
+    return std::size_t{0};
+  };
+  id = add("cache", cache);
+  const std::uint64_t before = now_ns();
+  with_reclaimers.sync_timeout_ns = 4'000'000'000;
+  climb(with_reclaimers);
+  EXPECT_LT(now_ns() - before, 3'000'000'000u);
+  EXPECT_TRUE(taken_out);
+  climb(with_reclaimers);
+  EXPECT_EQ(cache.calls, 1);
+}
+
+TEST_F(ReclaimersTest, a_forked_child_has_them_and_none_of_the_calls) {
+  Cache& cache = make();
+  cache.give_back = [this] { return wait_to_be_let_go(); };
+  add("cache", cache);
+  climb(with_reclaimers);
+  const pid_t child = fork();
+  if (child == 0) {
+    all.forked();
+    let_go = true;
+    is_there = [&] { return cache.calls == 2; };
+    _exit(climb(with_reclaimers).back() == std::pair(Rung::reclaim, RungOutcome::served) ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(ReclaimersTest, texts_that_do_not_fit_are_refused) {
+  Cache& cache = make();
+  EXPECT_EQ(all.add(std::string(64, 'n'), "", Cache::reclaim, &cache), 0);
+  EXPECT_EQ(all.add("n", std::string(256, 'm'), Cache::reclaim, &cache), 0);
+  EXPECT_NE(add(std::string(63, 'n'), cache, std::string(255, 'm')), 0);
+  Reclaimers::Entry entry;
+  ASSERT_TRUE(all.entry(0, entry));
+  EXPECT_EQ(entry.name, std::string(63, 'n'));
+  EXPECT_EQ(entry.modules, std::string(255, 'm'));
+}
+
+// Many threads, with reclaimers that come and go.
+TEST_F(ReclaimersTest, under_fire) {
+  Cache &stays = make(), &changing = make();
+  add("stays", stays);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      std::size_t given = 0;
+      for (int i = 0; i < 200; ++i)
+        for (std::size_t place = 0; place < 4; ++place)
+          if (Reclaimers::Entry entry; all.entry(place, entry))
+            all.call(place, entry.id, {&real, {}, 0, 1, now_ns() + 5'000'000'000}, given);
+    });
+  std::thread changes([&] {
+    while (!done) {
+      const int id = all.add("comes and goes", "", Cache::reclaim, &changing);
+      EXPECT_TRUE(all.remove(id, now_ns() + 5'000'000'000));
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  changes.join();
+  EXPECT_GT(stays.calls, 0);
+}
+
+}  // namespace
+}  // namespace cuwarden::rescue
