@@ -1,0 +1,80 @@
+"""Requests that the device has no room for, served with the host's memory behind the same pointer."""
+
+import pytest
+
+import preloaded
+
+pytestmark = pytest.mark.alone
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def served_by_spill(run):
+    assert {(row["outcome"], row["rescued_by"]) for row in run.report["incidents"]} == {
+        ("rescued", "spill")
+    }
+    preloaded.check_covered(run.report)
+    assert all(total["failures"] == 0 for total in run.report["totals"])
+
+
+def spilled(run):
+    """Its incidents were all served by the spill, and all of that was freed."""
+    served_by_spill(run)
+    assert run.report["pool"]["spilled_bytes"] == 0
+    return run.report["pool"]["spilled_peak_bytes"]
+
+
+# The device has 64 MiB to keep and 36 to 136 for the request.
+@pytest.mark.parametrize("leave", [66, 100, 200, 40])
+def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave):
+    program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
+    size = f"bytes={300 * MIB + 12345}"
+    plain = place.run([program, size], shim=False)
+    run = place.run([program, size, f"leave={leave}"], {"CUWARDEN_SPILL": "2GiB"})
+    assert run.output[:-1] == plain.output[:-1]
+    assert run.last_line["free_after"] == run.last_line["free_before"]
+    assert spilled(run) > 100 * MIB
+    assert run.last_line["ipc"] != 0
+
+
+@pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
+def test_it_ends_as_the_devices_does(place, how):
+    program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
+    run = place.run([program, "leave=100", how], {"CUWARDEN_SPILL": "2GiB"})
+    assert run.returncode == 0, run.stderr
+    if how == "end=reset":
+        assert run.last_line["free_after"] > run.last_line["free_before"]
+    else:
+        assert "free: 0" in run.output and "twice: 1" in run.output
+        assert run.last_line["free_after"] == run.last_line["free_before"]
+    assert run.report["pool"]["spilled_bytes"] == 0
+
+
+@pytest.mark.parametrize("size", [512 * MIB, 3 * GIB + 8 * 1000])
+def test_kernels_and_copies_see_one_memory(place, size):
+    program = preloaded.program("spilled_work")
+    plain = place.run([program, "0", str(size)], shim=False)
+    assert plain.returncode == 0, plain.stderr
+    run = place.run([program, "260", str(size)], {"CUWARDEN_SPILL": "8GiB"})
+    assert run.output == plain.output and run.returncode == 0, run.stderr
+    print(f"all on the device {plain.figures}, in part the host's {run.figures}")
+    assert run.figures["given_back"] == 1
+    assert run.figures["taken"] + spilled(run) == -(-size // (2 * MIB)) * 2 * MIB
+
+
+def test_oversubscribe_runs(place):
+    sample = preloaded.BUILD / "samples" / "oversubscribe"
+    plain = place.run([sample], shim=False)
+    assert plain.last_line["tiles"] < plain.last_line["planned_tiles"]
+    run = place.run([sample], {"CUWARDEN_SPILL": "64GiB"})
+    facts = run.last_line
+    assert facts["tiles"] == facts["planned_tiles"], run.stderr
+    served_by_spill(run)
+    pool = run.report["pool"]
+    assert pool["spilled_bytes"] == pool["spilled_peak_bytes"]
+    missing = facts["planned_tiles"] - plain.last_line["tiles"]
+    assert pool["spilled_bytes"] > 0.9 * missing * facts["bytes_a_tile"]
+    device = run.report["devices"][0]
+    rows = {row["item"]: row["bytes"] for row in run.report["accounts"] if row["incident"] is None}
+    assert abs(rows["unexplained"]) <= device["used_bytes"] / 100, rows
