@@ -4,8 +4,10 @@
 //
 // leave=MIB is what is left of the device before it is asked for (without it nothing is taken);
 // bytes=N is what is asked for, and count=N how many; free=async frees in stream order, free=thread
-// in another thread, free=capture while a stream is captured; end=reset ends the context instead.
-// Each line says what was found, without addresses; the last is what a test needs beside, as JSON.
+// in another thread, free=capture while a stream is captured; end=reset ends the context instead;
+// peer=before, after or taken has device 1 allowed to use device 0's memory before it is asked for,
+// after, or not any more. Each line says what was found, without addresses; the last is what a test
+// needs beside, as JSON.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -124,6 +126,41 @@ void check_data(char* memory, std::size_t bytes) {
   cudaStreamDestroy(stream);
 }
 
+// The device that asks is device 1.
+void set_peer(bool may) {
+  cudaSetDevice(1);
+  const int result = may ? cudaDeviceEnablePeerAccess(0, 0) : cudaDeviceDisablePeerAccess(0);
+  std::printf("peer: %d\n", result);
+  cudaSetDevice(0);
+}
+
+// What device 1 may do with the first and the last byte; -1: nobody says so of such memory.
+int peer_access(const char* memory, std::size_t bytes) {
+  CUmemLocation location{};
+  location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  location.id = 1;
+  unsigned long long first = 0, last = 0;
+  if (cuMemGetAccess(&first, &location, address_of(memory)) != CUDA_SUCCESS ||
+      cuMemGetAccess(&last, &location, address_of(memory + bytes - 1)) != CUDA_SUCCESS)
+    return -1;
+  return first == last ? static_cast<int>(first) : -2;
+}
+
+void check_peer_copies(char* memory, std::size_t bytes) {
+  std::vector<unsigned char> sent(bytes, 0xa5), got(bytes);
+  void* there = nullptr;
+  cudaSetDevice(1);
+  int result = cudaMalloc(&there, bytes);
+  cudaSetDevice(0);
+  result |= cudaMemcpy(memory, sent.data(), bytes, cudaMemcpyDefault);
+  result |= cudaMemcpyPeer(there, 1, memory, 0, bytes);
+  result |= cudaMemset(memory, 0, bytes);
+  result |= cudaMemcpyPeer(memory, 0, there, 1, bytes);
+  result |= cudaMemcpy(got.data(), memory, bytes, cudaMemcpyDefault);
+  std::printf("to the peer and back: %d, same %d\n", result, got == sent);
+  cudaFree(there);
+}
+
 int free_it(char* memory) {
   if (is("free", "async")) {
     cudaStream_t stream = nullptr;
@@ -161,6 +198,8 @@ int main(int argc, char** argv) {
     options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
   }
   cudaFree(nullptr);
+  const bool has_peer = options.count("peer") != 0;
+  if (has_peer && !is("peer", "after")) set_peer(true);
   const std::size_t bytes = number("bytes", 100 * kMiB + 12345), count = number("count", 1);
   std::vector<void*> filling;
   if (options.count("leave") != 0) {
@@ -180,6 +219,10 @@ int main(int argc, char** argv) {
     if (result == 0) all.push_back(static_cast<char*>(made));
   }
   const std::size_t taken = before - free_bytes();
+  if (is("peer", "after")) set_peer(true);
+  if (is("peer", "taken")) set_peer(false);
+  const int access = has_peer && !all.empty() ? peer_access(all[0], bytes) : -1;
+  if (has_peer && !all.empty()) check_peer_copies(all[0], bytes);
   for (char* const memory : all) {
     std::printf("aligned: %d\n", address_of(memory) % 512 == 0);
     for (const auto& [where, offset] : {std::pair<const char*, std::size_t>{"first", 0},
@@ -204,7 +247,7 @@ int main(int argc, char** argv) {
   const std::size_t after = free_bytes();
   std::printf(
       "{\"free_before\":%zu,\"taken\":%zu,\"free_after\":%zu,\"bytes\":%zu,\"count\":%zu,"
-      "\"ipc\":%d,\"served\":%zu}\n",
-      before, taken, after, bytes, count, ipc, all.size());
+      "\"ipc\":%d,\"served\":%zu,\"peer_access\":%d}\n",
+      before, taken, after, bytes, count, ipc, all.size(), access);
   return 0;
 }
