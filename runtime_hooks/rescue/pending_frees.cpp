@@ -24,10 +24,23 @@ struct Last {
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Last last{};
 
+// Whether the thread freed something in its own default stream of this context.
+struct OwnStream {
+  std::uint64_t context = 0;        // 0: nothing pends
+  std::uint32_t first_version = 0;  // of whose frees
+  bool again = false;               // since it was marked
+};
+[[gnu::tls_model("initial-exec")]] constinit thread_local OwnStream own_stream{};
+
 }  // namespace
 
 void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
-  if (stream == CU_STREAM_PER_THREAD) return;
+  if (stream == CU_STREAM_PER_THREAD) {
+    if (own_stream.context != context.value || own_stream.first_version != first_version_)
+      noted_.fetch_add(1, relaxed);
+    own_stream = {context.value, first_version_, true};
+    return;
+  }
   const std::uint64_t key = key_of(stream, context);
   // Read first: what is removed from now on is noted again with the next free.
   const std::uint32_t version = version_.load(std::memory_order_acquire);
@@ -84,6 +97,13 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
       real.cuEventQuery == nullptr || real.cuEventSynchronize == nullptr ||
       real.cuEventDestroy_v2 == nullptr)
     return;
+  if (own_stream.context == current.value && current.value != 0 &&
+      own_stream.first_version == pending.first_version_) {
+    const Locked locked(pending.lock_);
+    if (!locked || pending.left_.load() || pending.captures_) return;
+    own_stream.again = false;
+    if (!put(CU_STREAM_PER_THREAD, places, 0)) return;
+  }
   for (std::size_t i = 0; i < places && count_ < limit; ++i) {
     Place& place = pending.places_[i];
     if (place.key.load(relaxed) == 0) continue;
@@ -91,17 +111,21 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
     if (!locked || pending.left_.load() || pending.captures_) return;
     const std::uint64_t key = place.key.load(relaxed);
     if (key == 0 || place.context.load(std::memory_order_acquire) != current.value) continue;
-    CUevent event = nullptr;
-    if (real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return;
-    marks_[count_++] = {event, i, key};
     // Frees from now on come after the event, and are noted again.
     place.again.store(false, relaxed);
     version_.fetch_add(1, relaxed);
-    if (real.cuEventRecord(event, stream_of(key)) != CUDA_SUCCESS) {
-      real.cuEventDestroy_v2(event);
-      --count_;
-    }
+    if (!put(stream_of(key), i, key)) return;
   }
+}
+
+bool PendingFrees::Marks::put(CUstream stream, std::size_t place, std::uint64_t key) {
+  CUevent event = nullptr;
+  if (real_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
+  marks_[count_++] = {event, place, key};
+  if (real_.cuEventRecord(event, stream) == CUDA_SUCCESS) return true;
+  real_.cuEventDestroy_v2(event);
+  --count_;
+  return true;
 }
 
 PendingFrees::Marks::~Marks() {
@@ -119,8 +143,11 @@ bool PendingFrees::Marks::synchronise_reached() {
     }
     if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
       found = true;
-      Place& place = pending_.places_[mark.place];
-      if (!place.again.load(relaxed)) pending_.remove(place, mark.key);
+      if (mark.place == places) {
+        if (!own_stream.again) own_stream = {};
+      } else if (Place& place = pending_.places_[mark.place]; !place.again.load(relaxed)) {
+        pending_.remove(place, mark.key);
+      }
     }
     real_.cuEventDestroy_v2(mark.event);
     marks_[i] = marks_[--count_];

@@ -20,10 +20,10 @@ namespace cuwarden::rescue {
 class PendingFrees {
  public:
   // What threads noted with an earlier one, as that of a fork's parent, is not this one's.
-  PendingFrees() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+  PendingFrees() noexcept : first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
-  // Before the driver's free. A stream of the thread's own (CU_STREAM_PER_THREAD, or null in a
-  // _ptsz call) is not kept: no other thread can name it.
+  // Before the driver's free. A thread's own default stream (CU_STREAM_PER_THREAD, or null in a
+  // _ptsz call) is known to that thread alone: no other one can name it.
   void freed_in(CUstream, ContextId) noexcept;
   // Before the driver ends it: nobody asks about it any more.
   void stream_ends(CUstream) noexcept;
@@ -48,10 +48,12 @@ class PendingFrees {
    private:
     struct Mark {
       CUevent event;
-      std::size_t place;  // of the stream
+      std::size_t place;  // of the stream; `places`: the thread's own
       std::uint64_t key;
     };
     static constexpr std::size_t limit = 64;
+    // Puts one behind the frees in this stream, with the lock held.
+    bool put(CUstream, std::size_t place, std::uint64_t key);
     PendingFrees& pending_;
     const driver::RealDriver& real_;
     Mark marks_[limit];
@@ -71,6 +73,7 @@ class PendingFrees {
   };
   void remove(Place&, std::uint64_t key) noexcept;
 
+  const std::uint32_t first_version_;
   Place places_[places];
   std::atomic<std::uint32_t> noted_{0};
   // Of what threads know to be noted; changes where something is not any more.

@@ -33,7 +33,7 @@ def rescued(report, rung):
 @pytest.mark.parametrize(
     "command",
     [["streams=1"], ["streams=5"], ["streams=17", "more=64"], ["streams=3", "api=driver", "thread=1"],
-     ["streams=2", "device=1"]],
+     ["streams=2", "device=1"], ["streams=2", "own=1"], ["streams=1", "own=1", "thread=1"]],
     ids="-".join,
 )
 def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, cuwarden, command):

@@ -31,7 +31,7 @@ def rescued(run, rung):
 @pytest.mark.parametrize(
     "options",
     [["streams=1"], ["streams=4"], ["streams=17", "more=64"], ["streams=3", "busy=200"],
-     ["streams=2", "thread=1", "api=driver"]],
+     ["streams=2", "thread=1", "api=driver"], ["streams=2", "own=1"]],
     ids="-".join,
 )
 def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, options):

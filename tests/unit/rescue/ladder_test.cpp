@@ -106,10 +106,32 @@ TEST_F(LadderTest, streams_of_other_contexts_are_left_alone) {
   EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::nothing_to_do));
 }
 
-TEST_F(LadderTest, a_stream_of_the_threads_own_is_not_for_others_to_ask_about) {
+TEST_F(LadderTest, a_stream_of_the_threads_own_is_the_threads_own_to_wait_for) {
   pending.freed_in(CU_STREAM_PER_THREAD, here);
+  std::thread([this] { climb(settings); }).join();
+  EXPECT_TRUE(fake.recorded.empty()) << "another thread's has the same handle";
+  is_there = [] { return !fake.synchronised.empty(); };
+  EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
+  EXPECT_EQ(fake.synchronised, std::vector{CU_STREAM_PER_THREAD});
   climb(settings);
-  EXPECT_TRUE(fake.recorded.empty());
+  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
+  pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 1u) << "of another context";
+}
+
+TEST_F(LadderTest, frees_in_the_threads_own_stream_that_come_meanwhile_are_known_the_next_time) {
+  pending.freed_in(CU_STREAM_PER_THREAD, here);
+  is_there = [this] {
+    if (requests == 2) pending.freed_in(CU_STREAM_PER_THREAD, here);
+    return false;
+  };
+  climb(settings);
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 2u);
+  PendingFrees after_fork;
+  const PendingFrees::Marks marks(after_fork, real, here);
+  EXPECT_FALSE(marks.any());
 }
 
 TEST_F(LadderTest, more_streams_than_are_kept_do_no_harm) {

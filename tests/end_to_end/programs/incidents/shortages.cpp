@@ -137,7 +137,10 @@ void pending() {
   std::vector<cudaStream_t> all(streams);
   std::vector<void*> buffers(streams);
   for (std::size_t i = 0; i < streams; ++i) {
-    cudaStreamCreateWithFlags(&all[i], cudaStreamNonBlocking);
+    if (number("own", 0) != 0)
+      all[i] = cudaStreamPerThread;
+    else
+      cudaStreamCreateWithFlags(&all[i], cudaStreamNonBlocking);
     cudaMallocAsync(&buffers[i], bytes, all[i]);
   }
   cudaDeviceSynchronize();
