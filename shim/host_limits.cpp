@@ -172,12 +172,22 @@ void read_cgroup(HostLimits& limits) noexcept {
   if (const auto room = read_cgroup_room(cgroup.path, cgroup.inode)) {
     limits.cgroup_limit_bytes = room->limit_bytes.value_or(unlimited);
     limits.cgroup_used_bytes = room->used_bytes.value_or(unknown);
+    limits.cgroup_cache_bytes = room->cache_bytes;
   }
 }
 
 }  // namespace
 
 HostLimits read_host_limits() noexcept { return read_host_limits("/proc"); }
+
+HostLimits read_host_memory() noexcept {
+  const ErrnoGuard guard;
+  const Uncancelled keep;
+  HostLimits limits;
+  read_machine(ProcFiles("/proc"), limits);
+  read_cgroup(limits);
+  return limits;
+}
 
 HostLimits read_host_limits(const char* proc) noexcept {
   const ErrnoGuard guard;

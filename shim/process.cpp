@@ -220,7 +220,7 @@ families::Recorder* Process::start_recording() noexcept {
                     .trouble = say_trouble},
          .spill = spill,
          .spill_notice = say_of_spill});
-    families::pool_answers.store(spill.visible, std::memory_order_release);
+    families::pool_answers.store(spill.visible_bytes != 0, std::memory_order_release);
     note_facts();
     early_lookups.tell(*ledger_);
     tell(ledger_->path());

@@ -16,31 +16,34 @@ namespace {
 // killed, or another one.
 constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
 
+// The page cache goes before anything is refused: that of the cgroup, too, but for a part that is
+// in use.
 std::uint64_t host_room() noexcept {
-  const HostLimits limits = read_host_limits();
+  const HostLimits limits = read_host_memory();
   std::uint64_t room = UINT64_MAX;
   if (limits.ram_available_bytes != HostLimits::unknown) room = limits.ram_available_bytes;
   if (limits.cgroup_limit_bytes != HostLimits::unknown &&
       limits.cgroup_limit_bytes != HostLimits::unlimited &&
-      limits.cgroup_used_bytes != HostLimits::unknown)
-    room = std::min(room, limits.cgroup_limit_bytes -
-                              std::min(limits.cgroup_limit_bytes, limits.cgroup_used_bytes));
+      limits.cgroup_used_bytes != HostLimits::unknown) {
+    const std::uint64_t cache = limits.cgroup_cache_bytes / 4 * 3;
+    const std::uint64_t used = limits.cgroup_used_bytes - std::min(limits.cgroup_used_bytes, cache);
+    room = std::min(room, limits.cgroup_limit_bytes - std::min(limits.cgroup_limit_bytes, used));
+  }
   return room - std::min(room, left_to_host_bytes);
 }
 
 }  // namespace
 
 pool::SpillSettings spill_settings(const Settings& settings) noexcept {
-  pool::SpillSettings made{.most_host_bytes = settings.spill_bytes,
-                           .host_room = host_room,
-                           .visible = settings.spill_is_visible};
+  pool::SpillSettings made{.most_host_bytes = settings.spill_bytes, .host_room = host_room};
   if (settings.spill_percent != 0) {
-    const std::uint64_t ram = read_host_limits().ram_bytes;
+    const std::uint64_t ram = read_host_memory().ram_bytes;
     made.most_host_bytes = ram == HostLimits::unknown ? 0 : ram / 100 * settings.spill_percent;
   }
   // What is off has nothing to show.
   if (settings.pool == PoolMode::off) made.most_host_bytes = 0;
-  made.visible = made.visible && made.most_host_bytes != 0;
+  // A program that plans by it is not told of what the host does not have.
+  if (settings.spill_is_visible) made.visible_bytes = std::min(made.most_host_bytes, host_room());
   return made;
 }
 
@@ -57,6 +60,9 @@ void say_of_spill(families::SpillNews news, DeviceOrdinal device, std::uint64_t 
   const std::string of =
       "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";
   switch (news) {
+    case not_granted:
+      return log_warn("CUWARDEN_SPILL: GPU " + std::to_string(device.value) +
+                      " may use another one's memory by now, but not what of it was spilled");
     case spilled:
       return log_warn(of + human_bytes(host_bytes) +
                       " lie in the host's memory, which is slower; later ones are not announced");

@@ -81,7 +81,7 @@ class CgroupFolder {
   std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const noexcept {
     const int fd = open_file(file);
     if (fd < 0) return std::nullopt;
-    char text[1024];  // of those files that are read here, enough
+    char text[4096];  // of those files that are read here, enough
     const ssize_t length = read(fd, text, sizeof text);
     close(fd);
     return cgroup_number({text, length > 0 ? static_cast<std::size_t>(length) : 0}, key);
@@ -149,6 +149,8 @@ inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
 struct CgroupRoom {
   std::optional<std::uint64_t> limit_bytes;  // null: there is none
   std::optional<std::uint64_t> used_bytes;   // where that limit is, or else of the cgroup itself
+  // Of what is used there: of files, which the kernel can read again.
+  std::uint64_t cache_bytes = 0;
 };
 
 // Of the limits from `folder` up to the top, the one that leaves the least. A template for the sake
@@ -158,7 +160,7 @@ CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   const bool new_files = folder.is_version_2();
   const char* const limit_file = new_files ? "memory.max" : "memory.limit_in_bytes";
   const char* const used_file = new_files ? "memory.current" : "memory.usage_in_bytes";
-  CgroupRoom room{{}, folder.number(used_file)};
+  CgroupRoom room{{}, folder.number(used_file), 0};
   std::uint64_t least_left = no_cgroup_limit;
   for (int level = 0; level < deepest_cgroup; ++level) {
     const auto limit = folder.number(limit_file);
@@ -167,7 +169,12 @@ CgroupRoom tightest_cgroup(Folder& folder) noexcept {
       const std::uint64_t left = *limit - std::min(*limit, used.value_or(0));
       if (left < least_left) {
         least_left = left;
-        room = {limit, used};
+        const auto pages_of = [&](std::string_view key) {
+          return folder.number("memory.stat", key).value_or(0);
+        };
+        room = {limit, used,
+                new_files ? pages_of("inactive_file") + pages_of("active_file")
+                          : pages_of("total_inactive_file") + pages_of("total_active_file")};
       }
     }
     if (!folder.go_up()) break;

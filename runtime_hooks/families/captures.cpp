@@ -3,6 +3,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace cuwarden::families {
 namespace {
 
@@ -16,36 +18,52 @@ std::uint64_t key_of(CUstream stream, bool per_thread) noexcept {
 
 }  // namespace
 
-void Captures::begins(CUstream stream, bool per_thread, ContextId context) noexcept {
+bool Captures::begins(CUstream stream, bool per_thread, ContextId context) noexcept {
   const std::uint64_t key = key_of(stream, per_thread);
-  if (key == 0) return;  // the legacy stream: the driver refuses
-  for (const Place& place : places_)
-    if (place.key.load() == key) return;  // it is one capture
+  if (key == 0) return false;  // the legacy stream: the driver refuses
+  const Locked locked(lock_);
+  if (!locked || std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
   count_.fetch_add(1);
-  for (Place& place : places_) {
-    std::uint64_t free = 0;
-    if (!place.key.compare_exchange_strong(free, key)) continue;
-    place.context.store(context.value);
-    return;
+  if (const auto free = std::ranges::find(all_, 0u, &Capture::key); free != std::end(all_))
+    *free = {key, context};
+  else
+    ++without_room_;
+  return true;
+}
+
+void Captures::remove(Capture& capture) noexcept {
+  capture = {};
+  count_.fetch_sub(1);
+}
+
+// One that is not known is one of those that found no room.
+void Captures::ended(CUstream stream, bool per_thread) noexcept {
+  if (!any()) return;
+  const std::uint64_t key = key_of(stream, per_thread);
+  const Locked locked(lock_);
+  if (!locked || key == 0) return;
+  if (const auto found = std::ranges::find(all_, key, &Capture::key); found != std::end(all_)) {
+    remove(*found);
+  } else if (without_room_ > 0) {
+    --without_room_;
+    count_.fetch_sub(1);
   }
 }
 
-void Captures::free_place(Place& place, std::uint64_t key) noexcept {
-  if (place.key.compare_exchange_strong(key, 0)) count_.fetch_sub(1);
-}
-
-void Captures::ended(CUstream stream, bool per_thread) noexcept {
-  const std::uint64_t key = any() ? key_of(stream, per_thread) : 0;
-  for (Place& place : places_)
-    if (key != 0 && place.key.load() == key) free_place(place, key);
+void Captures::stream_ends(CUstream stream) noexcept {
+  if (!any() || stream == nullptr) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (Capture& capture : all_)
+    if (capture.key == reinterpret_cast<std::uint64_t>(stream)) remove(capture);
 }
 
 void Captures::context_ends(ContextId context) noexcept {
-  for (Place& place : places_) {
-    const std::uint64_t key = place.key.load();
-    if (key != 0 && (context.value == 0 || place.context.load() == context.value))
-      free_place(place, key);
-  }
+  if (!any()) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (Capture& capture : all_)
+    if (capture.key != 0 && capture.context == context) remove(capture);
 }
 
 }  // namespace cuwarden::families

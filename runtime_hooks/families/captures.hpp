@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/cuda_api.hpp"
 
@@ -13,27 +14,27 @@ namespace cuwarden::families {
 
 class Captures {
  public:
-  // Before the driver begins it. `per_thread`: null is the thread's own default stream.
-  void begins(CUstream, bool per_thread, ContextId) noexcept;
-  // It was not begun after all, or has ended.
+  // Before the driver begins it. `per_thread`: null is the thread's own default stream. Whether it
+  // was not known before: then ended() is to be called where it is not begun after all.
+  bool begins(CUstream, bool per_thread, ContextId) noexcept;
   void ended(CUstream, bool per_thread) noexcept;
-  void stream_ends(CUstream stream) noexcept { ended(stream, false); }
-  void context_ends(ContextId) noexcept;  // 0: whichever it is
+  void stream_ends(CUstream) noexcept;
+  void context_ends(ContextId) noexcept;
 
-  // True also where one may be that was not noted.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
  private:
-  static constexpr std::size_t places = 64;
-  struct Place {
-    std::atomic<std::uint64_t> key{0};  // 0: free
-    std::atomic<std::uint64_t> context{0};
+  static constexpr std::size_t limit = 64;
+  struct Capture {
+    std::uint64_t key = 0;  // 0: none
+    ContextId context;
   };
-  void free_place(Place&, std::uint64_t key) noexcept;
+  void remove(Capture&) noexcept;
 
-  // Of places that are taken, and of captures that found none, which stay for ever.
-  std::atomic<std::uint32_t> count_{0};
-  Place places_[places];
+  FutexLock lock_;
+  std::atomic<std::uint32_t> count_{0};  // of those below, and of those that found no room
+  std::uint32_t without_room_ = 0;
+  Capture all_[limit];
 };
 
 }  // namespace cuwarden::families

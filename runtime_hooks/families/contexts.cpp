@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 
 namespace cuwarden::families {
@@ -164,10 +165,13 @@ void streams_end(HookedCall& call, ContextId context = {}) {
 CUresult peer_access_set(HookedCall& call, CUresult result, CUcontext peer, bool may) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   const ErrnoGuard keep;
+  const Uncancelled whole;
   Recorder& recorder = call.recorder();
-  if (recorder.spill().enabled())
-    recorder.spill().set_access(call.real(), recorder.contexts().device_of(id_of(peer)),
-                                recorder.place().device, may);
+  if (!recorder.spill().enabled()) return result;
+  const DeviceOrdinal device = recorder.contexts().device_of(id_of(peer));
+  if (device == no_device || recorder.spill().set_access(
+                                 call.real(), device, recorder.place().device, may) != CUDA_SUCCESS)
+    recorder.tell_of_spill(SpillNews::not_granted, recorder.place().device, 0, 0);
   return result;
 }
 

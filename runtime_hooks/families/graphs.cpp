@@ -2,7 +2,6 @@
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/launches.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -13,11 +12,11 @@ template <class Begin>
 CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Begin begin) {
   if (!call.recording()) return begin();
   Recorder& recorder = call.recorder();
-  recorder.capture_begins(stream, null == DefaultStream::per_thread);
+  const bool is_new = recorder.capture_begins(stream, null == DefaultStream::per_thread);
   const CUresult result = begin();
   if (result == CUDA_SUCCESS)
     recorder.capture_began();
-  else if (result != CUDA_ERROR_ILLEGAL_STATE)  // that: the stream is captured already
+  else if (is_new)
     recorder.captures().ended(stream, null == DefaultStream::per_thread);
   return result;
 }
@@ -33,7 +32,7 @@ CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End 
       status != CU_STREAM_CAPTURE_STATUS_NONE)
     return result;
   call.recorder().captures().ended(stream, null == DefaultStream::per_thread);
-  free_deferred(call);
+  call.recorder().free_deferred();
   return result;
 }
 

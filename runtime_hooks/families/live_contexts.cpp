@@ -104,4 +104,12 @@ ContextId LiveContexts::owner(ContextId current) const noexcept {
   return current;
 }
 
+bool LiveContexts::is_green_without_primary(ContextId current) const noexcept {
+  if (current.value == 0 || !green_seen_.load(std::memory_order_acquire)) return false;
+  for (const Green& row : greens_)
+    if (row.context.load(relaxed) == current.value)
+      return primary_of(DeviceOrdinal{row.device.load(relaxed)}).value == 0;
+  return false;
+}
+
 }  // namespace cuwarden::families

@@ -34,6 +34,8 @@ class LiveContexts {
   DeviceOrdinal green_destroyed(std::uint64_t green) noexcept;
   // The context that owns what is allocated while this one is current.
   ContextId owner(ContextId current) const noexcept;
+  // Whether that is another one, which was not seen.
+  bool is_green_without_primary(ContextId current) const noexcept;
 
  private:
   // Full tables leave things out: no exit reading by that context, no owner for that green one.

@@ -11,9 +11,10 @@ CUresult put(void* to, Value value) {
   return CUDA_SUCCESS;
 }
 
-// None: what the driver says is right. Widths are those of cuda.h.
-std::optional<CUresult> attribute_of(const pool::Range& range, CUpointer_attribute attribute,
-                                     CUdeviceptr address, void* to) {
+// None: what the driver says is right. Yes and no are left to it, for cuda.h does not say how wide
+// they are, and of all pieces they are the same.
+std::optional<CUresult> attribute_of(const driver::RealDriver& real, const pool::Range& range,
+                                     CUpointer_attribute attribute, CUdeviceptr address, void* to) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return put(to, reinterpret_cast<CUcontext>(range.context.value));
@@ -23,18 +24,21 @@ std::optional<CUresult> attribute_of(const pool::Range& range, CUpointer_attribu
       return put(to, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return CUDA_ERROR_INVALID_VALUE;  // as of the device's memory
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return put<unsigned>(to, 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return put<int>(to, range.device.value);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return put<int>(to, 0);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return put<CUdeviceptr>(to, range.start);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       return put<std::size_t>(to, range.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      return put<int>(to, 1);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return put<std::size_t>(to, range.mapped_bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put(to, reinterpret_cast<void*>(range.start));
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return address == range.start
+                 ? std::nullopt
+                 : std::optional(real.cuPointerGetAttribute(to, attribute, range.start));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put<CUmemoryPool>(to, nullptr);
     default:
@@ -52,7 +56,9 @@ CUresult cuMemGetAddressRange_of_pool(Recorder&, CUresult answer, CUdeviceptr_v1
 CUresult cuMemGetAddressRange_v2_of_pool(Recorder& recorder, CUresult answer, CUdeviceptr* pbase,
                                          size_t* psize, CUdeviceptr dptr) noexcept {
   const auto range = recorder.spill().ranges().around(dptr);
-  if (!range) return answer;
+  const bool is_about_address = answer == CUDA_SUCCESS || answer == CUDA_ERROR_INVALID_VALUE ||
+                                answer == CUDA_ERROR_NOT_FOUND;
+  if (!range || !is_about_address) return answer;
   if (pbase != nullptr) *pbase = range->start;
   if (psize != nullptr) *psize = range->bytes;
   return CUDA_SUCCESS;
@@ -61,7 +67,8 @@ CUresult cuMemGetAddressRange_v2_of_pool(Recorder& recorder, CUresult answer, CU
 CUresult cuPointerGetAttribute_of_pool(Recorder& recorder, CUresult answer, void* data,
                                        CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
   const auto range = data == nullptr ? std::nullopt : recorder.spill().ranges().around(ptr);
-  return range ? attribute_of(*range, attribute, ptr, data).value_or(answer) : answer;
+  return range ? attribute_of(recorder.real(), *range, attribute, ptr, data).value_or(answer)
+               : answer;
 }
 
 CUresult cuPointerGetAttributes_of_pool(Recorder& recorder, CUresult answer,
@@ -74,7 +81,7 @@ CUresult cuPointerGetAttributes_of_pool(Recorder& recorder, CUresult answer,
     if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
       put<void*>(data[i], nullptr);
     else
-      static_cast<void>(attribute_of(*range, attributes[i], ptr, data[i]));
+      static_cast<void>(attribute_of(recorder.real(), *range, attributes[i], ptr, data[i]));
   return answer;
 }
 
@@ -86,9 +93,9 @@ CUresult cuMemGetInfo_v2_of_pool(Recorder& recorder, CUresult answer, size_t* fr
                                  size_t* total) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
   const pool::Spill& spill = recorder.spill();
-  if (!spill.is_visible()) return answer;
-  if (free != nullptr) *free += spill.room_bytes();
-  if (total != nullptr) *total += spill.most_host_bytes();
+  if (spill.visible_bytes() == 0) return answer;
+  if (free != nullptr) *free = spill.visible_free_bytes(*free);
+  if (total != nullptr) *total += spill.visible_bytes();
   return answer;
 }
 

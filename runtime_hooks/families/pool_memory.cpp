@@ -1,6 +1,8 @@
 #include "runtime_hooks/families/pool_memory.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/families/bodies.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -12,7 +14,7 @@ bool is_for_capture(CUresult result) {
 
 // All that was submitted to the context that owns the range; cuMemUnmap waits for nothing
 // (measured). Any other error than that of a capture is the device's, and the program's to hear.
-CUresult wait_for_device(const driver::RealDriver& real, ContextId context) {
+CUresult wait_for_device(const driver::RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr || real.cuCtxPushCurrent_v2 == nullptr ||
       real.cuCtxPopCurrent_v2 == nullptr)
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -30,40 +32,59 @@ bool is_of_pool(HookedCall& call, CUdeviceptr address) noexcept {
   return call.recording() && call.recorder().spill().ranges().starts_at(address);
 }
 
-CUresult free_of_pool(HookedCall& call, CUdeviceptr address) {
+bool is_in_pool(HookedCall& call, CUdeviceptr address) noexcept {
+  return call.recording() && call.recorder().spill().ranges().around(address).has_value();
+}
+
+CUresult free_of_pool(HookedCall& call, CUdeviceptr address) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
   Recorder& recorder = call.recorder();
+  if (recorder.place().context.value == 0) return CUDA_ERROR_INVALID_CONTEXT;
   pool::Spill& spill = recorder.spill();
   const auto range = spill.ranges().take(address);
   if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
-  const auto gone = [&] {
-    recorder.ledger().unspilled(range->device, ByteCount{range->host_bytes});
-  };
-  CUresult waited = CUDA_SUCCESS;
-  if (!recorder.captures().any()) waited = wait_for_device(call.real(), range->context);
-  if (recorder.captures().any() || is_for_capture(waited)) {
+  const bool captured = recorder.captures().any();
+  const CUresult waited = captured ? CUDA_SUCCESS : wait_for_device(call.real(), range->context);
+  if (captured || is_for_capture(waited)) {
     spill.defer(*range);
-    return gone(), CUDA_SUCCESS;
-  }
-  if (waited != CUDA_SUCCESS) {
-    spill.put_back(*range);
+  } else if (waited == CUDA_SUCCESS || waited == CUDA_ERROR_DEINITIALIZED) {
+    spill.give_back(call.real(), *range);
+  } else {
+    spill.put_back(call.real(), *range);
     return waited;
   }
-  const ErrnoGuard keep;
-  spill.give_back(call.real(), *range);
-  gone();
-  free_deferred(call);
+  recorder.ledger().unspilled(range->device, ByteCount{range->host_bytes});
+  recorder.free_deferred();
+  return is_for_capture(waited) ? CUDA_SUCCESS : waited;
+}
+
+// For all of an allocation.
+CUresult cuPointerSetAttribute(HookedCall& call, const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr ptr) {
+  const auto set = [&](CUdeviceptr at) {
+    return call.real().cuPointerSetAttribute(value, attribute, at);
+  };
+  const auto range = call.recording() ? call.recorder().spill().ranges().around(ptr) : std::nullopt;
+  if (!range) return set(ptr);
+  CUdeviceptr at = range->start;
+  for (std::uint32_t i = 0; i < range->piece_count; ++i) {
+    if (const CUresult result = set(at); result != CUDA_SUCCESS) return result;
+    at += range->piece_bytes[i];
+  }
   return CUDA_SUCCESS;
 }
 
-void free_deferred(HookedCall& call) {
-  if (!call.recording() || call.recorder().captures().any()) return;
-  pool::Spill& spill = call.recorder().spill();
-  while (const auto range = spill.take_deferred()) {
-    if (wait_for_device(call.real(), range->context) == CUDA_SUCCESS) {
-      spill.give_back(call.real(), *range);
+void Recorder::free_deferred_now() noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const ContextId here = contexts_.owner(place_unguarded().context);
+  while (const auto range = spill_.take_deferred(here)) {
+    if (wait_for_device(real_, here) == CUDA_SUCCESS) {
+      spill_.give_back(real_, *range);
       continue;
     }
-    spill.defer(*range);
+    spill_.defer(*range);
     return;
   }
 }

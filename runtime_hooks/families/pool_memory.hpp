@@ -7,11 +7,10 @@ namespace cuwarden::families {
 
 // Whether a range of the pool begins there.
 bool is_of_pool(HookedCall&, CUdeviceptr) noexcept;
+// Whether the address lies in one.
+bool is_in_pool(HookedCall&, CUdeviceptr) noexcept;
 
 // As cuMemFree: waits for the device. During a stream capture nobody may; the memory goes later.
-CUresult free_of_pool(HookedCall&, CUdeviceptr);
-
-// A capture has ended: what was freed meanwhile goes, unless there is another one.
-void free_deferred(HookedCall&);
+CUresult free_of_pool(HookedCall&, CUdeviceptr) noexcept;
 
 }  // namespace cuwarden::families

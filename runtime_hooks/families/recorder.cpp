@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/host_memory_use.hpp"
 
@@ -191,10 +192,13 @@ void Recorder::context_ended(ContextId context) noexcept {
   const ErrnoGuard keep;
   ledger_.release_context(context);
   if (rescues()) captures_.context_ends(context);
-  if (spill_.enabled())
+  if (spill_.enabled()) {
+    const Uncancelled whole;
+    spill_.device_ended(contexts_.device_of(context));
     spill_.context_ended(real_, context, [this](const pool::Range& range) {
       ledger_.unspilled(range.device, ByteCount{range.host_bytes});
     });
+  }
   contexts_.ended(context);
   implicit_.context_ended(*this);
 }

@@ -49,7 +49,8 @@ enum class SpillNews : std::uint8_t {
   host_is_full,
   not_supported,
   refused,
-  not_shared,  // the program asked for an IPC handle of such memory
+  not_shared,   // the program asked for an IPC handle of such memory
+  not_granted,  // a peer may use the device, and not such memory on it
 };
 struct Rescues {
   rescue::Settings ladder{};
@@ -85,6 +86,7 @@ class Recorder {
   }
 
   ledger::Writer& ledger() noexcept { return ledger_; }
+  const driver::RealDriver& real() const noexcept { return real_; }
 
   // Something was unloaded.
   void modules_changed() noexcept;
@@ -105,6 +107,14 @@ class Recorder {
   bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request,
               const PlaceElsewhere* place);
   pool::Spill& spill() noexcept { return spill_; }
+  // Ranges of the current context that the program freed during a capture, if there is none any
+  // more. Others stay until their context is current: it may be being ended where it is not.
+  void free_deferred() noexcept {
+    if (spill_.has_deferred() && !captures_.any()) free_deferred_now();
+  }
+  // Once for each.
+  void tell_of_spill(SpillNews, DeviceOrdinal, std::uint64_t bytes,
+                     std::uint64_t host_bytes) noexcept;
   // The driver gives no IPC handle of this address.
   void shared_in_vain(CUdeviceptr) noexcept;
   Captures& captures() noexcept { return captures_; }
@@ -116,6 +126,7 @@ class Recorder {
     if (!rescues()) return;
     pending_.stream_ends(stream);
     captures_.stream_ends(stream);
+    free_deferred();
   }
   // 0: whichever it is.
   void streams_end(ContextId context) noexcept {
@@ -186,10 +197,11 @@ class Recorder {
   // Whether a stream capture was ever begun in this process. They are not counted: a capture also
   // ends with its stream or its context, and an end may fail. Programs that never capture are not
   // slowed down; in all others the driver is asked where it matters.
-  void capture_begins(CUstream stream, bool per_thread) noexcept {
-    if (!rescues()) return;
+  // Whether Captures::ended() is to be called where it is not begun.
+  bool capture_begins(CUstream stream, bool per_thread) noexcept {
+    if (!rescues()) return false;
     pending_.capture_begins();
-    captures_.begins(stream, per_thread, place().context);
+    return captures_.begins(stream, per_thread, place().context);
   }
   void capture_began() noexcept { capture_seen_.store(true, std::memory_order_relaxed); }
   bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
@@ -212,11 +224,10 @@ class Recorder {
   ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
                                        ledger::Asked) noexcept;
   rescue::RungOutcome spill_to_host(const Allocation&, const Place&, DeviceOrdinal,
-                                    const PlaceElsewhere&);
+                                    FunctionRef<CUresult()> request, const PlaceElsewhere&);
   // Of the calling thread, as deep as can be. Not inlined, as group_unguarded().
   [[gnu::noinline]] StackId whole_stack() noexcept;  // 0: not all of it is known
-  void tell_of_spill(SpillNews, DeviceOrdinal, std::uint64_t bytes,
-                     std::uint64_t host_bytes) noexcept;
+  void free_deferred_now() noexcept;
   rescue::Situation situation(const RefusedRequest&, GroupId, IncidentId) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;
   void note_compute_mode(IncidentId, DeviceOrdinal) noexcept;

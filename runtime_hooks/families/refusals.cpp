@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/asking_modules.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
@@ -197,9 +198,14 @@ void Recorder::shared_in_vain(CUdeviceptr address) noexcept {
 }
 
 rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const Place& here,
-                                            DeviceOrdinal device, const PlaceElsewhere& place) {
+                                            DeviceOrdinal device, FunctionRef<CUresult()> request,
+                                            const PlaceElsewhere& place) {
   using rescue::RungOutcome;
+  const Uncancelled whole;
+  free_deferred();
   if (captures_.any()) return RungOutcome::unsafe;
+  // Whose memory it would be is not known.
+  if (contexts_.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;
   pool::SpillTrouble trouble{};
   std::optional<pool::Range> range;
   try {
@@ -217,6 +223,10 @@ rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const P
     return RungOutcome::served;
   }
   switch (trouble) {
+    case pool::SpillTrouble::not_needed:
+      return request() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
+    case pool::SpillTrouble::too_small:
+      return RungOutcome::nothing_to_do;
     case pool::SpillTrouble::cap_reached:
       tell_of_spill(SpillNews::cap_reached, device, asked_for.bytes, 0);
       return RungOutcome::no_memory;
@@ -263,9 +273,11 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
       if (device == no_device || real_.cuDeviceTotalMem_v2 == nullptr ||
           real_.cuDeviceTotalMem_v2(&total, device.value) != CUDA_SUCCESS)
         return true;
-      return asked.bytes <= total && ledger_.live_bytes_on(device) <= total - asked.bytes;
+      const std::uint64_t live = ledger_.live_bytes_on(device);
+      const std::uint64_t there = live - std::min(live, ledger_.spilled_bytes_on(device));
+      return asked.bytes <= total && there <= total - asked.bytes;
     };
-    const auto spill = [&] { return spill_to_host(asked_for, here, device, *place); };
+    const auto spill = [&] { return spill_to_host(asked_for, here, device, request, *place); };
     const bool can_spill = place != nullptr && spill_.enabled() && device == here.device;
     const auto note = [&](const rescue::Climbed& climbed) {
       last = climbed.rung;

@@ -1,6 +1,7 @@
 // Virtual memory: physical handles and where they are mapped. The bytes belong to the handle, and
 // live until it is neither referenced nor mapped. A reservation is address space, not memory.
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -42,6 +43,8 @@ CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocation
 
 CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
                                      void* addr) {
+  // To the program it is no virtual memory, and what held on to a piece would keep it.
+  if (is_in_pool(call, reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
   if (call.recording() && result == CUDA_SUCCESS &&
       !call.recorder().ledger().handle_retained_from_mapping(

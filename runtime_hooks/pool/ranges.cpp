@@ -36,12 +36,6 @@ std::optional<Range> Ranges::take_of(ContextId context) noexcept {
       ranges_, [context](const auto& entry) { return entry.second.context == context; }));
 }
 
-std::optional<Range> Ranges::take_any() noexcept {
-  if (!any()) return std::nullopt;
-  const Locked locked(lock_);
-  return locked ? take_at(ranges_.begin()) : std::nullopt;
-}
-
 std::optional<Range> Ranges::around(std::uint64_t address) noexcept {
   if (!any()) return std::nullopt;
   const Locked locked(lock_);

@@ -40,7 +40,6 @@ class Ranges {
   bool starts_at(std::uint64_t address) noexcept;
   // One of this context, taken out; none: there is none left.
   std::optional<Range> take_of(ContextId) noexcept;
-  std::optional<Range> take_any() noexcept;
   // Visits all, with the lock held, so that none is unmapped meanwhile; `visit` must call nothing
   // of the program's.
   template <class Visit>

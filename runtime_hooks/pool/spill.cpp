@@ -9,6 +9,9 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
 // Of the device: launches, code and libraries need some that nobody can give them otherwise.
 constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;
+// Up to this the driver hands out parts of pages (measured): a page for each would be a waste, and
+// no piece of a slab.
+constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
 // Of a range's pieces, on the device; each smaller than the last one that was refused.
 constexpr std::uint32_t most_device_pieces = Range::most_pieces - 8;
 
@@ -79,8 +82,13 @@ std::uint64_t Spill::room_bytes() const noexcept {
   return settings_.most_host_bytes - std::min(used, settings_.most_host_bytes);
 }
 
-// The setting's room is taken before the host's is looked at: of two threads at once, one may be
-// refused that alone would not have been.
+std::uint64_t Spill::visible_free_bytes(std::uint64_t free) const noexcept {
+  const std::uint64_t used = host_bytes_.load(relaxed);
+  return free - std::min(free, left_to_device_bytes) + settings_.visible_bytes -
+         std::min(used, settings_.visible_bytes);
+}
+
+// Of two threads at once, one may be refused that alone would not have been.
 bool Spill::reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept {
   std::uint64_t used = host_bytes_.load(relaxed);
   do {
@@ -89,7 +97,9 @@ bool Spill::reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept {
       return false;
     }
   } while (!host_bytes_.compare_exchange_weak(used, used + bytes, relaxed));
-  if (settings_.host_room == nullptr || bytes <= settings_.host_room()) return true;
+  const std::uint64_t coming = coming_bytes_.fetch_add(bytes) + bytes;
+  if (settings_.host_room == nullptr || coming <= settings_.host_room()) return true;
+  coming_bytes_.fetch_sub(bytes);
   host_bytes_.fetch_sub(bytes, relaxed);
   trouble = SpillTrouble::host_is_full;
   return false;
@@ -111,66 +121,94 @@ CUresult Spill::add_piece(const driver::RealDriver& real, Range& range,
 }
 
 void Spill::fill_from_device(const driver::RealDriver& real, Range& range,
-                             std::uint64_t wanted) noexcept {
-  const CUmemAllocationProp device = on_device(real, range.device.value);
-  const std::uint64_t free = free_on_device(real);
-  std::uint64_t left = std::min(wanted, down_to_page(free - std::min(free, left_to_device_bytes)));
+                             std::uint64_t left) noexcept {
+  CUmemAllocationProp device = on_device(real, range.device.value);
   for (std::uint64_t bytes = left; bytes != 0 && range.piece_count < most_device_pieces;) {
     const CUresult added = add_piece(real, range, device, bytes);
-    if (added != CUDA_SUCCESS && added != CUDA_ERROR_OUT_OF_MEMORY) return;
     if (added == CUDA_SUCCESS)
       left -= bytes;
-    else
+    else if (added == CUDA_ERROR_OUT_OF_MEMORY)
       bytes = down_to_page(bytes / 2);
+    else if (device.allocFlags.gpuDirectRDMACapable != 0)
+      device.allocFlags.gpuDirectRDMACapable = 0;
+    else
+      return;
     bytes = std::min(bytes, left);
   }
 }
 
-CUresult Spill::grant(const driver::RealDriver& real, const Range& range) noexcept {
-  CUmemAccessDesc access[most_devices];
+CUresult Spill::grant(const driver::RealDriver& real, const Range& range,
+                      std::uint64_t peers) noexcept {
+  CUmemAccessDesc access[most_devices + 1];
   std::size_t count = 0;
-  const auto own = static_cast<std::size_t>(range.device.value);
   access[count++] = access_for(range.device.value, true);
-  const std::uint64_t peers = own < most_devices ? peers_[own].load() : 0;
   for (std::size_t peer = 0; peer < most_devices; ++peer)
-    if ((peers >> peer & 1) != 0 && peer != own)
+    if ((peers >> peer & 1) != 0 && static_cast<int>(peer) != range.device.value)
       access[count++] = access_for(static_cast<int>(peer), true);
   return real.cuMemSetAccess(range.start, range.mapped_bytes, access, count);
+}
+
+// A peer that comes or goes before the range can be found by it is seen afterwards.
+bool Spill::insert_and_grant(const driver::RealDriver& real, const Range& range) {
+  std::uint64_t peers = peers_of(range.device);
+  if (grant(real, range, peers) != CUDA_SUCCESS) return false;
+  if (!ranges_.insert(range)) return false;
+  const std::uint64_t now = peers_of(range.device);
+  for (std::size_t peer = 0; peer < most_devices; ++peer) {
+    if (((now ^ peers) >> peer & 1) == 0) continue;
+    const CUmemAccessDesc access = access_for(static_cast<int>(peer), (now >> peer & 1) != 0);
+    real.cuMemSetAccess(range.start, range.mapped_bytes, &access, 1);
+  }
+  return true;
 }
 
 std::optional<Range> Spill::allocate(const driver::RealDriver& real, DeviceOrdinal device,
                                      ContextId context, std::uint64_t bytes,
                                      SpillTrouble& trouble) {
   const std::uint64_t wanted = up_to_page(bytes);
-  trouble = SpillTrouble::not_supported;
-  if (wanted < bytes || wanted == 0 || device.value < 0 || !has_all(real)) return std::nullopt;
+  const auto refuse = [&](SpillTrouble why) {
+    trouble = why;
+    return std::nullopt;
+  };
+  if (bytes <= largest_shared_bytes) return refuse(SpillTrouble::too_small);
+  if (wanted < bytes) return refuse(SpillTrouble::cap_reached);
+  if (device.value < 0 || !has_all(real)) return refuse(SpillTrouble::not_supported);
   const auto host = on_host(real, device.value);
-  if (!host) return std::nullopt;
+  if (!host) return refuse(SpillTrouble::not_supported);
+
+  // First what may be refused: the device is not to be taken from others in vain.
+  const std::uint64_t free = free_on_device(real);
+  if (free >= wanted + left_to_device_bytes) return refuse(SpillTrouble::not_needed);
+  const std::uint64_t of_device =
+      std::min(wanted, down_to_page(free - std::min(free, left_to_device_bytes)));
+  std::uint64_t reserved = wanted - of_device;
+  if (!reserve_host(reserved, trouble)) return std::nullopt;
 
   trouble = SpillTrouble::driver_refused;
   Range range{.bytes = bytes, .device = device, .context = context};
   CUdeviceptr start = 0;
-  if (real.cuMemAddressReserve(&start, wanted, 0, 0, 0) != CUDA_SUCCESS) return std::nullopt;
+  const bool has_addresses = real.cuMemAddressReserve(&start, wanted, 0, 0, 0) == CUDA_SUCCESS;
   range.start = start;
-  const auto give_up = [&] {
-    undo(real, range, wanted);
-    return std::nullopt;
-  };
-  fill_from_device(real, range, wanted);
+  if (has_addresses) fill_from_device(real, range, of_device);
+  // Another process may have been faster.
   const std::uint64_t host_bytes = wanted - range.mapped_bytes;
-  if (host_bytes != 0) {
-    if (!reserve_host(host_bytes, trouble)) return give_up();
-    range.host_bytes = host_bytes;
-    if (add_piece(real, range, *host, host_bytes) != CUDA_SUCCESS) return give_up();
+  bool made = has_addresses;
+  if (made && host_bytes > reserved) {
+    made = reserve_host(host_bytes - reserved, trouble);
+    if (made) reserved = host_bytes;
   }
-  if (grant(real, range) != CUDA_SUCCESS) return give_up();
+  made = made && (host_bytes == 0 || add_piece(real, range, *host, host_bytes) == CUDA_SUCCESS);
+  range.host_bytes = made ? host_bytes : 0;
+  coming_bytes_.fetch_sub(reserved);
+  host_bytes_.fetch_sub(reserved - range.host_bytes, relaxed);
   try {
-    if (ranges_.insert(range)) return range;
+    if (made && insert_and_grant(real, range)) return range;
   } catch (...) {
-    give_up();
+    undo(real, range, wanted);
     throw;
   }
-  return give_up();
+  if (has_addresses) undo(real, range, wanted);
+  return std::nullopt;
 }
 
 void Spill::undo(const driver::RealDriver& real, const Range& range,
@@ -188,12 +226,19 @@ void Spill::give_back(const driver::RealDriver& real, const Range& range) noexce
   undo(real, range, range.mapped_bytes);
 }
 
-void Spill::put_back(const Range& range) noexcept {
+void Spill::put_back(const driver::RealDriver& real, const Range& range) noexcept {
   try {
-    ranges_.insert(range);
+    insert_and_grant(real, range);
   } catch (...) {
     // No memory to remember it by: it stays mapped until the process ends.
   }
+}
+
+void Spill::device_ended(DeviceOrdinal device) noexcept {
+  const auto at = static_cast<std::size_t>(device.value);
+  if (at >= most_devices) return;
+  peers_[at].store(0);
+  for (std::atomic<std::uint64_t>& peers : peers_) peers.fetch_and(~(std::uint64_t{1} << at));
 }
 
 void Spill::defer(const Range& range) noexcept {
@@ -203,9 +248,11 @@ void Spill::defer(const Range& range) noexcept {
   }
 }
 
-std::optional<Range> Spill::take_deferred() noexcept { return deferred_.take_any(); }
+std::optional<Range> Spill::take_deferred(ContextId context) noexcept {
+  return deferred_.take_of(context);
+}
 
-// The bit is set before the ranges are gone through: one that is made meanwhile has it by itself.
+// The bit is set before the ranges are gone through: insert_and_grant() looks at it again.
 CUresult Spill::set_access(const driver::RealDriver& real, DeviceOrdinal device, DeviceOrdinal peer,
                            bool may) noexcept {
   const auto at = static_cast<std::size_t>(device.value),

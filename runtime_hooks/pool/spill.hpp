@@ -16,11 +16,13 @@ struct SpillSettings {
   std::uint64_t most_host_bytes = 0;  // 0: never
   // What the host could give without harm; null: whatever is asked for.
   std::uint64_t (*host_room)() noexcept = nullptr;
-  // The device is to seem so much larger.
-  bool visible = false;
+  // Each device is to seem so much larger, less what is in use; 0: as large as it is.
+  std::uint64_t visible_bytes = 0;
 };
 
 enum class SpillTrouble : std::uint8_t {
+  not_needed,      // the device has room by now
+  too_small,       // the driver cuts it from a page that it shares
   cap_reached,     // most_host_bytes
   host_is_full,    // the host has no room for it
   not_supported,   // the device cannot map the host's memory
@@ -34,9 +36,10 @@ class Spill {
   Spill& operator=(const Spill&) = delete;
 
   bool enabled() const noexcept { return settings_.most_host_bytes != 0; }
-  bool is_visible() const noexcept { return settings_.visible; }
-  std::uint64_t most_host_bytes() const noexcept { return settings_.most_host_bytes; }
-  std::uint64_t room_bytes() const noexcept;  // what is left of those
+  std::uint64_t room_bytes() const noexcept;  // of the host's, what is left by the setting
+  // What a device of which so much is free is to say of itself.
+  std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
+  std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }
   Ranges& ranges() noexcept { return ranges_; }
 
   // A range on the device of the current context, which is `context`. None: `trouble` says why, and
@@ -47,10 +50,11 @@ class Spill {
   void give_back(const driver::RealDriver&, const Range&) noexcept;
 
   // As if take() had not been called.
-  void put_back(const Range&) noexcept;
+  void put_back(const driver::RealDriver&, const Range&) noexcept;
   // Freed by the program, and not to be given back yet: kept, and taken out again one by one.
   void defer(const Range&) noexcept;
-  std::optional<Range> take_deferred() noexcept;
+  std::optional<Range> take_deferred(ContextId) noexcept;
+  bool has_deferred() const noexcept { return deferred_.any(); }
   // The context has ended; what it held in ranges goes. Calls gone(range) for each.
   template <class Gone>
   void context_ended(const driver::RealDriver& real, ContextId context, const Gone& gone) noexcept {
@@ -60,21 +64,30 @@ class Spill {
     }
     while (const auto range = deferred_.take_of(context)) give_back(real, *range);
   }
+  // Peers are a context's: what it allowed and what it was allowed go with it.
+  void device_ended(DeviceOrdinal) noexcept;
 
   // From now on `peer` may use what lies on `device`, or not any more.
   CUresult set_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                       bool may) noexcept;
 
  private:
+  // Host memory that is about to be made: counted against the setting and the host from now on.
   bool reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept;
-  CUresult grant(const driver::RealDriver&, const Range&) noexcept;
+  CUresult grant(const driver::RealDriver&, const Range&, std::uint64_t peers) noexcept;
+  bool insert_and_grant(const driver::RealDriver&, const Range&);
+  std::uint64_t peers_of(DeviceOrdinal device) const noexcept {
+    const auto at = static_cast<std::size_t>(device.value);
+    return at < most_devices ? peers_[at].load() : 0;
+  }
   static CUresult add_piece(const driver::RealDriver&, Range&, const CUmemAllocationProp&,
                             std::uint64_t bytes) noexcept;
   static void fill_from_device(const driver::RealDriver&, Range&, std::uint64_t wanted) noexcept;
   void undo(const driver::RealDriver&, const Range&, std::uint64_t reserved_bytes) noexcept;
 
   const SpillSettings settings_;
-  std::atomic<std::uint64_t> host_bytes_{0};  // that ranges hold
+  // That ranges hold; and, of those, that the host does not know of yet.
+  std::atomic<std::uint64_t> host_bytes_{0}, coming_bytes_{0};
   // A bit for each peer of a device.
   static constexpr std::size_t most_devices = 64;
   std::atomic<std::uint64_t> peers_[most_devices]{};

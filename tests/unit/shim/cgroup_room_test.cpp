@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,9 +23,9 @@ class MadeUpCgroup {
   MadeUpCgroup(bool version_2, std::vector<Files> levels)
       : version_2_(version_2), levels_(std::move(levels)) {}
   bool is_version_2() const { return version_2_; }
-  std::optional<std::uint64_t> number(const char* file) const {
+  std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const {
     const auto found = levels_[at_].find(file);
-    return found == levels_[at_].end() ? std::nullopt : cgroup_number(found->second, {});
+    return found == levels_[at_].end() ? std::nullopt : cgroup_number(found->second, key);
   }
   bool go_up() {
     if (at_ + 1 == levels_.size()) return false;
@@ -46,6 +47,21 @@ TEST(Cgroup, the_limit_that_leaves_the_least_is_told_with_what_is_used_there) {
   const CgroupRoom room = tightest_cgroup(cgroup);
   EXPECT_EQ(room.limit_bytes, 5000u);
   EXPECT_EQ(room.used_bytes, 4900u);
+}
+
+TEST(Cgroup, what_the_kernel_can_read_again_is_told_apart) {
+  const char* const stat = "anon 300\ninactive_file 40\nactive_file 500\nunevictable 7\n";
+  MadeUpCgroup second(
+      true, {{{"memory.max", "1000\n"}, {"memory.current", "900\n"}, {"memory.stat", stat}}});
+  EXPECT_EQ(tightest_cgroup(second).cache_bytes, 540u);
+  const char* const old_stat =
+      "cache 1\ninactive_file 2\nactive_file 3\ntotal_inactive_file 60\ntotal_active_file 70\n";
+  MadeUpCgroup first(false, {{{"memory.limit_in_bytes", "1000\n"},
+                              {"memory.usage_in_bytes", "900\n"},
+                              {"memory.stat", old_stat}}});
+  EXPECT_EQ(tightest_cgroup(first).cache_bytes, 130u);
+  MadeUpCgroup without(true, {{{"memory.max", "1000\n"}, {"memory.current", "900\n"}}});
+  EXPECT_EQ(tightest_cgroup(without).cache_bytes, 0u);
 }
 
 TEST(Cgroup, a_limit_that_is_exceeded_leaves_nothing) {

@@ -3,11 +3,11 @@
 //     device_pointer [name=value]...
 //
 // leave=MIB is what is left of the device before it is asked for (without it nothing is taken);
-// bytes=N is what is asked for, and count=N how many; free=async frees in stream order, free=thread
-// in another thread, free=capture while a stream is captured; end=reset ends the context instead;
-// peer=before, after or taken has device 1 allowed to use device 0's memory before it is asked for,
-// after, or not any more. Each line says what was found, without addresses; the last is what a test
-// needs beside, as JSON.
+// bytes=N is what is asked for, count=N how many, and rounds=N how often; free=async frees in
+// stream order, free=thread in another thread, free=capture while a stream is captured; end=reset
+// ends the context instead; peer=before, after or taken has device 1 allowed to use device 0's
+// memory before it is asked for, after, or not any more. Each line says what was found, without
+// addresses; the last is what a test needs beside, as JSON.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -84,6 +84,16 @@ void print_answers(const char* where, char* base, std::size_t offset) {
   auto attributes = std::vector<CUpointer_attribute>(std::begin(large), std::end(large));
   const int result = cuPointerGetAttributes(static_cast<unsigned>(attributes.size()),
                                             attributes.data(), places, address_of(pointer));
+  // The same wherever one asks; and one that is set, for all of it.
+  std::uint64_t id = 0, first_id = 0;
+  unsigned on = 1, found_on = 0;
+  cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address_of(pointer));
+  cuPointerGetAttribute(&first_id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address_of(base));
+  const int set = cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address_of(base));
+  cuPointerGetAttribute(&found_on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address_of(pointer));
+  CUmemGenericAllocationHandle handle = 0;
+  std::printf("%s buffer: %d, set: %d %u, handle: %d\n", where, id == first_id && id != 0, set,
+              found_on, cuMemRetainAllocationHandle(&handle, pointer));
   std::printf("%s attributes: %d start %llu size %llu itself %llu host %llu\n", where, result,
               values[0] - address_of(base), static_cast<unsigned long long>(values[1]),
               values[2] - address_of(base), static_cast<unsigned long long>(values[3]));
@@ -232,6 +242,14 @@ int main(int argc, char** argv) {
     check_data(memory, bytes);
     std::printf("inner free: %d\n", cudaFree(memory + 512));
     cudaGetLastError();
+  }
+  for (std::size_t round = 1; round < number("rounds", 1); ++round) {
+    for (char* const memory : all) cudaFree(memory);
+    for (char*& memory : all) {
+      void* made = nullptr;
+      std::printf("again: %d\n", cudaMalloc(&made, bytes));
+      memory = static_cast<char*>(made);
+    }
   }
   cudaIpcMemHandle_t handle;
   const int ipc = all.empty() ? -1 : cudaIpcGetMemHandle(&handle, all[0]);

@@ -1,0 +1,67 @@
+#include "runtime_hooks/families/captures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace cuwarden::families {
+namespace {
+
+CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(16 * number); }
+constexpr ContextId here{7}, elsewhere{8};
+
+TEST(CapturesTest, one_is_in_progress_from_its_beginning_to_its_end) {
+  Captures captures;
+  EXPECT_FALSE(captures.any());
+  EXPECT_TRUE(captures.begins(stream(1), false, here));
+  EXPECT_TRUE(captures.any());
+  EXPECT_FALSE(captures.begins(stream(1), false, here)) << "it is there already";
+  captures.ended(stream(2), false);
+  EXPECT_TRUE(captures.any()) << "another stream's";
+  captures.ended(stream(1), false);
+  EXPECT_FALSE(captures.any());
+  captures.ended(stream(1), false);
+  EXPECT_FALSE(captures.any());
+}
+
+TEST(CapturesTest, it_ends_with_its_stream_or_context) {
+  Captures captures;
+  captures.begins(stream(1), false, here);
+  captures.stream_ends(stream(2));
+  EXPECT_TRUE(captures.any());
+  captures.stream_ends(stream(1));
+  EXPECT_FALSE(captures.any());
+  captures.begins(stream(1), false, here);
+  captures.context_ends(elsewhere);
+  EXPECT_TRUE(captures.any());
+  captures.context_ends(here);
+  EXPECT_FALSE(captures.any());
+}
+
+TEST(CapturesTest, more_than_are_kept_come_to_an_end_as_well) {
+  Captures captures;
+  for (std::uintptr_t i = 1; i <= 200; ++i) EXPECT_TRUE(captures.begins(stream(i), false, here));
+  for (std::uintptr_t i = 1; i <= 199; ++i) {
+    captures.ended(stream(i), false);
+    EXPECT_TRUE(captures.any()) << i;
+  }
+  captures.ended(stream(200), false);
+  EXPECT_FALSE(captures.any());
+}
+
+TEST(CapturesTest, each_thread_has_a_default_stream_of_its_own) {
+  Captures captures;
+  EXPECT_TRUE(captures.begins(nullptr, true, here));
+  EXPECT_FALSE(captures.begins(CU_STREAM_PER_THREAD, false, here));
+  std::thread([&] {
+    EXPECT_TRUE(captures.begins(CU_STREAM_PER_THREAD, false, here));
+    captures.ended(nullptr, true);
+    EXPECT_TRUE(captures.any());
+  }).join();
+  captures.ended(CU_STREAM_PER_THREAD, false);
+  EXPECT_FALSE(captures.any());
+  EXPECT_FALSE(captures.begins(nullptr, false, here)) << "the driver captures no legacy stream";
+}
+
+}  // namespace
+}  // namespace cuwarden::families
