@@ -29,9 +29,10 @@ typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
  *
  * `modules`: the libraries whose functions may hold a lock that the reclaimer takes while they call
  * CUDA, as parts of their paths, comma-separated, up to 255 characters ("libc10_cuda.so"). Where
- * one of them is on the stack of the request that failed, or the stack is not known whole
- * (CUWARDEN_STACK_DEPTH), the reclaimer is left out. The library that contains the function need
- * not be named; NULL is no other.
+ * one of them is on the stack of the request that failed, or the stack cannot be seen to its first
+ * frame (below a JIT compiler's code), the reclaimer is left out. The library that contains the
+ * function need not be named, except by a program that is not position-independent; NULL is no
+ * other. What the program itself contains is not left out for being on the stack.
  *
  * Returns a number for cuwarden_unregister_reclaimer(), or 0: the process does not run under
  * cuwarden, or this was not accepted, and one line on stderr says why. Takes copies of the texts.
