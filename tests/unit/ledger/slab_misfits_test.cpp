@@ -2,7 +2,6 @@
 // like it.
 #include <utility>
 
-#include "runtime_hooks/ledger/record_index.hpp"
 #include "tests/unit/ledger/slab_pages_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -13,25 +12,17 @@ class SlabsOfAnotherDriver
     : public SlabPagesTest,
       public testing::WithParamInterface<std::pair<std::uint64_t, std::uint64_t>> {};
 TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
-  RecordIndex records(storage);
   const GroupId here = group(1);
-  const auto add = [&](std::uint64_t address, std::uint64_t bytes) {
-    slabs.allocated(here, {address}, bytes, 7);
-    RecordFields fields;
-    fields.group = here;
-    fields.bytes = {bytes};
-    records.insert(Space::pointer, {address}, fields);
-  };
   const std::uint64_t offset = GetParam().first, bytes = GetParam().second;
   // Some come about where a thread has freed and others took the page; then it is no other driver.
   const auto add_from = [&](std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t i = first; i < first + count; ++i) {
-      add(base + 8 * i * page + 4096, 4096);
-      add(base + 8 * i * page + offset, bytes);
+      add(here, base + 8 * i * page + 4096, 4096);
+      add(here, base + 8 * i * page + offset, bytes);
     }
   };
   add_from(0, 2);
-  for (std::uint64_t i = 0; i < 20; ++i) add(base + (1000 + i) * page, 4096);
+  for (std::uint64_t i = 0; i < 20; ++i) add(here, base + (1000 + i) * page, 4096);
   ASSERT_GT(worst().holders_ns, 0u);
   EXPECT_TRUE(worst().as_counted);
   add_from(2, 60);
@@ -41,19 +32,11 @@ TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
 // A context's allocations are gone for the driver a moment before they are here, and others have
 // taken their place.
 TEST_F(SlabPagesTest, the_end_of_a_context_does_not_speak_against_the_driver_for_ever) {
-  RecordIndex records(storage);
   const GroupId here = group(1);
-  const auto add = [&](std::uint64_t address, std::uint64_t bytes) {
-    slabs.allocated(here, {address}, bytes, 7);
-    RecordFields fields;
-    fields.group = here;
-    fields.bytes = {bytes};
-    records.insert(Space::pointer, {address}, fields);
-  };
   constexpr std::uint64_t pieces = 40;
-  for (std::uint64_t i = 0; i < pieces; ++i) add(base + i * page + 4096, 4096);
-  for (std::uint64_t i = 0; i < pieces; ++i) add(base + i * page, page);
-  for (std::uint64_t i = 0; i < pieces; ++i) add(base + (1000 + i) * page, 4096);
+  for (std::uint64_t i = 0; i < pieces; ++i) add(here, base + i * page + 4096, 4096);
+  for (std::uint64_t i = 0; i < pieces; ++i) add(here, base + i * page, page);
+  for (std::uint64_t i = 0; i < pieces; ++i) add(here, base + (1000 + i) * page, 4096);
   ASSERT_GT(worst().holders_ns, 0u);
   EXPECT_FALSE(worst().as_counted) << "as long as it lasts";
   for (std::uint64_t i = 0; i < pieces; ++i) {
@@ -61,7 +44,7 @@ TEST_F(SlabPagesTest, the_end_of_a_context_does_not_speak_against_the_driver_for
     RecordFields fields;
     EXPECT_TRUE(records.take(Space::pointer, {base + i * page + 4096}, fields));
   }
-  for (std::uint64_t i = 0; i < 4 * pieces; ++i) add(base + (2000 + i) * page, 4096);
+  for (std::uint64_t i = 0; i < 4 * pieces; ++i) add(here, base + (2000 + i) * page, 4096);
   EXPECT_TRUE(worst().as_counted);
 }
 INSTANTIATE_TEST_SUITE_P(OtherDrivers, SlabsOfAnotherDriver,
@@ -72,16 +55,9 @@ INSTANTIATE_TEST_SUITE_P(OtherDrivers, SlabsOfAnotherDriver,
                                          std::pair{page / 32, 3 * page}));
 
 TEST_F(SlabPagesTest, whole_pages_beside_slabs_do_not_speak_against_them) {
-  RecordIndex records(storage);
   const GroupId here = group(1);
-  for (std::uint64_t i = 0; i < 400; ++i) {
-    const std::uint64_t bytes = i % 2 == 0 ? 3 * MiB : 4096;
-    slabs.allocated(here, {base + i * 2 * page}, bytes, 7);
-    RecordFields fields;
-    fields.group = here;
-    fields.bytes = {bytes};
-    records.insert(Space::pointer, {base + i * 2 * page}, fields);
-  }
+  for (std::uint64_t i = 0; i < 400; ++i)
+    add(here, base + i * 2 * page, i % 2 == 0 ? 3 * MiB : 4096);
   EXPECT_GT(worst().holders_ns, 0u);
   EXPECT_TRUE(worst().all_counted);
   EXPECT_EQ(worst().pieces_seen, 0u) << "each was alone in its page";

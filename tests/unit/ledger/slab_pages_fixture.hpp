@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "runtime_hooks/ledger/record_index.hpp"
 #include "runtime_hooks/ledger/slab_pages.hpp"
 #include "tests/unit/ledger/ledger_parts.hpp"
 
@@ -24,7 +25,17 @@ class SlabPagesTest : public LedgerParts {
     return pages;
   }
 
+  // An allocation in slabs, with its record.
+  void add(GroupId in, std::uint64_t address, std::uint64_t bytes) {
+    slabs.allocated(in, {address}, bytes, 7);
+    RecordFields fields;
+    fields.group = in;
+    fields.bytes = {bytes};
+    records.insert(Space::pointer, {address}, fields);
+  }
+
   SlabPages slabs{storage, lanes};
+  RecordIndex records{storage};
 };
 
 }  // namespace cuwarden::ledger

@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "runtime_hooks/ledger/record_index.hpp"
 #include "tests/unit/ledger/slab_pages_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -258,15 +257,7 @@ TEST_F(SlabPagesTest, threads_miss_no_more_of_it_than_each_may_keep_to_itself) {
 }
 
 TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
-  RecordIndex records(storage);
   const GroupId many = group(1), few = group(2);
-  const auto add = [&](GroupId in, std::uint64_t address, std::uint64_t bytes) {
-    slabs.allocated(in, {address}, bytes, 7);
-    RecordFields fields;
-    fields.group = in;
-    fields.bytes = {bytes};
-    records.insert(Space::pointer, {address}, fields);
-  };
   // Twenty pages with one piece of `few` each, of which ten have three of `many` besides.
   for (std::uint64_t i = 0; i < 20; ++i) {
     for (std::uint64_t piece = 1; i < 10 && piece < 4; ++piece)
@@ -290,7 +281,6 @@ TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
 }
 
 TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_it) {
-  RecordIndex records(storage);
   const GroupId here = group(1);
   const auto row = storage.allocate(RegionId::devices, 1);
   Device& device = storage.rows<Device>(RegionId::devices)[row];
@@ -303,13 +293,7 @@ TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_i
     device.state.store(1);
   };
   const auto open_slabs = [&](std::uint64_t from, std::uint64_t count) {
-    for (std::uint64_t i = from; i < from + count; ++i) {
-      slabs.allocated(here, {base + i * page}, 512, 7);
-      RecordFields fields;
-      fields.group = here;
-      fields.bytes = {512};
-      records.insert(Space::pointer, {base + i * page}, fields);
-    }
+    for (std::uint64_t i = from; i < from + count; ++i) add(here, base + i * page, 512);
   };
   open_slabs(0, 20);
   EXPECT_EQ(worst().read_ns, 0u) << "it was not read yet";
