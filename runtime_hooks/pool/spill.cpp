@@ -77,11 +77,6 @@ std::uint64_t free_on_device(const driver::RealDriver& real) {
 
 }  // namespace
 
-std::uint64_t Spill::room_bytes() const noexcept {
-  const std::uint64_t used = host_bytes_.load(relaxed);
-  return settings_.most_host_bytes - std::min(used, settings_.most_host_bytes);
-}
-
 std::uint64_t Spill::visible_free_bytes(std::uint64_t free) const noexcept {
   const std::uint64_t used = host_bytes_.load(relaxed);
   return free - std::min(free, left_to_device_bytes) + settings_.visible_bytes -

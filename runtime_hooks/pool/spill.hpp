@@ -36,7 +36,6 @@ class Spill {
   Spill& operator=(const Spill&) = delete;
 
   bool enabled() const noexcept { return settings_.most_host_bytes != 0; }
-  std::uint64_t room_bytes() const noexcept;  // of the host's, what is left by the setting
   // What a device of which so much is free is to say of itself.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }

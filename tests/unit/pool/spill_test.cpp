@@ -186,11 +186,13 @@ class SpillTest : public testing::Test {
     EXPECT_TRUE(driver->mappings.empty());
     EXPECT_TRUE(driver->reservations.empty());
     EXPECT_EQ(driver->free_bytes, free_bytes);
-    EXPECT_EQ(spill.room_bytes(), 500 * MiB);
+    EXPECT_EQ(spill.visible_free_bytes(0), 500 * MiB);
   }
 
   const driver::RealDriver real = functions();
-  Spill spill{{.most_host_bytes = 500 * MiB, .host_room = []() noexcept { return host_has; }}};
+  Spill spill{{.most_host_bytes = 500 * MiB,
+               .host_room = []() noexcept { return host_has; },
+               .visible_bytes = 500 * MiB}};
   SpillTrouble trouble{};
 };
 
@@ -202,7 +204,7 @@ TEST_F(SpillTest, the_device_is_used_first_but_for_what_others_need) {
   EXPECT_EQ(range->host_bytes, 92 * MiB - 36 * MiB);
   EXPECT_EQ(driver->free_bytes, kept);
   for (const auto& [address, mapping] : driver->mappings) EXPECT_EQ(mapping.devices, 1u);
-  EXPECT_EQ(spill.room_bytes(), 500 * MiB - range->host_bytes);
+  EXPECT_EQ(spill.visible_free_bytes(0), 500 * MiB - range->host_bytes);
   EXPECT_TRUE(free(range->start));
   expect_nothing_left();
 }
