@@ -1,6 +1,7 @@
 #include "runtime_hooks/families/asking_modules.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime_hooks/core/caching_allocators.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
@@ -8,36 +9,35 @@
 namespace cuwarden::families {
 namespace {
 
+std::optional<ledger::Reader> open(const ledger::Writer& ledger) noexcept {
+  ledger::ReadError error;
+  return ledger::Reader::open(ledger.bytes(), error);
+}
+
 // Visits the path of each frame's module, empty where it is not known, until it returns false.
 // Returns false where it did, or there is no such stack.
 template <class Visit>
-bool all_modules(const ledger::Writer& ledger, StackId id, const Visit& visit) noexcept {
-  ledger::ReadError error;
-  const auto reader = ledger::Reader::open(ledger.bytes(), error);
-  const auto stack = reader ? reader->stack(id.value) : std::nullopt;
+bool all_modules(const ledger::Reader& reader, StackId id, const Visit& visit) noexcept {
+  const auto stack = reader.stack(id.value);
   if (!stack) return false;
   for (const ledger::Frame frame : stack->frames) {
-    const auto module = reader->module_at(frame, stack->module_epoch);
+    const auto module = reader.module_at(frame, stack->module_epoch);
     if (!visit(module ? module->path : std::string_view())) return false;
   }
   return true;
 }
 
-StackId stack_of(const ledger::Writer& ledger, GroupId id) noexcept {
-  ledger::ReadError error;
-  const auto reader = ledger::Reader::open(ledger.bytes(), error);
-  const auto group = reader ? reader->group(id.value) : std::nullopt;
-  return group ? group->stack : StackId{};
-}
-
 }  // namespace
 
 bool asked_by_caching_allocator(const ledger::Writer& ledger, GroupId id) noexcept {
+  const auto reader = open(ledger);
+  const auto group = reader ? reader->group(id.value) : std::nullopt;
   bool found = false;
-  all_modules(ledger, stack_of(ledger, id), [&](std::string_view path) {
-    found = asks_again_when_refused(path);
-    return !found;
-  });
+  if (group)
+    all_modules(*reader, group->stack, [&](std::string_view path) {
+      found = asks_again_when_refused(path);
+      return !found;
+    });
   return found;
 }
 
@@ -50,8 +50,10 @@ bool has_none_of(const ledger::Writer& ledger, StackId id, std::string_view modu
     }
     return false;
   };
-  return all_modules(ledger, id,
-                     [&](std::string_view path) { return !path.empty() && !is_listed(path); });
+  const auto reader = open(ledger);
+  return reader && all_modules(*reader, id, [&](std::string_view path) {
+           return !path.empty() && !is_listed(path);
+         });
 }
 
 }  // namespace cuwarden::families
