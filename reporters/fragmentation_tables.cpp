@@ -25,11 +25,8 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
     return std::nullopt;
   Account account(used);
   for (const ledger::SeriesView& series : all) {
-    if (series.device != device.ordinal || !is_in_device_account(series.kind)) continue;
-    // What was spilled is the device's for the program, and the host's in fact.
-    const std::uint64_t elsewhere = series.kind == Kind::device ? device.spilled_bytes : 0;
-    account.add("live_" + std::string(kind_name(series.kind)),
-                series.live_bytes - std::min(series.live_bytes, elsewhere));
+    if (series.device == device.ordinal && is_in_device_account(series.kind))
+      account.add_live(series.kind, series.live_bytes, device.spilled_bytes);
   }
   if (const auto found = fragmentations.find(device.ordinal.value); found != fragmentations.end()) {
     account.add("slab_waste", found->second.locked_bytes);

@@ -28,6 +28,11 @@ void Account::add(std::string item, std::uint64_t bytes) {
   unexplained -= static_cast<std::int64_t>(bytes);
 }
 
+void Account::add_live(Kind kind, std::uint64_t bytes, std::uint64_t spilled_bytes) {
+  const std::uint64_t elsewhere = kind == Kind::device ? std::min(bytes, spilled_bytes) : 0;
+  add("live_" + std::string(kind_name(kind)), bytes - elsewhere);
+}
+
 void Account::add_other_processes(std::uint64_t bytes) {
   if (bytes <= largest_number) add("other_processes", bytes - std::min(bytes, of("live_imported")));
 }
@@ -107,11 +112,8 @@ std::optional<Account> account_of(const IncidentCase& given) {
   Account account(*total - *free);
   for (std::uint8_t kind = 0; kind < kind_count; ++kind) {
     if (!is_in_device_account(static_cast<Kind>(kind))) continue;
-    const std::uint64_t elsewhere = static_cast<Kind>(kind) == Kind::device
-                                        ? incident.fact(Fact::spilled_bytes).value_or(0)
-                                        : 0;
-    account.add("live_" + std::string(kind_name(static_cast<Kind>(kind))),
-                incident.live_bytes[kind] - std::min(incident.live_bytes[kind], elsewhere));
+    account.add_live(static_cast<Kind>(kind), incident.live_bytes[kind],
+                     incident.fact(Fact::spilled_bytes).value_or(0));
   }
   constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
                                                     {"rounding_waste", Fact::rounding_bytes},

@@ -29,6 +29,9 @@ struct Account {
 
   explicit Account(std::uint64_t used_bytes) : unexplained(static_cast<std::int64_t>(used_bytes)) {}
   void add(std::string item, std::uint64_t bytes);
+  // What is live of a kind. Of linear memory that much was spilled: the device's for the program,
+  // and the host's in fact.
+  void add_live(Kind, std::uint64_t bytes, std::uint64_t spilled_bytes);
   // After what is live. What this process opened of others is in their bytes: it counts once.
   void add_other_processes(std::uint64_t bytes);
   std::uint64_t of(std::string_view item) const noexcept;
