@@ -128,14 +128,18 @@ Fragmentation fragmentation_of(std::span<const Piece> pieces) {
   });
   all.step_bytes = bits == 0 ? usual_step : std::min(alignment_of(bits), usual_step);
 
-  // A piece that is alone in its page may be the last of a slab, or larger than slabs serve: in
-  // either case the rest of the page is lost. Where another one like it would fit, it is locked.
-  const std::uint64_t largest = std::max(all.largest_piece, all.page_bytes / 2);
+  // A piece that is alone in its page may be the last of a slab. Where another one like it would
+  // fit, the rest is locked; else it is lost to rounding.
+  const std::uint64_t half = all.page_bytes / 2;
+  const auto is_slabs = [&](const Piece& piece, std::size_t count) {
+    return ends_in_its_page(piece) && round_up(piece.bytes, all.step_bytes) < all.page_bytes &&
+           (count > 1 || round_up(piece.bytes, all.step_bytes) <= half);
+  };
   std::vector<Piece> in_slab;
   each_page(pieces, all.page_bytes, [&](std::span<const Piece> in_page) {
     in_slab.clear();
     for (const Piece& piece : in_page) {
-      if (piece.bytes <= largest && ends_in_its_page(piece)) {
+      if (is_slabs(piece, in_page.size())) {
         in_slab.push_back(piece);
       } else {
         all.rounding_bytes += round_up(piece.bytes, all.page_bytes) - piece.bytes;

@@ -48,6 +48,8 @@ WorstSlabs read_worst(const ledger::SeriesView::Worst& worst) {
 void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
   const ledger::SlabContents& contents = page.contents;
   if (contents.count == 0) return;
+  all.rounding_bytes += contents.cut_bytes() - std::min(contents.cut_bytes(), contents.bytes);
+  if (contents.is_rounded()) return;
   Slab slab;
   slab.address = page.address.value;
   slab.live_count = contents.count;
@@ -59,7 +61,6 @@ void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
   ++size_class.slab_count;
   size_class.live_count += slab.live_count;
   size_class.live_bytes += slab.live_bytes;
-  all.rounding_bytes += slab.cut_bytes - std::min(slab.cut_bytes, slab.live_bytes);
   all.slabs.push_back(slab);
 }
 

@@ -7,10 +7,10 @@
 
 namespace cuwarden::ledger {
 
-// Linear memory, as the driver cuts it: requests up to half a page are pieces of pages that they
-// share, in steps; all others have whole pages. Who reads a ledger checks it against addresses.
+// Linear memory, as the driver cuts it: what leaves a step of a page is a piece of one that it may
+// share; all else has pages of its own. Who reads a ledger checks it against addresses.
 inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
-inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes / 2;
+inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_bytes;
 
 // What lies in one page, in one word, so that it changes in one step.
 struct SlabContents {
@@ -21,7 +21,15 @@ struct SlabContents {
   }
   constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
   constexpr std::uint64_t cut_bytes() const { return steps * slab_step_bytes; }
-  constexpr std::uint64_t locked_bytes() const {
+  // The page has one piece, and no room for another like it: its rest is what was lost to rounding,
+  // until smaller ones come.
+  constexpr bool is_rounded() const { return count == 1 && cut_bytes() > slab_page_bytes / 2; }
+  constexpr std::uint64_t locked_bytes() const { return is_rounded() ? 0 : rest_bytes(); }
+  constexpr std::uint64_t rounding_bytes() const { return is_rounded() ? rest_bytes() : 0; }
+
+ private:
+  // Of two at one place the older is gone.
+  constexpr std::uint64_t rest_bytes() const {
     return count == 0 || cut_bytes() > slab_page_bytes ? 0 : slab_page_bytes - cut_bytes();
   }
 };

@@ -171,10 +171,13 @@ void SlabPages::apply(Lane& lane, const Piece& piece, bool more, std::uint64_t n
   const SlabContents one{1, piece.cut_bytes() / slab_step_bytes, piece.bytes};
   const std::uint64_t difference = more ? one.word() : 0 - one.word();
   const std::uint64_t before = page->contents.fetch_add(difference, std::memory_order_acq_rel);
-  locked_changed(lane, series, piece.series,
-                 static_cast<std::int64_t>(SlabContents::of(before + difference).locked_bytes()) -
-                     static_cast<std::int64_t>(SlabContents::of(before).locked_bytes()),
-                 now_ns);
+  const auto was = SlabContents::of(before), is = SlabContents::of(before + difference);
+  if (was.rounding_bytes() != is.rounding_bytes())
+    series.page_rounding_bytes.fetch_add(is.rounding_bytes() - was.rounding_bytes(), relaxed);
+  locked_changed(
+      lane, series, piece.series,
+      static_cast<std::int64_t>(is.locked_bytes()) - static_cast<std::int64_t>(was.locked_bytes()),
+      now_ns);
 }
 
 // As they are before the caller's change. Whoever else is about to change them waits for the copy,

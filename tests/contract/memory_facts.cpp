@@ -79,6 +79,38 @@ TEST_F(MemoryFacts, requests_above_one_mebibyte_are_rounded_to_two) {
   EXPECT_EQ(cost(4 * kMiB), 4 * kMiB);
 }
 
+TEST_F(MemoryFacts, what_a_request_leaves_of_one_page_goes_to_small_ones) {
+  for (const std::size_t size : {kMiB + 512, kMiB + kMiB / 2, 2 * kMiB - 1024}) {
+    SCOPED_TRACE(size);
+    CUdeviceptr large = 0;
+    std::vector<CUdeviceptr> small;
+    ASSERT_EQ(cuMemAlloc(&large, size), CUDA_SUCCESS);
+    const std::size_t with_large = free_bytes();
+    for (int i = 0; i < 2; ++i) {
+      small.push_back(0);
+      ASSERT_EQ(cuMemAlloc(&small.back(), 512), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(free_bytes(), with_large);
+    const auto page = [](CUdeviceptr address) { return address / (2 * kMiB); };
+    EXPECT_EQ(page(small[0]), page(large));
+    EXPECT_EQ(page(small[1]), page(large));
+    ASSERT_EQ(cuMemFree(large), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), with_large) << "the small ones keep the page";
+    for (const CUdeviceptr made : small) ASSERT_EQ(cuMemFree(made), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), with_large + 2 * kMiB);
+  }
+}
+
+TEST_F(MemoryFacts, what_a_request_leaves_of_its_last_page_goes_to_nobody_where_there_are_more) {
+  CUdeviceptr large = 0, small = 0;
+  ASSERT_EQ(cuMemAlloc(&large, 3 * kMiB), CUDA_SUCCESS);
+  const std::size_t with_large = free_bytes();
+  ASSERT_EQ(cuMemAlloc(&small, 512), CUDA_SUCCESS);
+  EXPECT_EQ(with_large - free_bytes(), 2 * kMiB);
+  ASSERT_EQ(cuMemFree(small), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(large), CUDA_SUCCESS);
+}
+
 TEST_F(MemoryFacts, small_requests_are_cut_in_steps_of_512_bytes) {
   for (const auto& [size, step] :
        {std::pair<std::size_t, std::size_t>{513, 1024}, {512, 512}, {1, 512}}) {

@@ -1,4 +1,4 @@
-// Slabs: 2 MiB of device memory cut into steps of 512 bytes for requests up to 1 MiB.
+// Slabs: 2 MiB of device memory cut into steps of 512 bytes for requests that leave at least one.
 // A slab stays with its heap until its last piece is freed, whatever its neighbours do:
 // that is the fragmentation that real drivers show.
 #pragma once
@@ -15,7 +15,7 @@
 namespace cuwarden::simulated_gpu {
 
 constexpr std::size_t kSlabStep = 512;
-constexpr std::size_t kSlabLimit = std::size_t{1} << 20;
+constexpr std::size_t kSlabLimit = kPage - kSlabStep;
 
 class Slab {
  public:

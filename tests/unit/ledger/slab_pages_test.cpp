@@ -125,10 +125,37 @@ TEST_F(SlabPagesTest, whole_pages_lock_nothing_and_their_rounding_is_counted) {
   EXPECT_EQ(worst().version, 0u) << "nothing was locked";
   slabs.allocated(here, {base + 10 * MiB}, 512, 4);
   EXPECT_EQ(worst().locked_bytes, page - 512);
-  EXPECT_EQ(worst().page_rounding_bytes, MiB + MiB - 1);
+  EXPECT_EQ(worst().page_rounding_bytes, MiB + MiB - 512);
   slabs.freed(here, {base}, 3 * MiB, 5);
   slabs.allocated(here, {base + 12 * MiB}, 512, 6);
-  EXPECT_EQ(worst().page_rounding_bytes, MiB - 1);
+  EXPECT_EQ(worst().page_rounding_bytes, MiB - 512);
+}
+
+TEST_F(SlabPagesTest, what_one_large_piece_leaves_of_its_page_is_rounding_until_small_ones_come) {
+  const GroupId here = group(1);
+  slabs.allocated(here, {base}, page - MiB / 2, 1);
+  slabs.allocated(here, {base + page}, 512, 2);
+  EXPECT_EQ(worst().locked_bytes, page - 512);
+  EXPECT_EQ(worst().page_rounding_bytes, MiB / 2);
+  slabs.allocated(here, {base + page - MiB / 2}, 512, 3);
+  EXPECT_EQ(worst().locked_bytes, page - 512 + MiB / 2 - 512);
+  EXPECT_EQ(worst().page_rounding_bytes, 0u);
+  EXPECT_EQ(pages_at_worst(worst().version).at(base).count, 2u);
+  slabs.freed(here, {base}, page - MiB / 2, 4);
+  slabs.allocated(here, {base + 2 * page}, 512, 5);
+  EXPECT_EQ(worst().locked_bytes, 3 * (page - 512)) << "the small one keeps its page";
+}
+
+TEST_F(SlabPagesTest, half_a_page_is_of_a_slab_and_more_than_that_alone_in_one) {
+  const GroupId here = group(1);
+  slabs.allocated(here, {base}, MiB, 1);
+  EXPECT_EQ(worst().locked_bytes, MiB);
+  slabs.allocated(here, {base + page}, MiB + 512, 2);
+  slabs.allocated(here, {base + 2 * page}, page - 512, 3);
+  slabs.allocated(here, {base + 3 * page}, page - 511, 4);  // a whole page
+  slabs.allocated(here, {base + 4 * page}, 512, 5);
+  EXPECT_EQ(worst().locked_bytes, MiB + page - 512);
+  EXPECT_EQ(worst().page_rounding_bytes, MiB - 512 + 512 + 511);
 }
 
 TEST_F(SlabPagesTest, a_piece_that_crosses_into_the_next_page_is_no_slabs) {

@@ -65,6 +65,21 @@ TEST_F(Slabs, one_that_is_alone_is_of_a_slab_where_another_like_it_would_fit) {
   EXPECT_EQ(all.largest_piece, 0u) << "none was seen to share a page";
 }
 
+// As the driver gives them (measured): what one of 1.5 MiB leaves of its page goes to smaller ones.
+TEST_F(Slabs, large_pieces_share_their_pages_with_small_ones) {
+  const GroupId here = group(0);
+  add(here, base, page - MiB / 2);
+  add(here, base + page - MiB / 2, 4 * KiB);
+  add(here, base + page, page - 512);
+  add(here, base + page + page - 512, 512);
+  add(here, base + 2 * page, page - MiB / 2);
+  const Fragmentation all = found();
+  ASSERT_EQ(all.slabs.size(), 2u);
+  EXPECT_EQ(all.locked_bytes, MiB / 2 - 4 * KiB);
+  EXPECT_EQ(all.rounding_bytes, MiB / 2) << "of the one that is alone";
+  EXPECT_EQ(all.largest_piece, page - 512);
+}
+
 // As a snapshot may read it: freed, and the place given to another one meanwhile.
 TEST_F(Slabs, of_two_that_overlap_the_older_is_gone) {
   const GroupId here = group(0);

@@ -72,7 +72,7 @@ TEST_F(WorstSlabsTest, where_the_driver_cuts_in_another_way_nothing_is_claimed) 
   seen.page_bytes = 64 * KiB;
   EXPECT_TRUE(found({{0, seen}}).empty());
   seen = {};
-  seen.largest_piece = MiB + 512;
+  seen.largest_piece = 2 * MiB - 256;
   EXPECT_TRUE(found({{0, seen}}).empty());
 }
 
