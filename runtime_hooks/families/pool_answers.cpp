@@ -34,6 +34,10 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real, const pool:
       return put<std::size_t>(to, range.mapped_bytes);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return put(to, reinterpret_cast<void*>(range.start));
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      // The driver has said no, as wide as that is.
+      if (range.sync_memops) put<bool>(to, true);
+      return std::nullopt;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return address == range.start

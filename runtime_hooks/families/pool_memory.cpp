@@ -12,18 +12,40 @@ bool is_for_capture(CUresult result) {
          result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }
 
-// All that was submitted to the context that owns the range; cuMemUnmap waits for nothing
-// (measured). Any other error than that of a capture is the device's, and the program's to hear.
-CUresult wait_for_device(const driver::RealDriver& real, ContextId context) noexcept {
-  if (real.cuCtxSynchronize == nullptr || real.cuCtxPushCurrent_v2 == nullptr ||
-      real.cuCtxPopCurrent_v2 == nullptr)
+template <class Work>
+CUresult in_context(const driver::RealDriver& real, ContextId context, Work work) noexcept {
+  if (real.cuCtxPushCurrent_v2 == nullptr || real.cuCtxPopCurrent_v2 == nullptr)
     return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult entered = real.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value));
   if (entered != CUDA_SUCCESS) return entered;
-  const CUresult result = real.cuCtxSynchronize();
+  const CUresult result = work();
   CUcontext popped = nullptr;
   real.cuCtxPopCurrent_v2(&popped);
   return result;
+}
+
+// All that was submitted to the context that owns the range; cuMemUnmap waits for nothing
+// (measured). Any other error than that of a capture is the device's, and the program's to hear.
+CUresult wait_for_device(const driver::RealDriver& real, ContextId context) noexcept {
+  if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return in_context(real, context, [&] { return real.cuCtxSynchronize(); });
+}
+
+// The driver does not take it of mapped memory (measured), but of a context, for all that is done
+// in it. That stays: others may have asked for it.
+CUresult set_sync_memops(const driver::RealDriver& real, ContextId context) noexcept {
+#if CUDA_VERSION >= 12010
+  if (real.cuCtxGetFlags == nullptr || real.cuCtxSetFlags == nullptr)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return in_context(real, context, [&] {
+    unsigned flags = 0;
+    const CUresult got = real.cuCtxGetFlags(&flags);
+    return got == CUDA_SUCCESS ? real.cuCtxSetFlags(flags | CU_CTX_SYNC_MEMOPS) : got;
+  });
+#else
+  static_cast<void>(real), static_cast<void>(context);
+  return CUDA_ERROR_NOT_SUPPORTED;
+#endif
 }
 
 }  // namespace
@@ -67,6 +89,13 @@ CUresult cuPointerSetAttribute(HookedCall& call, const void* value, CUpointer_at
   };
   const auto range = call.recording() ? call.recorder().spill().ranges().around(ptr) : std::nullopt;
   if (!range) return set(ptr);
+  if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && value != nullptr) {
+    const ErrnoGuard keep;
+    const bool on = *static_cast<const unsigned*>(value) != 0;
+    const CUresult result = on ? set_sync_memops(call.real(), range->context) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) call.recorder().spill().ranges().set_sync_memops(range->start, on);
+    return result;
+  }
   CUdeviceptr at = range->start;
   for (std::uint32_t i = 0; i < range->piece_count; ++i) {
     if (const CUresult result = set(at); result != CUDA_SUCCESS) return result;

@@ -52,4 +52,11 @@ bool Ranges::starts_at(std::uint64_t address) noexcept {
   return locked && ranges_.contains(address);
 }
 
+void Ranges::set_sync_memops(std::uint64_t start, bool on) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return;
+  if (const auto found = ranges_.find(start); found != ranges_.end())
+    found->second.sync_memops = on;
+}
+
 }  // namespace cuwarden::pool

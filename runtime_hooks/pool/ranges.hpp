@@ -20,6 +20,7 @@ struct Range {
   std::uint64_t host_bytes = 0;    // of those
   DeviceOrdinal device = no_device;
   ContextId context;
+  bool sync_memops = false;  // the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   // In the order of their addresses. A mapping can be undone only as it was made.
   static constexpr std::size_t most_pieces = 48;
   std::uint32_t piece_count = 0;
@@ -38,6 +39,7 @@ class Ranges {
   // The one that the address lies in.
   std::optional<Range> around(std::uint64_t address) noexcept;
   bool starts_at(std::uint64_t address) noexcept;
+  void set_sync_memops(std::uint64_t start, bool on) noexcept;
   // One of this context, taken out; none: there is none left.
   std::optional<Range> take_of(ContextId) noexcept;
   // Visits all, with the lock held, so that none is unmapped meanwhile; `visit` must call nothing

@@ -125,7 +125,8 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   SIM_TRY(at.error);
   Range* range = at.sim.ranges.around(address);
   if (range == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_NOT_SUPPORTED;
+  if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || range->kind == RangeKind::mapping)
+    return CUDA_ERROR_NOT_SUPPORTED;
   range->sync_memops = *static_cast<const unsigned*>(value) != 0;
   return CUDA_SUCCESS;
 }
