@@ -9,6 +9,8 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
 // Of the device: launches, code and libraries need some that nobody can give them otherwise.
 constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;
+// To map the host's memory the device needs tables of its own: 8 bytes for 4 KiB (measured).
+constexpr std::uint64_t host_bytes_of_a_table_byte = 512;
 // Up to this the driver hands out parts of pages (measured): a page for each would be a waste, and
 // no piece of a slab.
 constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
@@ -174,8 +176,11 @@ std::optional<Range> Spill::allocate(const driver::RealDriver& real, DeviceOrdin
   // First what may be refused: the device is not to be taken from others in vain.
   const std::uint64_t free = free_on_device(real);
   if (free >= wanted + left_to_device_bytes) return refuse(SpillTrouble::not_needed);
+  const std::uint64_t free_for_pages = free - std::min(free, left_to_device_bytes);
+  const std::uint64_t tables =
+      down_to_page((wanted - std::min(wanted, free_for_pages)) / host_bytes_of_a_table_byte);
   const std::uint64_t of_device =
-      std::min(wanted, down_to_page(free - std::min(free, left_to_device_bytes)));
+      std::min(wanted, down_to_page(free_for_pages - std::min(free_for_pages, tables)));
   std::uint64_t reserved = wanted - of_device;
   if (!reserve_host(reserved, trouble)) return std::nullopt;
 

@@ -96,7 +96,8 @@ TEST_F(VirtualMemoryFacts, a_stitched_range_works_and_each_piece_is_its_own_rang
   EXPECT_EQ(cuMemRelease(second), CUDA_SUCCESS);
 }
 
-TEST_F(VirtualMemoryFacts, host_memory_in_a_range_is_told_apart_and_takes_no_device_memory) {
+TEST_F(VirtualMemoryFacts,
+       host_memory_in_a_range_is_told_apart_and_a_little_of_it_takes_no_device_memory) {
   CUmemAllocationProp on_host = properties;
   on_host.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
   const std::size_t before = free_bytes();
@@ -117,6 +118,40 @@ TEST_F(VirtualMemoryFacts, host_memory_in_a_range_is_told_apart_and_takes_no_dev
   ASSERT_EQ(cuMemUnmap(base, 2 * kPage), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(host), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(onboard), CUDA_SUCCESS);
+}
+
+TEST_F(VirtualMemoryFacts, to_map_much_of_the_hosts_memory_takes_tables_on_the_device) {
+  CUmemAllocationProp on_host = properties;
+  on_host.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+  constexpr std::size_t size = 2 * kGiB;
+  CUdeviceptr start = 0;
+  CUmemGenericAllocationHandle host = 0;
+  ASSERT_EQ(cuMemAddressReserve(&start, size, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemCreate(&host, size, &on_host, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(start, size, 0, host, 0), CUDA_SUCCESS);
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(cuMemSetAccess(start, size, &access, 1), CUDA_SUCCESS);
+  EXPECT_EQ(before - free_bytes(), size / 4096 * 8);
+  ASSERT_EQ(cuMemUnmap(start, size), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes(), before);
+  EXPECT_EQ(cuMemRelease(host), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(start, size), CUDA_SUCCESS);
+}
+
+TEST_F(VirtualMemoryFacts, synchronous_copies_can_be_had_of_the_context_alone) {
+  const CUmemGenericAllocationHandle handle = create(kPage);
+  ASSERT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemSetAccess(base, kPage, &access, 1), CUDA_SUCCESS);
+  const unsigned on = 1;
+  EXPECT_EQ(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base),
+            CUDA_ERROR_NOT_SUPPORTED);
+  unsigned flags = 0, set = 0;
+  ASSERT_EQ(cuCtxGetFlags(&flags), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetFlags(flags | CU_CTX_SYNC_MEMOPS), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxGetFlags(&set), CUDA_SUCCESS);
+  EXPECT_EQ(set, flags | CU_CTX_SYNC_MEMOPS);
+  ASSERT_EQ(cuMemUnmap(base, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
 TEST_F(VirtualMemoryFacts, handles_outlive_their_context) {

@@ -60,7 +60,10 @@ def test_kernels_and_copies_see_one_memory(place, size):
     assert run.output == plain.output and run.returncode == 0, run.stderr
     print(f"all on the device {plain.figures}, in part the host's {run.figures}")
     assert run.figures["given_back"] == 1
-    assert run.figures["taken"] + spilled(run) == -(-size // (2 * MIB)) * 2 * MIB
+    # The device's tables for the host's memory, 8 bytes for 4 KiB of it, lie on the device.
+    host = spilled(run)
+    beside = run.figures["taken"] + host - -(-size // (2 * MIB)) * 2 * MIB
+    assert abs(beside - host // 512) <= 2 * MIB, (beside, host)
 
 
 def test_oversubscribe_runs(place):

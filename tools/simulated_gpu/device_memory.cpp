@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "tools/simulated_gpu/pool.hpp"
 #include "tools/simulated_gpu/sharing.hpp"
 #include "tools/simulated_gpu/simulator.hpp"
@@ -13,6 +15,8 @@ namespace {
 constexpr std::size_t kMultiprocessors = 132;
 constexpr std::size_t kThreadsEach = 2048;
 constexpr std::size_t kDefaultLocal = 1024;
+// The device's tables for the host's memory, 8 bytes for 4 KiB: 2 MiB more with every GiB.
+std::size_t host_tables(std::size_t mapped) { return mapped / 512 / kPage * kPage; }
 
 }  // namespace
 
@@ -28,6 +32,22 @@ bool charge_device(Device& device, std::size_t bytes) {
   if (device.charge(bytes)) return true;
   trim_device(device);
   return device.charge(bytes);
+}
+
+bool map_host(Device& device, std::size_t bytes) {
+  const std::size_t needed = host_tables(device.host_mapped + bytes);
+  if (needed > device.host_tables && !charge_device(device, needed - device.host_tables))
+    return false;
+  device.host_tables = std::max(device.host_tables, needed);
+  device.host_mapped += bytes;
+  return true;
+}
+
+void unmap_host(Device& device, std::size_t bytes) {
+  device.host_mapped -= bytes;
+  const std::size_t needed = host_tables(device.host_mapped);
+  device.refund(device.host_tables - needed);
+  device.host_tables = needed;
 }
 
 CUdeviceptr take_linear(Context& context, std::size_t size, bool& in_slab, std::size_t& held) {

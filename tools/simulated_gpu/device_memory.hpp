@@ -8,6 +8,9 @@ namespace cuwarden::simulated_gpu {
 
 // Charges the device, after trimming what the driver hoards if need be.
 bool charge_device(Device& device, std::size_t bytes);
+// The device maps `bytes` of the host's memory, or not any more. False: no room for the tables.
+bool map_host(Device& device, std::size_t bytes);
+void unmap_host(Device& device, std::size_t bytes);
 // Free memory of pools and of launched graphs goes back to the device.
 void trim_device(Device& device);
 

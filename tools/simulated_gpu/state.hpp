@@ -187,6 +187,9 @@ struct Device {
   Context* primary = nullptr;
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
+  // Host memory that the device has mapped, and what the tables for that take of the device.
+  std::size_t host_mapped = 0;
+  std::size_t host_tables = 0;
   MemoryPool* default_pool = nullptr;
   MemoryPool* current_pool = nullptr;
   // Memory of launched graphs that stays with the device until it is trimmed.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tools/simulated_gpu/device_memory.hpp"
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/virtual_memory.hpp"
 
@@ -60,6 +61,32 @@ std::uint64_t bit_of(const Simulator& sim, const CUmemLocation& location) {
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return kHostBit;
   const bool known = location.id >= 0 && location.id < static_cast<int>(sim.devices.size());
   return known ? std::uint64_t{1} << location.id : 0;
+}
+
+// Null: the host.
+Device* device_of(Simulator& sim, const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? sim.device(location.id) : nullptr;
+}
+
+// The tables of each device that it grants the host's memory to. What fails is undone.
+bool map_host_for(Simulator& sim, const std::vector<Range*>& mapped, const CUmemAccessDesc* grants,
+                  std::size_t count) {
+  std::vector<std::pair<Device*, std::size_t>> done;
+  for (std::size_t i = 0; i < count; ++i) {
+    Device* const device = device_of(sim, grants[i].location);
+    if (device == nullptr || grants[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) continue;
+    std::size_t bytes = 0;
+    for (const Range* range : mapped)
+      if (range->physical->device == nullptr &&
+          (range->readable & bit_of(sim, grants[i].location)) == 0)
+        bytes += range->requested;
+    if (!map_host(*device, bytes)) {
+      for (const auto& [earlier, taken] : done) unmap_host(*earlier, taken);
+      return false;
+    }
+    done.emplace_back(device, bytes);
+  }
+  return true;
 }
 
 }  // namespace
@@ -194,6 +221,9 @@ CUresult cuMemUnmap(CUdeviceptr start, size_t size) {
   if (mapped.empty() && !is_free_reservation(at.sim, start, size)) return CUDA_ERROR_INVALID_VALUE;
   for (Range* range : mapped) {
     PhysicalHandle* handle = range->physical;
+    for (const auto& device : at.sim.devices)
+      if (handle->device == nullptr && (range->readable & std::uint64_t{1} << device->ordinal) != 0)
+        unmap_host(*device, range->requested);
     mmap(pointer(range->start), range->requested, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     at.sim.ranges.erase(range->start);
@@ -212,9 +242,14 @@ CUresult cuMemSetAccess(CUdeviceptr start, size_t size, const CUmemAccessDesc* g
   for (std::size_t i = 0; i < count; ++i) {
     if (bit_of(at.sim, grants[i].location) == 0) return CUDA_ERROR_INVALID_DEVICE;
   }
+  if (!map_host_for(at.sim, mapped, grants, count)) return CUDA_ERROR_OUT_OF_MEMORY;
   for (Range* range : mapped) {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t bit = bit_of(at.sim, grants[i].location);
+      Device* const device = device_of(at.sim, grants[i].location);
+      if (range->physical->device == nullptr && device != nullptr && (range->readable & bit) != 0 &&
+          grants[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        unmap_host(*device, range->requested);
       const auto set = [bit](std::uint64_t& bits, bool on) {
         bits = on ? bits | bit : bits & ~bit;
       };
