@@ -3,15 +3,15 @@
 
 #include "tools/simulated_gpu/arrays.hpp"
 #include "tools/simulated_gpu/entry.hpp"
+#include "tools/simulated_gpu/virtual_memory.hpp"
 #include "tools/simulated_gpu/work.hpp"
 
 namespace cuwarden::simulated_gpu {
 
-bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
-                bool host_allowed) {
-  Context* context = nullptr;
-  if (current_context(context) != CUDA_SUCCESS) return false;
-  const std::uint64_t bit = std::uint64_t{1} << context->device->ordinal;
+namespace {
+
+bool accessible_by(std::uint64_t bits, Simulator& sim, CUdeviceptr address, std::size_t size,
+                   bool write, bool host_allowed) {
   while (size > 0) {
     const Range* range = sim.ranges.around(address);
     if (range == nullptr) {
@@ -23,7 +23,7 @@ bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool writ
     }
     const std::size_t left = range->start + range->requested - address;
     if (range->kind == RangeKind::mapping) {
-      if (((write ? range->writable : range->readable) & bit) == 0) return false;
+      if (((write ? range->writable : range->readable) & bits) == 0) return false;
       if (left < size) {  // goes on in the next mapping
         address += left;
         size -= left;
@@ -35,9 +35,20 @@ bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool writ
   return true;
 }
 
+}  // namespace
+
+bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
+                bool host_allowed) {
+  Context* context = nullptr;
+  if (current_context(context) != CUDA_SUCCESS) return false;
+  return accessible_by(std::uint64_t{1} << context->device->ordinal, sim, address, size, write,
+                       host_allowed);
+}
+
 namespace {
 
-enum class Side { host, device, any };
+// owned: by the device that has it, whichever is current.
+enum class Side { host, device, any, owned };
 
 struct Plain {
   CUdeviceptr to;
@@ -50,9 +61,10 @@ struct Plain {
 CUresult check(Simulator& sim, CUdeviceptr address, Side side, std::size_t size, bool write) {
   if (size == 0 || side == Side::host)
     return address == 0 && size > 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-  return accessible(sim, address, size, write, side == Side::any) && address != 0
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  const bool reached = side == Side::owned
+                           ? accessible_by(~kHostBit, sim, address, size, write, true)
+                           : accessible(sim, address, size, write, side == Side::any);
+  return reached && address != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult check(Simulator& sim, const Plain& copy) {
@@ -246,12 +258,12 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUs
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t size) {
-  return synchronous({to, Side::any, from, Side::any, size});
+  return synchronous({to, Side::owned, from, Side::owned, size});
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t size,
                            CUstream stream) {
-  return asynchronous({to, Side::any, from, Side::any, size}, stream);
+  return asynchronous({to, Side::owned, from, Side::owned, size}, stream);
 }
 
 CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void* from, size_t size) {
