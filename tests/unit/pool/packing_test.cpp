@@ -1,0 +1,132 @@
+// Where blocks lie, against a map of every step.
+#include "runtime_hooks/pool/packing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace cuwarden::pool {
+namespace {
+
+constexpr std::uint64_t base = std::uint64_t{1} << 40, KiB = 1024, MiB = 1024 * KiB;
+
+TEST(Packing, what_does_not_fit_is_refused_and_the_hole_stays) {
+  Packing all;
+  EXPECT_FALSE(all.take(1));
+  all.add_region(base, MiB);
+  EXPECT_FALSE(all.take(MiB + 1));
+  EXPECT_FALSE(all.take(0));
+  EXPECT_FALSE(all.take(UINT64_MAX)) << "more than there are addresses";
+  const auto whole = all.take(MiB);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->start, base);
+  EXPECT_FALSE(all.take(1));
+  EXPECT_TRUE(all.give(base));
+  EXPECT_FALSE(all.give(base));
+  EXPECT_TRUE(all.take(MiB));
+}
+
+TEST(Packing, the_smallest_hole_that_is_large_enough_is_taken) {
+  Packing all;
+  all.add_region(base, 100 * MiB);
+  std::vector<std::uint64_t> starts;
+  // Holes of 1, 2, ... 20 MiB less 512 bytes, with a block after each.
+  for (std::uint64_t size = 1; size <= 12; ++size) {
+    starts.push_back(all.take(size * MiB)->start);
+    all.take(512);
+  }
+  for (const std::uint64_t start : starts) all.give(start);
+  EXPECT_EQ(all.take(7 * MiB - 512)->start, starts[6]);
+  EXPECT_EQ(all.take(7 * MiB - 512)->start, starts[7]);
+  EXPECT_EQ(all.take(3 * MiB)->start, starts[2]);
+  EXPECT_EQ(all.take(511)->start, starts[6] + 7 * MiB - 512) << "what was left there";
+}
+
+TEST(Packing, a_retired_block_keeps_its_place_and_is_nobodys) {
+  Packing all;
+  all.add_region(base, MiB);
+  const auto block = all.take(1000);
+  EXPECT_EQ(block->taken_bytes, 1024u);
+  EXPECT_TRUE(all.block_around(base + 999));
+  EXPECT_FALSE(all.block_around(base + 1000)) << "not asked for";
+  ASSERT_TRUE(all.retire(base));
+  EXPECT_FALSE(all.retire(base));
+  EXPECT_FALSE(all.block_at(base));
+  EXPECT_FALSE(all.block_around(base + 1));
+  EXPECT_NE(all.take(1000)->start, base);
+  all.unretire(base);
+  EXPECT_EQ(all.block_at(base)->serial, block->serial);
+  EXPECT_TRUE(all.retire(base));
+  EXPECT_TRUE(all.give(base));
+  const auto again = all.take(1000);
+  EXPECT_EQ(again->start, base);
+  EXPECT_NE(again->serial, block->serial);
+}
+
+TEST(Packing, a_region_goes_when_nothing_lies_in_it) {
+  Packing all;
+  all.add_region(base, MiB);
+  all.add_region(base + MiB, MiB);
+  EXPECT_FALSE(all.take(MiB + 512)) << "neighbours are not joined";
+  const auto block = all.take(512);
+  EXPECT_FALSE(all.remove_region(block->start / MiB * MiB));
+  all.give(block->start);
+  EXPECT_TRUE(all.remove_region(base));
+  EXPECT_TRUE(all.remove_region(base + MiB));
+  EXPECT_FALSE(all.remove_region(base));
+  EXPECT_FALSE(all.take(512));
+}
+
+// Every step has one owner at most, a block is all its own, and when all is given there is one
+// hole.
+TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
+  constexpr std::uint64_t region = 64 * MiB;
+  Packing all;
+  all.add_region(base, region);
+  std::vector<std::uint8_t> taken(region / 512);
+  struct Mine {
+    std::uint64_t start, bytes;
+  };
+  std::vector<Mine> mine;
+  std::mt19937_64 random(11);
+  const auto set = [&](std::uint64_t start, std::uint64_t bytes, std::uint8_t to) {
+    bool as_expected = true;
+    for (std::uint64_t i = (start - base) / 512; i < (start - base + bytes + 511) / 512; ++i) {
+      as_expected = as_expected && taken[i] != to;
+      taken[i] = to;
+    }
+    return as_expected;
+  };
+  std::uint64_t refused = 0;
+  for (int i = 0; i < 1'000'000; ++i) {
+    if (random() % 100 < 51) {
+      const std::uint64_t bytes = 1 + random() % (std::uint64_t{1} << (5 + random() % 14));
+      const auto block = all.take(bytes);
+      if (!block) {
+        ++refused;
+        continue;
+      }
+      ASSERT_EQ(block->start % 512, 0u);
+      ASSERT_TRUE(set(block->start, bytes, 1)) << "two have the same place";
+      mine.push_back({block->start, bytes});
+    } else if (!mine.empty()) {
+      const std::size_t which = random() % mine.size();
+      const auto found = all.block_around(mine[which].start + random() % mine[which].bytes);
+      ASSERT_TRUE(found);
+      ASSERT_EQ(found->start, mine[which].start);
+      ASSERT_TRUE(all.give(mine[which].start));
+      set(mine[which].start, mine[which].bytes, 0);
+      mine[which] = mine.back();
+      mine.pop_back();
+    }
+    ASSERT_EQ(all.blocks(), mine.size());
+  }
+  EXPECT_GT(refused, 100u) << "it was full now and then";
+  for (const Mine& one : mine) ASSERT_TRUE(all.give(one.start));
+  EXPECT_TRUE(all.take(region)) << "all holes were joined";
+}
+
+}  // namespace
+}  // namespace cuwarden::pool
