@@ -6,7 +6,6 @@ namespace cuwarden::pool {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
 // Of the device: launches, code and libraries need some that nobody can give them otherwise.
 constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;
 // To map the host's memory the device needs tables of its own: 8 bytes for 4 KiB (measured).
@@ -16,61 +15,6 @@ constexpr std::uint64_t host_bytes_of_a_table_byte = 512;
 constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
 // Of a range's pieces, on the device; each smaller than the last one that was refused.
 constexpr std::uint32_t most_device_pieces = Range::most_pieces - 8;
-
-std::uint64_t up_to_page(std::uint64_t bytes) {
-  return (bytes + page_bytes - 1) & ~(page_bytes - 1);
-}
-std::uint64_t down_to_page(std::uint64_t bytes) { return bytes & ~(page_bytes - 1); }
-
-bool has_all(const driver::RealDriver& real) {
-  return real.cuMemAddressReserve != nullptr && real.cuMemAddressFree != nullptr &&
-         real.cuMemCreate != nullptr && real.cuMemRelease != nullptr && real.cuMemMap != nullptr &&
-         real.cuMemUnmap != nullptr && real.cuMemSetAccess != nullptr &&
-         real.cuMemGetInfo_v2 != nullptr && real.cuDeviceGetAttribute != nullptr;
-}
-
-int attribute(const driver::RealDriver& real, CUdevice_attribute which, int device, int otherwise) {
-  int value = otherwise;
-  return real.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : otherwise;
-}
-
-CUmemAccessDesc access_for(int device, bool may) {
-  CUmemAccessDesc access{};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = device;
-  access.flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  return access;
-}
-
-CUmemAllocationProp on_device(const driver::RealDriver& real, int device) {
-  CUmemAllocationProp made{};
-  made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  made.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  made.location.id = device;
-  // As the driver's own memory is.
-  made.allocFlags.gpuDirectRDMACapable =
-      attribute(real, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device, 0) != 0;
-  return made;
-}
-
-// The location of the host's memory next to the device; none: the device cannot map it.
-std::optional<CUmemAllocationProp> on_host(const driver::RealDriver& real, int device) {
-#if CUDA_VERSION >= 12020
-  if (attribute(real, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device, 0) == 0 ||
-      attribute(real, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device,
-                0) == 0)
-    return std::nullopt;
-  CUmemAllocationProp made{};
-  made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  made.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-  // -1: the system has no such nodes.
-  made.location.id = std::max(attribute(real, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device, 0), 0);
-  return made;
-#else
-  static_cast<void>(real), static_cast<void>(device);
-  return std::nullopt;
-#endif
-}
 
 std::uint64_t free_on_device(const driver::RealDriver& real) {
   std::size_t free = 0, total = 0;
@@ -102,16 +46,12 @@ bool Spill::reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept {
   return false;
 }
 
-// Physical memory at the end of what the range has; it goes when it is unmapped.
-CUresult Spill::add_piece(const driver::RealDriver& real, Range& range,
-                          const CUmemAllocationProp& where, std::uint64_t bytes) noexcept {
+// Physical memory at the end of what the range has.
+CUresult Spill::add_piece(const driver::RealDriver& real, Range& range, CUmemAllocationProp& where,
+                          std::uint64_t bytes) noexcept {
   if (range.piece_count == Range::most_pieces) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUmemGenericAllocationHandle handle = 0;
-  const CUresult made = real.cuMemCreate(&handle, bytes, &where, 0);
+  const CUresult made = map_new(real, range.start + range.mapped_bytes, bytes, where);
   if (made != CUDA_SUCCESS) return made;
-  const CUresult mapped = real.cuMemMap(range.start + range.mapped_bytes, bytes, 0, handle, 0);
-  real.cuMemRelease(handle);
-  if (mapped != CUDA_SUCCESS) return mapped;
   range.piece_bytes[range.piece_count++] = bytes;
   range.mapped_bytes += bytes;
   return CUDA_SUCCESS;
@@ -119,43 +59,30 @@ CUresult Spill::add_piece(const driver::RealDriver& real, Range& range,
 
 void Spill::fill_from_device(const driver::RealDriver& real, Range& range,
                              std::uint64_t left) noexcept {
-  CUmemAllocationProp device = on_device(real, range.device.value);
+  CUmemAllocationProp device = on_device(real, range.device);
   for (std::uint64_t bytes = left; bytes != 0 && range.piece_count < most_device_pieces;) {
     const CUresult added = add_piece(real, range, device, bytes);
     if (added == CUDA_SUCCESS)
       left -= bytes;
     else if (added == CUDA_ERROR_OUT_OF_MEMORY)
       bytes = down_to_page(bytes / 2);
-    else if (device.allocFlags.gpuDirectRDMACapable != 0)
-      device.allocFlags.gpuDirectRDMACapable = 0;
     else
       return;
     bytes = std::min(bytes, left);
   }
 }
 
-CUresult Spill::grant(const driver::RealDriver& real, const Range& range,
-                      std::uint64_t peers) noexcept {
-  CUmemAccessDesc access[most_devices + 1];
-  std::size_t count = 0;
-  access[count++] = access_for(range.device.value, true);
-  for (std::size_t peer = 0; peer < most_devices; ++peer)
-    if ((peers >> peer & 1) != 0 && static_cast<int>(peer) != range.device.value)
-      access[count++] = access_for(static_cast<int>(peer), true);
-  return real.cuMemSetAccess(range.start, range.mapped_bytes, access, count);
-}
-
 // A peer that comes or goes before the range can be found by it is seen afterwards.
 bool Spill::insert_and_grant(const driver::RealDriver& real, const Range& range) {
-  std::uint64_t peers = peers_of(range.device);
-  if (grant(real, range, peers) != CUDA_SUCCESS) return false;
+  const std::uint64_t peers = peers_.of(range.device);
+  if (Peers::grant(real, range.start, range.mapped_bytes, range.device, peers) != CUDA_SUCCESS)
+    return false;
   if (!ranges_.insert(range)) return false;
-  const std::uint64_t now = peers_of(range.device);
-  for (std::size_t peer = 0; peer < most_devices; ++peer) {
-    if (((now ^ peers) >> peer & 1) == 0) continue;
-    const CUmemAccessDesc access = access_for(static_cast<int>(peer), (now >> peer & 1) != 0);
-    real.cuMemSetAccess(range.start, range.mapped_bytes, &access, 1);
-  }
+  const std::uint64_t now = peers_.of(range.device);
+  for (std::size_t peer = 0; peer < Peers::most_devices; ++peer)
+    if (((now ^ peers) >> peer & 1) != 0)
+      Peers::change(real, range.start, range.mapped_bytes,
+                    DeviceOrdinal{static_cast<std::int32_t>(peer)}, (now >> peer & 1) != 0);
   return true;
 }
 
@@ -169,8 +96,8 @@ std::optional<Range> Spill::allocate(const driver::RealDriver& real, DeviceOrdin
   };
   if (bytes <= largest_shared_bytes) return refuse(SpillTrouble::too_small);
   if (wanted < bytes) return refuse(SpillTrouble::cap_reached);
-  if (device.value < 0 || !has_all(real)) return refuse(SpillTrouble::not_supported);
-  const auto host = on_host(real, device.value);
+  if (device.value < 0 || !can_map(real)) return refuse(SpillTrouble::not_supported);
+  auto host = on_host_of(real, device);
   if (!host) return refuse(SpillTrouble::not_supported);
 
   // First what may be refused: the device is not to be taken from others in vain.
@@ -234,13 +161,6 @@ void Spill::put_back(const driver::RealDriver& real, const Range& range) noexcep
   }
 }
 
-void Spill::device_ended(DeviceOrdinal device) noexcept {
-  const auto at = static_cast<std::size_t>(device.value);
-  if (at >= most_devices) return;
-  peers_[at].store(0);
-  for (std::atomic<std::uint64_t>& peers : peers_) peers.fetch_and(~(std::uint64_t{1} << at));
-}
-
 void Spill::defer(const Range& range) noexcept {
   try {
     deferred_.insert(range);
@@ -252,21 +172,12 @@ std::optional<Range> Spill::take_deferred(ContextId context) noexcept {
   return deferred_.take_of(context);
 }
 
-// The bit is set before the ranges are gone through: insert_and_grant() looks at it again.
-CUresult Spill::set_access(const driver::RealDriver& real, DeviceOrdinal device, DeviceOrdinal peer,
-                           bool may) noexcept {
-  const auto at = static_cast<std::size_t>(device.value),
-             bit = static_cast<std::size_t>(peer.value);
-  if (at >= most_devices || bit >= most_devices || at == bit) return CUDA_SUCCESS;
-  if (may)
-    peers_[at].fetch_or(std::uint64_t{1} << bit);
-  else
-    peers_[at].fetch_and(~(std::uint64_t{1} << bit));
+CUresult Spill::change_access(const driver::RealDriver& real, DeviceOrdinal device,
+                              DeviceOrdinal peer, bool may) noexcept {
   CUresult result = CUDA_SUCCESS;
   ranges_.each([&](const Range& range) {
     if (range.device != device) return;
-    const CUmemAccessDesc access = access_for(peer.value, may);
-    const CUresult set = real.cuMemSetAccess(range.start, range.mapped_bytes, &access, 1);
+    const CUresult set = Peers::change(real, range.start, range.mapped_bytes, peer, may);
     if (set != CUDA_SUCCESS) result = set;
   });
   return result;

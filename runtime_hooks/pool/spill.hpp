@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/pool/device_access.hpp"
 #include "runtime_hooks/pool/ranges.hpp"
 
 namespace cuwarden::pool {
@@ -31,7 +32,8 @@ enum class SpillTrouble : std::uint8_t {
 
 class Spill {
  public:
-  explicit Spill(const SpillSettings& settings) noexcept : settings_(settings) {}
+  Spill(const SpillSettings& settings, const Peers& peers) noexcept
+      : settings_(settings), peers_(peers) {}
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
 
@@ -63,33 +65,23 @@ class Spill {
     }
     while (const auto range = deferred_.take_of(context)) give_back(real, *range);
   }
-  // Peers are a context's: what it allowed and what it was allowed go with it.
-  void device_ended(DeviceOrdinal) noexcept;
-
-  // From now on `peer` may use what lies on `device`, or not any more.
-  CUresult set_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
-                      bool may) noexcept;
+  // After the peers of this device were changed.
+  CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
+                         bool may) noexcept;
 
  private:
   // Host memory that is about to be made: counted against the setting and the host from now on.
   bool reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept;
-  CUresult grant(const driver::RealDriver&, const Range&, std::uint64_t peers) noexcept;
   bool insert_and_grant(const driver::RealDriver&, const Range&);
-  std::uint64_t peers_of(DeviceOrdinal device) const noexcept {
-    const auto at = static_cast<std::size_t>(device.value);
-    return at < most_devices ? peers_[at].load() : 0;
-  }
-  static CUresult add_piece(const driver::RealDriver&, Range&, const CUmemAllocationProp&,
+  static CUresult add_piece(const driver::RealDriver&, Range&, CUmemAllocationProp&,
                             std::uint64_t bytes) noexcept;
   static void fill_from_device(const driver::RealDriver&, Range&, std::uint64_t wanted) noexcept;
   void undo(const driver::RealDriver&, const Range&, std::uint64_t reserved_bytes) noexcept;
 
   const SpillSettings settings_;
+  const Peers& peers_;
   // That ranges hold; and, of those, that the host does not know of yet.
   std::atomic<std::uint64_t> host_bytes_{0}, coming_bytes_{0};
-  // A bit for each peer of a device.
-  static constexpr std::size_t most_devices = 64;
-  std::atomic<std::uint64_t> peers_[most_devices]{};
   Ranges ranges_, deferred_;
 };
 

@@ -1,168 +1,18 @@
-// Ranges of the device's and the host's memory, on a driver of the tests' own that counts what it
-// gave out and fails where it is asked to.
+// Ranges of the device's and the host's memory.
 #include "runtime_hooks/pool/spill.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <random>
 #include <thread>
-#include <utility>
 #include <vector>
+
+#include "tests/unit/pool/counting_driver.hpp"
 
 namespace cuwarden::pool {
 namespace {
-
-constexpr std::uint64_t MiB = std::uint64_t{1} << 20, page = 2 * MiB, kept = 64 * MiB;
-
-struct Handle {
-  std::uint64_t bytes = 0;
-  bool on_host = false;
-  int references = 1, mappings = 0;
-};
-
-// Strict: what does not fit is an error of the test.
-struct Driver {
-  std::mutex lock;
-  std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
-  std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
-  std::map<std::uint64_t, Handle> handles;
-  std::map<std::uint64_t, std::uint64_t> reservations;  // address to bytes
-  struct Mapping {
-    std::uint64_t handle = 0;
-    std::uint64_t devices = 0;  // a bit for each that may use it
-  };
-  std::map<std::uint64_t, Mapping> mappings;  // by address
-  bool maps_host = true;
-  int fail_after = -1;      // calls; -1: none
-  double fail_share = 0.0;  // of all that may fail
-  std::mt19937 random{7};
-  int errors = 0;
-  std::uint64_t least_free_bytes = UINT64_MAX;     // after a handle was made
-  std::function<void()> in_create, in_set_access;  // once, without the lock
-
-  bool fails() {
-    if (fail_after >= 0 && fail_after-- == 0) return true;
-    return fail_share > 0 && std::uniform_real_distribution<>(0, 1)(random) < fail_share;
-  }
-  void drop(std::uint64_t id) {
-    Handle& handle = handles.at(id);
-    if (handle.references > 0 || handle.mappings > 0) return;
-    if (!handle.on_host) free_bytes += handle.bytes;
-    handles.erase(id);
-  }
-};
-std::unique_ptr<Driver> driver;
-
-// --- the driver's functions
-
-void run_once(std::function<void()>& given) {
-  std::function<void()> once;
-  {
-    const std::lock_guard locked(driver->lock);
-    once = std::exchange(given, nullptr);
-  }
-  if (once) once();
-}
-
-CUresult get_attribute(int* value, CUdevice_attribute which, CUdevice) {
-  *value = which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? -1 : driver->maps_host ? 1 : 0;
-  return CUDA_SUCCESS;
-}
-CUresult get_info(size_t* free, size_t* total) {
-  const std::lock_guard locked(driver->lock);
-  return *free = driver->free_bytes, *total = 1000 * MiB, CUDA_SUCCESS;
-}
-CUresult reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
-  const std::lock_guard locked(driver->lock);
-  if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
-  driver->errors += bytes == 0 || bytes % page != 0;
-  *out = driver->next_address += 1000 * MiB;
-  return driver->reservations[*out] = bytes, CUDA_SUCCESS;
-}
-CUresult free_address(CUdeviceptr start, size_t bytes) {
-  const std::lock_guard locked(driver->lock);
-  const auto mapped = driver->mappings.lower_bound(start);
-  driver->errors += mapped != driver->mappings.end() && mapped->first < start + bytes;
-  const auto found = driver->reservations.find(start);
-  driver->errors += found == driver->reservations.end() || found->second != bytes;
-  return driver->reservations.erase(start), CUDA_SUCCESS;
-}
-CUresult create(CUmemGenericAllocationHandle* out, size_t bytes, const CUmemAllocationProp* where,
-                unsigned long long) {
-  run_once(driver->in_create);
-  const std::lock_guard locked(driver->lock);
-  const bool on_host = where->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-  driver->errors += on_host && where->location.id != 0;
-  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
-  if (!on_host && (bytes > driver->free_bytes || bytes > driver->largest_handle))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!on_host) driver->free_bytes -= bytes;
-  driver->least_free_bytes = std::min(driver->least_free_bytes, driver->free_bytes);
-  *out = driver->next_handle++;
-  return driver->handles[*out] = {bytes, on_host}, CUDA_SUCCESS;
-}
-CUresult release(CUmemGenericAllocationHandle handle) {
-  const std::lock_guard locked(driver->lock);
-  driver->errors += --driver->handles.at(handle).references < 0;
-  return driver->drop(handle), CUDA_SUCCESS;
-}
-CUresult map(CUdeviceptr start, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-             unsigned long long) {
-  const std::lock_guard locked(driver->lock);
-  if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
-  driver->errors += offset != 0 || driver->handles.at(handle).bytes != bytes;
-  ++driver->handles.at(handle).mappings;
-  return driver->mappings[start] = {handle, 0}, CUDA_SUCCESS;
-}
-CUresult unmap(CUdeviceptr start, size_t bytes) {
-  const std::lock_guard locked(driver->lock);
-  const auto found = driver->mappings.find(start);
-  if (found == driver->mappings.end()) return ++driver->errors, CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t handle = found->second.handle;
-  driver->errors += driver->handles.at(handle).bytes != bytes;
-  --driver->handles.at(handle).mappings;
-  driver->mappings.erase(found);
-  return driver->drop(handle), CUDA_SUCCESS;
-}
-CUresult set_access(CUdeviceptr start, size_t bytes, const CUmemAccessDesc* access, size_t count) {
-  run_once(driver->in_set_access);
-  const std::lock_guard locked(driver->lock);
-  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
-  std::uint64_t covered = 0;
-  for (auto& [address, mapping] : driver->mappings) {
-    if (address < start || address >= start + bytes) continue;
-    covered += driver->handles.at(mapping.handle).bytes;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t bit = std::uint64_t{1} << access[i].location.id;
-      if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-        mapping.devices |= bit;
-      else
-        mapping.devices &= ~bit;
-    }
-  }
-  driver->errors += covered != bytes;
-  return CUDA_SUCCESS;
-}
-
-driver::RealDriver functions() {
-  driver::RealDriver real;
-  real.cuDeviceGetAttribute = get_attribute;
-  real.cuMemGetInfo_v2 = get_info;
-  real.cuMemAddressReserve = reserve;
-  real.cuMemAddressFree = free_address;
-  real.cuMemCreate = create;
-  real.cuMemRelease = release;
-  real.cuMemMap = map;
-  real.cuMemUnmap = unmap;
-  real.cuMemSetAccess = set_access;
-  return real;
-}
 
 std::uint64_t host_has = UINT64_MAX;
 
@@ -175,6 +25,10 @@ class SpillTest : public testing::Test {
   ~SpillTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
   std::optional<Range> allocate(std::uint64_t bytes, std::uint64_t context = 7) {
     return spill.allocate(real, DeviceOrdinal{0}, ContextId{context}, bytes, trouble);
+  }
+  CUresult set_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) {
+    return peers.set(device, peer, may) ? spill.change_access(real, device, peer, may)
+                                        : CUDA_SUCCESS;
   }
   bool free(std::uint64_t address) {
     const auto range = spill.ranges().take(address);
@@ -190,9 +44,11 @@ class SpillTest : public testing::Test {
   }
 
   const driver::RealDriver real = functions();
+  Peers peers;
   Spill spill{{.most_host_bytes = 500 * MiB,
                .host_room = []() noexcept { return host_has; },
-               .visible_bytes = 500 * MiB}};
+               .visible_bytes = 500 * MiB},
+              peers};
   SpillTrouble trouble{};
 };
 
@@ -259,11 +115,11 @@ TEST_F(SpillTest, two_at_once_do_not_take_the_hosts_room_twice) {
 
 TEST_F(SpillTest, a_peer_that_comes_while_a_range_is_made_may_use_it) {
   driver->in_set_access = [&] {
-    EXPECT_EQ(spill.set_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
+    EXPECT_EQ(set_access(DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
   };
   ASSERT_TRUE(allocate(90 * MiB));
   for (const auto& [address, mapping] : driver->mappings) EXPECT_EQ(mapping.devices, 0b1001u);
-  spill.device_ended(DeviceOrdinal{3});
+  peers.device_ended(DeviceOrdinal{3});
   const auto next = allocate(10 * MiB);
   ASSERT_TRUE(next);
   EXPECT_EQ(driver->mappings.at(next->start).devices, 1u);
@@ -337,12 +193,12 @@ TEST_F(SpillTest, a_context_takes_its_own_along_and_what_waited_to_be_freed) {
 
 TEST_F(SpillTest, peers_may_use_what_there_is_and_what_comes) {
   const auto first = allocate(70 * MiB);
-  EXPECT_EQ(spill.set_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
-  EXPECT_EQ(spill.set_access(real, DeviceOrdinal{1}, DeviceOrdinal{2}, true), CUDA_SUCCESS);
+  EXPECT_EQ(set_access(DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
+  EXPECT_EQ(set_access(DeviceOrdinal{1}, DeviceOrdinal{2}, true), CUDA_SUCCESS);
   const auto second = allocate(10 * MiB);
   ASSERT_TRUE(first && second);
   for (const auto& [address, mapping] : driver->mappings) EXPECT_EQ(mapping.devices, 0b1001u);
-  EXPECT_EQ(spill.set_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, false), CUDA_SUCCESS);
+  EXPECT_EQ(set_access(DeviceOrdinal{0}, DeviceOrdinal{3}, false), CUDA_SUCCESS);
   for (const auto& [address, mapping] : driver->mappings) EXPECT_EQ(mapping.devices, 1u);
   EXPECT_TRUE(free(first->start) && free(second->start));
 }
