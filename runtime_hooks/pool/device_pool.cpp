@@ -1,0 +1,158 @@
+#include "runtime_hooks/pool/device_pool.hpp"
+
+#include <memory>
+
+namespace cuwarden::pool {
+
+DevicePool::~DevicePool() {
+  for (std::atomic<Arena*>& arena : arenas_) delete arena.load();
+}
+
+Arena* DevicePool::owner(std::uint64_t address) noexcept {
+  Arena* found = nullptr;
+  each([&](Arena& arena) {
+    if (arena.has(address)) found = &arena;
+  });
+  return found;
+}
+
+// An ended context's address may be a new one's. The lock is held over the reservation, so that a
+// context has one arena.
+Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal device,
+                                ContextId context) {
+  const auto find = [&](auto fits) {
+    Arena* found = nullptr;
+    each([&](Arena& arena) {
+      if (fits(arena)) found = &arena;
+    });
+    return found;
+  };
+  const auto is_its = [&](Arena& arena) {
+    return arena.context() == context && arena.is_open() && !arena.is_closing();
+  };
+  if (Arena* const found = find(is_its)) return found;
+  std::atomic<std::uint64_t>& without = without_[context.value / 64 % without_.size()];
+  if (without.load(std::memory_order_relaxed) == context.value) return nullptr;
+  const Locked locked(lock_);
+  if (!locked) return nullptr;
+  if (Arena* const found = find(is_its)) return found;
+  Arena* const ended = find([](Arena& arena) { return !arena.is_open(); });
+  const std::uint32_t at = count_.load(std::memory_order_relaxed);
+  std::unique_ptr<Arena> made;
+  if (ended == nullptr && at < most_arenas) made = std::make_unique<Arena>(peers_);
+  Arena* const opened = ended != nullptr ? ended : made.get();
+  if (opened == nullptr || !opened->open(real, device, context)) {
+    without.store(context.value, std::memory_order_relaxed);
+    return nullptr;
+  }
+  if (made != nullptr) {
+    arenas_[at].store(made.release(), std::memory_order_release);
+    count_.store(at + 1, std::memory_order_release);
+  }
+  return opened;
+}
+
+std::uint64_t DevicePool::allocate(const driver::RealDriver& real, DeviceOrdinal device,
+                                   ContextId context, std::uint64_t bytes, std::uint64_t now_ns) {
+  Arena* const arena = find_or_make(real, device, context);
+  if (arena == nullptr) return 0;
+  auto block = arena->allocate(real, bytes, now_ns);
+  // What other contexts keep may be what lacks.
+  if (!block && give_back(real, device, UINT64_MAX) != 0)
+    block = arena->allocate(real, bytes, now_ns);
+  return block ? block->start : 0;
+}
+
+std::optional<Placed> DevicePool::around(std::uint64_t address) noexcept {
+  Arena* const arena = owner(address);
+  const auto block = arena == nullptr ? std::nullopt : arena->block_around(address);
+  return block ? std::optional(Placed{*block, arena}) : std::nullopt;
+}
+
+void DevicePool::defer(const Placed& placed) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return;
+  try {
+    deferred_.push_back(placed);
+    has_deferred_.store(true, std::memory_order_relaxed);
+  } catch (...) {
+    // No memory to remember it by: it is kept until its context ends.
+  }
+}
+
+std::optional<Placed> DevicePool::take_deferred(ContextId context) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return std::nullopt;
+  // The order does not matter; most are of one context.
+  for (std::size_t i = deferred_.size(); i-- > 0;) {
+    if (deferred_[i].arena->context() != context) continue;
+    const Placed placed = deferred_[i];
+    deferred_[i] = deferred_.back();
+    deferred_.pop_back();
+    has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
+    return placed;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdinal device,
+                                    std::uint64_t until_ns) noexcept {
+  std::uint64_t given = 0;
+  each([&](Arena& arena) {
+    if (device == no_device || arena.device() == device) given += arena.give_back(real, until_ns);
+  });
+  return given;
+}
+
+void DevicePool::context_ends(ContextId context) noexcept {
+  each([&](Arena& arena) {
+    if (arena.is_open() && arena.context() == context) arena.close();
+  });
+}
+
+void DevicePool::context_stays(ContextId context) noexcept {
+  each([&](Arena& arena) {
+    if (arena.is_open() && arena.context() == context) arena.reopen();
+  });
+}
+
+void DevicePool::context_ended(const driver::RealDriver& real, ContextId context) noexcept {
+  while (take_deferred(context)) {
+  }
+  for (std::atomic<std::uint64_t>& without : without_) {
+    std::uint64_t expected = context.value;
+    without.compare_exchange_strong(expected, 0);
+  }
+  // One that is open for allocations is of a new context with the same handle.
+  each([&](Arena& arena) {
+    if (arena.context() == context && arena.is_closing()) arena.end(real);
+  });
+}
+
+CUresult DevicePool::change_access(const driver::RealDriver& real, DeviceOrdinal device,
+                                   DeviceOrdinal peer, bool may) noexcept {
+  CUresult result = CUDA_SUCCESS;
+  each([&](Arena& arena) {
+    if (arena.device() != device) return;
+    const CUresult changed = arena.change_access(real, peer, may);
+    if (changed != CUDA_SUCCESS) result = changed;
+  });
+  return result;
+}
+
+ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
+  ArenaCounts sum;
+  each([&](Arena& arena) {
+    if (arena.device() != device) return;
+    const ArenaCounts one = arena.counts();
+    sum.held_bytes += one.held_bytes;
+    sum.live_bytes += one.live_bytes;
+    sum.idle_bytes += one.idle_bytes;
+    sum.served_count += one.served_count;
+    sum.served_bytes += one.served_bytes;
+    sum.returned_bytes += one.returned_bytes;
+  });
+  return sum;
+}
+
+}  // namespace cuwarden::pool

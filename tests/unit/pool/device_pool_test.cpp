@@ -1,0 +1,287 @@
+// Arenas on a driver that counts what it gave out.
+#include "runtime_hooks/pool/device_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/pool/counting_driver.hpp"
+
+namespace cuwarden::pool {
+namespace {
+
+class DevicePoolTest : public testing::Test {
+ protected:
+  DevicePoolTest() { driver = std::make_unique<Driver>(); }
+  ~DevicePoolTest() override {
+    EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse";
+  }
+  std::uint64_t allocate(std::uint64_t bytes, std::uint64_t context = 7, int device = 0) {
+    return pool.allocate(real, DeviceOrdinal{device}, ContextId{context}, bytes, now);
+  }
+  bool free(std::uint64_t address) {
+    Arena* const arena = pool.owner(address);
+    const auto block = arena == nullptr ? std::nullopt : arena->retire(address);
+    if (block) arena->give(*block, now);
+    return block.has_value();
+  }
+  std::uint64_t taken() const { return 100 * MiB - driver->free_bytes; }
+  ArenaCounts counts() { return pool.counts(DeviceOrdinal{0}); }
+
+  const driver::RealDriver real = functions();
+  Peers peers;
+  DevicePool pool{peers};
+  std::uint64_t now = 5;
+};
+
+TEST_F(DevicePoolTest, wasteful_is_what_slabs_serve_and_what_is_rounded_by_much) {
+  for (const std::uint64_t bytes :
+       {std::uint64_t{1}, MiB, 2 * MiB - 512, 3 * MiB, 5 * MiB, 13 * MiB})
+    EXPECT_TRUE(DevicePool::is_wasteful(bytes)) << bytes;
+  for (const std::uint64_t bytes : {std::uint64_t{0}, 2 * MiB, 4 * MiB, 15 * MiB, 64 * MiB - 1,
+                                    2 * MiB - 511, UINT64_MAX, UINT64_MAX - 4 * MiB})
+    EXPECT_FALSE(DevicePool::is_wasteful(bytes)) << bytes;
+}
+
+TEST_F(DevicePoolTest, pieces_lie_side_by_side_without_rounding) {
+  std::vector<std::uint64_t> all;
+  for (int i = 0; i < 20; ++i) all.push_back(allocate(3 * MiB));
+  EXPECT_EQ(std::ranges::count(all, 0), 0);
+  EXPECT_LE(taken(), 62 * MiB) << "the driver would take 80";
+  EXPECT_EQ(counts().held_bytes, taken());
+  EXPECT_EQ(counts().live_bytes, 60 * MiB);
+  EXPECT_EQ(counts().served_count, 20u);
+  EXPECT_EQ(pool.around(all[3] + 3 * MiB - 1)->block.start, all[3]);
+  for (const std::uint64_t address : all) EXPECT_TRUE(free(address));
+  EXPECT_FALSE(free(all[0])) << "twice";
+  EXPECT_EQ(counts().live_bytes, 0u);
+  EXPECT_EQ(counts().idle_bytes, taken());
+}
+
+TEST_F(DevicePoolTest, what_nobody_has_goes_back_when_it_is_asked_for_and_after_a_time) {
+  const std::uint64_t first = allocate(3 * MiB), second = allocate(5 * MiB);
+  const std::uint64_t with_both = taken();
+  now = 100;
+  free(second);
+  EXPECT_EQ(taken(), with_both);
+  EXPECT_EQ(pool.give_back(real, DeviceOrdinal{0}, 99), 0u) << "too soon";
+  EXPECT_EQ(pool.give_back(real, DeviceOrdinal{1}, 1000), 0u) << "another device's";
+  const std::uint64_t given = pool.give_back(real, DeviceOrdinal{0}, 100);
+  EXPECT_GE(given, 4 * MiB);
+  EXPECT_EQ(taken(), with_both - given);
+  EXPECT_EQ(counts().returned_bytes, given);
+  EXPECT_TRUE(pool.around(first));
+  EXPECT_NE(allocate(5 * MiB), 0u) << "and is taken again";
+  EXPECT_EQ(taken(), with_both);
+}
+
+TEST_F(DevicePoolTest, a_page_that_holds_something_stays) {
+  const std::uint64_t small = allocate(512), large = allocate(5 * MiB);
+  free(large);
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_EQ(taken(), 2 * MiB);
+  free(small);
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_EQ(taken(), 0u);
+  EXPECT_TRUE(driver->mappings.empty());
+}
+
+TEST_F(DevicePoolTest, the_drivers_page_is_kept_as_long_as_there_are_blocks) {
+  static int pages = 0;
+  driver::RealDriver with_pages = real;
+  with_pages.cuMemAlloc_v2 = [](CUdeviceptr* out, std::size_t bytes) {
+    EXPECT_EQ(bytes, page_bytes);
+    return ++pages, *out = 1, CUDA_SUCCESS;
+  };
+  with_pages.cuMemFree_v2 = [](CUdeviceptr) { return --pages, CUDA_SUCCESS; };
+  const auto at = pool.allocate(with_pages, DeviceOrdinal{0}, ContextId{7}, 512, now);
+  pool.allocate(with_pages, DeviceOrdinal{0}, ContextId{7}, 512, now);
+  EXPECT_EQ(pages, 1);
+  EXPECT_EQ(counts().held_bytes, taken() + page_bytes);
+  EXPECT_EQ(counts().idle_bytes, page_bytes);
+  pool.give_back(with_pages, no_device, UINT64_MAX);
+  EXPECT_EQ(pages, 1);
+  free(at), free(at + 512);
+  EXPECT_EQ(pool.give_back(with_pages, no_device, now + 1), 2 * MiB) << "its own";
+  EXPECT_EQ(pages, 1) << "the driver would wait for the device";
+  EXPECT_EQ(pool.give_back(with_pages, no_device, UINT64_MAX), page_bytes);
+  EXPECT_EQ(pages, 0);
+  EXPECT_EQ(counts().held_bytes, 0u);
+  pool.allocate(with_pages, DeviceOrdinal{0}, ContextId{7}, 512, now);
+  EXPECT_EQ(pages, 1);
+}
+
+TEST_F(DevicePoolTest, what_other_contexts_keep_is_taken_before_a_request_is_refused) {
+  const std::uint64_t here = allocate(31 * MiB), there = allocate(31 * MiB, 8);
+  ASSERT_NE(there, 0u);
+  free(there);
+  EXPECT_NE(allocate(31 * MiB), 0u);
+  EXPECT_NE(allocate(31 * MiB), 0u) << "there is room for three";
+  EXPECT_EQ(allocate(31 * MiB), 0u);
+  EXPECT_NE(here, 0u);
+}
+
+TEST_F(DevicePoolTest, an_ended_context_takes_its_memory_along) {
+  const std::uint64_t gone = allocate(3 * MiB), kept = allocate(3 * MiB, 8);
+  pool.defer({*pool.owner(gone)->retire(gone), pool.owner(gone)});
+  pool.context_ends(ContextId{7});
+  pool.context_stays(ContextId{7});
+  EXPECT_NE(allocate(512), 0u) << "it did not end";
+  pool.context_ends(ContextId{7});
+  const std::uint64_t next = allocate(5 * MiB);
+  EXPECT_NE(pool.owner(next), pool.owner(gone)) << "a new context with the same handle";
+  pool.context_ended(real, ContextId{7});
+  EXPECT_TRUE(pool.around(next));
+  EXPECT_EQ(pool.owner(gone), nullptr) << "its addresses may be somebody else's";
+  EXPECT_FALSE(pool.around(gone));
+  EXPECT_FALSE(free(gone));
+  EXPECT_FALSE(pool.has_deferred());
+  EXPECT_EQ(taken(), 4 * MiB + 6 * MiB);
+  EXPECT_TRUE(free(kept));
+  EXPECT_EQ(driver->reservations.size(), 2u);
+}
+
+TEST_F(DevicePoolTest, contexts_may_come_and_go_for_ever) {
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_NE(allocate(3 * MiB), 0u) << i;
+    pool.context_ends(ContextId{7});
+    pool.context_ended(real, ContextId{7});
+    ASSERT_TRUE(driver->reservations.empty());
+  }
+  EXPECT_EQ(taken(), 0u);
+}
+
+TEST_F(DevicePoolTest, many_deferred_are_taken_out_fast) {
+  std::vector<std::uint64_t> all;
+  for (int i = 0; i < 50'000; ++i) all.push_back(allocate(512));
+  for (const std::uint64_t address : all)
+    pool.defer({*pool.owner(address)->retire(address), pool.owner(address)});
+  std::size_t taken_out = 0;
+  while (const auto placed = pool.take_deferred(ContextId{7})) {
+    placed->arena->give(placed->block, now);
+    ++taken_out;
+  }
+  EXPECT_EQ(taken_out, all.size());
+  EXPECT_EQ(counts().idle_bytes, counts().held_bytes);
+}
+
+TEST_F(DevicePoolTest, peers_may_use_what_was_there_before_and_what_comes_later) {
+  allocate(3 * MiB);
+  peers.set(DeviceOrdinal{0}, DeviceOrdinal{3}, true);
+  EXPECT_EQ(pool.change_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
+  allocate(31 * MiB);
+  const auto all_have = [&](std::uint64_t devices) {
+    return std::ranges::all_of(driver->mappings,
+                               [&](const auto& at) { return at.second.devices == devices; });
+  };
+  EXPECT_TRUE(all_have(0b1001));
+  peers.set(DeviceOrdinal{0}, DeviceOrdinal{3}, false);
+  EXPECT_EQ(pool.change_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, false), CUDA_SUCCESS);
+  EXPECT_TRUE(all_have(0b0001));
+}
+
+TEST_F(DevicePoolTest, a_device_without_mapped_memory_is_left_to_the_driver) {
+  driver->maps_host = false;  // none of the attributes
+  EXPECT_EQ(allocate(3 * MiB), 0u);
+  EXPECT_TRUE(driver->reservations.empty());
+  EXPECT_FALSE(pool.any());
+}
+
+// Wherever the driver fails, the request is refused or served, and nothing is lost.
+TEST_F(DevicePoolTest, a_failure_of_any_call_leaves_nothing_behind) {
+  for (int calls = 0; calls < 40; ++calls) {
+    driver->fail_after = calls;
+    DevicePool one(peers);
+    std::vector<std::uint64_t> all;
+    for (const std::uint64_t bytes : {3 * MiB, std::uint64_t{700}, 5 * MiB, 31 * MiB, MiB}) {
+      const std::uint64_t address = one.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes, 1);
+      if (address != 0) all.push_back(address);
+    }
+    driver->fail_after = -1;
+    for (const std::uint64_t address : all) {
+      const auto block = one.owner(address)->retire(address);
+      ASSERT_TRUE(block);
+      one.owner(address)->give(*block, 1);
+    }
+    one.give_back(real, no_device, UINT64_MAX);
+    EXPECT_EQ(taken(), 0u) << calls;
+    one.context_ends(ContextId{7});
+    one.context_ended(real, ContextId{7});
+    EXPECT_TRUE(driver->handles.empty() && driver->mappings.empty() &&
+                driver->reservations.empty());
+  }
+}
+
+// 8 threads, 1,000,000 operations, and a tenth of the driver's calls fail: no two blocks share a
+// byte, none is lost, and no memory stays behind.
+TEST_F(DevicePoolTest, under_fire) {
+  driver->fail_share = 0.1;
+  driver->free_bytes = 100 * MiB;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int threads = 8, operations = 20'000;
+#else
+  constexpr int threads = 8, operations = 125'000;
+#endif
+  std::atomic<int> wrong{0};
+  // Who owns each step of the addresses that were handed out, by address.
+  std::vector<std::atomic<std::uint8_t>> owners((std::uint64_t{1} << 31) / 512);
+  const auto claim = [&](std::uint64_t address, std::uint64_t bytes, std::uint8_t from,
+                         std::uint8_t to) {
+    for (std::uint64_t at = address / 512; at < (address + bytes + 511) / 512; ++at) {
+      std::uint8_t expected = from;
+      if (!owners[at % owners.size()].compare_exchange_strong(expected, to)) ++wrong;
+    }
+  };
+  // One context, and so one range of addresses: made before the calls fail.
+  driver->fail_share = 0;
+  free(allocate(512));
+  driver->fail_share = 0.1;
+  std::vector<std::thread> all;
+  for (int thread = 0; thread < threads; ++thread)
+    all.emplace_back([&, thread] {
+      std::mt19937_64 random(static_cast<std::uint64_t>(thread));
+      struct Mine {
+        std::uint64_t address, bytes;
+      };
+      std::vector<Mine> mine;
+      const auto me = static_cast<std::uint8_t>(thread + 1);
+      for (int i = 0; i < operations; ++i) {
+        if (random() % 100 < 50) {
+          const std::uint64_t bytes = 1 + random() % (std::uint64_t{1} << (9 + random() % 14));
+          const std::uint64_t address = pool.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes,
+                                                      static_cast<std::uint64_t>(i));
+          if (address == 0) continue;
+          claim(address, bytes, 0, me);
+          mine.push_back({address, bytes});
+        } else if (!mine.empty()) {
+          const Mine one = mine[random() % mine.size()];
+          std::erase_if(mine, [&](const Mine& m) { return m.address == one.address; });
+          Arena* const arena = pool.owner(one.address);
+          const auto block = arena->retire(one.address);
+          if (!block || block->bytes != one.bytes) ++wrong;
+          claim(one.address, one.bytes, me, 0);
+          if (block) arena->give(*block, static_cast<std::uint64_t>(i));
+        }
+        if (i % 1000 == 0) pool.give_back(real, no_device, UINT64_MAX);
+      }
+      for (const Mine& one : mine) {
+        claim(one.address, one.bytes, me, 0);
+        if (!free(one.address)) ++wrong;
+      }
+    });
+  for (std::thread& thread : all) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_EQ(taken(), 0u);
+  EXPECT_GT(counts().served_count, threads * operations / 10u);
+  EXPECT_EQ(counts().held_bytes, 0u);
+  pool.context_ends(ContextId{7});
+  pool.context_ended(real, ContextId{7});
+  EXPECT_TRUE(driver->handles.empty() && driver->mappings.empty() && driver->reservations.empty());
+}
+
+}  // namespace
+}  // namespace cuwarden::pool
