@@ -1,0 +1,239 @@
+#include "runtime_hooks/pool/pinned_pool.hpp"
+
+#include <algorithm>
+
+namespace cuwarden::pool {
+namespace {
+
+// To lock a page takes a time of its own besides: less would be paid for by the next request, and
+// more by a program that wants no more.
+constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20, page = std::uint64_t{2} << 20;
+
+}  // namespace
+
+PinnedPool::Heap& PinnedPool::heap_of(ContextId context, unsigned flags) {
+  for (const auto& heap : heaps_)
+    if (heap->context == context && heap->flags == flags && !heap->is_closing) return *heap;
+  heaps_.push_back(std::make_unique<Heap>());
+  heaps_.back()->context = context;
+  heaps_.back()->flags = flags;
+  return *heaps_.back();
+}
+
+PinnedPool::Pieces::iterator PinnedPool::piece_around(std::uint64_t address) noexcept {
+  const auto after = pieces_.upper_bound(address);
+  if (after == pieces_.begin()) return pieces_.end();
+  const auto found = std::prev(after);
+  return address - found->first < found->second.bytes && !found->second.heap->is_closing
+             ? found
+             : pieces_.end();
+}
+
+// What is known to lie there was the driver's, which has freed it with its context.
+void PinnedPool::add_piece(Heap& heap, std::uint64_t start, std::uint64_t bytes) {
+  for (auto at = pieces_.lower_bound(start); at != pieces_.end() && at->first < start + bytes;) {
+    if (at->second.blocks == 0) idle_bytes_ -= at->second.bytes;
+    at = pieces_.erase(at);
+  }
+  heap.packing.add_region(start, bytes);
+  try {
+    pieces_.emplace(start, Piece{.bytes = bytes, .heap = &heap});
+  } catch (...) {
+    heap.packing.remove_region(start);
+    throw;
+  }
+  idle_bytes_ += bytes;
+}
+
+std::optional<Block> PinnedPool::take(Heap& heap, std::uint64_t bytes, std::uint64_t now_ns) {
+  const auto block = heap.packing.take(bytes);
+  if (!block) return std::nullopt;
+  const auto piece = piece_around(block->start);
+  if (piece == pieces_.end()) return std::nullopt;
+  if (piece->second.blocks++ == 0) idle_bytes_ -= piece->second.bytes;
+  piece->second.idle_since_ns = now_ns;
+  served_.fetch_add(1, std::memory_order_relaxed);
+  return block;
+}
+
+std::uint64_t PinnedPool::allocate(const driver::RealDriver& real, ContextId context,
+                                   unsigned flags, std::uint64_t bytes, std::uint64_t now_ns) {
+  if (bytes == 0 || bytes > largest_bytes || real.cuMemHostAlloc == nullptr ||
+      real.cuMemFreeHost == nullptr)
+    return 0;
+  {
+    const Locked locked(lock_);
+    if (!locked) return 0;
+    if (const auto block = take(heap_of(context, flags), bytes, now_ns)) return block->start;
+  }
+  // What fills half a piece has its own: nothing is locked that nobody asked for.
+  const std::uint64_t own = (bytes + page - 1) / page * page;
+  const std::uint64_t piece = bytes * 2 > piece_bytes ? own : piece_bytes;
+  void* made = nullptr;
+  if (real.cuMemHostAlloc(&made, piece, flags) != CUDA_SUCCESS || made == nullptr) return 0;
+  bool added = false;
+  try {
+    const Locked locked(lock_);
+    if (locked) {
+      Heap& heap = heap_of(context, flags);
+      add_piece(heap, reinterpret_cast<std::uint64_t>(made), piece);
+      added = true;
+      has_any_.store(true, std::memory_order_release);
+      const auto block = take(heap, bytes, now_ns);
+      return block ? block->start : 0;
+    }
+  } catch (...) {
+    if (!added) real.cuMemFreeHost(made);
+    throw;
+  }
+  real.cuMemFreeHost(made);
+  return 0;
+}
+
+bool PinnedPool::has(std::uint64_t address) noexcept {
+  if (!any()) return false;
+  const Locked locked(lock_);
+  return !locked || piece_around(address) != pieces_.end();
+}
+
+std::optional<PinnedPool::Placed> PinnedPool::around(std::uint64_t address) noexcept {
+  if (!any()) return std::nullopt;
+  const Locked locked(lock_);
+  if (!locked) return std::nullopt;
+  const auto piece = piece_around(address);
+  if (piece == pieces_.end()) return std::nullopt;
+  const auto block = piece->second.heap->packing.block_around(address);
+  return block ? std::optional(Placed{*block, piece->second.heap->context}) : std::nullopt;
+}
+
+std::optional<PinnedPool::Placed> PinnedPool::retire(std::uint64_t start) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return std::nullopt;
+  const auto piece = piece_around(start);
+  if (piece == pieces_.end()) return std::nullopt;
+  const auto block = piece->second.heap->packing.retire(start);
+  return block ? std::optional(Placed{*block, piece->second.heap->context}) : std::nullopt;
+}
+
+void PinnedPool::unretire(std::uint64_t start) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return;
+  if (const auto piece = piece_around(start); piece != pieces_.end())
+    piece->second.heap->packing.unretire(start);
+}
+
+void PinnedPool::give(std::uint64_t start, std::uint64_t now_ns) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return;
+  const auto piece = piece_around(start);
+  if (piece == pieces_.end() || !piece->second.heap->packing.give(start)) return;
+  if (--piece->second.blocks == 0) idle_bytes_ += piece->second.bytes;
+  piece->second.idle_since_ns = now_ns;
+}
+
+void PinnedPool::defer(const Placed& placed) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return;
+  try {
+    deferred_.push_back(placed);
+    has_deferred_.store(true, std::memory_order_relaxed);
+  } catch (...) {
+    // No memory to remember it by: it is kept until its context ends.
+  }
+}
+
+std::optional<PinnedPool::Placed> PinnedPool::take_deferred(ContextId context) noexcept {
+  const Locked locked(lock_);
+  if (!locked) return std::nullopt;
+  // The order does not matter; most are of one context.
+  for (std::size_t i = deferred_.size(); i-- > 0;) {
+    if (deferred_[i].context != context) continue;
+    const Placed placed = deferred_[i];
+    deferred_[i] = deferred_.back();
+    deferred_.pop_back();
+    has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
+    return placed;
+  }
+  return std::nullopt;
+}
+
+// One after the other: the lock is not held over the driver's function.
+std::uint64_t PinnedPool::give_back(const driver::RealDriver& real, std::uint64_t until_ns,
+                                    std::uint64_t kept_bytes) noexcept {
+  std::uint64_t given = 0;
+  while (any()) {
+    Pieces::node_type out;
+    {
+      const Locked locked(lock_);
+      if (!locked || idle_bytes_ <= kept_bytes) return given;
+      const auto found = std::ranges::find_if(pieces_, [&](const auto& at) {
+        return at.second.blocks == 0 && at.second.idle_since_ns <= until_ns &&
+               !at.second.heap->is_closing;
+      });
+      if (found == pieces_.end() || !found->second.heap->packing.remove_region(found->first))
+        return given;
+      idle_bytes_ -= found->second.bytes;
+      out = pieces_.extract(found);
+    }
+    // Where it refuses, the memory is nobody's until the context ends.
+    if (real.cuMemFreeHost(reinterpret_cast<void*>(out.key())) != CUDA_SUCCESS) return given;
+    given += out.mapped().bytes;
+  }
+  return given;
+}
+
+void PinnedPool::give_back_some(const driver::RealDriver& real, std::uint64_t now_ns,
+                                std::uint64_t idle_limit_ns) noexcept {
+  constexpr std::uint64_t interval_ns = 250'000'000;
+  bool too_much = false;
+  {
+    const Locked locked(lock_);
+    too_much = locked && idle_bytes_ > most_idle_bytes;
+  }
+  if (too_much) give_back(real, UINT64_MAX, most_idle_bytes);
+  std::uint64_t next = next_look_ns_.load(std::memory_order_relaxed);
+  if (now_ns < next || now_ns <= idle_limit_ns ||
+      !next_look_ns_.compare_exchange_strong(next, now_ns + interval_ns))
+    return;
+  give_back(real, now_ns - idle_limit_ns, 0);
+}
+
+void PinnedPool::context_ends(ContextId context) noexcept {
+  if (!any()) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (const auto& heap : heaps_)
+    if (heap->context == context) heap->is_closing = true;
+}
+
+void PinnedPool::context_stays(ContextId context) noexcept {
+  if (!any()) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (const auto& heap : heaps_)
+    if (heap->context == context) heap->is_closing = false;
+}
+
+// A block that was not freed goes with its heap.
+void PinnedPool::context_ended(ContextId context) noexcept {
+  if (!any()) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  const auto is_gone = [&](const Heap& heap) { return heap.is_closing && heap.context == context; };
+  std::erase_if(deferred_, [&](const Placed& placed) { return placed.context == context; });
+  has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
+  for (const auto& [start, piece] : pieces_)
+    if (is_gone(*piece.heap) && piece.blocks == 0) idle_bytes_ -= piece.bytes;
+  std::erase_if(pieces_, [&](const auto& at) { return is_gone(*at.second.heap); });
+  std::erase_if(heaps_, [&](const auto& heap) { return is_gone(*heap); });
+}
+
+std::uint64_t PinnedPool::held_bytes() noexcept {
+  const Locked locked(lock_);
+  std::uint64_t sum = 0;
+  if (locked)
+    for (const auto& [start, piece] : pieces_) sum += piece.bytes;
+  return sum;
+}
+
+}  // namespace cuwarden::pool

@@ -1,0 +1,181 @@
+// Page-locked memory from a driver that counts.
+#include "runtime_hooks/pool/pinned_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace cuwarden::pool {
+namespace {
+
+constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB;
+
+struct HostDriver {
+  std::mutex lock;
+  std::map<std::uint64_t, std::uint64_t> locked;  // by address
+  std::uint64_t next = std::uint64_t{1} << 40, calls = 0, errors = 0;
+  double fail_share = 0;
+  std::mt19937 random{3};
+} driver;
+
+CUresult host_alloc(void** out, size_t bytes, unsigned) {
+  const std::lock_guard held(driver.lock);
+  ++driver.calls;
+  if (std::uniform_real_distribution<>(0, 1)(driver.random) < driver.fail_share)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  driver.next += 2 * bytes;
+  driver.locked[driver.next] = bytes;
+  *out = reinterpret_cast<void*>(driver.next);
+  return CUDA_SUCCESS;
+}
+CUresult free_host(void* address) {
+  const std::lock_guard held(driver.lock);
+  driver.errors += driver.locked.erase(reinterpret_cast<std::uint64_t>(address)) == 0 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+class PinnedPoolTest : public testing::Test {
+ protected:
+  PinnedPoolTest() {
+    driver.locked.clear();
+    driver.calls = driver.errors = 0;
+    driver.fail_share = 0;
+    real.cuMemHostAlloc = host_alloc;
+    real.cuMemFreeHost = free_host;
+  }
+  ~PinnedPoolTest() override { EXPECT_EQ(driver.errors, 0u); }
+  std::uint64_t allocate(std::uint64_t bytes, unsigned flags = 0, std::uint64_t context = 7) {
+    return pool.allocate(real, ContextId{context}, flags, bytes, now);
+  }
+  bool free(std::uint64_t address) {
+    if (!pool.retire(address)) return false;
+    pool.give(address, now);
+    return true;
+  }
+  driver::RealDriver real;
+  PinnedPool pool;
+  std::uint64_t now = 5;
+};
+
+TEST_F(PinnedPoolTest, many_small_ones_are_one_of_the_drivers) {
+  std::vector<std::uint64_t> all;
+  for (int i = 0; i < 500; ++i) all.push_back(allocate(4 * KiB));
+  EXPECT_EQ(driver.calls, 1u);
+  EXPECT_EQ(pool.served_count(), 500u);
+  EXPECT_EQ(pool.around(all[3] + 4 * KiB - 1)->block.start, all[3]);
+  for (const std::uint64_t address : all) EXPECT_TRUE(free(address));
+  EXPECT_FALSE(free(all[0]));
+  for (int i = 0; i < 500; ++i) EXPECT_NE(allocate(4 * KiB), 0u);
+  EXPECT_EQ(driver.calls, 1u);
+}
+
+TEST_F(PinnedPoolTest, other_flags_and_contexts_have_their_own) {
+  allocate(KiB, 0), allocate(KiB, 4), allocate(KiB, 0, 8);
+  EXPECT_EQ(driver.calls, 3u);
+  pool.context_ends(ContextId{7});
+  pool.context_ended(ContextId{7});
+  EXPECT_EQ(pool.held_bytes(), 4 * MiB) << "the other context's";
+}
+
+// The driver may give what an ending context had to another one before its end is known here.
+TEST_F(PinnedPoolTest, an_address_may_be_given_out_again_before_the_end_of_its_context_is_known) {
+  const std::uint64_t before = allocate(KiB);
+  pool.context_ends(ContextId{7});
+  EXPECT_FALSE(pool.has(before));
+  driver.next = before - 2 * 4 * MiB;
+  const std::uint64_t again = allocate(KiB, 0, 8);
+  ASSERT_EQ(again, before);
+  pool.context_ended(ContextId{7});
+  EXPECT_TRUE(pool.has(again));
+  EXPECT_TRUE(free(again));
+  EXPECT_EQ(pool.give_back(real, UINT64_MAX), 4 * MiB);
+}
+
+TEST_F(PinnedPoolTest, a_context_that_does_not_end_keeps_its_own) {
+  const std::uint64_t one = allocate(KiB);
+  pool.context_ends(ContextId{7});
+  pool.context_stays(ContextId{7});
+  EXPECT_TRUE(free(one));
+  EXPECT_EQ(allocate(KiB), one);
+}
+
+TEST_F(PinnedPoolTest, much_that_is_free_goes_back_at_once) {
+  std::vector<std::uint64_t> all;
+  for (int i = 0; i < 10; ++i) all.push_back(allocate(30 * MiB));
+  for (const std::uint64_t address : all) {
+    free(address);
+    pool.give_back_some(real, now, 1'000'000'000);
+  }
+  EXPECT_EQ(pool.held_bytes(), 60 * MiB);
+  pool.give_back_some(real, 5'000'000'000, 1'000'000'000);
+  EXPECT_EQ(pool.held_bytes(), 0u);
+}
+
+TEST_F(PinnedPoolTest, large_ones_lock_what_they_need_and_none_above_the_limit) {
+  const std::uint64_t large = allocate(30 * MiB + 1);
+  EXPECT_EQ(pool.held_bytes(), 32 * MiB);
+  EXPECT_EQ(allocate(PinnedPool::largest_bytes + 1), 0u);
+  EXPECT_EQ(allocate(0), 0u);
+  free(large);
+  EXPECT_EQ(allocate(30 * MiB), large);
+}
+
+TEST_F(PinnedPoolTest, what_is_idle_is_given_back) {
+  const std::uint64_t kept = allocate(3 * MiB), gone = allocate(20 * MiB);
+  now = 100;
+  free(gone);
+  EXPECT_EQ(pool.give_back(real, 99), 0u);
+  EXPECT_EQ(pool.give_back(real, 100), 20 * MiB);
+  EXPECT_EQ(driver.locked.size(), 1u);
+  EXPECT_FALSE(pool.has(gone)) << "it may be the driver's again";
+  EXPECT_TRUE(pool.has(kept));
+}
+
+TEST_F(PinnedPoolTest, what_waits_to_be_freed_is_not_given_out) {
+  const std::uint64_t first = allocate(3 * MiB);
+  pool.defer(*pool.retire(first));
+  EXPECT_FALSE(pool.around(first));
+  EXPECT_NE(allocate(3 * MiB), first);
+  EXPECT_FALSE(pool.take_deferred(ContextId{8}));
+  const auto placed = pool.take_deferred(ContextId{7});
+  ASSERT_TRUE(placed);
+  pool.give(placed->block.start, now);
+  EXPECT_FALSE(pool.has_deferred());
+  EXPECT_EQ(allocate(3 * MiB), first);
+}
+
+TEST_F(PinnedPoolTest, under_fire) {
+  driver.fail_share = 0.1;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> all;
+  for (int thread = 0; thread < 8; ++thread)
+    all.emplace_back([&, thread] {
+      std::mt19937_64 random(static_cast<std::uint64_t>(thread));
+      std::vector<std::uint64_t> mine;
+      for (int i = 0; i < 20'000; ++i) {
+        if (random() % 2 == 0) {
+          const std::uint64_t made = pool.allocate(real, ContextId{7 + random() % 2}, random() % 2,
+                                                   1 + random() % (1 << (5 + random() % 18)), 1);
+          if (made != 0) mine.push_back(made);
+        } else if (!mine.empty()) {
+          if (!free(mine.back())) ++wrong;
+          mine.pop_back();
+        }
+        if (i % 500 == 0) pool.give_back(real, UINT64_MAX);
+      }
+      for (const std::uint64_t address : mine)
+        if (!free(address)) ++wrong;
+    });
+  for (std::thread& thread : all) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+  pool.give_back(real, UINT64_MAX);
+  EXPECT_TRUE(driver.locked.empty());
+}
+
+}  // namespace
+}  // namespace cuwarden::pool
