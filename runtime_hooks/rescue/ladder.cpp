@@ -70,13 +70,14 @@ bool Ladder::reclaim_ends(const Attempt& attempt, const Ends& ends) {
 bool Ladder::climb(const Attempt& attempt, const Situation& now,
                    FunctionRef<void(const Climbed&)> climbed) {
   RungOutcome last{};
-  bool timed_out = false, unsafe = false;
+  bool timed_out = false, unsafe = false, pool_waits = false;
   const auto ends = [&](Rung rung, auto&& take, std::string_view reclaimer = {}) {
     const std::uint64_t begun_ns = now_ns();
     last = take();
     climbed({rung, last, now_ns() - begun_ns, reclaimer});
     timed_out = timed_out || last == RungOutcome::timed_out;
     unsafe = unsafe || last == RungOutcome::unsafe;
+    pool_waits = pool_waits || (rung == Rung::pool && last == RungOutcome::unsafe);
     return last == RungOutcome::served || last == RungOutcome::other_error;
   };
   const bool ended =
@@ -85,13 +86,14 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
        (ends(Rung::synchronise,
              [&] { return synchronise(attempt, now_ns() + settings_.sync_timeout_ns); }) ||
         ends(Rung::trim, [&] { return trim(attempt); }))) ||
+      (attempt.has_pool && ends(Rung::pool, [&] { return empty_pool(attempt); })) ||
       (now.is_last_resort_due && now.fits_device && has_reclaimers() &&
        reclaim_ends(attempt, ends)) ||
       (now.is_last_resort_due && settings_.wait_ns != 0 && attempt.may_others_help() &&
        ends(Rung::wait, [&] { return wait(attempt, now_ns() + settings_.wait_ns); })) ||
       (now.is_last_resort_due && attempt.can_spill && ends(Rung::spill, attempt.spill));
-  // What the device had not come to by then it may have come to soon.
-  if (!ended && !(timed_out && last != RungOutcome::timed_out))
+  // What the device had not come to by then it may have come to soon, and a capture ends.
+  if (!ended && !pool_waits && !(timed_out && last != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !unsafe);
   return last == RungOutcome::served;
 }

@@ -58,6 +58,12 @@ RungOutcome trim(const Attempt& attempt) {
   return attempt.trim() ? ask(attempt) : RungOutcome::nothing_to_do;
 }
 
+RungOutcome empty_pool(const Attempt& attempt) {
+  const auto given = attempt.empty_pool();
+  if (!given) return RungOutcome::unsafe;
+  return *given ? ask(attempt) : RungOutcome::nothing_to_do;
+}
+
 RungOutcome reclaim(const Attempt& attempt, Reclaimers& all, std::size_t place,
                     const Reclaimers::Entry& entry, std::uint64_t deadline_ns,
                     std::optional<Reclaimers::Trouble>& trouble) {

@@ -27,6 +27,10 @@ struct Attempt {
   std::uint64_t bytes = 0;
   FunctionRef<CUresult()> request;  // the program's own, once more
   FunctionRef<bool()> trim;         // pools give back what they keep; false: they keep nothing
+  // The pool gives back what it keeps; false: it keeps nothing; none: it must not now. Asked only
+  // where there is one.
+  FunctionRef<std::optional<bool>()> empty_pool;
+  bool has_pool = false;
   // Whether whoever has one of these modules (a comma-separated list) on its stack asks: it may
   // hold a lock that the reclaimer of those wants. Or memory must not be given back at all.
   FunctionRef<bool(std::string_view modules)> is_unsafe_to_reclaim;
@@ -44,6 +48,7 @@ RungOutcome retry(const Attempt&);
 // Waits until the device has come to frees that pend, at most until `deadline_ns`.
 RungOutcome synchronise(const Attempt&, std::uint64_t deadline_ns);
 RungOutcome trim(const Attempt&);
+RungOutcome empty_pool(const Attempt&);
 // Has the reclaimer at this place give back what it keeps, unless it takes longer than that.
 RungOutcome reclaim(const Attempt&, Reclaimers&, std::size_t place, const Reclaimers::Entry& entry,
                     std::uint64_t deadline_ns, std::optional<Reclaimers::Trouble>& trouble);

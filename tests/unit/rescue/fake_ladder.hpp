@@ -86,11 +86,16 @@ class LadderTest : public testing::Test {
       return is_there() ? CUDA_SUCCESS : refusal;
     };
     const auto trim = [&] { return trimmed = has_idle_pools; };
+    const auto empty_pool = [&]() -> std::optional<bool> {
+      if (pool_must_not) return std::nullopt;
+      return pool_emptied = pool_keeps;
+    };
     const auto is_unsafe = [&](std::string_view modules) { return modules == unsafe_modules; };
     const auto others = [&] { return may_others_help; };
     const auto spill = [&] { return ++spills, spill_outcome; };
-    const Attempt attempt{real,      pending, here,  on_device ? 0 : -1, 5000, request, trim,
-                          is_unsafe, others,  spill, can_spill};
+    const Attempt attempt{real,    pending, here,       on_device ? 0 : -1, 5000,
+                          request, trim,    empty_pool, has_pool,           is_unsafe,
+                          others,  spill,   can_spill};
     served = ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait},
                           [&](const Climbed& climbed) {
                             all.emplace_back(climbed.rung, climbed.outcome);
@@ -109,6 +114,7 @@ class LadderTest : public testing::Test {
   int spills = 0;
   std::string_view unsafe_modules = "not safe";
   std::vector<std::string> named;  // reclaimers
+  bool has_pool = false, pool_keeps = false, pool_emptied = false, pool_must_not = false;
   bool has_idle_pools = false, trimmed = false, served = false;
   int requests = 0;
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;

@@ -181,6 +181,39 @@ TEST_F(LadderTest, threads_that_free_and_destroy_meanwhile_lose_nothing_for_good
     EXPECT_EQ(std::ranges::count(fake.synchronised, stream(64 * i)), 1) << i;
 }
 
+TEST_F(LadderTest, the_pool_gives_back_what_it_keeps) {
+  has_pool = true;
+  is_there = [this] { return pool_emptied; };
+  const auto last = [&] { return climb(settings).back(); };
+  EXPECT_EQ(last(), std::pair(Rung::pool, RungOutcome::nothing_to_do));
+  pool_keeps = true;
+  EXPECT_EQ(last(), std::pair(Rung::pool, RungOutcome::served));
+  pool_emptied = false;
+  EXPECT_EQ(climb(settings, true, false).back(), std::pair(Rung::pool, RungOutcome::served))
+      << "page-locked memory likewise";
+}
+
+TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
+  has_pool = pool_keeps = pool_must_not = true;
+  Ladder ladder(settings);
+  EXPECT_EQ(climb(settings).back(), std::pair(Rung::pool, RungOutcome::unsafe));
+  const auto trim = [] { return false; };
+  const auto refused = [] { return CUDA_ERROR_OUT_OF_MEMORY; };
+  const auto is_unsafe = [](std::string_view) { return false; };
+  const auto others = [] { return true; };
+  const auto spill = [] { return RungOutcome::nothing_to_do; };
+  const Situation situation{.device = 1, .bytes = 100};
+  for (const bool must_not : {true, false}) {
+    const auto empty = [&]() -> std::optional<bool> {
+      return must_not ? std::nullopt : std::optional(false);
+    };
+    ladder.climb(
+        {real, pending, here, 0, 100, refused, trim, empty, true, is_unsafe, others, spill, false},
+        situation, [](const Climbed&) {});
+    EXPECT_EQ(ladder.is_worth_climbing(situation), must_not);
+  }
+}
+
 TEST_F(LadderTest, pools_are_trimmed_where_they_keep_something) {
   has_idle_pools = true;
   is_there = [this] { return trimmed; };
@@ -234,12 +267,13 @@ class ClimbedAgain : public LadderTest {
   bool climb_with(Ladder& ladder, const Situation& situation) {
     const auto request = [&] { return refusal; };
     const auto trim = [] { return false; };
+    const auto keeps_nothing = []() -> std::optional<bool> { return false; };
     const auto is_unsafe = [](std::string_view) { return false; };
     const auto others = [] { return true; };
     const auto spill = [] { return RungOutcome::no_memory; };
-    return ladder.climb(
-        {real, pending, here, 0, 100, request, trim, is_unsafe, others, spill, false}, situation,
-        [](const Climbed&) {});
+    return ladder.climb({real, pending, here, 0, 100, request, trim, keeps_nothing, false,
+                         is_unsafe, others, spill, false},
+                        situation, [](const Climbed&) {});
   }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
 };

@@ -224,14 +224,15 @@ TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
   bool is_safe = false;
   const auto request = [&] { return refusal; };
   const auto trim = [] { return false; };
+  const auto keeps_nothing = []() -> std::optional<bool> { return false; };
   const auto is_unsafe = [&](std::string_view) { return !is_safe; };
   const auto others = [] { return true; };
   const auto spill = [] { return RungOutcome::no_memory; };
   const Situation now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
   const auto climb_once = [&] {
-    return ladder.climb(
-        {real, pending, here, 0, 100, request, trim, is_unsafe, others, spill, false}, now,
-        [](const Climbed&) {});
+    return ladder.climb({real, pending, here, 0, 100, request, trim, keeps_nothing, false,
+                         is_unsafe, others, spill, false},
+                        now, [](const Climbed&) {});
   };
   climb_once();
   EXPECT_TRUE(ladder.is_worth_climbing(now)) << "somebody else may be safe";
@@ -247,15 +248,16 @@ TEST_F(ReclaimersClimbedAgain, once_who_asks_again_has_done_so) {
   Ladder ladder(with_reclaimers);
   const auto request = [&] { return refusal; };
   const auto trim = [] { return false; };
+  const auto keeps_nothing = []() -> std::optional<bool> { return false; };
   const auto is_unsafe = [](std::string_view) { return false; };
   const auto others = [] { return true; };
   const auto spill = [] { return RungOutcome::no_memory; };
   Situation first{
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
   const auto climb_once = [&](const Situation& now) {
-    return ladder.climb(
-        {real, pending, here, 0, 100, request, trim, is_unsafe, others, spill, false}, now,
-        [](const Climbed&) {});
+    return ladder.climb({real, pending, here, 0, 100, request, trim, keeps_nothing, false,
+                         is_unsafe, others, spill, false},
+                        now, [](const Climbed&) {});
   };
   climb_once(first);
   EXPECT_EQ(cache.calls, 0);
