@@ -33,6 +33,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
     account.add("rounding_waste", found->second.rounding_bytes);
   }
   account.add("mempool_idle", device.pool_idle_bytes.value_or(0));
+  account.add("pool", device.arena.unused_bytes());
   account.add_other_processes(device.other_processes_bytes);
   account.add("context", context_bytes(device.implicit));
   account.add("modules", device.implicit.modules);

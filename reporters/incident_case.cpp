@@ -117,6 +117,7 @@ std::optional<Account> account_of(const IncidentCase& given) {
   }
   constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
                                                     {"rounding_waste", Fact::rounding_bytes},
+                                                    {"pool", Fact::arena_unused_bytes},
                                                     {"context", Fact::context_bytes},
                                                     {"modules", Fact::module_bytes},
                                                     {"local_memory", Fact::local_memory_bytes},

@@ -47,7 +47,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "slab_count",
                                            "graph_rest_bytes",
                                            "given_back_bytes",
-                                           "spilled_bytes"};
+                                           "spilled_bytes",
+                                           "pool_unused_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Refusals for lack of memory become incidents, what a compute mode refuses a context with, and

@@ -151,12 +151,9 @@ void write_pool(const ledger::Reader& reader, JsonStream& json) {
     for (const char* mode : {"rescue", "on", "auto"})
       if (setting.name == "CUWARDEN_POOL" && setting.value == mode) pool["mode"] = mode;
   });
-  // There is no pool yet: it served nothing.
-  for (const char* counter :
-       {"served_count", "served_bytes", "held_bytes", "returned_bytes", "rescued_count",
-        "rescued_bytes", "meshed_pages", "mesh_recovered_bytes", "mesh_pause_ns"}) {
+  // Nothing is meshed yet.
+  for (const char* counter : {"meshed_pages", "mesh_recovered_bytes", "mesh_pause_ns"})
     pool[counter] = 0;
-  }
   std::uint64_t count = 0, bytes = 0;
   each_row(reader, RegionId::incidents, &ledger::Reader::incident, [&](const auto& incident) {
     count += rescues_of(incident);
@@ -165,11 +162,23 @@ void write_pool(const ledger::Reader& reader, JsonStream& json) {
   pool["rescued_count"] = number(count);
   pool["rescued_bytes"] = number(bytes);
   std::uint64_t spilled = 0, spilled_at_most = 0, spilled_count = 0;
+  const ledger::ProcessView& process = reader.process();
+  ledger::ArenaView arenas{.held_bytes = process.pinned_held_bytes,
+                           .served_count = process.pinned_served_count,
+                           .served_bytes = process.pinned_served_bytes};
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     spilled += device.spilled_bytes;
     spilled_at_most += device.spilled_peak_bytes;  // of each device, at its own moment
     spilled_count += device.spilled_count;
+    arenas.held_bytes += device.arena.held_bytes;
+    arenas.served_count += device.arena.served_count;
+    arenas.served_bytes += device.arena.served_bytes;
+    arenas.returned_bytes += device.arena.returned_bytes;
   });
+  pool["served_count"] = number(arenas.served_count);
+  pool["served_bytes"] = number(arenas.served_bytes);
+  pool["held_bytes"] = number(arenas.held_bytes);
+  pool["returned_bytes"] = number(arenas.returned_bytes);
   pool["spilled_bytes"] = number(spilled);
   pool["spilled_peak_bytes"] = number(spilled_at_most);
   pool["spilled_count"] = number(spilled_count);

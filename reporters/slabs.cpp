@@ -46,7 +46,7 @@ std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& rea
   std::vector<Piece>* last = nullptr;
   each_row(reader, ledger::RegionId::records, &ledger::Reader::record, [&](const auto& record) {
     if (record.space != Space::pointer || record.bytes.value == 0 ||
-        (record.flags & ledger::record_counts_no_bytes) != 0)
+        (record.flags & (ledger::record_counts_no_bytes | ledger::record_in_pool)) != 0)
       return;
     if (record.group.value != last_group) {
       const auto device = device_of_group.find(record.group.value);

@@ -133,7 +133,7 @@ class Judge {
   bool is_above_the_quota() {
     if (is_of_host() || incident().asked != Asked::memory) return false;
     const std::uint64_t held = own_ + in_account("slab_waste") + in_account("rounding_waste") +
-                               in_account("mempool_idle") + implicit_bytes();
+                               in_account("pool") + in_account("mempool_idle") + implicit_bytes();
     auto above = above_the_quota(incident(), {.live = own_, .held = held, .taken = taken_});
     if (!above) return false;
     prove("free_bytes", free_);
@@ -210,10 +210,17 @@ class Judge {
 
   bool is_locked_in_slabs() {
     const std::uint64_t locked = in_account("slab_waste"), rounding = in_account("rounding_waste");
-    const std::uint64_t waste = locked + rounding;
+    const std::uint64_t unused = in_account("pool");
+    const std::uint64_t waste = locked + rounding + unused;
     if (waste < *missing_ || !is_worth_it(waste)) return false;
     prove("slab_locked_bytes", locked);
     prove("rounding_bytes", rounding);
+    if (unused != 0) prove("pool_unused_bytes", unused);
+    if (unused > std::max(locked, rounding))
+      return found_on_device(Verdict::slab_fragmentation,
+                             human_bytes(unused) +
+                                 " are the free parts of pages that the pool's allocations still "
+                                 "use: free what pins them");
     return found_on_device(
         Verdict::slab_fragmentation,
         locked >= rounding

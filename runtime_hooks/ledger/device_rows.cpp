@@ -133,6 +133,23 @@ std::uint64_t Writer::spilled_bytes_on(DeviceOrdinal ordinal) noexcept {
   return device == nullptr ? 0 : device->spilled_bytes.load(relaxed);
 }
 
+void Writer::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  Device* const device = locked ? state_.device(ordinal) : nullptr;
+  if (device == nullptr) return;
+  device->arena_held_bytes.store(use.held_bytes, relaxed);
+  device->arena_live_bytes.store(use.live_bytes, relaxed);
+  device->arena_served_count.store(use.served_count, relaxed);
+  device->arena_served_bytes.store(use.served_bytes, relaxed);
+  device->arena_returned_bytes.store(use.returned_bytes, relaxed);
+}
+
+std::uint64_t Writer::slab_locked_bytes_on(DeviceOrdinal ordinal) noexcept {
+  const Series* const series =
+      state_.totals.series_of(static_cast<std::uint8_t>(Kind::device), ordinal.value);
+  return series == nullptr ? 0 : state_.slabs.locked_bytes(*series);
+}
+
 void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given) noexcept {
   const LedgerLocked locked(state_.devices_lock, state_.storage);
   if (!locked) return;

@@ -51,11 +51,13 @@ enum class Fact : std::uint8_t {
   mps_limit_bytes,     // of this process on the device
   nvml_free_bytes,     // where there was no context to ask in
   slab_count,
-  graph_rest_bytes,  // of chunks that graphs use: what no allocation of theirs has
-  given_back_bytes,  // by the driver while it refused: what is free includes it
-  spilled_bytes,     // of what is live on the device: in the host's memory
+  graph_rest_bytes,    // of chunks that graphs use: what no allocation of theirs has
+  given_back_bytes,    // by the driver while it refused: what is free includes it
+  spilled_bytes,       // of what is live on the device: in the host's memory
+  arena_unused_bytes,  // that the pool, which serves in the driver's stead, has and nobody asked
+                       // for
 };
-inline constexpr std::size_t fact_count = 32;
+inline constexpr std::size_t fact_count = 33;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
 // What may be tried before a refused request is refused to the program, and what came of it.

@@ -22,7 +22,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 8;
+inline constexpr std::uint32_t layout_version = 9;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -133,6 +133,8 @@ struct Header {
   std::atomic<std::uint64_t> unknown_frees;  // frees of addresses that were never recorded
   std::atomic<std::uint64_t> superseded;     // records replaced because a free was not seen
   std::atomic<std::uint64_t> module_epoch;   // bumped by each dlclose that unloads something
+  // Page-locked memory that the pool served ever, and what it has of the driver's for that.
+  std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes, pinned_held_bytes;
   // 1: the report of the end that is stated above is on disk, and the ledger is kept only because
   // that end may not come (an abort whose signal handler jumps away). A later call clears it.
   std::atomic<std::uint64_t> report_written;
@@ -164,6 +166,7 @@ static_assert(sizeof(Record) == 64);
 enum RecordFlag : std::uint8_t {
   record_owned_by_context = 1u << 0,  // goes when its context goes
   record_counts_no_bytes = 1u << 1,   // bookkeeping (mappings): not an allocation of its own
+  record_in_pool = 1u << 2,           // served by ours: the driver's slabs have nothing of it
 };
 
 // Changed by the threads of one lane, which is one at a time (lanes.hpp).
@@ -302,6 +305,10 @@ struct Device {
   // Of the host's memory that stands for the device's, behind live allocations: now and at most;
   // and how many were ever made so.
   std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
+  // Of the pool that serves requests in the driver's stead (pool/arena.hpp), when the device was
+  // read: what it has of the device, what of that was asked for, and what it ever did.
+  std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
+  std::atomic<std::uint64_t> arena_served_count, arena_served_bytes, arena_returned_bytes;
   // What calls took that were not asked for memory, as far as it was seen; under `version` as well.
   // What the first context took cannot be told from what other processes had: the first number has
   // both, without what this process had recorded by then. The others are differences.

@@ -167,6 +167,9 @@ ProcessView Reader::process() const noexcept {
   view.shim_ns = get(header.shim_ns);
   view.unknown_frees = get(header.unknown_frees);
   view.superseded = get(header.superseded);
+  view.pinned_served_count = get(header.pinned_served_count);
+  view.pinned_served_bytes = get(header.pinned_served_bytes);
+  view.pinned_held_bytes = get(header.pinned_held_bytes);
   view.cut_short = load_field(header.file_bytes) > bytes_.size();
   view.ledger_bytes = sizeof(Header);
   for (std::size_t i = 0; i < region_count; ++i) {

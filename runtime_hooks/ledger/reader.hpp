@@ -3,6 +3,7 @@
 // skipped, and nothing is allocated in proportion to a number that the file claims.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -95,6 +96,14 @@ struct SlabPageView {
   DeviceAddress address;
   SlabContents contents;
 };
+// As writer.hpp's ArenaUse.
+struct ArenaView {
+  std::uint64_t held_bytes = 0, live_bytes = 0;
+  std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
+  // Of what is held, nobody's; of what a damaged ledger says, too.
+  std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
+};
+
 struct DeviceView {
   DeviceOrdinal ordinal = no_device;
   std::uint8_t uuid[16]{};
@@ -105,6 +114,7 @@ struct DeviceView {
   std::uint64_t other_processes_bytes = 0;  // 0: nothing is known
   // Of the host's memory, behind allocations on the device.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
+  ArenaView arena;
   ImplicitBytes implicit;
   std::string_view largest_local_kernel;
 };
@@ -181,6 +191,7 @@ struct ProcessView {
   std::uint32_t reasons = 0;  // Reason bits
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
+  std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0, pinned_held_bytes = 0;
   std::uint64_t ledger_bytes = 0;  // used, not reserved
   bool cut_short = false;          // the file is smaller than it was made
 };

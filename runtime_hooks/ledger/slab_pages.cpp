@@ -219,6 +219,11 @@ void SlabPages::locked_changed(Lane& lane, Series& series, std::size_t row, std:
     reached(series, row, after, now_ns);
 }
 
+std::uint64_t SlabPages::locked_bytes(const Series& series) const noexcept {
+  const auto told = static_cast<std::int64_t>(series.slab_locked_bytes.load(relaxed));
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(told, 0));
+}
+
 // What lanes keep is counted before it is called the worst.
 void SlabPages::reached(Series& series, std::size_t row, std::int64_t known,
                         std::uint64_t now_ns) noexcept {
@@ -284,7 +289,7 @@ std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
     const std::uint64_t address = load_field(record.address), bytes = load_field(record.bytes);
     if (in >= groups || load_field(group({in}).series) != series_row ||
         load_field(record.space) != Space::pointer || bytes == 0 ||
-        (load_field(record.flags) & record_counts_no_bytes) != 0)
+        (load_field(record.flags) & (record_counts_no_bytes | record_in_pool)) != 0)
       continue;
     if (!fits(series, address, bytes)) ++misfits;
     if (!is_piece(address, bytes)) continue;

@@ -25,7 +25,8 @@ class SlabPages {
   SlabPages(Storage& storage, Lanes& lanes) noexcept : storage_(storage), lanes_(lanes) {}
   bool create() noexcept;
 
-  // Before the allocation's record can be found, and after it is gone; of any group.
+  // Before the allocation's record can be found, and after it is gone; of any group, but nothing
+  // that the pool served.
   void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
                  std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, true, now_ns);
@@ -38,6 +39,8 @@ class SlabPages {
   void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, no_moment);
   }
+  // In slabs of the driver, as far as threads have told by now.
+  std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
   static constexpr std::uint64_t no_moment = UINT64_MAX;  // instead of a time

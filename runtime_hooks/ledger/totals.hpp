@@ -34,6 +34,9 @@ class Totals {
   // Puts a new group on its series' list; the series is made if need be. Under the groups' lock.
   void adopt(GroupId) noexcept;
 
+  // Null: nothing of this kind was ever allocated there.
+  Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
+
  private:
   // A lock that is only ever tried. It remembers since when it is held.
   class TriedLock {
@@ -67,7 +70,6 @@ class Totals {
     std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // of the newest bucket
   };
 
-  Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
   Series* make_series(std::uint8_t kind, std::int32_t device) noexcept;
   Series* series_of(const Group& group) noexcept {
     return group.series == 0 ? nullptr : storage_.rows<Series>(RegionId::series) + group.series;

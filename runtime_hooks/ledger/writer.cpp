@@ -15,6 +15,9 @@
 namespace cuwarden::ledger {
 namespace {
 
+// What the pool served lies in none of the driver's.
+bool may_be_in_slab(std::uint8_t flags) { return (flags & record_in_pool) == 0; }
+
 constexpr auto relaxed = std::memory_order_relaxed;
 
 constinit std::atomic<std::uint32_t> next_serial{1};
@@ -113,13 +116,15 @@ void Writer::add(NewRecord& given) noexcept {
   const bool counts = (given.flags & record_counts_no_bytes) == 0;
   if (counts) {
     state_.totals.allocated(given.group, given.bytes.value, now);
-    state_.slabs.allocated(given.group, given.address, given.bytes.value, now);
+    if (may_be_in_slab(given.flags))
+      state_.slabs.allocated(given.group, given.address, given.bytes.value, now);
   }
   const RecordIndex::Inserted made = state_.records.insert(given.space, given.address, given);
   if (made.id.value == 0) {
     if (counts) {
       state_.totals.undo_allocated(given.group, given.bytes.value, now);
-      state_.slabs.freed(given.group, given.address, given.bytes.value, now);
+      if (may_be_in_slab(given.flags))
+        state_.slabs.freed(given.group, given.address, given.bytes.value, now);
     }
     add_reason(reason_ledger_full);
   }
@@ -129,7 +134,8 @@ void Writer::add(NewRecord& given) noexcept {
     const Record& old = state_.records.row(made.replaced);
     if ((old.flags & record_counts_no_bytes) == 0) {
       state_.totals.freed(GroupId{old.group}, old.bytes, now);
-      state_.slabs.freed(GroupId{old.group}, given.address, old.bytes, now);
+      if (may_be_in_slab(old.flags))
+        state_.slabs.freed(GroupId{old.group}, given.address, old.bytes, now);
     }
     state_.records.recycle(made.replaced);
   }
@@ -143,7 +149,8 @@ TakenRecord Writer::take(Space space, DeviceAddress address) noexcept {
     taken.taken_ns = recently_ns();
     if ((taken.fields.flags & record_counts_no_bytes) == 0) {
       state_.totals.freed(taken.fields.group, taken.fields.bytes.value, taken.taken_ns);
-      state_.slabs.freed(taken.fields.group, address, taken.fields.bytes.value, taken.taken_ns);
+      if (may_be_in_slab(taken.fields.flags))
+        state_.slabs.freed(taken.fields.group, address, taken.fields.bytes.value, taken.taken_ns);
     }
   }
   return taken;
@@ -156,7 +163,8 @@ void Writer::put_back(const TakenRecord& taken) noexcept {
   const std::uint64_t now = now_ns();
   if (counts) {
     state_.totals.undo_freed(fields.group, fields.bytes.value, now);
-    state_.slabs.allocated(fields.group, taken.address, fields.bytes.value, now);
+    if (may_be_in_slab(fields.flags))
+      state_.slabs.allocated(fields.group, taken.address, fields.bytes.value, now);
   }
   switch (state_.records.restore(taken.space, taken.address, fields)) {
     case RecordIndex::Restored::yes:
@@ -172,7 +180,8 @@ void Writer::put_back(const TakenRecord& taken) noexcept {
   }
   if (!counts) return;
   state_.totals.freed(fields.group, fields.bytes.value, now);
-  state_.slabs.freed(fields.group, taken.address, fields.bytes.value, now);
+  if (may_be_in_slab(fields.flags))
+    state_.slabs.freed(fields.group, taken.address, fields.bytes.value, now);
 }
 
 bool Writer::opened_again(Space space, DeviceAddress address) noexcept {
@@ -234,7 +243,8 @@ void Writer::release_context(ContextId context) noexcept {
     if (!state_.records.remove(id, &context)) continue;
     if ((record.flags & record_counts_no_bytes) == 0) {
       state_.totals.released(GroupId{record.group}, record.bytes, now);
-      state_.slabs.released(GroupId{record.group}, {record.address}, record.bytes);
+      if (may_be_in_slab(record.flags))
+        state_.slabs.released(GroupId{record.group}, {record.address}, record.bytes);
     }
     state_.records.recycle(id);
   }

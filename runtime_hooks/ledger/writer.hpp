@@ -57,6 +57,13 @@ struct Reading {
   std::optional<std::uint64_t> pool_idle_bytes;  // of this process
 };
 
+// What the pool that serves requests in the driver's stead has of a device, what of that was asked
+// for and is live, and what it served and gave back ever.
+struct ArenaUse {
+  std::uint64_t held_bytes = 0, live_bytes = 0;
+  std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
+};
+
 // What a call took from a device, or gave back, without having been asked for memory. Differences:
 // no number of the device falls below 0.
 struct ImplicitChange {
@@ -211,6 +218,10 @@ class Writer {
   void spilled(DeviceOrdinal, ByteCount) noexcept;
   void unspilled(DeviceOrdinal, ByteCount) noexcept;
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
+  // What the pool that serves requests in the driver's stead has on the device now.
+  void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
+  // Of linear memory on the device, what the driver's slabs lock; threads tell with some delay.
+  std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // What contexts of the device gave back that no launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
