@@ -4,6 +4,7 @@
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/launches.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/process.hpp"
 #include "shim/runtime_tables.hpp"
@@ -52,6 +53,8 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 [[gnu::noinline]] families::Recorder* asked_by_program() {
   families::forget_left_driver_call(__builtin_frame_address(0));
   if (families::call_state.driver_depth != 0) return nullptr;
+  if (families::Recorder* const keeper = families::pool_keeper.load(std::memory_order_acquire))
+    return keeper;
   const ErrnoGuard keep;
   return Process::get().recorder();
 }

@@ -29,6 +29,7 @@
 #include "shim/namespaces.hpp"
 #include "shim/other_processes.hpp"
 #include "shim/own_stack.hpp"
+#include "shim/pool_use.hpp"
 #include "shim/reclaimers.hpp"
 #include "shim/report_path.hpp"
 #include "shim/reports.hpp"
@@ -218,6 +219,8 @@ families::Recorder* Process::start_recording() noexcept {
                     .reclaimers = &reclaimers,
                     .holds_lock = holds_lock,
                     .trouble = say_trouble},
+         .pool = pool_use(settings.pool),
+         .shares_memory = shares_memory_with_processes,
          .spill = spill,
          .spill_notice = say_of_spill});
     families::pool_answers.store(spill.visible_bytes != 0, std::memory_order_release);

@@ -231,9 +231,6 @@ void read_one(Settings& settings, std::string_view name, std::string_view value,
   }
   for (const Known& setting : known) {
     if (setting.name != name) continue;
-    if (name == "CUWARDEN_POOL" && (value == "on" || value == "auto"))
-      complain(fmt::format("{}={}: not built in this version; requests that fail are rescued", name,
-                           value));
     if (!setting.read(settings, value))
       complain(fmt::format("{}={}: not accepted; use {}. Going on with {}.", name, value,
                            setting.accepted, setting.fallback));

@@ -61,8 +61,11 @@ void say_of_spill(families::SpillNews news, DeviceOrdinal device, std::uint64_t 
       "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";
   switch (news) {
     case not_granted:
-      return log_warn("CUWARDEN_SPILL: GPU " + std::to_string(device.value) +
-                      " may use another one's memory by now, but not what of it was spilled");
+      return log_warn(
+          "GPU " + std::to_string(device.value) +
+          " and another one of this process cannot reach each other's memory: copies "
+          "between them fail for what CUWARDEN_SPILL and CUWARDEN_POOL served; from now "
+          "on CUWARDEN_POOL serves nothing");
     case spilled:
       return log_warn(of + human_bytes(host_bytes) +
                       " lie in the host's memory, which is slower; later ones are not announced");
@@ -82,6 +85,11 @@ void say_of_spill(families::SpillNews news, DeviceOrdinal device, std::uint64_t 
       return log_warn(of +
                       "nothing could be put into the host's memory: the driver refused; the "
                       "request fails");
+    case pool_not_shared:
+      return log_warn("CUWARDEN_POOL: an allocation of " + human_bytes(bytes) + " on GPU " +
+                      std::to_string(device.value) +
+                      " was served by the pool: no other process can open it "
+                      "(cuIpcGetMemHandle fails); CUWARDEN_POOL=rescue leaves it to the driver");
     case not_shared:
       return log_warn(of + human_bytes(host_bytes) +
                       " lie in the host's memory: no other process can open it "

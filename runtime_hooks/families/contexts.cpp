@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -83,6 +83,7 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
   if (!call.recording()) return result;
   if (result == CUDA_SUCCESS) {
     call.recorder().contexts().created(DeviceOrdinal{device}, id_of(*context));
+    call.recorder().device_is_used(DeviceOrdinal{device});
     creation.done(id_of(*context));
   }
   call.recorder().refused(call.api(), result, ledger::Asked::context, DeviceOrdinal{device});
@@ -125,11 +126,34 @@ class ContextEnd {
   std::uint64_t live_before_ = 0;
 };
 
+// Memory of the pools is nobody's while its context is being ended, whether that is recorded or
+// not.
+class PoolsEnd {
+ public:
+  explicit PoolsEnd(ContextId context)
+      : keeper_(pool_keeper.load(std::memory_order_acquire)), context_(context) {
+    if (keeper_ != nullptr) keeper_->context_ends(context_);
+  }
+  // Where the recorder was not told that the context ended.
+  void done(bool has_ended) {
+    if (keeper_ == nullptr) return;
+    if (has_ended)
+      keeper_->end_pools_of(context_);
+    else
+      keeper_->context_stays(context_);
+  }
+
+ private:
+  Recorder* const keeper_;
+  const ContextId context_;
+};
+
 template <class End>
 CUresult ended(HookedCall& call, CUcontext context, End end) {
   ContextEnd end_of(call, id_of(context));
+  PoolsEnd pools(id_of(context));
   const CUresult result = end();
-  if (!call.recording() || !has_ended(result)) return result;
+  if (!call.recording() || !has_ended(result)) return pools.done(has_ended(result)), result;
   call.recorder().context_ended(id_of(context));
   if (result == CUDA_SUCCESS) end_of.done();
   return result;
@@ -141,17 +165,34 @@ void primary_ended(HookedCall& call, DeviceOrdinal device) {
   if (context.value != 0) call.recorder().context_ended(context);
 }
 
-CUresult primary_reset(HookedCall& call, CUresult result, CUdevice device) {
-  if (call.recording() && has_ended(result)) primary_ended(call, DeviceOrdinal{device});
+ContextId primary_of(CUdevice device) {
+  Recorder* const keeper = pool_keeper.load(std::memory_order_acquire);
+  return keeper == nullptr ? ContextId{} : keeper->contexts().primary_of(DeviceOrdinal{device});
+}
+
+template <class Reset>
+CUresult primary_reset(HookedCall& call, CUdevice device, Reset reset) {
+  PoolsEnd pools(primary_of(device));
+  const CUresult result = reset();
+  if (call.recording() && has_ended(result))
+    primary_ended(call, DeviceOrdinal{device});
+  else
+    pools.done(has_ended(result));
   return result;
 }
 
 // A release ends the context only when it was the last. While the process ends they are cudart's,
 // which releases its contexts then: no sign that the program did.
-CUresult primary_released(HookedCall& call, CUresult result, CUdevice device) {
-  if (!call.recording() || result != CUDA_SUCCESS || call.recorder().process_ends()) return result;
-  if (!call.recorder().primary_is_active(DeviceOrdinal{device}))
+template <class Release>
+CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
+  PoolsEnd pools(primary_of(device));
+  const CUresult result = release();
+  const bool gone = result == CUDA_SUCCESS && call.recording() && !call.recorder().process_ends() &&
+                    !call.recorder().primary_is_active(DeviceOrdinal{device});
+  if (gone)
     primary_ended(call, DeviceOrdinal{device});
+  else
+    pools.done(false);
   return result;
 }
 
@@ -160,31 +201,7 @@ void streams_end(HookedCall& call, ContextId context = {}) {
   if (call.recording()) call.recorder().streams_end(context);
 }
 
-// The device of the current context may use the memory of the peer's, or not any more: the driver
-// sees to its own memory only.
-CUresult peer_access_set(HookedCall& call, CUresult result, CUcontext peer, bool may) {
-  if (!call.recording() || result != CUDA_SUCCESS) return result;
-  const ErrnoGuard keep;
-  const Uncancelled whole;
-  Recorder& recorder = call.recorder();
-  if (!recorder.spill().enabled()) return result;
-  const DeviceOrdinal device = recorder.contexts().device_of(id_of(peer));
-  if (device == no_device || recorder.spill().set_access(
-                                 call.real(), device, recorder.place().device, may) != CUDA_SUCCESS)
-    recorder.tell_of_spill(SpillNews::not_granted, recorder.place().device, 0, 0);
-  return result;
-}
-
 }  // namespace
-
-CUresult cuCtxEnablePeerAccess(HookedCall& call, CUcontext peerContext, unsigned int Flags) {
-  return peer_access_set(call, call.real().cuCtxEnablePeerAccess(peerContext, Flags), peerContext,
-                         true);
-}
-
-CUresult cuCtxDisablePeerAccess(HookedCall& call, CUcontext peerContext) {
-  return peer_access_set(call, call.real().cuCtxDisablePeerAccess(peerContext), peerContext, false);
-}
 
 CUresult cuCtxCreate(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
   return created(call, pctx, dev, [&] { return call.real().cuCtxCreate(pctx, flags, dev); });
@@ -213,14 +230,17 @@ CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice de
   const DeviceOrdinal device{dev};
   if (!call.recording() || call.recorder().primary_is_active(device)) {
     const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
-    if (call.recording() && result == CUDA_SUCCESS)
+    if (call.recording() && result == CUDA_SUCCESS) {
       call.recorder().contexts().primary_retained(device, id_of(*pctx));
+      call.recorder().device_is_used(device);
+    }
     return result;
   }
   ContextCreation creation(call, device);
   const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
   if (result == CUDA_SUCCESS) {
     call.recorder().contexts().primary_retained(device, id_of(*pctx));
+    call.recorder().device_is_used(device);
     creation.done(id_of(*pctx));
   }
   call.recorder().refused(call.api(), result, ledger::Asked::context, device);
@@ -236,6 +256,8 @@ CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc
   if (call.recording() && result == CUDA_SUCCESS)
     call.recorder().contexts().green_created(reinterpret_cast<std::uint64_t>(*phCtx),
                                              DeviceOrdinal{dev});
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.recorder().device_is_used(DeviceOrdinal{dev});
   return result;
 }
 
@@ -254,7 +276,8 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   const DeviceOrdinal device =
       call.recorder().contexts().green_destroyed(reinterpret_cast<std::uint64_t>(hCtx));
-  return device == no_device ? result : primary_released(call, result, device.value);
+  return device == no_device ? result
+                             : primary_released(call, device.value, [&] { return result; });
 }
 #endif
 
@@ -276,22 +299,22 @@ CUresult cuCtxDetach(HookedCall& call, CUcontext ctx) {
 
 CUresult cuDevicePrimaryCtxRelease(HookedCall& call, CUdevice dev) {
   streams_end(call);
-  return primary_released(call, call.real().cuDevicePrimaryCtxRelease(dev), dev);
+  return primary_released(call, dev, [&] { return call.real().cuDevicePrimaryCtxRelease(dev); });
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(HookedCall& call, CUdevice dev) {
   streams_end(call);
-  return primary_released(call, call.real().cuDevicePrimaryCtxRelease_v2(dev), dev);
+  return primary_released(call, dev, [&] { return call.real().cuDevicePrimaryCtxRelease_v2(dev); });
 }
 
 CUresult cuDevicePrimaryCtxReset(HookedCall& call, CUdevice dev) {
   streams_end(call);
-  return primary_reset(call, call.real().cuDevicePrimaryCtxReset(dev), dev);
+  return primary_reset(call, dev, [&] { return call.real().cuDevicePrimaryCtxReset(dev); });
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(HookedCall& call, CUdevice dev) {
   streams_end(call);
-  return primary_reset(call, call.real().cuDevicePrimaryCtxReset_v2(dev), dev);
+  return primary_reset(call, dev, [&] { return call.real().cuDevicePrimaryCtxReset_v2(dev); });
 }
 
 }  // namespace cuwarden::families

@@ -1,12 +1,23 @@
 // Page-locked host memory: allocated by the driver (pinned) or the program's own (registered).
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
 
 template <class RealCall>
-CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes, RealCall real_call) {
+CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes, unsigned flags,
+                RealCall real_call) {
   Allocation memory{.kind = Kind::pinned, .bytes = bytes, .owned_by_context = true, .host = true};
+  if (address != nullptr && call.recording()) {
+    memory.address = call.recorder().allocate_in_pinned_pool(bytes, flags);
+    if (memory.address != 0) {
+      *address = reinterpret_cast<void*>(memory.address);
+      memory.in_pool = true;
+      call.allocated(CUDA_SUCCESS, memory);
+      return CUDA_SUCCESS;
+    }
+  }
   const CUresult result = call.allocate(memory, real_call);
   if (result == CUDA_SUCCESS) memory.address = reinterpret_cast<std::uint64_t>(*address);
   call.allocated(result, memory);
@@ -29,21 +40,23 @@ CUresult registered(HookedCall& call, void* address, std::uint64_t bytes, RealCa
 }  // namespace
 
 CUresult cuMemAllocHost(HookedCall& call, void** pp, unsigned int bytesize) {
-  return pinned(call, pp, bytesize, [&] { return call.real().cuMemAllocHost(pp, bytesize); });
+  return pinned(call, pp, bytesize, 0, [&] { return call.real().cuMemAllocHost(pp, bytesize); });
 }
 
 CUresult cuMemAllocHost_v2(HookedCall& call, void** pp, size_t bytesize) {
-  return pinned(call, pp, bytesize, [&] { return call.real().cuMemAllocHost_v2(pp, bytesize); });
+  return pinned(call, pp, bytesize, 0, [&] { return call.real().cuMemAllocHost_v2(pp, bytesize); });
 }
 
 CUresult cuMemHostAlloc(HookedCall& call, void** pp, size_t bytesize, unsigned int Flags) {
-  return pinned(call, pp, bytesize,
+  return pinned(call, pp, bytesize, Flags,
                 [&] { return call.real().cuMemHostAlloc(pp, bytesize, Flags); });
 }
 
 CUresult cuMemFreeHost(HookedCall& call, void* p) {
-  return call.freed(Space::pointer, reinterpret_cast<std::uint64_t>(p),
-                    [&] { return call.real().cuMemFreeHost(p); });
+  return call.freed(Space::pointer, reinterpret_cast<std::uint64_t>(p), [&] {
+    return is_of_pinned_pool(p) ? free_of_pinned_pool(call.real(), p)
+                                : call.real().cuMemFreeHost(p);
+  });
 }
 
 CUresult cuMemHostRegister(HookedCall& call, void* p, size_t bytesize, unsigned int Flags) {

@@ -20,6 +20,15 @@ CUresult cuMemAlloc(HookedCall& call, CUdeviceptr_v1* dptr, unsigned int bytesiz
 }
 
 CUresult cuMemAlloc_v2(HookedCall& call, CUdeviceptr* dptr, size_t bytesize) {
+  if (dptr != nullptr && call.recording()) {
+    if (const std::uint64_t address = call.recorder().allocate_in_pool(bytesize)) {
+      *dptr = address;
+      Allocation served = linear(address, bytesize);
+      served.in_pool = true;
+      call.allocated(CUDA_SUCCESS, served);
+      return CUDA_SUCCESS;
+    }
+  }
   const auto put = [dptr](std::uint64_t address) { *dptr = address; };
   const Recorder::PlaceElsewhere place(put);
   const CUresult result = call.allocate(
@@ -55,7 +64,7 @@ CUresult cuMemFree(HookedCall& call, CUdeviceptr_v1 dptr) {
 
 CUresult cuMemFree_v2(HookedCall& call, CUdeviceptr dptr) {
   return call.freed(Space::pointer, dptr, [&] {
-    return is_of_pool(call, dptr) ? free_of_pool(call, dptr) : call.real().cuMemFree_v2(dptr);
+    return is_of_pool(dptr) ? free_of_pool(call.real(), dptr) : call.real().cuMemFree_v2(dptr);
   });
 }
 

@@ -2,8 +2,13 @@
 
 #include <optional>
 
+#include "runtime_hooks/families/pool_memory.hpp"
+
 namespace cuwarden::families {
 namespace {
+
+// Beyond all of the driver's, which counts from 1.
+constexpr unsigned long long first_id_of_pool = 1ull << 62;
 
 template <class Value>
 CUresult put(void* to, Value value) {
@@ -11,10 +16,20 @@ CUresult put(void* to, Value value) {
   return CUDA_SUCCESS;
 }
 
+// Not of the context, or of the process's end.
+bool is_about_address(CUresult answer) {
+  return answer == CUDA_SUCCESS || answer == CUDA_ERROR_INVALID_VALUE ||
+         answer == CUDA_ERROR_NOT_FOUND;
+}
+
 // None: what the driver says is right. Yes and no are left to it, for cuda.h does not say how wide
 // they are, and of all pieces they are the same.
-std::optional<CUresult> attribute_of(const driver::RealDriver& real, const pool::Range& range,
+std::optional<CUresult> attribute_of(const driver::RealDriver& real, const PoolMemory& range,
                                      CUpointer_attribute attribute, CUdeviceptr address, void* to) {
+  // The driver's piece that it is cut from is otherwise as it is itself.
+  if (range.is_pinned && attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
+      attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE && attribute != CU_POINTER_ATTRIBUTE_BUFFER_ID)
+    return std::nullopt;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return put(to, reinterpret_cast<CUcontext>(range.context.value));
@@ -33,12 +48,15 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real, const pool:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       return put<std::size_t>(to, range.mapped_bytes);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      return put(to, reinterpret_cast<void*>(range.start));
+      return put(to, reinterpret_cast<void*>(range.mapped_start));
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       // The driver has said no, as wide as that is.
       if (range.sync_memops) put<bool>(to, true);
       return std::nullopt;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      // The driver's is of the pages, which many share.
+      if (range.serial != 0) return put(to, first_id_of_pool + range.serial);
+      [[fallthrough]];
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return address == range.start
                  ? std::nullopt
@@ -59,10 +77,9 @@ CUresult cuMemGetAddressRange_of_pool(Recorder&, CUresult answer, CUdeviceptr_v1
 
 CUresult cuMemGetAddressRange_v2_of_pool(Recorder& recorder, CUresult answer, CUdeviceptr* pbase,
                                          size_t* psize, CUdeviceptr dptr) noexcept {
-  const auto range = recorder.spill().ranges().around(dptr);
-  const bool is_about_address = answer == CUDA_SUCCESS || answer == CUDA_ERROR_INVALID_VALUE ||
-                                answer == CUDA_ERROR_NOT_FOUND;
-  if (!range || !is_about_address) return answer;
+  if (!is_about_address(answer)) return answer;
+  const auto range = pool_memory_around(recorder, dptr);
+  if (!range) return recorder.pool().owner(dptr) == nullptr ? answer : CUDA_ERROR_NOT_FOUND;
   if (pbase != nullptr) *pbase = range->start;
   if (psize != nullptr) *psize = range->bytes;
   return CUDA_SUCCESS;
@@ -70,19 +87,21 @@ CUresult cuMemGetAddressRange_v2_of_pool(Recorder& recorder, CUresult answer, CU
 
 CUresult cuPointerGetAttribute_of_pool(Recorder& recorder, CUresult answer, void* data,
                                        CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
-  const auto range = data == nullptr ? std::nullopt : recorder.spill().ranges().around(ptr);
-  return range ? attribute_of(recorder.real(), *range, attribute, ptr, data).value_or(answer)
-               : answer;
+  if (data == nullptr || !is_about_address(answer)) return answer;
+  const auto range = pool_memory_around(recorder, ptr);
+  if (range) return attribute_of(recorder.real(), *range, attribute, ptr, data).value_or(answer);
+  // Between the pool's blocks there is nothing, as after a free of the driver's.
+  return recorder.pool().owner(ptr) == nullptr ? answer : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuPointerGetAttributes_of_pool(Recorder& recorder, CUresult answer,
                                         unsigned int numAttributes, CUpointer_attribute* attributes,
                                         void** data, CUdeviceptr ptr) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
-  const auto range = recorder.spill().ranges().around(ptr);
+  const auto range = pool_memory_around(recorder, ptr);
   // One that does not apply is zero here, as the driver has set it.
   for (unsigned i = 0; range && i < numAttributes; ++i)
-    if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !range->is_pinned)
       put<void*>(data[i], nullptr);
     else
       static_cast<void>(attribute_of(recorder.real(), *range, attributes[i], ptr, data[i]));
@@ -97,6 +116,8 @@ CUresult cuMemGetInfo_v2_of_pool(Recorder& recorder, CUresult answer, size_t* fr
                                  size_t* total) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
   const pool::Spill& spill = recorder.spill();
+  if (free != nullptr && recorder.pool().any())
+    *free += recorder.pool().counts(recorder.place().device).idle_bytes;
   if (spill.visible_bytes() == 0) return answer;
   if (free != nullptr) *free = spill.visible_free_bytes(*free);
   if (total != nullptr) *total += spill.visible_bytes();

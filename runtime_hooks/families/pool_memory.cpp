@@ -50,71 +50,186 @@ CUresult set_sync_memops(const driver::RealDriver& real, ContextId context) noex
 
 }  // namespace
 
-bool is_of_pool(HookedCall& call, CUdeviceptr address) noexcept {
-  return call.recording() && call.recorder().spill().ranges().starts_at(address);
+std::optional<PoolMemory> pool_memory_around(Recorder& recorder, std::uint64_t address) noexcept {
+  if (const auto placed = recorder.pool().around(address)) {
+    const pool::Block& block = placed->block;
+    const std::uint64_t first = pool::down_to_page(block.start);
+    return PoolMemory{.start = block.start,
+                      .bytes = block.bytes,
+                      .mapped_start = first,
+                      .mapped_bytes = pool::up_to_page(block.start + block.taken_bytes) - first,
+                      .serial = block.serial,
+                      .sync_memops = block.sync_memops,
+                      .device = placed->arena->device(),
+                      .context = placed->arena->context()};
+  }
+  if (const auto placed = recorder.pinned_pool().around(address))
+    return PoolMemory{.start = placed->block.start,
+                      .bytes = placed->block.bytes,
+                      .serial = placed->block.serial,
+                      .is_pinned = true,
+                      .context = placed->context};
+  const auto range = recorder.spill().ranges().around(address);
+  if (!range) return std::nullopt;
+  return PoolMemory{.start = range->start,
+                    .bytes = range->bytes,
+                    .mapped_start = range->start,
+                    .mapped_bytes = range->mapped_bytes,
+                    .sync_memops = range->sync_memops,
+                    .device = range->device,
+                    .context = range->context};
 }
 
-bool is_in_pool(HookedCall& call, CUdeviceptr address) noexcept {
-  return call.recording() && call.recorder().spill().ranges().around(address).has_value();
+bool is_of_pool(CUdeviceptr address) noexcept {
+  Recorder* const keeper = pool_keeper.load(std::memory_order_acquire);
+  return keeper != nullptr &&
+         (keeper->pool().owner(address) != nullptr || keeper->spill().ranges().starts_at(address));
 }
 
-CUresult free_of_pool(HookedCall& call, CUdeviceptr address) noexcept {
-  const ErrnoGuard keep;
-  const Uncancelled whole;
-  Recorder& recorder = call.recorder();
-  if (recorder.place().context.value == 0) return CUDA_ERROR_INVALID_CONTEXT;
+bool is_in_pool(CUdeviceptr address) noexcept {
+  Recorder* const keeper = pool_keeper.load(std::memory_order_acquire);
+  return keeper != nullptr && pool_memory_around(*keeper, address).has_value();
+}
+
+bool is_of_pinned_pool(const void* address) noexcept {
+  Recorder* const keeper = pool_keeper.load(std::memory_order_acquire);
+  return keeper != nullptr && keeper->pinned_pool().has(reinterpret_cast<std::uint64_t>(address));
+}
+
+namespace {
+
+// What the driver says of the thread's context, before it is asked to free anything there. At the
+// end of the process it has freed all there was.
+CUresult current_context_is_good(const driver::RealDriver& real) {
+  CUcontext current = nullptr;
+  if (real.cuCtxGetCurrent == nullptr) return CUDA_SUCCESS;
+  const CUresult result = real.cuCtxGetCurrent(&current);
+  return result == CUDA_SUCCESS && current == nullptr ? CUDA_ERROR_INVALID_CONTEXT : result;
+}
+
+// What was taken out is given once the device does not use it any more; `defer` keeps it for then,
+// and `undo` is for a device that fails.
+template <class Give, class Defer, class Undo>
+CUresult free_when_unused(Recorder& recorder, const driver::RealDriver& real, ContextId context,
+                          Give give, Defer defer, Undo undo) noexcept {
+  const bool captured = recorder.captures().any();
+  const CUresult waited = captured ? CUDA_SUCCESS : wait_for_device(real, context);
+  if (captured || is_for_capture(waited)) {
+    defer();
+    return CUDA_SUCCESS;
+  }
+  if (waited == CUDA_SUCCESS || waited == CUDA_ERROR_DEINITIALIZED)
+    give();
+  else
+    undo();
+  return waited;
+}
+
+bool is_gone(CUresult result) {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
+}
+
+CUresult free_block(Recorder& recorder, const driver::RealDriver& real, pool::Arena& arena,
+                    std::uint64_t address) noexcept {
+  const auto block = arena.retire(address);
+  if (!block) return CUDA_ERROR_INVALID_VALUE;
+  return free_when_unused(
+      recorder, real, arena.context(), [&] { arena.give(*block, recorder.ledger().recently_ns()); },
+      [&] {
+        recorder.pool().defer({*block, &arena});
+      },
+      [&] { arena.unretire(address); });
+}
+
+CUresult free_range(Recorder& recorder, const driver::RealDriver& real,
+                    std::uint64_t address) noexcept {
   pool::Spill& spill = recorder.spill();
   const auto range = spill.ranges().take(address);
   if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
-  const bool captured = recorder.captures().any();
-  const CUresult waited = captured ? CUDA_SUCCESS : wait_for_device(call.real(), range->context);
-  if (captured || is_for_capture(waited)) {
-    spill.defer(*range);
-  } else if (waited == CUDA_SUCCESS || waited == CUDA_ERROR_DEINITIALIZED) {
-    spill.give_back(call.real(), *range);
-  } else {
-    spill.put_back(call.real(), *range);
-    return waited;
-  }
-  recorder.ledger().unspilled(range->device, ByteCount{range->host_bytes});
-  recorder.free_deferred();
-  return is_for_capture(waited) ? CUDA_SUCCESS : waited;
+  const CUresult result = free_when_unused(
+      recorder, real, range->context, [&] { spill.give_back(real, *range); },
+      [&] { spill.defer(*range); }, [&] { spill.put_back(real, *range); });
+  if (is_gone(result)) recorder.ledger().unspilled(range->device, ByteCount{range->host_bytes});
+  return result;
 }
 
-// For all of an allocation.
+}  // namespace
+
+CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  Recorder& recorder = *pool_keeper.load(std::memory_order_acquire);
+  if (const CUresult result = current_context_is_good(real); result != CUDA_SUCCESS) return result;
+  pool::Arena* const arena = recorder.pool().owner(address);
+  const CUresult result = arena != nullptr ? free_block(recorder, real, *arena, address)
+                                           : free_range(recorder, real, address);
+  if (is_gone(result)) recorder.free_deferred();
+  return result;
+}
+
+CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  Recorder& recorder = *pool_keeper.load(std::memory_order_acquire);
+  pool::PinnedPool& all = recorder.pinned_pool();
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  if (const CUresult result = current_context_is_good(real); result != CUDA_SUCCESS) return result;
+  const auto placed = all.retire(address);
+  if (!placed) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = free_when_unused(
+      recorder, real, placed->context, [&] { all.give(address, recorder.ledger().recently_ns()); },
+      [&] { all.defer(*placed); }, [&] { all.unretire(address); });
+  if (is_gone(result)) {
+    recorder.free_deferred();
+    recorder.unlock_idle();
+  }
+  return result;
+}
+
+bool change_access_of_pools(Recorder& recorder, DeviceOrdinal device, DeviceOrdinal peer,
+                            bool may) noexcept {
+  const driver::RealDriver& real = recorder.real();
+  const CUresult arenas = recorder.pool().change_access(real, device, peer, may),
+                 ranges = recorder.spill().change_access(real, device, peer, may);
+  return arenas == CUDA_SUCCESS && ranges == CUDA_SUCCESS;
+}
+
 CUresult cuPointerSetAttribute(HookedCall& call, const void* value, CUpointer_attribute attribute,
                                CUdeviceptr ptr) {
   const auto set = [&](CUdeviceptr at) {
     return call.real().cuPointerSetAttribute(value, attribute, at);
   };
-  const auto range = call.recording() ? call.recorder().spill().ranges().around(ptr) : std::nullopt;
-  if (!range) return set(ptr);
-  if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && value != nullptr) {
-    const ErrnoGuard keep;
-    const bool on = *static_cast<const unsigned*>(value) != 0;
-    const CUresult result = on ? set_sync_memops(call.real(), range->context) : CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS) call.recorder().spill().ranges().set_sync_memops(range->start, on);
-    return result;
-  }
-  CUdeviceptr at = range->start;
-  for (std::uint32_t i = 0; i < range->piece_count; ++i) {
-    if (const CUresult result = set(at); result != CUDA_SUCCESS) return result;
-    at += range->piece_bytes[i];
-  }
-  return CUDA_SUCCESS;
+  Recorder* const keeper = pool_keeper.load(std::memory_order_acquire);
+  if (keeper == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || value == nullptr)
+    return set(ptr);
+  const ErrnoGuard keep;
+  const auto memory = pool_memory_around(*keeper, ptr);
+  if (!memory || memory->is_pinned) return set(ptr);
+  const bool on = *static_cast<const unsigned*>(value) != 0;
+  const CUresult result = on ? set_sync_memops(call.real(), memory->context) : CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) return result;
+  if (pool::Arena* const arena = keeper->pool().owner(memory->start))
+    arena->set_sync_memops(memory->start, on);
+  else
+    keeper->spill().ranges().set_sync_memops(memory->start, on);
+  return result;
 }
 
 void Recorder::free_deferred_now() noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const ContextId here = contexts_.owner(place_unguarded().context);
+  while (const auto placed = pool_.take_deferred(here)) {
+    if (wait_for_device(real_, here) != CUDA_SUCCESS) return pool_.defer(*placed);
+    placed->arena->give(placed->block, ledger_.recently_ns());
+  }
+  while (const auto placed = pinned_.take_deferred(here)) {
+    if (wait_for_device(real_, here) != CUDA_SUCCESS) return pinned_.defer(*placed);
+    pinned_.give(placed->block.start, ledger_.recently_ns());
+  }
   while (const auto range = spill_.take_deferred(here)) {
-    if (wait_for_device(real_, here) == CUDA_SUCCESS) {
-      spill_.give_back(real_, *range);
-      continue;
-    }
-    spill_.defer(*range);
-    return;
+    if (wait_for_device(real_, here) != CUDA_SUCCESS) return spill_.defer(*range);
+    spill_.give_back(real_, *range);
   }
 }
 

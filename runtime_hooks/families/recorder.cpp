@@ -141,6 +141,7 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
   record.references = allocation.opened ? 1 : 0;
   if (allocation.owned_by_context) record.flags |= ledger::record_owned_by_context;
   if (allocation.counts_no_bytes) record.flags |= ledger::record_counts_no_bytes;
+  if (allocation.in_pool) record.flags |= ledger::record_in_pool;
   if (allocation.space == Space::vmm_handle)
     ledger_.handle_created(record);
   else
@@ -192,13 +193,7 @@ void Recorder::context_ended(ContextId context) noexcept {
   const ErrnoGuard keep;
   ledger_.release_context(context);
   if (rescues()) captures_.context_ends(context);
-  if (spill_.enabled()) {
-    const Uncancelled whole;
-    spill_.device_ended(contexts_.device_of(context));
-    spill_.context_ended(real_, context, [this](const pool::Range& range) {
-      ledger_.unspilled(range.device, ByteCount{range.host_bytes});
-    });
-  }
+  end_pools_of(context);
   contexts_.ended(context);
   implicit_.context_ended(*this);
 }
@@ -236,11 +231,13 @@ void Recorder::meet_first(DeviceOrdinal device) noexcept {
 }
 
 void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
-  if (const auto reading = driver::read_current_device(real_))
-    ledger_.read_device(device, {.at = at,
-                                 .total_bytes = reading->total_bytes,
-                                 .free_bytes = reading->free_bytes,
-                                 .pool_idle_bytes = idle_bytes(device)});
+  const auto reading = driver::read_current_device(real_);
+  if (!reading) return;
+  ledger_.read_device(device, {.at = at,
+                               .total_bytes = reading->total_bytes,
+                               .free_bytes = reading->free_bytes,
+                               .pool_idle_bytes = idle_bytes(device)});
+  if (pool_use_ != PoolUse::never) look_after_pool(device, reading->total_bytes);
 }
 
 void Recorder::look_around(std::uint64_t now) noexcept {

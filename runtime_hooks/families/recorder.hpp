@@ -14,6 +14,8 @@
 #include "runtime_hooks/families/memory_pools.hpp"
 #include "runtime_hooks/families/refused_request.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/pool/device_pool.hpp"
+#include "runtime_hooks/pool/pinned_pool.hpp"
 #include "runtime_hooks/pool/spill.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/rescue/pending_frees.hpp"
@@ -32,6 +34,7 @@ struct Allocation {
   bool host = false;                 // host memory: belongs to no device
   bool opened = false;               // its openings are counted
   bool counts_no_bytes = false;      // a second name for memory that is recorded elsewhere
+  bool in_pool = false;              // served by ours, not by the driver
   DeviceOrdinal device = no_device;  // where the family knows it; else the current one is asked
 };
 
@@ -49,11 +52,22 @@ enum class SpillNews : std::uint8_t {
   host_is_full,
   not_supported,
   refused,
-  not_shared,   // the program asked for an IPC handle of such memory
-  not_granted,  // a peer may use the device, and not such memory on it
+  not_shared,       // the program asked for an IPC handle of such memory
+  not_granted,      // copies from another device may fail for such memory
+  pool_not_shared,  // the program asked for an IPC handle of memory of the pool
+};
+// When new requests that the driver would serve with a waste are served by the pool.
+enum class PoolUse : std::uint8_t {
+  never,
+  when_slabs_lock,  // once the driver's slabs lock a fiftieth of the device
+  from_start,
 };
 struct Rescues {
   rescue::Settings ladder{};
+  PoolUse pool = PoolUse::never;
+  // Whether a library is loaded that gives its memory to other processes, which the pool's cannot
+  // be; asked for before the pool is turned on by itself. Null: none is.
+  bool (*shares_memory)() noexcept = nullptr;
   pool::SpillSettings spill{};
   void (*spill_notice)(SpillNews, DeviceOrdinal, std::uint64_t bytes,
                        std::uint64_t host_bytes) noexcept = nullptr;
@@ -79,7 +93,10 @@ class Recorder {
         notice_(notice),
         incident_notice_(incident_notice),
         ladder_(rescues.ladder),
-        spill_(rescues.spill),
+        pool_use_(rescues.pool),
+        shares_memory_(rescues.shares_memory),
+        pool_(peers_),
+        spill_(rescues.spill, peers_),
         spill_notice_(rescues.spill_notice),
         unwinder_(ledger.header().stacks_cut) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
@@ -107,11 +124,32 @@ class Recorder {
   bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request,
               const PlaceElsewhere* place);
   pool::Spill& spill() noexcept { return spill_; }
-  // Ranges of the current context that the program freed during a capture, if there is none any
+  pool::DevicePool& pool() noexcept { return pool_; }
+  pool::PinnedPool& pinned_pool() noexcept { return pinned_; }
+  // Memory other than the driver's may be in the program's hands now, or be there later.
+  bool has_pools() const noexcept { return spill_.enabled() || pool_use_ != PoolUse::never; }
+  // A context of it came up. Copies that name no devices reach the driver's own memory of another
+  // one from there, and mapped memory only where that is granted (measured).
+  void device_is_used(DeviceOrdinal device) noexcept {
+    if (has_pools() && !is_used(device)) grant_for(device);
+  }
+  // For a request of linear memory in the current context; 0: it is the driver's to serve.
+  std::uint64_t allocate_in_pool(std::uint64_t bytes) noexcept;
+  // Page-locked memory with cuMemHostAlloc's flags, likewise.
+  std::uint64_t allocate_in_pinned_pool(std::uint64_t bytes, unsigned flags) noexcept;
+  // Memory of the current context that the program freed during a capture, if there is none any
   // more. Others stay until their context is current: it may be being ended where it is not.
   void free_deferred() noexcept {
-    if (spill_.has_deferred() && !captures_.any()) free_deferred_now();
+    if ((spill_.has_deferred() || pool_.has_deferred() || pinned_.has_deferred()) &&
+        !captures_.any())
+      free_deferred_now();
   }
+  // What the pool keeps without need, of the device or of the host; true: that was something.
+  bool empty_pool(DeviceOrdinal) noexcept;
+  // After the device was waited for: page-locked memory that is free. To unlock it waits.
+  void unlock_idle() noexcept;
+  // The driver made a handle for other processes, or opened one.
+  void shares_by_ipc() noexcept { is_shared_.store(true, std::memory_order_relaxed); }
   // Once for each.
   void tell_of_spill(SpillNews, DeviceOrdinal, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept;
@@ -187,6 +225,16 @@ class Recorder {
   }
   // A context came to its end, and what it owns with it.
   void context_ended(ContextId) noexcept;
+  // Before the driver ends it, and where it has not. Also where nothing is recorded any more.
+  void context_ends(ContextId context) noexcept {
+    pool_.context_ends(context);
+    pinned_.context_ends(context);
+  }
+  void context_stays(ContextId context) noexcept {
+    pool_.context_stays(context);
+    pinned_.context_stays(context);
+  }
+  void end_pools_of(ContextId) noexcept;
   // A context of this device that is alive, whatever the program did; 0: none known.
   ContextId live_context_on(DeviceOrdinal) const noexcept;
   // True where the driver does not say.
@@ -223,6 +271,25 @@ class Recorder {
   }
   ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
                                        ledger::Asked) noexcept;
+  bool is_used(DeviceOrdinal device) const noexcept {
+    return device.value < 0 || device.value >= 64 ||
+           (used_.load(std::memory_order_relaxed) >> device.value & 1) != 0;
+  }
+  void grant_for(DeviceOrdinal) noexcept;
+  void device_is_unused(DeviceOrdinal device) noexcept {
+    peers_.device_ended(device);
+    if (device.value >= 0 && device.value < 64)
+      used_.fetch_and(~(std::uint64_t{1} << device.value));
+  }
+  // The program has memory of a pool.
+  void memory_is_out() noexcept;
+  bool has_pool_for(DeviceOrdinal device) const noexcept {
+    return device == no_device ? pinned_.any() : pool_.any();
+  }
+  // The device was read, or something went wrong there.
+  void note_pool(DeviceOrdinal) noexcept;
+  void note_pinned() noexcept;
+  void look_after_pool(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   rescue::RungOutcome spill_to_host(const Allocation&, const Place&, DeviceOrdinal,
                                     FunctionRef<CUresult()> request, const PlaceElsewhere&);
   // Of the calling thread, as deep as can be. Not inlined, as group_unguarded().
@@ -261,6 +328,16 @@ class Recorder {
   IncidentNotice incident_notice_;
   rescue::Ladder ladder_;
   rescue::PendingFrees pending_;
+  const PoolUse pool_use_;
+  bool (*const shares_memory_)() noexcept;
+  std::atomic<bool> is_shared_{false};
+  std::atomic<std::uint64_t> pool_on_{0};  // a bit for each device
+  std::atomic<std::uint64_t> used_{0};     // a bit for each device with a context
+  // Of two of them, one cannot reach the other's mapped memory.
+  std::atomic<bool> are_apart_{false};
+  pool::Peers peers_;
+  pool::DevicePool pool_;
+  pool::PinnedPool pinned_;
   pool::Spill spill_;
   decltype(Rescues::spill_notice) spill_notice_;
   std::atomic<std::uint32_t> spill_told_{0};  // a bit for each SpillNews

@@ -7,6 +7,7 @@
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/asking_modules.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -109,6 +110,11 @@ void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
   ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
   if (const std::uint64_t spilled = ledger_.spilled_bytes_on(device); spilled != 0)
     ledger_.set_fact(incident, ledger::Fact::spilled_bytes, spilled);
+  if (pool_.any()) {
+    const pool::ArenaCounts counts = pool_.counts(device);
+    ledger_.set_fact(incident, ledger::Fact::arena_unused_bytes,
+                     counts.held_bytes - counts.live_bytes);
+  }
   const auto idle = idle_in_pools(device);
   if (!idle) return;
   ledger_.set_fact(incident, ledger::Fact::pool_idle_bytes, idle->unused);
@@ -160,6 +166,8 @@ ledger::Writer::Refused Recorder::note_refusal(const RefusedRequest& request, Gr
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
                        ledger::Asked asked) noexcept {
   tell(note_refusal(request, group, result, asked), Stage::settled);
+  // Whoever asks again may be served then.
+  if (pool_use_ != PoolUse::never) empty_pool(request.device);
 }
 
 rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group,
@@ -194,6 +202,9 @@ void Recorder::shared_in_vain(CUdeviceptr address) noexcept {
   if (const auto range = spill_.ranges().around(address)) {
     ledger_.add_reason(ledger::reason_pool_not_shared);
     tell_of_spill(SpillNews::not_shared, range->device, range->bytes, range->host_bytes);
+  } else if (const auto placed = pool_.around(address)) {
+    ledger_.add_reason(ledger::reason_pool_not_shared);
+    tell_of_spill(SpillNews::pool_not_shared, placed->arena->device(), placed->block.bytes, 0);
   }
 }
 
@@ -214,7 +225,7 @@ rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const P
     return RungOutcome::failed;
   }
   if (range) {
-    pool_answers.store(true, std::memory_order_release);
+    memory_is_out();
     if (range->host_bytes != 0) {
       ledger_.spilled(device, ByteCount{range->host_bytes});
       tell_of_spill(SpillNews::spilled, device, asked_for.bytes, range->host_bytes);
@@ -261,6 +272,10 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     std::uint32_t order = 0;
     rescue::Rung last{};
     const auto trim = [&] { return pools_.trim(real_, device); };
+    const auto empty_pool = [&]() -> std::optional<bool> {
+      if (captures_.any()) return std::nullopt;
+      return this->empty_pool(device);
+    };
     std::optional<StackId> stack;
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
       if (captures_.any() || ladder_.holds_lock_among(modules)) return true;
@@ -285,9 +300,10 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
         ledger_.add_rung(refused.incident, {++order, climbed.rung, climbed.outcome,
                                             climbed.duration_ns, climbed.reclaimer});
     };
-    served = ladder_.climb({real_, pending_, here.context, device.value, asked.bytes, request, trim,
-                            is_unsafe_to_reclaim, may_others_help, spill, can_spill},
-                           now, note);
+    served = ladder_.climb(
+        {real_, pending_, here.context, device.value, asked.bytes, request, trim, empty_pool,
+         has_pool_for(device), is_unsafe_to_reclaim, may_others_help, spill, can_spill},
+        now, note);
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});
   }

@@ -18,6 +18,7 @@ Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
 // A handle that is opened twice gives the same pointer; the driver counts, and so do we.
 CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
+  call.recorder().shares_by_ipc();
   if (call.recorder().ledger().opened_again(Space::pointer, DeviceAddress{*pointer})) return result;
   call.allocated(result, {.kind = Kind::imported,
                           .address = *pointer,
@@ -33,7 +34,9 @@ CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
 // The driver's own error; the program may have another way, and its user is told why.
 CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   const CUresult result = call.real().cuIpcGetMemHandle(pHandle, dptr);
-  if (result != CUDA_SUCCESS && call.recording()) call.recorder().shared_in_vain(dptr);
+  if (!call.recording()) return result;
+  call.recorder().shares_by_ipc();
+  if (result != CUDA_SUCCESS) call.recorder().shared_in_vain(dptr);
   return result;
 }
 

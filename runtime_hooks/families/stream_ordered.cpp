@@ -35,11 +35,21 @@ CUresult allocate(HookedCall& call, size_t bytes, bool node, auto real_call) {
               : call.allocate({.kind = Kind::stream_ordered, .bytes = bytes}, real_call);
 }
 
+// The free itself waits for the context that has the memory, and the stream may be another one's.
+CUresult wait_for_stream(HookedCall& call, CUstream stream) {
+  if (call.real().cuStreamSynchronize == nullptr ||
+      (call.recording() && call.recorder().captures().any()))
+    return CUDA_SUCCESS;
+  return call.real().cuStreamSynchronize(stream);
+}
+
 CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {
   if (node) return real_free();  // the memory goes when the graph runs
-  // What lies in the stream before it has come when the device is waited for.
-  if (is_of_pool(call, dptr))
-    return call.freed(Space::pointer, dptr, [&] { return free_of_pool(call, dptr); });
+  if (is_of_pool(dptr))
+    return call.freed(Space::pointer, dptr, [&] {
+      const CUresult result = wait_for_stream(call, stream);
+      return result == CUDA_SUCCESS ? free_of_pool(call.real(), dptr) : result;
+    });
   if (call.recording()) call.recorder().freed_in(stream);
   return call.freed(Space::pointer, dptr, real_free);
 }

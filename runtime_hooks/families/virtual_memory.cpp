@@ -44,7 +44,7 @@ CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocation
 CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
                                      void* addr) {
   // To the program it is no virtual memory, and what held on to a piece would keep it.
-  if (is_in_pool(call, reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
+  if (is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
   if (call.recording() && result == CUDA_SUCCESS &&
       !call.recorder().ledger().handle_retained_from_mapping(

@@ -176,12 +176,3 @@ def test_what_the_device_can_never_serve_waits_for_nobody(run_both, situation):
     run = run_both([program("shortages"), situation], environment(CUWARDEN_WAIT="60s"))
     assert time.monotonic() - begun < 30
     assert [row["rung"] for row in run.report["rungs"]] == ["retry", "synchronise", "trim"]
-
-
-@pytest.mark.parametrize("mode", ["on", "auto"])
-def test_a_mode_that_is_not_built_says_so_and_rescues(place, mode):
-    run = place.run([program("shortages"), "pending"], environment(CUWARDEN_POOL=mode))
-    (line,) = run.said
-    assert f"CUWARDEN_POOL={mode}: not built in this version" in line
-    assert run.report["pool"]["mode"] == mode
-    assert run.last_line["served"] == 1

@@ -62,14 +62,14 @@ def test_it_is_freed_as_the_devices_is(place, how):
     assert totals["frees"] >= 1 and run.report["pool"]["spilled_bytes"] == 0
 
 
-# Reading and writing, or nothing.
-@pytest.mark.parametrize(("peer", "access"), [("before", 3), ("after", 3), ("taken", 0)])
-def test_peers_may_use_it_as_they_may_the_devices(place, peer, access):
+# Copies may need it in any case.
+@pytest.mark.parametrize("peer", ["before", "after", "taken"])
+def test_peers_may_use_it_as_they_may_the_devices(place, peer):
     env = spilling(CUWARDEN_SIM_DEVICES="2")
     plain = place.run([POINTER, f"peer={peer}"], env, shim=False)
     run = place.run([POINTER, "leave=90", f"peer={peer}"], env)
     assert but_the_last(run) == but_the_last(plain)
-    assert run.last_line["peer_access"] == access
+    assert run.last_line["peer_access"] == 3
 
 
 def test_a_reset_takes_it_along(place):

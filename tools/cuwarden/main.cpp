@@ -39,7 +39,9 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   verb->add_option("--ledger-dir", run.ledger_dir,
                    "folder of the live ledger (CUWARDEN_LEDGER_DIR)")
       ->type_name("DIR");
-  verb->add_option("--pool", run.pool, "off, or rescue requests that fail (CUWARDEN_POOL)")
+  verb->add_option(
+          "--pool", run.pool,
+          "off; rescue requests that fail; on or auto: serve wasteful ones (CUWARDEN_POOL)")
       ->type_name("MODE");
   verb->add_option("--wait", run.wait, "how long a failing request may wait (CUWARDEN_WAIT)")
       ->type_name("TIME");

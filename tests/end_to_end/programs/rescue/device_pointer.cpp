@@ -11,6 +11,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -168,6 +169,21 @@ void check_peer_copies(char* memory, std::size_t bytes) {
   result |= cudaMemcpyPeer(memory, 0, there, 1, bytes);
   result |= cudaMemcpy(got.data(), memory, bytes, cudaMemcpyDefault);
   std::printf("to the peer and back: %d, same %d\n", result, got == sent);
+  // Without a word of devices, from either side.
+  for (const int current : {0, 1}) {
+    cudaSetDevice(current);
+    std::fill(sent.begin(), sent.end(), static_cast<unsigned char>(0x30 + current));
+    result = cudaMemcpy(memory, sent.data(), bytes, cudaMemcpyHostToDevice);
+    result |= cudaMemcpy(there, memory, bytes, cudaMemcpyDeviceToDevice);
+    cudaStream_t stream = nullptr;
+    cudaStreamCreate(&stream);
+    result |= cudaMemcpyAsync(memory, there, bytes, cudaMemcpyDefault, stream);
+    result |= cudaMemcpyAsync(got.data(), memory, bytes, cudaMemcpyDefault, stream);
+    result |= cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    std::printf("from device %d: %d, same %d\n", current, result, got == sent);
+  }
+  cudaSetDevice(0);
   cudaFree(there);
 }
 

@@ -1,0 +1,163 @@
+// When the pool serves requests in the driver's stead, and when it gives back what it keeps.
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/families/pool_answers.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
+
+namespace cuwarden::families {
+namespace {
+
+// Pages that nobody had for so long go back to the device. Less would be more work for a program
+// that allocates and frees in turn.
+constexpr std::uint64_t idle_limit_ns = 1'000'000'000;
+// Of a device, in slabs of the driver: worth a pool.
+constexpr std::uint64_t locked_share = 50;
+
+std::uint64_t bit_of(DeviceOrdinal device) {
+  return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
+}
+
+}  // namespace
+
+std::uint64_t Recorder::allocate_in_pool(std::uint64_t bytes) noexcept {
+  if (pool_use_ == PoolUse::never || !pool::DevicePool::is_wasteful(bytes)) return 0;
+  const bool by_itself = pool_use_ == PoolUse::when_slabs_lock;
+  if (by_itself &&
+      (pool_on_.load(std::memory_order_relaxed) == 0 || is_shared_.load(std::memory_order_relaxed)))
+    return 0;
+  // The driver refuses some under a capture, and the program is to hear of it.
+  if (captures_.any() || are_apart_.load(std::memory_order_relaxed)) return 0;
+  const ErrnoGuard keep;
+  const Place here = place_unguarded();
+  if (here.context.value == 0 || bit_of(here.device) == 0 ||
+      (by_itself && (pool_on_.load(std::memory_order_relaxed) & bit_of(here.device)) == 0) ||
+      contexts_.is_green_without_primary(here.context))
+    return 0;
+  const Uncancelled whole;
+  std::uint64_t address = 0;
+  try {
+    address = pool_.allocate(real_, here.device, contexts_.owner(here.context), bytes,
+                             ledger_.recently_ns());
+  } catch (...) {
+    return 0;  // the driver may still have an answer
+  }
+  if (address != 0) memory_is_out();
+  return address;
+}
+
+// Of each pair, both ways. What is made meanwhile looks at the peers after they were set.
+void Recorder::grant_for(DeviceOrdinal device) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const std::uint64_t others = used_.fetch_or(bit_of(device)) & ~bit_of(device);
+  const auto grant = [&](DeviceOrdinal of, DeviceOrdinal to) {
+    int can = 0;
+    if (real_.cuDeviceCanAccessPeer == nullptr ||
+        real_.cuDeviceCanAccessPeer(&can, to.value, of.value) != CUDA_SUCCESS || can == 0)
+      return false;
+    return !peers_.set(of, to, true) || change_access_of_pools(*this, of, to, true);
+  };
+  for (std::int32_t other = 0; other < 64; ++other) {
+    if ((others >> other & 1) == 0) continue;
+    const DeviceOrdinal there{other};
+    if (grant(there, device) && grant(device, there)) continue;
+    are_apart_.store(true, std::memory_order_relaxed);
+    if (pool_keeper.load(std::memory_order_relaxed) != nullptr)
+      tell_of_spill(SpillNews::not_granted, there, 0, 0);
+  }
+}
+
+std::uint64_t Recorder::allocate_in_pinned_pool(std::uint64_t bytes, unsigned flags) noexcept {
+  constexpr unsigned known_flags =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (pool_use_ != PoolUse::from_start || (flags & ~known_flags) != 0 || captures_.any()) return 0;
+  const ErrnoGuard keep;
+  const Place here = place_unguarded();
+  if (here.context.value == 0 || contexts_.is_green_without_primary(here.context)) return 0;
+  const Uncancelled whole;
+  std::uint64_t address = 0;
+  try {
+    address =
+        pinned_.allocate(real_, contexts_.owner(here.context), flags, bytes, ledger_.recently_ns());
+  } catch (...) {
+    return 0;  // the driver may still have an answer
+  }
+  if (address == 0) return 0;
+  ledger_.header().pinned_served_count.fetch_add(1, std::memory_order_relaxed);
+  ledger_.header().pinned_served_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  memory_is_out();
+  return address;
+}
+
+void Recorder::memory_is_out() noexcept {
+  if (pool_keeper.load(std::memory_order_relaxed) != nullptr) return;
+  pool_keeper.store(this, std::memory_order_release);
+  pool_answers.store(true, std::memory_order_release);
+}
+
+// After its records are gone.
+void Recorder::end_pools_of(ContextId context) noexcept {
+  if (!has_pools()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const DeviceOrdinal device = contexts_.device_of(context);
+  const ContextId primary = contexts_.primary_of(device);
+  if (contexts_.created_on(device, context).value == 0 &&
+      (primary.value == 0 || primary == context))
+    device_is_unused(device);
+  pool_.context_ended(real_, context);
+  pinned_.context_ended(context);
+  spill_.context_ended(real_, context, [this](const pool::Range& range) {
+    ledger_.unspilled(range.device, ByteCount{range.host_bytes});
+  });
+  if (pool_.any() && device != no_device) note_pool(device);
+  note_pinned();
+}
+
+void Recorder::note_pinned() noexcept {
+  if (pinned_.any())
+    ledger_.header().pinned_held_bytes.store(pinned_.held_bytes(), std::memory_order_relaxed);
+}
+
+bool Recorder::empty_pool(DeviceOrdinal device) noexcept {
+  // The driver refuses some of it under a capture, or ends that.
+  if (!has_pool_for(device) || captures_.any()) return false;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (device == no_device) return pinned_.give_back(real_, UINT64_MAX) != 0;
+  const bool had = pool_.give_back(real_, device, UINT64_MAX) != 0;
+  if (had) note_pool(device);
+  return had;
+}
+
+void Recorder::unlock_idle() noexcept {
+  if (!captures_.any()) pinned_.give_back_some(real_, ledger_.recently_ns(), idle_limit_ns);
+}
+
+void Recorder::note_pool(DeviceOrdinal device) noexcept {
+  const pool::ArenaCounts counts = pool_.counts(device);
+  ledger_.set_arena(device, {counts.held_bytes, counts.live_bytes, counts.served_count,
+                             counts.served_bytes, counts.returned_bytes});
+}
+
+void Recorder::look_after_pool(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
+  note_pinned();
+  if (pool_.any()) {
+    const std::uint64_t now = ledger_.recently_ns();
+    if (now > idle_limit_ns && !captures_.any()) {
+      const Uncancelled whole;
+      pool_.give_back(real_, device, now - idle_limit_ns);
+    }
+    note_pool(device);
+  }
+  if (pool_use_ != PoolUse::when_slabs_lock || is_shared_.load(std::memory_order_relaxed) ||
+      (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
+    return;
+  if (ledger_.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
+  if (shares_memory_ != nullptr && shares_memory_())
+    is_shared_.store(true, std::memory_order_relaxed);
+  else
+    pool_on_.fetch_or(bit_of(device), std::memory_order_relaxed);
+}
+
+}  // namespace cuwarden::families

@@ -1,0 +1,193 @@
+"""CUWARDEN_POOL=on and auto: small and badly rounded requests come from the pool, and nobody notices
+but for the room that is left."""
+
+import pytest
+
+from shimmed import program, sample
+from test_spill import MIB, account_adds_up, but_the_last
+
+POINTER = program("device_pointer")
+
+
+def pooled(mode="on", **changes):
+    return {"CUWARDEN_SIM_MEMORY": "3GiB", "CUWARDEN_POOL": mode, **changes}
+
+
+# Pieces of a page, what crosses pages, and what the driver serves as well.
+SIZES = [1536, 700_001, 2 * MIB - 512, 3 * MIB, 5 * MIB + 12345, 13 * MIB, 4 * MIB, 300 * MIB + 1]
+
+
+@pytest.mark.parametrize("mode", ["rescue", "auto", "on"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(place, mode, size):
+    arguments = [POINTER, f"bytes={size}", "count=3", "rounds=2"]
+    plain = place.run(arguments, pooled(), shim=False)
+    assert plain.returncode == 0
+    run = place.run(arguments, pooled(mode))
+    assert but_the_last(run) == but_the_last(plain)
+    assert run.last_line["free_after"] == run.last_line["free_before"]
+    served = size < 2 * MIB or size in (3 * MIB, 5 * MIB + 12345, 13 * MIB)
+    pool = run.report["pool"]
+    assert pool["served_count"] == (6 if mode == "on" and served else 0)
+    assert pool["served_bytes"] == pool["served_count"] * size
+    assert (run.last_line["ipc"] != 0) == (pool["served_count"] > 0) == pool["ipc_refused"]
+    assert ("no other process" in run.stderr) == pool["ipc_refused"]
+    totals = run.report.totals()["device"]
+    assert (totals["allocations"], totals["frees"], totals["live_bytes"]) == (6, 6, 0)
+    account_adds_up(run.report)
+
+
+@pytest.mark.parametrize("how", ["async", "thread", "capture"])
+def test_it_is_freed_as_the_drivers_is(place, how):
+    run = place.run([POINTER, f"bytes={3 * MIB}", f"free={how}"], pooled())
+    assert run.last_line["free_after"] == run.last_line["free_before"], run.stdout
+    assert "free: 0" in run.stdout and "twice: 1" in run.stdout
+    assert run.report["pool"]["served_count"] == 1
+    if how == "capture":
+        assert "capture ended: 0" in run.stdout
+
+
+@pytest.mark.parametrize("peer", ["before", "after", "taken"])
+def test_peers_may_use_it_as_they_may_the_drivers(place, peer):
+    env = pooled(CUWARDEN_SIM_DEVICES="2")
+    arguments = [POINTER, f"bytes={3 * MIB}", "count=2", f"peer={peer}"]
+    plain = place.run(arguments, env, shim=False)
+    run = place.run(arguments, env)
+    assert but_the_last(run) == but_the_last(plain)
+    assert run.last_line["peer_access"] == 3
+    assert run.report["pool"]["served_count"] == 3, "the copy on the peer, too"
+
+
+def test_a_reset_takes_it_along(place):
+    run = place.run([POINTER, f"bytes={3 * MIB}", "count=4", "end=reset"], pooled())
+    assert "reset: 0" in run.stdout
+    assert run.report.totals()["device"]["live_bytes"] == 0
+    assert run.report["leaks"]["released_by_context_bytes"] == 4 * 3 * MIB
+    assert run.report["pool"]["held_bytes"] == 0
+
+
+@pytest.mark.parametrize("size", ["3GiB", "40GiB"])
+def test_odd_sizes_all_fit(place, size):
+    env = pooled(CUWARDEN_SIM_MEMORY=size)
+    plain = place.run([sample("odd_sizes")], env, shim=False)
+    run = place.run([sample("odd_sizes")], env)
+    facts, before = run.last_line, plain.last_line
+    assert facts["cached_tiles"] == facts["planned_tiles"] > 1.3 * before["cached_tiles"]
+    assert run.report["incidents"] == []
+    assert run.report["pool"]["served_count"] == facts["cached_tiles"]
+    rows = account_adds_up(run.report)
+    assert rows["pool"] < 16 * MIB
+
+
+def test_what_churn_asks_for_is_there(place):
+    env = pooled(CUWARDEN_SIM_MEMORY="20GiB")
+    plain = place.run([sample("churn")], env, shim=False)
+    assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
+    run = place.run([sample("churn")], env)
+    assert run.last_line["request"]["error"] == "cudaSuccess"
+    assert all(row["outcome"] == "rescued" for row in run.report["incidents"])
+    account_adds_up(run.report)
+
+
+def test_what_the_pool_keeps_is_given_to_whoever_lacks_it(place):
+    """Everything was freed, and all of the device is asked for at once."""
+    run = place.run([program("pooled"), "all"], pooled())
+    facts = run.last_line
+    assert facts["largest_after"] == facts["largest_before"]
+    assert run.report["pool"]["returned_bytes"] > 0
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "pool")
+
+
+def test_what_nobody_had_for_a_second_goes_back_by_itself(place):
+    run = place.run([program("pooled"), "idle"], pooled())
+    assert run.report["pool"]["returned_bytes"] > 0
+    assert run.report["incidents"] == []
+
+
+def test_the_programs_memory_stays_good_when_recording_has_ended(place):
+    """Static destructors free what the pool served, after the report."""
+    run = place.run([program("pooled"), "end"], pooled())
+    plain = place.run([program("pooled"), "end"], pooled(), shim=False)
+    assert run.stdout == plain.stdout and "freed at the end" in run.stdout
+
+
+# --- page-locked memory
+
+
+@pytest.mark.parametrize("flags", [0, 1, 2, 4, 7, 8])
+@pytest.mark.parametrize("size", [0, 1, 4096, 700_001, 3 * MIB, 65 * MIB])
+def test_page_locked_memory_of_the_pool_is_as_good_as_the_drivers(place, size, flags):
+    arguments = [program("pinned_pointer"), str(size), str(flags)]
+    plain = place.run(arguments, pooled(), shim=False)
+    assert plain.returncode == 0
+    run = place.run(arguments, pooled())
+    assert run.stdout == plain.stdout
+    made = 4 if size > 0 and flags != 8 else 0
+    served = made if size <= 64 * MIB else 0
+    totals = run.report.totals()
+    if made > 0:
+        assert (totals["pinned"]["allocations"], totals["pinned"]["frees"]) == (made, made)
+    device = made if size < 2 * MIB or size == 3 * MIB else 0
+    assert run.report["pool"]["served_count"] == served + device
+
+
+@pytest.mark.parametrize("how", ["capture", "reset"])
+def test_page_locked_memory_ends_as_the_drivers_does(place, how):
+    arguments = [program("pinned_pointer"), "700001", "0", how]
+    plain = place.run(arguments, pooled(), shim=False)
+    run = place.run(arguments, pooled())
+    assert run.stdout == plain.stdout
+    assert run.report.totals()["pinned"]["live_bytes"] == 0
+
+
+def test_a_pinned_buffer_for_each_step_comes_from_the_pool(place):
+    run = place.run([sample("pinned_churn"), "300"], pooled())
+    assert run.returncode == 0, run.stderr
+    totals = run.report.totals()["pinned"]
+    assert totals["allocations"] >= 300
+    assert run.report["pool"]["served_count"] >= 300
+    assert run.report["leaks"]["bytes"] == 0
+
+
+def test_free_page_locked_memory_is_given_to_a_larger_request(place):
+    """There is no device memory of the pool here: the rung is climbed for the host's alone."""
+    env = pooled(CUWARDEN_SIM_PINNED_LIMIT="100MiB")
+    plain = place.run([program("pooled"), "locked_host"], env, shim=False)
+    run = place.run([program("pooled"), "locked_host"], env)
+    assert run.stdout == plain.stdout and "larger: 0" in run.stdout
+    assert [row["rescued_by"] for row in run.report["incidents"]] == ["pool"]
+
+
+def test_what_a_capture_kept_from_a_request_is_there_afterwards(place):
+    run = place.run([program("pooled"), "captured"], pooled())
+    assert "after the capture: 0" in run.stdout, run.stdout
+
+
+def test_much_page_locked_memory_that_is_freed_goes_back_at_once(place):
+    run = place.run([program("pooled"), "staging"], pooled())
+    assert run.last_line["rss_kept_bytes"] < 100 * MIB
+
+
+# --- auto: only where the driver's slabs lock much, and nobody shares memory
+
+
+def test_auto_serves_once_slabs_lock_a_fiftieth_of_the_device(place):
+    run = place.run([program("pooled"), "locked"], pooled("auto"))
+    facts = run.last_line
+    assert facts["early_taken"] == 4 * MIB, "the driver rounds it"
+    assert run.report["pool"]["served_count"] == facts["later"]
+    account_adds_up(run.report)
+
+
+@pytest.mark.parametrize("how", ["ipc", "mpi"])
+def test_auto_stays_with_the_driver_where_memory_is_shared(place, how):
+    run = place.run([program("pooled"), "locked", how], pooled("auto"))
+    assert run.report["pool"]["served_count"] == 0
+    assert run.said == []
+
+
+def test_on_a_driver_without_mapped_memory_all_is_the_drivers(place):
+    run = place.run([POINTER, f"bytes={3 * MIB}"], pooled(CUWARDEN_SIM_VMM="none"))
+    assert run.last_line["served"] == 1
+    assert run.report["pool"]["served_count"] == 0
