@@ -151,6 +151,8 @@ class Place:
         if shim:
             env["CUWARDEN_REPORT"] = str(self.reports / "%e-%p.json")
             env["CUWARDEN_LEDGER_DIR"] = str(self.ledger)
+            # How long a report may look for lines is another test's business.
+            env["CUWARDEN_SYMBOL_TIME"] = "20s"
             if POOL:
                 env["CUWARDEN_POOL"] = POOL
         for name, value in (changes or {}).items():

@@ -1,0 +1,117 @@
+"""CUWARDEN_POOL=on: small and badly rounded requests, and page-locked memory, come from the pool."""
+
+import pytest
+
+import preloaded
+
+pytestmark = pytest.mark.alone
+
+MIB = 1 << 20
+PROGRAMS = preloaded.BUILD / "tests/end_to_end/programs"
+
+
+def pooled(mode="on", **changes):
+    return {"CUWARDEN_POOL": mode, **changes}
+
+
+def account_adds_up(report):
+    device = report["devices"][0]
+    rows = {row["item"]: row["bytes"] for row in report["accounts"] if row["incident"] is None}
+    assert sum(rows.values()) == device["used_bytes"]
+    assert abs(rows["unexplained"]) <= device["used_bytes"] / 100, rows
+    return rows
+
+
+@pytest.mark.parametrize("mode", ["rescue", "auto", "on"])
+@pytest.mark.parametrize("size", [1536, 700_001, 2 * MIB - 512, 3 * MIB, 13 * MIB + 7, 4 * MIB])
+def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(place, mode, size):
+    arguments = [PROGRAMS / "device_pointer", f"bytes={size}", "count=3", "rounds=2"]
+    plain = place.run(arguments, shim=False)
+    run = place.run(arguments, pooled(mode))
+    assert run.output[:-1] == plain.output[:-1]
+    assert run.last_line["free_after"] == run.last_line["free_before"]
+    assert run.report["pool"]["served_count"] == (6 if mode == "on" and size != 4 * MIB else 0)
+    preloaded.check_covered(run.report)
+
+
+@pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
+def test_it_ends_as_the_drivers_does(place, how):
+    arguments = [PROGRAMS / "device_pointer", f"bytes={3 * MIB}", how]
+    plain = place.run(arguments, shim=False)
+    run = place.run(arguments, pooled())
+    assert run.output[:-1] == plain.output[:-1]
+    assert run.report["pool"]["served_count"] == 1
+
+
+# Whether peer access was asked for or not, copies from either device go as ever.
+@pytest.mark.gpus(2)
+@pytest.mark.parametrize("spilled", [False, True])
+@pytest.mark.parametrize("peer", ["before", "after", "taken"])
+def test_another_device_copies_it_as_the_drivers(place, peer, spilled):
+    size = f"bytes={(300 if spilled else 3) * MIB}"
+    arguments = [PROGRAMS / "device_pointer", size, "count=2", f"peer={peer}"]
+    plain = place.run(arguments, shim=False)
+    env = {"CUWARDEN_SPILL": "4GiB"} if spilled else pooled()
+    run = place.run(arguments + (["leave=100"] if spilled else []), env)
+    assert run.output[:-1] == plain.output[:-1]
+    pool = run.report["pool"]
+    assert (pool["spilled_count"] if spilled else pool["served_count"]) >= 2
+
+
+@pytest.mark.parametrize("flags", [0, 1, 4, 7, 8])
+@pytest.mark.parametrize("size", [1, 700_001, 3 * MIB])
+def test_page_locked_memory_of_the_pool_is_as_good_as_the_drivers(place, size, flags):
+    arguments = [PROGRAMS / "pinned_pointer", str(size), str(flags)]
+    plain = place.run(arguments, shim=False)
+    run = place.run(arguments, pooled())
+    assert run.output == plain.output
+    assert (run.report["pool"]["served_count"] > 0) == (flags != 8)
+    preloaded.check_covered(run.report)
+
+
+def test_odd_sizes_all_fit(place):
+    sample = preloaded.BUILD / "samples" / "odd_sizes"
+    plain = place.run([sample], shim=False)
+    run = place.run([sample], pooled())
+    facts = run.last_line
+    print(f"bare {plain.last_line['cached_tiles']} of {facts['planned_tiles']} tiles")
+    assert facts["cached_tiles"] == facts["planned_tiles"] > 1.3 * plain.last_line["cached_tiles"]
+    assert run.report["incidents"] == []
+    rows = account_adds_up(run.report)
+    print(rows)
+    preloaded.check_covered(run.report)
+
+
+def test_what_churn_asks_for_is_there(place):
+    sample = preloaded.BUILD / "samples" / "churn"
+    plain = place.run([sample], shim=False)
+    run = place.run([sample], pooled())
+    assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
+    assert run.last_line["request"]["error"] == "cudaSuccess", run.stderr
+    print(run.last_line, account_adds_up(run.report), run.report["pool"])
+    preloaded.check_covered(run.report)
+
+
+def test_a_pinned_buffer_for_each_step_costs_next_to_nothing(place):
+    sample = preloaded.BUILD / "samples" / "pinned_churn"
+    plain = place.run([sample, "100"], shim=False)
+    run = place.run([sample, "100"], pooled())
+    before, now = plain.last_line["pinning_ns"], run.last_line["pinning_ns"]
+    print(f"pinning: bare {before / 1e6:.1f} ms, from the pool {now / 1e6:.1f} ms")
+    assert now < before / 10
+
+
+@pytest.mark.parametrize("situation", ["all", "idle", "locked"])
+def test_over_time(place, situation):
+    mode = "auto" if situation == "locked" else "on"
+    run = place.run([PROGRAMS / "pooled", situation], pooled(mode))
+    pool = run.report["pool"]
+    if situation == "all":
+        assert run.last_line["largest_after"] == run.last_line["largest_before"]
+        assert pool["returned_bytes"] > 0
+    elif situation == "idle":
+        assert pool["returned_bytes"] > 0
+    else:
+        # A fiftieth of a large device is more than it locks.
+        assert pool["served_count"] in (0, run.last_line["later"])
+    account_adds_up(run.report)
