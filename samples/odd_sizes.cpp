@@ -32,7 +32,8 @@ int main() {
   sample::hold_all_but(32 * sample::kGiB, account);
   const std::size_t other = account.live_bytes;
   const std::size_t room = sample::device_memory().free;
-  const std::size_t planned = 2 * (room / (kTile + kHalfTile));  // tiles of both resolutions
+  // Tiles of both resolutions, as many as there are bytes for but for a page or two.
+  const std::size_t planned = 2 * ((room - 16 * sample::kMiB) / (kTile + kHalfTile));
 
   sample::Request request;
   std::size_t cached = 0;
