@@ -93,7 +93,6 @@ class Arena {
   bool map_run(const driver::RealDriver&, std::uint64_t first, std::uint64_t count,
                std::uint64_t now_ns) noexcept;
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
-  void take_drivers_page(const driver::RealDriver&) noexcept;
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
   void use_pages(const Block&) noexcept;
 
@@ -107,7 +106,6 @@ class Arena {
   class Held;
   FutexLock lock_;
   CUmemAllocationProp where_{};
-  CUdeviceptr drivers_page_ = 0;
   Packing packing_;
   std::vector<Page> pages_;  // up to the last one that was ever used
   std::vector<Run> runs_;

@@ -89,31 +89,6 @@ TEST_F(DevicePoolTest, a_page_that_holds_something_stays) {
   EXPECT_TRUE(driver->mappings.empty());
 }
 
-TEST_F(DevicePoolTest, the_drivers_page_is_kept_as_long_as_there_are_blocks) {
-  static int pages = 0;
-  driver::RealDriver with_pages = real;
-  with_pages.cuMemAlloc_v2 = [](CUdeviceptr* out, std::size_t bytes) {
-    EXPECT_EQ(bytes, page_bytes);
-    return ++pages, *out = 1, CUDA_SUCCESS;
-  };
-  with_pages.cuMemFree_v2 = [](CUdeviceptr) { return --pages, CUDA_SUCCESS; };
-  const auto at = pool.allocate(with_pages, DeviceOrdinal{0}, ContextId{7}, 512, now);
-  pool.allocate(with_pages, DeviceOrdinal{0}, ContextId{7}, 512, now);
-  EXPECT_EQ(pages, 1);
-  EXPECT_EQ(counts().held_bytes, taken() + page_bytes);
-  EXPECT_EQ(counts().idle_bytes, page_bytes);
-  pool.give_back(with_pages, no_device, UINT64_MAX);
-  EXPECT_EQ(pages, 1);
-  free(at), free(at + 512);
-  EXPECT_EQ(pool.give_back(with_pages, no_device, now + 1), 2 * MiB) << "its own";
-  EXPECT_EQ(pages, 1) << "the driver would wait for the device";
-  EXPECT_EQ(pool.give_back(with_pages, no_device, UINT64_MAX), page_bytes);
-  EXPECT_EQ(pages, 0);
-  EXPECT_EQ(counts().held_bytes, 0u);
-  pool.allocate(with_pages, DeviceOrdinal{0}, ContextId{7}, 512, now);
-  EXPECT_EQ(pages, 1);
-}
-
 TEST_F(DevicePoolTest, what_other_contexts_keep_is_taken_before_a_request_is_refused) {
   const std::uint64_t here = allocate(31 * MiB), there = allocate(31 * MiB, 8);
   ASSERT_NE(there, 0u);
