@@ -31,6 +31,17 @@ class FutexLock {
            lock_contended();
   }
 
+  // Where a holder may have to wait for long, and is not given up for it: ten minutes and more.
+  [[nodiscard]] bool lock_for_long() noexcept {
+    for (int attempt = 0; attempt < 60'000; ++attempt) {
+      if (lock()) return true;
+      const ErrnoGuard keep;
+      const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
+      syscall(SYS_nanosleep, &pause, nullptr);  // glibc's is a cancellation point
+    }
+    return false;
+  }
+
   bool try_lock() noexcept {
     std::uint32_t expected = free;
     return state_.load(std::memory_order_relaxed) == free &&
@@ -102,6 +113,8 @@ class FutexLock {
 class [[nodiscard]] Locked {
  public:
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}
+  struct ForLong {};
+  Locked(FutexLock& lock, ForLong) noexcept : lock_(lock), holds_(lock.lock_for_long()) {}
   ~Locked() {
     if (holds_) lock_.unlock();
   }

@@ -130,9 +130,10 @@ class ContextEnd {
 // not.
 class PoolsEnd {
  public:
-  explicit PoolsEnd(ContextId context)
-      : keeper_(pool_keeper.load(std::memory_order_acquire)), context_(context) {
-    if (keeper_ != nullptr) keeper_->context_ends(context_);
+  PoolsEnd(HookedCall& call, ContextId context)
+      : keeper_(call.recording() ? &call.recorder() : pool_keeper.load(std::memory_order_acquire)),
+        context_(context) {
+    if (keeper_ != nullptr) keeper_->set_ending(context_, true);
   }
   // Where the recorder was not told that the context ended.
   void done(bool has_ended) {
@@ -140,7 +141,7 @@ class PoolsEnd {
     if (has_ended)
       keeper_->end_pools_of(context_);
     else
-      keeper_->context_stays(context_);
+      keeper_->set_ending(context_, false);
   }
 
  private:
@@ -151,7 +152,7 @@ class PoolsEnd {
 template <class End>
 CUresult ended(HookedCall& call, CUcontext context, End end) {
   ContextEnd end_of(call, id_of(context));
-  PoolsEnd pools(id_of(context));
+  PoolsEnd pools(call, id_of(context));
   const CUresult result = end();
   if (!call.recording() || !has_ended(result)) return pools.done(has_ended(result)), result;
   call.recorder().context_ended(id_of(context));
@@ -165,14 +166,15 @@ void primary_ended(HookedCall& call, DeviceOrdinal device) {
   if (context.value != 0) call.recorder().context_ended(context);
 }
 
-ContextId primary_of(CUdevice device) {
-  Recorder* const keeper = pool_keeper.load(std::memory_order_acquire);
+ContextId primary_of(HookedCall& call, CUdevice device) {
+  Recorder* const keeper =
+      call.recording() ? &call.recorder() : pool_keeper.load(std::memory_order_acquire);
   return keeper == nullptr ? ContextId{} : keeper->contexts().primary_of(DeviceOrdinal{device});
 }
 
 template <class Reset>
 CUresult primary_reset(HookedCall& call, CUdevice device, Reset reset) {
-  PoolsEnd pools(primary_of(device));
+  PoolsEnd pools(call, primary_of(call, device));
   const CUresult result = reset();
   if (call.recording() && has_ended(result))
     primary_ended(call, DeviceOrdinal{device});
@@ -185,7 +187,7 @@ CUresult primary_reset(HookedCall& call, CUdevice device, Reset reset) {
 // which releases its contexts then: no sign that the program did.
 template <class Release>
 CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
-  PoolsEnd pools(primary_of(device));
+  PoolsEnd pools(call, primary_of(call, device));
   const CUresult result = release();
   const bool gone = result == CUDA_SUCCESS && call.recording() && !call.recorder().process_ends() &&
                     !call.recorder().primary_is_active(DeviceOrdinal{device});

@@ -107,6 +107,10 @@ CUresult current_context_is_good(const driver::RealDriver& real) {
   return result == CUDA_SUCCESS && current == nullptr ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 
+bool is_gone(CUresult result) {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
+}
+
 // What was taken out is given once the device does not use it any more; `defer` keeps it for then,
 // and `undo` is for a device that fails.
 template <class Give, class Defer, class Undo>
@@ -118,15 +122,11 @@ CUresult free_when_unused(Recorder& recorder, const driver::RealDriver& real, Co
     defer();
     return CUDA_SUCCESS;
   }
-  if (waited == CUDA_SUCCESS || waited == CUDA_ERROR_DEINITIALIZED)
+  if (is_gone(waited))
     give();
   else
     undo();
   return waited;
-}
-
-bool is_gone(CUresult result) {
-  return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }
 
 CUresult free_block(Recorder& recorder, const driver::RealDriver& real, pool::Arena& arena,
@@ -136,7 +136,7 @@ CUresult free_block(Recorder& recorder, const driver::RealDriver& real, pool::Ar
   return free_when_unused(
       recorder, real, arena.context(), [&] { arena.give(*block, recorder.ledger().recently_ns()); },
       [&] {
-        recorder.pool().defer({*block, &arena});
+        recorder.pool().deferred().put({*block, &arena});
       },
       [&] { arena.unretire(address); });
 }
@@ -178,7 +178,7 @@ CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noex
   if (!placed) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = free_when_unused(
       recorder, real, placed->context, [&] { all.give(address, recorder.ledger().recently_ns()); },
-      [&] { all.defer(*placed); }, [&] { all.unretire(address); });
+      [&] { all.deferred().put(*placed); }, [&] { all.unretire(address); });
   if (is_gone(result)) {
     recorder.free_deferred();
     recorder.unlock_idle();
@@ -219,12 +219,12 @@ void Recorder::free_deferred_now() noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const ContextId here = contexts_.owner(place_unguarded().context);
-  while (const auto placed = pool_.take_deferred(here)) {
-    if (wait_for_device(real_, here) != CUDA_SUCCESS) return pool_.defer(*placed);
+  while (const auto placed = pool_.deferred().take(here)) {
+    if (wait_for_device(real_, here) != CUDA_SUCCESS) return pool_.deferred().put(*placed);
     placed->arena->give(placed->block, ledger_.recently_ns());
   }
-  while (const auto placed = pinned_.take_deferred(here)) {
-    if (wait_for_device(real_, here) != CUDA_SUCCESS) return pinned_.defer(*placed);
+  while (const auto placed = pinned_.deferred().take(here)) {
+    if (wait_for_device(real_, here) != CUDA_SUCCESS) return pinned_.deferred().put(*placed);
     pinned_.give(placed->block.start, ledger_.recently_ns());
   }
   while (const auto range = spill_.take_deferred(here)) {

@@ -13,36 +13,41 @@ constexpr std::uint64_t idle_limit_ns = 1'000'000'000;
 // Of a device, in slabs of the driver: worth a pool.
 constexpr std::uint64_t locked_share = 50;
 
-std::uint64_t bit_of(DeviceOrdinal device) {
-  return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
-}
-
 }  // namespace
 
-std::uint64_t Recorder::allocate_in_pool(std::uint64_t bytes) noexcept {
-  if (pool_use_ == PoolUse::never || !pool::DevicePool::is_wasteful(bytes)) return 0;
-  const bool by_itself = pool_use_ == PoolUse::when_slabs_lock;
-  if (by_itself &&
-      (pool_on_.load(std::memory_order_relaxed) == 0 || is_shared_.load(std::memory_order_relaxed)))
-    return 0;
-  // The driver refuses some under a capture, and the program is to hear of it.
-  if (captures_.any() || are_apart_.load(std::memory_order_relaxed)) return 0;
+// What allocate(device, context) gives in the thread's own place; 0 where the driver is to be
+// asked. It refuses some under a capture, and the program is to hear of it.
+template <class Allocate>
+std::uint64_t Recorder::allocate_here(const Allocate& allocate) noexcept {
+  if (captures_.any()) return 0;
   const ErrnoGuard keep;
   const Place here = place_unguarded();
-  if (here.context.value == 0 || bit_of(here.device) == 0 ||
-      (by_itself && (pool_on_.load(std::memory_order_relaxed) & bit_of(here.device)) == 0) ||
-      contexts_.is_green_without_primary(here.context))
-    return 0;
+  if (here.context.value == 0 || contexts_.is_green_without_primary(here.context)) return 0;
   const Uncancelled whole;
   std::uint64_t address = 0;
   try {
-    address = pool_.allocate(real_, here.device, contexts_.owner(here.context), bytes,
-                             ledger_.recently_ns());
+    address = allocate(here.device, contexts_.owner(here.context));
   } catch (...) {
-    return 0;  // the driver may still have an answer
+    return 0;
   }
   if (address != 0) memory_is_out();
   return address;
+}
+
+std::uint64_t Recorder::allocate_in_pool(std::uint64_t bytes) noexcept {
+  if (pool_use_ == PoolUse::never || !pool::DevicePool::is_wasteful(bytes) ||
+      are_apart_.load(std::memory_order_relaxed))
+    return 0;
+  std::uint64_t serves = UINT64_MAX;  // a bit for each device
+  if (pool_use_ == PoolUse::when_slabs_lock)
+    serves =
+        is_shared_.load(std::memory_order_relaxed) ? 0 : pool_on_.load(std::memory_order_relaxed);
+  if (serves == 0) return 0;
+  return allocate_here([&](DeviceOrdinal device, ContextId context) {
+    return (serves & bit_of(device)) == 0
+               ? 0
+               : pool_.allocate(real_, device, context, bytes, ledger_.recently_ns());
+  });
 }
 
 // Of each pair, both ways. What is made meanwhile looks at the peers after they were set.
@@ -70,23 +75,10 @@ void Recorder::grant_for(DeviceOrdinal device) noexcept {
 std::uint64_t Recorder::allocate_in_pinned_pool(std::uint64_t bytes, unsigned flags) noexcept {
   constexpr unsigned known_flags =
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-  if (pool_use_ != PoolUse::from_start || (flags & ~known_flags) != 0 || captures_.any()) return 0;
-  const ErrnoGuard keep;
-  const Place here = place_unguarded();
-  if (here.context.value == 0 || contexts_.is_green_without_primary(here.context)) return 0;
-  const Uncancelled whole;
-  std::uint64_t address = 0;
-  try {
-    address =
-        pinned_.allocate(real_, contexts_.owner(here.context), flags, bytes, ledger_.recently_ns());
-  } catch (...) {
-    return 0;  // the driver may still have an answer
-  }
-  if (address == 0) return 0;
-  ledger_.header().pinned_served_count.fetch_add(1, std::memory_order_relaxed);
-  ledger_.header().pinned_served_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  memory_is_out();
-  return address;
+  if (pool_use_ != PoolUse::from_start || (flags & ~known_flags) != 0) return 0;
+  return allocate_here([&](DeviceOrdinal, ContextId context) {
+    return pinned_.allocate(real_, context, flags, bytes, ledger_.recently_ns());
+  });
 }
 
 void Recorder::memory_is_out() noexcept {
@@ -115,13 +107,17 @@ void Recorder::end_pools_of(ContextId context) noexcept {
 }
 
 void Recorder::note_pinned() noexcept {
-  if (pinned_.any())
-    ledger_.header().pinned_held_bytes.store(pinned_.held_bytes(), std::memory_order_relaxed);
+  if (!pinned_.any()) return;
+  ledger::Header& header = ledger_.header();
+  header.pinned_served_count.store(pinned_.served_count(), std::memory_order_relaxed);
+  header.pinned_served_bytes.store(pinned_.served_bytes(), std::memory_order_relaxed);
+  header.pinned_held_bytes.store(pinned_.held_bytes(), std::memory_order_relaxed);
 }
 
-bool Recorder::empty_pool(DeviceOrdinal device) noexcept {
-  // The driver refuses some of it under a capture, or ends that.
-  if (!has_pool_for(device) || captures_.any()) return false;
+// The driver refuses some of it under a capture, or ends that.
+std::optional<bool> Recorder::empty_pool(DeviceOrdinal device) noexcept {
+  if (!has_pool_for(device)) return false;
+  if (captures_.any()) return std::nullopt;
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (device == no_device) return pinned_.give_back(real_, UINT64_MAX) != 0;

@@ -140,12 +140,13 @@ class Recorder {
   // Memory of the current context that the program freed during a capture, if there is none any
   // more. Others stay until their context is current: it may be being ended where it is not.
   void free_deferred() noexcept {
-    if ((spill_.has_deferred() || pool_.has_deferred() || pinned_.has_deferred()) &&
+    if ((spill_.has_deferred() || pool_.deferred().any() || pinned_.deferred().any()) &&
         !captures_.any())
       free_deferred_now();
   }
-  // What the pool keeps without need, of the device or of the host; true: that was something.
-  bool empty_pool(DeviceOrdinal) noexcept;
+  // What the pool keeps without need, of the device or of the host, goes back; false: there is
+  // nothing; none: it must not now.
+  std::optional<bool> empty_pool(DeviceOrdinal) noexcept;
   // After the device was waited for: page-locked memory that is free. To unlock it waits.
   void unlock_idle() noexcept;
   // The driver made a handle for other processes, or opened one.
@@ -225,14 +226,10 @@ class Recorder {
   }
   // A context came to its end, and what it owns with it.
   void context_ended(ContextId) noexcept;
-  // Before the driver ends it, and where it has not. Also where nothing is recorded any more.
-  void context_ends(ContextId context) noexcept {
-    pool_.context_ends(context);
-    pinned_.context_ends(context);
-  }
-  void context_stays(ContextId context) noexcept {
-    pool_.context_stays(context);
-    pinned_.context_stays(context);
+  // Before the driver ends it, and false where it has not. Also where nothing is recorded any more.
+  void set_ending(ContextId context, bool is_ending) noexcept {
+    pool_.set_ending(context, is_ending);
+    pinned_.set_ending(context, is_ending);
   }
   void end_pools_of(ContextId) noexcept;
   // A context of this device that is alive, whatever the program did; 0: none known.
@@ -271,18 +268,22 @@ class Recorder {
   }
   ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
                                        ledger::Asked) noexcept;
+  // 0: one that there is no bit for.
+  static std::uint64_t bit_of(DeviceOrdinal device) noexcept {
+    return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
+  }
   bool is_used(DeviceOrdinal device) const noexcept {
-    return device.value < 0 || device.value >= 64 ||
-           (used_.load(std::memory_order_relaxed) >> device.value & 1) != 0;
+    return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
   void grant_for(DeviceOrdinal) noexcept;
   void device_is_unused(DeviceOrdinal device) noexcept {
     peers_.device_ended(device);
-    if (device.value >= 0 && device.value < 64)
-      used_.fetch_and(~(std::uint64_t{1} << device.value));
+    used_.fetch_and(~bit_of(device));
   }
   // The program has memory of a pool.
   void memory_is_out() noexcept;
+  template <class Allocate>
+  std::uint64_t allocate_here(const Allocate&) noexcept;
   bool has_pool_for(DeviceOrdinal device) const noexcept {
     return device == no_device ? pinned_.any() : pool_.any();
   }

@@ -272,10 +272,7 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     std::uint32_t order = 0;
     rescue::Rung last{};
     const auto trim = [&] { return pools_.trim(real_, device); };
-    const auto empty_pool = [&]() -> std::optional<bool> {
-      if (captures_.any()) return std::nullopt;
-      return this->empty_pool(device);
-    };
+    const auto empty_pool = [&] { return this->empty_pool(device); };
     std::optional<StackId> stack;
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
       if (captures_.any() || ladder_.holds_lock_among(modules)) return true;

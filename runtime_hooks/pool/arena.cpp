@@ -1,13 +1,7 @@
 #include "runtime_hooks/pool/arena.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <ctime>
-
-#include "runtime_hooks/core/errno_guard.hpp"
 
 namespace cuwarden::pool {
 namespace {
@@ -17,33 +11,8 @@ constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{8} <
 
 }  // namespace
 
-class [[nodiscard]] Arena::Held {
- public:
-  explicit Held(FutexLock& lock) noexcept : lock_(lock) {
-    for (int attempt = 0; attempt < most_attempts && !holds_; ++attempt) {
-      holds_ = lock.lock();
-      if (!holds_) {
-        const ErrnoGuard keep;
-        const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
-        syscall(SYS_nanosleep, &pause, nullptr);  // glibc's is a cancellation point
-      }
-    }
-  }
-  ~Held() {
-    if (holds_) lock_.unlock();
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  explicit operator bool() const noexcept { return holds_; }
-
- private:
-  static constexpr int most_attempts = 60'000;  // ten minutes and more
-  FutexLock& lock_;
-  bool holds_ = false;
-};
-
 bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId context) {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   std::size_t free = 0, total = 0;
   if (!held || !has_ended() || !maps_virtual_memory(real, device) ||
       real.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
@@ -147,7 +116,7 @@ void Arena::use_pages(const Block& block) noexcept {
 
 std::optional<Block> Arena::allocate(const driver::RealDriver& real, std::uint64_t bytes,
                                      std::uint64_t now_ns) {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || is_closing()) return std::nullopt;
   const auto block = packing_.take(bytes);
   if (!block) return std::nullopt;
@@ -170,7 +139,7 @@ std::optional<Block> Arena::allocate(const driver::RealDriver& real, std::uint64
 }
 
 std::optional<Block> Arena::retire(std::uint64_t start) noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return std::nullopt;
   const auto block = packing_.retire(start);
   if (block) counts_.live_bytes -= block->bytes;
@@ -178,15 +147,15 @@ std::optional<Block> Arena::retire(std::uint64_t start) noexcept {
 }
 
 void Arena::unretire(std::uint64_t start) noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return;
   packing_.unretire(start);
   if (const auto block = packing_.block_at(start)) counts_.live_bytes += block->bytes;
 }
 
 void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
-  const Held held(lock_);
-  if (!held || has_ended() || !packing_.give(block.start)) return;
+  const Locked held(lock_, Locked::ForLong{});
+  if (!held || has_ended() || !packing_.has_retired(block) || !packing_.give(block.start)) return;
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
     if (--pages_[page].blocks != 0) continue;
@@ -198,17 +167,17 @@ void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
 }
 
 std::optional<Block> Arena::block_around(std::uint64_t address) noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   return held && !has_ended() ? packing_.block_around(address) : std::nullopt;
 }
 
 void Arena::set_sync_memops(std::uint64_t start, bool on) noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   if (held && !has_ended()) packing_.set_sync_memops(start, on);
 }
 
 std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || counts_.idle_bytes == 0) return 0;
   std::uint64_t given = 0;
   for (Run& run : runs_) {
@@ -222,7 +191,7 @@ std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t unt
 }
 
 void Arena::end(const driver::RealDriver& real) noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return;
   bool all_unmapped = true;
   for (Run& run : runs_)
@@ -239,7 +208,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
 
 CUresult Arena::change_access(const driver::RealDriver& real, DeviceOrdinal peer,
                               bool may) noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   CUresult result = CUDA_SUCCESS;
   if (!held || has_ended()) return result;
   for (const Run& run : runs_) {
@@ -252,7 +221,7 @@ CUresult Arena::change_access(const driver::RealDriver& real, DeviceOrdinal peer
 }
 
 ArenaCounts Arena::counts() noexcept {
-  const Held held(lock_);
+  const Locked held(lock_, Locked::ForLong{});
   return held ? counts_ : ArenaCounts{};
 }
 

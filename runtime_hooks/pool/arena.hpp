@@ -26,7 +26,8 @@ struct ArenaCounts {
 };
 
 // All functions may be called by several threads. They hold the arena's lock over the driver's
-// functions for mapped memory, which call nobody: two threads must not map the same page.
+// functions for mapped memory, which call nobody but may wait: two threads must not map the same
+// page.
 class Arena {
  public:
   explicit Arena(const Peers& peers) noexcept : peers_(peers) {}
@@ -62,8 +63,7 @@ class Arena {
   // Memory without a block since before `until_ns` goes back to the device. How much.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // The context is about to end: nothing is allocated any more. Undone where it does not.
-  void close() noexcept { is_closing_.store(true); }
-  void reopen() noexcept { is_closing_.store(false); }
+  void set_closing(bool is_closing) noexcept { is_closing_.store(is_closing); }
   bool is_closing() const noexcept { return is_closing_.load(); }
   // All of it goes, with what is live: the context has ended.
   void end(const driver::RealDriver&) noexcept;
@@ -102,8 +102,6 @@ class Arena {
   const Peers& peers_;
   std::atomic<std::uint64_t> base_{0};
   std::atomic<std::uint64_t> bytes_{0};  // 0: no addresses yet, or none any more
-  // As Locked, but where a holder has to wait for long: the driver may let it wait for the device.
-  class Held;
   FutexLock lock_;
   CUmemAllocationProp where_{};
   Packing packing_;

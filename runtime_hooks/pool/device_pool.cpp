@@ -9,25 +9,14 @@ DevicePool::~DevicePool() {
 }
 
 Arena* DevicePool::owner(std::uint64_t address) noexcept {
-  Arena* found = nullptr;
-  each([&](Arena& arena) {
-    if (arena.has(address)) found = &arena;
-  });
-  return found;
+  return find([&](const Arena& arena) { return arena.has(address); });
 }
 
 // An ended context's address may be a new one's. The lock is held over the reservation, so that a
 // context has one arena.
 Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal device,
                                 ContextId context) {
-  const auto find = [&](auto fits) {
-    Arena* found = nullptr;
-    each([&](Arena& arena) {
-      if (fits(arena)) found = &arena;
-    });
-    return found;
-  };
-  const auto is_its = [&](Arena& arena) {
+  const auto is_its = [&](const Arena& arena) {
     return arena.context() == context && arena.is_open() && !arena.is_closing();
   };
   if (Arena* const found = find(is_its)) return found;
@@ -36,7 +25,7 @@ Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal de
   const Locked locked(lock_);
   if (!locked) return nullptr;
   if (Arena* const found = find(is_its)) return found;
-  Arena* const ended = find([](Arena& arena) { return !arena.is_open(); });
+  Arena* const ended = find([](const Arena& arena) { return !arena.is_open(); });
   const std::uint32_t at = count_.load(std::memory_order_relaxed);
   std::unique_ptr<Arena> made;
   if (ended == nullptr && at < most_arenas) made = std::make_unique<Arena>(peers_);
@@ -69,32 +58,6 @@ std::optional<Placed> DevicePool::around(std::uint64_t address) noexcept {
   return block ? std::optional(Placed{*block, arena}) : std::nullopt;
 }
 
-void DevicePool::defer(const Placed& placed) noexcept {
-  const Locked locked(lock_);
-  if (!locked) return;
-  try {
-    deferred_.push_back(placed);
-    has_deferred_.store(true, std::memory_order_relaxed);
-  } catch (...) {
-    // No memory to remember it by: it is kept until its context ends.
-  }
-}
-
-std::optional<Placed> DevicePool::take_deferred(ContextId context) noexcept {
-  const Locked locked(lock_);
-  if (!locked) return std::nullopt;
-  // The order does not matter; most are of one context.
-  for (std::size_t i = deferred_.size(); i-- > 0;) {
-    if (deferred_[i].arena->context() != context) continue;
-    const Placed placed = deferred_[i];
-    deferred_[i] = deferred_.back();
-    deferred_.pop_back();
-    has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
-    return placed;
-  }
-  return std::nullopt;
-}
-
 std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdinal device,
                                     std::uint64_t until_ns) noexcept {
   std::uint64_t given = 0;
@@ -104,20 +67,14 @@ std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdina
   return given;
 }
 
-void DevicePool::context_ends(ContextId context) noexcept {
+void DevicePool::set_ending(ContextId context, bool is_ending) noexcept {
   each([&](Arena& arena) {
-    if (arena.is_open() && arena.context() == context) arena.close();
-  });
-}
-
-void DevicePool::context_stays(ContextId context) noexcept {
-  each([&](Arena& arena) {
-    if (arena.is_open() && arena.context() == context) arena.reopen();
+    if (arena.is_open() && arena.context() == context) arena.set_closing(is_ending);
   });
 }
 
 void DevicePool::context_ended(const driver::RealDriver& real, ContextId context) noexcept {
-  while (take_deferred(context)) {
+  while (deferred_.take(context)) {
   }
   for (std::atomic<std::uint64_t>& without : without_) {
     std::uint64_t expected = context.value;

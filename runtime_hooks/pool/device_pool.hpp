@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/pool/arena.hpp"
+#include "runtime_hooks/pool/deferred.hpp"
 
 namespace cuwarden::pool {
 
@@ -18,6 +18,7 @@ struct Placed {
   Block block;
   Arena* arena = nullptr;  // for the life of the process
 };
+inline ContextId context_of(const Placed& placed) noexcept { return placed.arena->context(); }
 
 class DevicePool {
  public:
@@ -44,18 +45,15 @@ class DevicePool {
   // The block that it lies in.
   std::optional<Placed> around(std::uint64_t address) noexcept;
 
-  // Retired, and not to be given yet: kept, and taken out again one by one.
-  void defer(const Placed&) noexcept;
-  std::optional<Placed> take_deferred(ContextId) noexcept;
-  bool has_deferred() const noexcept { return has_deferred_.load(std::memory_order_relaxed); }
+  // Retired, and not to be given yet.
+  Deferred<Placed>& deferred() noexcept { return deferred_; }
 
   // Memory of this device, or of all, without a block since before `until_ns`. How much.
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
-  // Before the driver ends it, and where it has not; after it has. A new one may have its handle by
-  // then.
-  void context_ends(ContextId) noexcept;
-  void context_stays(ContextId) noexcept;
+  // Before the driver ends it, and false where it has not; after it has. A new one may have its
+  // handle by then.
+  void set_ending(ContextId, bool is_ending) noexcept;
   void context_ended(const driver::RealDriver&, ContextId) noexcept;
   // After the peers of this device were changed.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
@@ -71,13 +69,22 @@ class DevicePool {
       if (Arena* const arena = arenas_[i].load(std::memory_order_acquire)) visit(*arena);
   }
 
+  // Null: none fits.
+  template <class Fits>
+  Arena* find(const Fits& fits) noexcept {
+    Arena* found = nullptr;
+    each([&](Arena& arena) {
+      if (fits(arena)) found = &arena;
+    });
+    return found;
+  }
+
   static constexpr std::uint32_t most_arenas = 256;
   const Peers& peers_;
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<std::atomic<Arena*>, most_arenas> arenas_{};
-  std::atomic<bool> has_deferred_{false};
-  std::vector<Placed> deferred_;
+  Deferred<Placed> deferred_;
   // Contexts for which there are no addresses are not tried again.
   std::array<std::atomic<std::uint64_t>, 16> without_{};
 };

@@ -172,6 +172,11 @@ void Packing::unretire(std::uint64_t start) noexcept {
   if (const Index found = find(start); found != 0) node(found).state = State::live;
 }
 
+bool Packing::has_retired(const Block& block) const noexcept {
+  const Index found = find(block.start);
+  return found != 0 && node(found).state == State::retired && node(found).serial == block.serial;
+}
+
 // The one after it is a hole, linked in no bin.
 void Packing::absorb_after(Index at) noexcept {
   const Index gone = node(at).after;

@@ -37,6 +37,8 @@ class Packing {
   // retired already.
   std::optional<Block> retire(std::uint64_t start) noexcept;
   void unretire(std::uint64_t start) noexcept;
+  // Not one that came to its place later.
+  bool has_retired(const Block&) const noexcept;
   // A block, retired or not. False: none begins there.
   bool give(std::uint64_t start) noexcept;
 

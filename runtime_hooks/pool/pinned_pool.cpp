@@ -53,6 +53,7 @@ std::optional<Block> PinnedPool::take(Heap& heap, std::uint64_t bytes, std::uint
   if (piece->second.blocks++ == 0) idle_bytes_ -= piece->second.bytes;
   piece->second.idle_since_ns = now_ns;
   served_.fetch_add(1, std::memory_order_relaxed);
+  served_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   return block;
 }
 
@@ -131,32 +132,6 @@ void PinnedPool::give(std::uint64_t start, std::uint64_t now_ns) noexcept {
   piece->second.idle_since_ns = now_ns;
 }
 
-void PinnedPool::defer(const Placed& placed) noexcept {
-  const Locked locked(lock_);
-  if (!locked) return;
-  try {
-    deferred_.push_back(placed);
-    has_deferred_.store(true, std::memory_order_relaxed);
-  } catch (...) {
-    // No memory to remember it by: it is kept until its context ends.
-  }
-}
-
-std::optional<PinnedPool::Placed> PinnedPool::take_deferred(ContextId context) noexcept {
-  const Locked locked(lock_);
-  if (!locked) return std::nullopt;
-  // The order does not matter; most are of one context.
-  for (std::size_t i = deferred_.size(); i-- > 0;) {
-    if (deferred_[i].context != context) continue;
-    const Placed placed = deferred_[i];
-    deferred_[i] = deferred_.back();
-    deferred_.pop_back();
-    has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
-    return placed;
-  }
-  return std::nullopt;
-}
-
 // One after the other: the lock is not held over the driver's function.
 std::uint64_t PinnedPool::give_back(const driver::RealDriver& real, std::uint64_t until_ns,
                                     std::uint64_t kept_bytes) noexcept {
@@ -198,30 +173,22 @@ void PinnedPool::give_back_some(const driver::RealDriver& real, std::uint64_t no
   give_back(real, now_ns - idle_limit_ns, 0);
 }
 
-void PinnedPool::context_ends(ContextId context) noexcept {
+void PinnedPool::set_ending(ContextId context, bool is_ending) noexcept {
   if (!any()) return;
   const Locked locked(lock_);
   if (!locked) return;
   for (const auto& heap : heaps_)
-    if (heap->context == context) heap->is_closing = true;
-}
-
-void PinnedPool::context_stays(ContextId context) noexcept {
-  if (!any()) return;
-  const Locked locked(lock_);
-  if (!locked) return;
-  for (const auto& heap : heaps_)
-    if (heap->context == context) heap->is_closing = false;
+    if (heap->context == context) heap->is_closing = is_ending;
 }
 
 // A block that was not freed goes with its heap.
 void PinnedPool::context_ended(ContextId context) noexcept {
   if (!any()) return;
+  while (deferred_.take(context)) {
+  }
   const Locked locked(lock_);
   if (!locked) return;
   const auto is_gone = [&](const Heap& heap) { return heap.is_closing && heap.context == context; };
-  std::erase_if(deferred_, [&](const Placed& placed) { return placed.context == context; });
-  has_deferred_.store(!deferred_.empty(), std::memory_order_relaxed);
   for (const auto& [start, piece] : pieces_)
     if (is_gone(*piece.heap) && piece.blocks == 0) idle_bytes_ -= piece.bytes;
   std::erase_if(pieces_, [&](const auto& at) { return is_gone(*at.second.heap); });

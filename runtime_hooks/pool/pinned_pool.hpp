@@ -14,6 +14,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/pool/deferred.hpp"
 #include "runtime_hooks/pool/packing.hpp"
 
 namespace cuwarden::pool {
@@ -29,6 +30,7 @@ class PinnedPool {
   struct Placed {
     Block block;
     ContextId context;
+    friend ContextId context_of(const Placed& placed) noexcept { return placed.context; }
   };
 
   // One load where there never was one.
@@ -46,9 +48,7 @@ class PinnedPool {
   std::optional<Placed> retire(std::uint64_t start) noexcept;
   void unretire(std::uint64_t start) noexcept;
   void give(std::uint64_t start, std::uint64_t now_ns) noexcept;
-  void defer(const Placed&) noexcept;
-  std::optional<Placed> take_deferred(ContextId) noexcept;
-  bool has_deferred() const noexcept { return has_deferred_.load(std::memory_order_relaxed); }
+  Deferred<Placed>& deferred() noexcept { return deferred_; }
 
   // Pieces without a block since before `until_ns` go back to the driver. How much.
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
@@ -59,11 +59,13 @@ class PinnedPool {
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
                       std::uint64_t idle_limit_ns) noexcept;
   // As DevicePool's; the driver frees what a context had.
-  void context_ends(ContextId) noexcept;
-  void context_stays(ContextId) noexcept;
+  void set_ending(ContextId, bool is_ending) noexcept;
   void context_ended(ContextId) noexcept;
 
   std::uint64_t served_count() const noexcept { return served_.load(std::memory_order_relaxed); }
+  std::uint64_t served_bytes() const noexcept {
+    return served_bytes_.load(std::memory_order_relaxed);
+  }
   std::uint64_t held_bytes() noexcept;
 
  private:
@@ -90,12 +92,12 @@ class PinnedPool {
                           std::uint64_t kept_bytes) noexcept;
 
   FutexLock lock_;
-  std::atomic<bool> has_any_{false}, has_deferred_{false};
-  std::atomic<std::uint64_t> served_{0}, next_look_ns_{0};
+  std::atomic<bool> has_any_{false};
+  std::atomic<std::uint64_t> served_{0}, served_bytes_{0}, next_look_ns_{0};
   std::uint64_t idle_bytes_ = 0;
   std::vector<std::unique_ptr<Heap>> heaps_;
   Pieces pieces_;
-  std::vector<Placed> deferred_;
+  Deferred<Placed> deferred_;
 };
 
 }  // namespace cuwarden::pool

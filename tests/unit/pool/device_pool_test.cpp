@@ -101,11 +101,11 @@ TEST_F(DevicePoolTest, what_other_contexts_keep_is_taken_before_a_request_is_ref
 
 TEST_F(DevicePoolTest, an_ended_context_takes_its_memory_along) {
   const std::uint64_t gone = allocate(3 * MiB), kept = allocate(3 * MiB, 8);
-  pool.defer({*pool.owner(gone)->retire(gone), pool.owner(gone)});
-  pool.context_ends(ContextId{7});
-  pool.context_stays(ContextId{7});
+  pool.deferred().put({*pool.owner(gone)->retire(gone), pool.owner(gone)});
+  pool.set_ending(ContextId{7}, true);
+  pool.set_ending(ContextId{7}, false);
   EXPECT_NE(allocate(512), 0u) << "it did not end";
-  pool.context_ends(ContextId{7});
+  pool.set_ending(ContextId{7}, true);
   const std::uint64_t next = allocate(5 * MiB);
   EXPECT_NE(pool.owner(next), pool.owner(gone)) << "a new context with the same handle";
   pool.context_ended(real, ContextId{7});
@@ -113,7 +113,7 @@ TEST_F(DevicePoolTest, an_ended_context_takes_its_memory_along) {
   EXPECT_EQ(pool.owner(gone), nullptr) << "its addresses may be somebody else's";
   EXPECT_FALSE(pool.around(gone));
   EXPECT_FALSE(free(gone));
-  EXPECT_FALSE(pool.has_deferred());
+  EXPECT_FALSE(pool.deferred().any());
   EXPECT_EQ(taken(), 4 * MiB + 6 * MiB);
   EXPECT_TRUE(free(kept));
   EXPECT_EQ(driver->reservations.size(), 2u);
@@ -122,7 +122,7 @@ TEST_F(DevicePoolTest, an_ended_context_takes_its_memory_along) {
 TEST_F(DevicePoolTest, contexts_may_come_and_go_for_ever) {
   for (int i = 0; i < 1000; ++i) {
     ASSERT_NE(allocate(3 * MiB), 0u) << i;
-    pool.context_ends(ContextId{7});
+    pool.set_ending(ContextId{7}, true);
     pool.context_ended(real, ContextId{7});
     ASSERT_TRUE(driver->reservations.empty());
   }
@@ -133,9 +133,9 @@ TEST_F(DevicePoolTest, many_deferred_are_taken_out_fast) {
   std::vector<std::uint64_t> all;
   for (int i = 0; i < 50'000; ++i) all.push_back(allocate(512));
   for (const std::uint64_t address : all)
-    pool.defer({*pool.owner(address)->retire(address), pool.owner(address)});
+    pool.deferred().put({*pool.owner(address)->retire(address), pool.owner(address)});
   std::size_t taken_out = 0;
-  while (const auto placed = pool.take_deferred(ContextId{7})) {
+  while (const auto placed = pool.deferred().take(ContextId{7})) {
     placed->arena->give(placed->block, now);
     ++taken_out;
   }
@@ -183,7 +183,7 @@ TEST_F(DevicePoolTest, a_failure_of_any_call_leaves_nothing_behind) {
     }
     one.give_back(real, no_device, UINT64_MAX);
     EXPECT_EQ(taken(), 0u) << calls;
-    one.context_ends(ContextId{7});
+    one.set_ending(ContextId{7}, true);
     one.context_ended(real, ContextId{7});
     EXPECT_TRUE(driver->handles.empty() && driver->mappings.empty() &&
                 driver->reservations.empty());
@@ -253,7 +253,7 @@ TEST_F(DevicePoolTest, under_fire) {
   EXPECT_EQ(taken(), 0u);
   EXPECT_GT(counts().served_count, threads * operations / 10u);
   EXPECT_EQ(counts().held_bytes, 0u);
-  pool.context_ends(ContextId{7});
+  pool.set_ending(ContextId{7}, true);
   pool.context_ended(real, ContextId{7});
   EXPECT_TRUE(driver->handles.empty() && driver->mappings.empty() && driver->reservations.empty());
 }

@@ -62,6 +62,9 @@ TEST(Packing, a_retired_block_keeps_its_place_and_is_nobodys) {
   EXPECT_TRUE(all.give(base));
   const auto again = all.take(1000);
   EXPECT_EQ(again->start, base);
+  ASSERT_TRUE(all.retire(base));
+  EXPECT_FALSE(all.has_retired(*block)) << "another one is there";
+  EXPECT_TRUE(all.has_retired(*again));
   EXPECT_NE(again->serial, block->serial);
 }
 

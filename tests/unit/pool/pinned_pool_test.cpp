@@ -77,7 +77,7 @@ TEST_F(PinnedPoolTest, many_small_ones_are_one_of_the_drivers) {
 TEST_F(PinnedPoolTest, other_flags_and_contexts_have_their_own) {
   allocate(KiB, 0), allocate(KiB, 4), allocate(KiB, 0, 8);
   EXPECT_EQ(driver.calls, 3u);
-  pool.context_ends(ContextId{7});
+  pool.set_ending(ContextId{7}, true);
   pool.context_ended(ContextId{7});
   EXPECT_EQ(pool.held_bytes(), 4 * MiB) << "the other context's";
 }
@@ -85,7 +85,7 @@ TEST_F(PinnedPoolTest, other_flags_and_contexts_have_their_own) {
 // The driver may give what an ending context had to another one before its end is known here.
 TEST_F(PinnedPoolTest, an_address_may_be_given_out_again_before_the_end_of_its_context_is_known) {
   const std::uint64_t before = allocate(KiB);
-  pool.context_ends(ContextId{7});
+  pool.set_ending(ContextId{7}, true);
   EXPECT_FALSE(pool.has(before));
   driver.next = before - 2 * 4 * MiB;
   const std::uint64_t again = allocate(KiB, 0, 8);
@@ -98,8 +98,8 @@ TEST_F(PinnedPoolTest, an_address_may_be_given_out_again_before_the_end_of_its_c
 
 TEST_F(PinnedPoolTest, a_context_that_does_not_end_keeps_its_own) {
   const std::uint64_t one = allocate(KiB);
-  pool.context_ends(ContextId{7});
-  pool.context_stays(ContextId{7});
+  pool.set_ending(ContextId{7}, true);
+  pool.set_ending(ContextId{7}, false);
   EXPECT_TRUE(free(one));
   EXPECT_EQ(allocate(KiB), one);
 }
@@ -138,14 +138,14 @@ TEST_F(PinnedPoolTest, what_is_idle_is_given_back) {
 
 TEST_F(PinnedPoolTest, what_waits_to_be_freed_is_not_given_out) {
   const std::uint64_t first = allocate(3 * MiB);
-  pool.defer(*pool.retire(first));
+  pool.deferred().put(*pool.retire(first));
   EXPECT_FALSE(pool.around(first));
   EXPECT_NE(allocate(3 * MiB), first);
-  EXPECT_FALSE(pool.take_deferred(ContextId{8}));
-  const auto placed = pool.take_deferred(ContextId{7});
+  EXPECT_FALSE(pool.deferred().take(ContextId{8}));
+  const auto placed = pool.deferred().take(ContextId{7});
   ASSERT_TRUE(placed);
   pool.give(placed->block.start, now);
-  EXPECT_FALSE(pool.has_deferred());
+  EXPECT_FALSE(pool.deferred().any());
   EXPECT_EQ(allocate(3 * MiB), first);
 }
 
