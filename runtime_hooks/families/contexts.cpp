@@ -4,6 +4,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/inside_context.hpp"
 #include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
@@ -16,29 +17,6 @@ ContextId id_of(CUcontext context) { return {reinterpret_cast<std::uint64_t>(con
 bool has_ended(CUresult result) {
   return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }
-
-// The calling thread is in this context for a scope. Where it is already, nothing is done.
-class Inside {
- public:
-  Inside(const driver::RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
-    inside_ = wanted == current;
-    if (inside_ || real.cuCtxPushCurrent_v2 == nullptr || real.cuCtxPopCurrent_v2 == nullptr)
-      return;
-    inside_ = pushed_ =
-        real.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(wanted.value)) == CUDA_SUCCESS;
-  }
-  ~Inside() {
-    CUcontext popped = nullptr;
-    if (pushed_) real_.cuCtxPopCurrent_v2(&popped);
-  }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  explicit operator bool() const { return inside_; }
-
- private:
-  const driver::RealDriver& real_;
-  bool inside_ = false, pushed_ = false;
-};
 
 // The driver answers for a device inside any context on it. Another thread may end any that is not
 // current here, so no other one is entered for a reading. What a device's first context takes is

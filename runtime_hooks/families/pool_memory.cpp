@@ -3,6 +3,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/inside_context.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -14,14 +15,11 @@ bool is_for_capture(CUresult result) {
 
 template <class Work>
 CUresult in_context(const driver::RealDriver& real, ContextId context, Work work) noexcept {
-  if (real.cuCtxPushCurrent_v2 == nullptr || real.cuCtxPopCurrent_v2 == nullptr)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  const CUresult entered = real.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value));
-  if (entered != CUDA_SUCCESS) return entered;
-  const CUresult result = work();
-  CUcontext popped = nullptr;
-  real.cuCtxPopCurrent_v2(&popped);
-  return result;
+  CUcontext current = nullptr;
+  if (real.cuCtxGetCurrent == nullptr || real.cuCtxGetCurrent(&current) != CUDA_SUCCESS)
+    current = nullptr;
+  const Inside inside(real, context, ContextId{reinterpret_cast<std::uint64_t>(current)});
+  return inside ? work() : inside.result();
 }
 
 // All that was submitted to the context that owns the range; cuMemUnmap waits for nothing
