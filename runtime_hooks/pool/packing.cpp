@@ -24,9 +24,10 @@ unsigned Packing::bin_of(std::uint64_t bytes) noexcept {
   return std::min(((shift + 1) << sub_bits) + sub, bins - 1);
 }
 
-// What a change needs is there before it begins.
+// What a change needs is there before it begins; and what is free is cut at both ends of a page
+// that is withheld, when a block there is given.
 void Packing::reserve_nodes(std::uint64_t count) {
-  while (unused_count_ < count) {
+  while (unused_count_ < count + 2 * withheld_pages_) {
     chunks_.reserve(chunks_.size() + 1);
     chunks_.push_back(std::make_unique<Node[]>(chunk));
     const auto first = static_cast<Index>((chunks_.size() - 1) * chunk);
@@ -143,16 +144,8 @@ std::optional<Block> Packing::take(std::uint64_t bytes) {
   unlink_hole(taken);
   Node& made = node(taken);
   if (made.taken_bytes > wanted) {
-    const Index rest = new_node();
-    Node& left = node(rest);
-    left.start = made.start + wanted;
-    left.taken_bytes = made.taken_bytes - wanted;
-    left.before = taken;
-    left.after = made.after;
-    if (left.after != 0) node(left.after).before = rest;
-    made.after = rest;
-    made.taken_bytes = wanted;
-    link_hole(rest);
+    split(taken, made.start + wanted);
+    link_hole(made.after);
   }
   made.state = State::live;
   made.bytes = bytes;
@@ -190,18 +183,95 @@ bool Packing::give(std::uint64_t start) noexcept {
   Index given = find(start);
   if (given == 0) return false;
   blocks_.erase(start);
-  const auto is_hole = [&](Index at) { return at != 0 && node(at).state == State::hole; };
-  if (const Index after = node(given).after; is_hole(after)) {
+  if (const Index after = node(given).after; is(State::hole, after)) {
     unlink_hole(after);
     absorb_after(given);
   }
-  if (const Index before = node(given).before; is_hole(before)) {
+  if (const Index before = node(given).before; is(State::hole, before)) {
     unlink_hole(before);
     absorb_after(before);
     given = before;
   }
   link_hole(given);
   return true;
+}
+
+// The first part keeps its links; the other one is in no bin.
+void Packing::split(Index at, std::uint64_t address) noexcept {
+  const Index rest = new_node();
+  Node& left = node(rest);
+  left.state = node(at).state;
+  left.start = address;
+  left.taken_bytes = node(at).start + node(at).taken_bytes - address;
+  left.before = at;
+  left.after = node(at).after;
+  if (left.after != 0) node(left.after).before = rest;
+  node(at).after = rest;
+  node(at).taken_bytes -= left.taken_bytes;
+}
+
+// 0: there is none.
+Packing::Index Packing::first_ending_after(std::uint64_t address) const noexcept {
+  const auto region = regions_.upper_bound(address);
+  if (region == regions_.begin()) return 0;
+  Index at = std::prev(region)->second;
+  if (const auto block = blocks_.upper_bound(address);
+      block != blocks_.begin() && std::prev(block)->first > node(at).start)
+    at = std::prev(block)->second;
+  while (at != 0 && node(at).start + node(at).taken_bytes <= address) at = node(at).after;
+  return at;
+}
+
+void Packing::announce_withheld(std::uint64_t pages) {
+  withheld_pages_ += pages;
+  try {
+    reserve_nodes(0);
+  } catch (...) {
+    withheld_pages_ -= pages;
+    throw;
+  }
+}
+
+void Packing::withhold(std::uint64_t start, std::uint64_t bytes) noexcept {
+  const std::uint64_t end = start + bytes;
+  for (Index at = first_ending_after(start); at != 0 && node(at).start < end; at = node(at).after) {
+    if (!is(State::hole, at)) continue;
+    unlink_hole(at);
+    if (node(at).start < start) {
+      split(at, start);
+      link_hole(at);
+      at = node(at).after;
+    }
+    if (node(at).start + node(at).taken_bytes > end) {
+      split(at, end);
+      link_hole(node(at).after);
+    }
+    node(at).state = State::withheld;
+    if (is(State::withheld, node(at).after) && node(node(at).after).start < end) absorb_after(at);
+    if (const Index before = node(at).before;
+        is(State::withheld, before) && node(before).start >= start) {
+      absorb_after(before);
+      at = before;
+    }
+  }
+}
+
+void Packing::release(std::uint64_t start, std::uint64_t bytes) noexcept {
+  const std::uint64_t end = start + bytes;
+  --withheld_pages_;
+  for (Index at = first_ending_after(start); at != 0 && node(at).start < end; at = node(at).after) {
+    if (!is(State::withheld, at)) continue;
+    if (const Index after = node(at).after; is(State::hole, after)) {
+      unlink_hole(after);
+      absorb_after(at);
+    }
+    if (const Index before = node(at).before; is(State::hole, before)) {
+      unlink_hole(before);
+      absorb_after(before);
+      at = before;
+    }
+    link_hole(at);
+  }
 }
 
 std::optional<Block> Packing::block_at(std::uint64_t start) const noexcept {

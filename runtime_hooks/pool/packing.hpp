@@ -4,6 +4,7 @@
 // Not for several threads at once.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -42,6 +43,27 @@ class Packing {
   // A block, retired or not. False: none begins there.
   bool give(std::uint64_t start) noexcept;
 
+  // What is free in a page is not to be taken any more, now and when its blocks are given, or is
+  // again. A page that is withheld must have been announced, and is until it is free again.
+  // announce() may throw std::bad_alloc, and has done nothing then.
+  void announce_withheld(std::uint64_t pages);
+  void renounce_withheld(std::uint64_t pages) noexcept { withheld_pages_ -= pages; }
+  void withhold(std::uint64_t start, std::uint64_t bytes) noexcept;
+  void release(std::uint64_t start, std::uint64_t bytes) noexcept;
+
+  // Calls visit(first, end) for what blocks take of it, retired ones, too, by address.
+  template <class Visit>
+  void each_taken(std::uint64_t start, std::uint64_t bytes, const Visit& visit) const {
+    const std::uint64_t end = start + bytes;
+    auto at = blocks_.upper_bound(start);
+    if (at != blocks_.begin()) --at;
+    for (; at != blocks_.end() && at->first < end; ++at) {
+      const std::uint64_t first = std::max(at->first, start),
+                          last = std::min(at->first + node(at->second).taken_bytes, end);
+      if (first < last) visit(first, last);
+    }
+  }
+
   // Not of what is retired. The second one: that the address lies in.
   std::optional<Block> block_at(std::uint64_t start) const noexcept;
   std::optional<Block> block_around(std::uint64_t address) const noexcept;
@@ -51,7 +73,7 @@ class Packing {
 
  private:
   using Index = std::uint32_t;  // of a node; 0: none
-  enum class State : std::uint8_t { unused, hole, live, retired };
+  enum class State : std::uint8_t { unused, hole, withheld, live, retired };
   struct Node {
     std::uint64_t start = 0, taken_bytes = 0;
     std::uint64_t bytes = 0, serial = 0;  // of a block
@@ -79,10 +101,13 @@ class Packing {
   Index find_hole(std::uint64_t bytes) const noexcept;
   Index find(std::uint64_t start) const noexcept;
   void absorb_after(Index) noexcept;
+  void split(Index, std::uint64_t at) noexcept;
+  Index first_ending_after(std::uint64_t address) const noexcept;
+  bool is(State state, Index at) const noexcept { return at != 0 && node(at).state == state; }
 
   std::vector<std::unique_ptr<Node[]>> chunks_;
   Index unused_ = 0;
-  std::uint64_t unused_count_ = 0;
+  std::uint64_t unused_count_ = 0, withheld_pages_ = 0;
   std::array<Index, bins> first_in_bin_{};
   std::array<std::uint64_t, (bins + 63) / 64> filled_bins_{};
   std::map<std::uint64_t, Index> blocks_;   // by start

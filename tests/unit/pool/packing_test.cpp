@@ -131,5 +131,72 @@ TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
   EXPECT_TRUE(all.take(region)) << "all holes were joined";
 }
 
+// Nothing comes to lie in a page that is withheld, whatever is freed there and beside it.
+TEST(Packing, what_is_withheld_is_not_taken_until_it_is_released) {
+  constexpr std::uint64_t page = 64 * KiB, pages = 256;
+  Packing all;
+  all.add_region(base, pages * page);
+  std::vector<bool> withheld(pages);
+  std::map<std::uint64_t, std::uint64_t> mine;  // start to the end
+  std::mt19937_64 random(12);
+  std::uint64_t refused = 0, within = 0;
+  for (int i = 0; i < 400'000; ++i) {
+    const std::uint64_t dice = random() % 1000;
+    if (dice < 510) {
+      const std::uint64_t bytes = 512 * (1 + random() % (std::uint64_t{1} << (random() % 9)));
+      const auto block = all.take(bytes);
+      if (!block) {
+        ++refused;
+        continue;
+      }
+      for (std::uint64_t at = (block->start - base) / page;
+           at <= (block->start - base + bytes - 1) / page; ++at)
+        ASSERT_FALSE(withheld[at]);
+      const auto after = mine.lower_bound(block->start);
+      ASSERT_TRUE(after == mine.end() || after->first >= block->start + bytes);
+      ASSERT_TRUE(after == mine.begin() || std::prev(after)->second <= block->start);
+      mine.emplace(block->start, block->start + bytes);
+    } else if (dice < 980 && !mine.empty()) {
+      auto which = mine.lower_bound(base + random() % (pages * page));
+      if (which == mine.end()) which = mine.begin();
+      const std::uint64_t first = (which->first - base) / page,
+                          last = (which->second - 1 - base) / page;
+      ASSERT_TRUE(all.give(which->first));
+      mine.erase(which);
+      for (std::uint64_t at = first; at <= last; ++at)
+        if (withheld[at]) all.withhold(base + at * page, page), ++within;
+    } else if (dice >= 980) {
+      const std::uint64_t at = random() % pages;
+      if (withheld[at]) {
+        all.release(base + at * page, page);
+      } else {
+        all.announce_withheld(1);
+        all.withhold(base + at * page, page);
+      }
+      withheld[at] = !withheld[at];
+    }
+    if (i % 1000 != 0) continue;
+    // What it says of a page is what is there.
+    const std::uint64_t start = base + random() % pages * page;
+    std::uint64_t there = 0, expected = 0, before = start;
+    all.each_taken(start, page, [&](std::uint64_t first, std::uint64_t end) {
+      EXPECT_GE(first, before);
+      there += end - first;
+      before = end;
+    });
+    EXPECT_LE(before, start + page);
+    for (const auto& [first, end] : mine)
+      if (first < start + page && end > start)
+        expected += std::min(end, start + page) - std::max(first, start);
+    ASSERT_EQ(there, expected);
+  }
+  EXPECT_GT(refused, 100u);
+  EXPECT_GT(within, 1000u);
+  for (std::uint64_t at = 0; at < pages; ++at)
+    if (withheld[at]) all.release(base + at * page, page);
+  for (const auto& [first, end] : mine) ASSERT_TRUE(all.give(first));
+  EXPECT_TRUE(all.take(pages * page)) << "all holes were joined";
+}
+
 }  // namespace
 }  // namespace cuwarden::pool
