@@ -51,6 +51,7 @@ void fill_from(const LoadedObject& driver) {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
 #include "runtime_hooks/driver/hooks.def"
@@ -59,6 +60,7 @@ void fill_from(const LoadedObject& driver) {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) \
   fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
@@ -86,6 +88,7 @@ constexpr bool driver_row[driver::row_count] = {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) false,
 #include "runtime_hooks/driver/hooks.def"

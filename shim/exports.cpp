@@ -1,6 +1,7 @@
 // hooks.def as the functions that the program sees: one line each. What a call means is said in
 // runtime_hooks/families.
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/launches.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
@@ -127,6 +128,7 @@ void note_free_at_end() {}
                      cuwarden::shim::passes_through.load(std::memory_order_relaxed);    \
   if (!known || real.name == nullptr) [[unlikely]]                                      \
     return launching::name arguments;                                                   \
+  const cuwarden::driver::Submission at_the_gate;                                       \
   const CUresult answer = real.name arguments;                                          \
   if (answer == CUDA_SUCCESS) [[likely]]                                                \
     return answer;                                                                      \
@@ -137,6 +139,7 @@ void note_free_at_end() {}
     families::forget_left_driver_call(__builtin_frame_address(0));                             \
     const driver::RealDriver& real = below;                                                    \
     if (real.name == nullptr) return missing_in_driver;                                        \
+    const driver::Submission at_the_gate;                                                      \
     const CUfunction kernel = families::kernel_among arguments;                                \
     if (families::launched_kernels.has(kernel)) {                                              \
       const CUresult answer = real.name arguments;                                             \
@@ -189,6 +192,23 @@ void note_free_at_end() {}
     CUWARDEN_QUERY(name, arguments, cuwarden::shim::driver_below()) \
   }
 
+#define CUWARDEN_SUBMIT(name, arguments, below)     \
+  const cuwarden::driver::RealDriver& real = below; \
+  if (real.name == nullptr) [[unlikely]]            \
+    return cuwarden::shim::missing_in_driver;       \
+  const cuwarden::driver::Submission at_the_gate;   \
+  return real.name arguments;
+
+#define SUBMIT(result, name, parameters, arguments)                  \
+  namespace cuwarden::shim::looked_up {                              \
+  result CUDAAPI name parameters {                                   \
+    CUWARDEN_SUBMIT(name, arguments, cuwarden::shim::real_driver())  \
+  }                                                                  \
+  }                                                                  \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                   \
+    CUWARDEN_SUBMIT(name, arguments, cuwarden::shim::driver_below()) \
+  }
+
 #define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
   if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
   const auto& real = below;                                                              \
@@ -223,6 +243,7 @@ void* const exported_functions[driver::row_count] = {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -233,6 +254,7 @@ void* const looked_up_functions[driver::row_count] = {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) nullptr,
 #include "runtime_hooks/driver/hooks.def"

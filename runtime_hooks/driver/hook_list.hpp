@@ -17,6 +17,7 @@ enum class Row : std::uint16_t {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -29,6 +30,7 @@ inline constexpr std::array<std::string_view, row_count> row_names = {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"

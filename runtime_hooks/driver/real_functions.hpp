@@ -12,6 +12,7 @@ struct RealDriver {
 #define COUNT HOOK
 #define LAUNCH HOOK
 #define QUERY HOOK
+#define SUBMIT HOOK
 #define SHIM HOOK
 #define USE HOOK
 #include "runtime_hooks/driver/hooks.def"

@@ -1,4 +1,5 @@
 // Graphs with memory nodes, and stream capture, which turns calls into nodes.
+#include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/launches.hpp"
@@ -11,6 +12,8 @@ enum class DefaultStream { legacy, per_thread };
 template <class Begin>
 CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Begin begin) {
   if (!call.recording()) return begin();
+  // Where memory is moved, it is moved before.
+  const driver::Submission at_the_gate;
   Recorder& recorder = call.recorder();
   const bool is_new = recorder.capture_begins(stream, null == DefaultStream::per_thread);
   const CUresult result = begin();
@@ -50,7 +53,10 @@ CUresult instantiated(HookedCall& call, const CUgraphExec* exec, CUgraph graph,
   return result;
 }
 
-CUresult launched(HookedCall& call, CUresult result, CUgraphExec exec) {
+template <class Launch>
+CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
+  const driver::Submission at_the_gate;
+  const CUresult result = launch();
   if (result == CUDA_SUCCESS)
     graph_launched(call, exec);
   else
@@ -206,11 +212,13 @@ CUresult cuGraphInstantiateWithParams_ptsz(HookedCall& call, CUgraphExec* phGrap
 }
 
 CUresult cuGraphLaunch(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
-  return launched(call, call.real().cuGraphLaunch(hGraph, hStream), hGraph);
+  return launched(
+      call, [&] { return call.real().cuGraphLaunch(hGraph, hStream); }, hGraph);
 }
 
 CUresult cuGraphLaunch_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
-  return launched(call, call.real().cuGraphLaunch_ptsz(hGraphExec, hStream), hGraphExec);
+  return launched(
+      call, [&] { return call.real().cuGraphLaunch_ptsz(hGraphExec, hStream); }, hGraphExec);
 }
 
 CUresult cuGraphExecUpdate(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,

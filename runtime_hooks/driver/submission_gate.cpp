@@ -1,0 +1,129 @@
+#include "runtime_hooks/driver/submission_gate.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/futex_wait.hpp"
+
+namespace cuwarden::driver {
+namespace {
+
+std::int32_t own_id() noexcept { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
+std::int32_t own_process() noexcept { return static_cast<std::int32_t>(syscall(SYS_getpid)); }
+
+bool is_alive(std::int32_t thread) noexcept {
+  return syscall(SYS_tgkill, own_process(), thread, 0) == 0 || errno != ESRCH;
+}
+
+bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+std::uint64_t now_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+constinit SubmissionGate submission_gate{};
+constinit thread_local SubmissionGate::Thread* SubmissionGate::own_ = nullptr;
+
+bool SubmissionGate::arm() noexcept {
+  if (is_armed()) return true;
+  const ErrnoGuard keep;
+  if (!membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) return false;
+  is_armed_.store(true, std::memory_order_seq_cst);
+  return true;
+}
+
+// A thread that has ended leaves its place behind; the kernel may have given its number to this
+// one.
+[[gnu::cold, gnu::noinline]] SubmissionGate::Thread* SubmissionGate::take_place() noexcept {
+  const ErrnoGuard keep;
+  const std::int32_t mine = own_id();
+  const auto take = [&](Thread& place, std::int32_t from) {
+    if (!place.id.compare_exchange_strong(from, mine)) return false;
+    place.depth.store(0, std::memory_order_relaxed);
+    own_ = &place;
+    return true;
+  };
+  for (Thread& place : threads_) {
+    const std::int32_t there = place.id.load(std::memory_order_relaxed);
+    if ((there == 0 || there == mine) && take(place, there)) return &place;
+  }
+  for (Thread& place : threads_) {
+    const std::int32_t there = place.id.load(std::memory_order_relaxed);
+    if (!is_alive(there) && take(place, there)) return &place;
+  }
+  is_too_small_.store(true);
+  return nullptr;
+}
+
+// A forked child does not have the thread that would open it.
+[[gnu::cold, gnu::noinline]] void SubmissionGate::wait_until_open(Thread& mine) noexcept {
+  const ErrnoGuard keep;
+  constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 100'000'000};
+  for (;;) {
+    mine.depth.store(0, std::memory_order_release);
+    while (state_.load(std::memory_order_acquire) != is_open) {
+      if (closed_by_.load(std::memory_order_relaxed) != own_process()) state_.store(is_open);
+      futex_wait(state_, is_closed, &look_again);
+    }
+    mine.depth.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (state_.load(std::memory_order_acquire) == is_open) return;
+  }
+}
+
+bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
+  for (Thread& place : threads_) {
+    if (&place == own_) continue;
+    for (int spins = 0; place.depth.load(std::memory_order_acquire) != 0; ++spins) {
+      if (spins < 100) {
+        __builtin_ia32_pause();
+        continue;
+      }
+      if (!is_alive(place.id.load(std::memory_order_relaxed)))
+        place.depth.store(0, std::memory_order_relaxed);
+      else if (now_ns() >= deadline_ns)
+        return false;
+      const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
+      syscall(SYS_nanosleep, &pause, nullptr);
+    }
+  }
+  return true;
+}
+
+bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
+  const ErrnoGuard keep;
+  if (!is_armed() || is_too_small_.load() || !lock_.try_lock()) return false;
+  // Its own submissions pass, and those of wrappers below it.
+  Thread* const mine = own_ != nullptr ? own_ : take_place();
+  if (mine == nullptr || mine->depth.load(std::memory_order_relaxed) != 0) {
+    lock_.unlock();
+    return false;
+  }
+  mine->depth.store(1, std::memory_order_relaxed);
+  closed_by_.store(own_process(), std::memory_order_relaxed);
+  state_.store(is_closed, std::memory_order_seq_cst);
+  if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && have_all_left(deadline_ns) &&
+      !is_too_small_.load())
+    return true;
+  open();
+  return false;
+}
+
+void SubmissionGate::open() noexcept {
+  leave(*own_);
+  state_.store(is_open, std::memory_order_release);
+  futex_wake_all(state_);
+  lock_.unlock();
+}
+
+}  // namespace cuwarden::driver

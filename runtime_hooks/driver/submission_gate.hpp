@@ -1,0 +1,79 @@
+// The gate at which all work waits that is submitted to a device while memory is moved behind its
+// addresses. Who submits work pays a nanosecond, and nothing before the gate was armed: each thread
+// says in a word of its own that it is submitting, and whoever closes the gate has the kernel order
+// that against the gate's state (membarrier), for all threads at once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+
+namespace cuwarden::driver {
+
+class SubmissionGate {
+ public:
+  struct alignas(64) Thread {
+    std::atomic<std::uint32_t> depth{0};  // of submissions; changed by the thread alone
+    std::atomic<std::int32_t> id{0};      // the kernel's; 0: nobody's
+  };
+
+  // Before there is memory that may be moved. False: the kernel has no such barrier (Linux 4.14
+  // has), and the gate cannot be closed.
+  bool arm() noexcept;
+  bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
+
+  // Lets nobody but the calling thread pass, and waits for those who did. False where some have not
+  // come back by then (CLOCK_MONOTONIC), or another thread has closed it: it is open then.
+  [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
+  void open() noexcept;
+
+  // Around each submission, where the gate is armed. Null: there are too many threads.
+  Thread* enter() noexcept {
+    Thread* const mine = own_ != nullptr ? own_ : take_place();
+    if (mine == nullptr) return nullptr;
+    const std::uint32_t depth = mine->depth.load(std::memory_order_relaxed);
+    mine->depth.store(depth + 1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (state_.load(std::memory_order_relaxed) != is_open && depth == 0) [[unlikely]]
+      wait_until_open(*mine);
+    return mine;
+  }
+  static void leave(Thread& mine) noexcept {
+    mine.depth.store(mine.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint32_t is_open = 0, is_closed = 1, most_threads = 1024;
+  Thread* take_place() noexcept;
+  void wait_until_open(Thread&) noexcept;
+  bool have_all_left(std::uint64_t deadline_ns) noexcept;
+
+  // Initial-exec, as all of the shim's.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;
+  std::atomic<bool> is_armed_{false};
+  std::atomic<bool> is_too_small_{false};
+  std::atomic<std::uint32_t> state_{is_open};
+  std::atomic<std::int32_t> closed_by_{0};  // the process: a forked child may find it closed
+  FutexLock lock_;
+  Thread threads_[most_threads];
+};
+extern constinit SubmissionGate submission_gate;
+
+// A submission, for the length of a scope.
+class Submission {
+ public:
+  [[gnu::always_inline]] Submission() noexcept {
+    if (submission_gate.is_armed()) thread_ = submission_gate.enter();
+  }
+  [[gnu::always_inline]] ~Submission() {
+    if (thread_ != nullptr) SubmissionGate::leave(*thread_);
+  }
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+
+ private:
+  SubmissionGate::Thread* thread_ = nullptr;
+};
+
+}  // namespace cuwarden::driver
