@@ -18,8 +18,9 @@ class WaitingFacts : public DriverTest {
     launch();
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }
-  void launch() {
-    ASSERT_EQ(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
+  void launch() { launch(stream); }
+  void launch(CUstream where) {
+    ASSERT_EQ(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, where, nullptr, nullptr), CUDA_SUCCESS);
   }
   template <typename Call>
   double milliseconds(Call call) {
@@ -116,6 +117,26 @@ TEST_F(WaitingFacts, an_event_after_a_kernel_is_ready_when_the_kernel_is) {
   EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamQuery(stream), CUDA_SUCCESS);
+}
+
+// Whatever stream it is in: one that does not wait for others, or a thread's own.
+TEST_F(WaitingFacts, an_event_of_the_context_is_ready_when_all_of_it_is) {
+  CUstream apart = nullptr;
+  ASSERT_EQ(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  CUevent event = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  for (const CUstream busy : {apart, stream, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}) {
+    std::thread([&] {
+      ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+      launch(busy);
+    }).join();
+    ASSERT_EQ(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
+    EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    while (cuEventQuery(event) == CUDA_ERROR_NOT_READY)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamQuery(busy), CUDA_SUCCESS);
+  }
 }
 
 TEST_F(WaitingFacts, host_functions_run_in_turn_and_the_stream_waits_for_them) {

@@ -227,6 +227,22 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
   return CUDA_SUCCESS;
 }
 
+// Behind all streams of the context.
+CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
+  Locked at;
+  Event* event = nullptr;
+  Context* const context = at.sim.contexts.find(handle);
+  SIM_TRY(find_event(at.sim, event_handle, event));
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+  if (invalidate_captures(*context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  event->stream = &context->legacy;
+  event->captured.reset();
+  event->recorded = true;
+  event->at = std::max(busy_until(*context), Clock::now());
+  return CUDA_SUCCESS;
+}
+
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int) {
   return entry::cuEventRecord(event, stream);
 }

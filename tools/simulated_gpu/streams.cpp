@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tools/simulated_gpu/device_memory.hpp"
+#include "tools/simulated_gpu/graphs.hpp"
 #include "tools/simulated_gpu/pool.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -66,6 +67,14 @@ Clock::time_point busy_until(const Context& context) {
   Clock::time_point latest{};
   for_each_stream(context, [&](const Stream& s) { latest = std::max(latest, s.busy_until); });
   return latest;
+}
+
+bool invalidate_captures(const Context& context) {
+  bool any = false;
+  for_each_stream(context, [&](const Stream& s) {
+    if (s.capture) any = s.capture->invalidated = true;
+  });
+  return any;
 }
 
 void enqueue(Stream& stream, Clock::duration duration) {

@@ -16,6 +16,9 @@ CUresult find_stream(Context& context, CUstream handle, Stream*& stream);
 // When everything queued on the stream or in the context is done.
 Clock::time_point busy_until(const Context& context);
 
+// Those of its streams; whether there are any.
+bool invalidate_captures(const Context& context);
+
 // Queues work that takes `duration`; honours the legacy default stream's barriers.
 void enqueue(Stream& stream, Clock::duration duration);
 
