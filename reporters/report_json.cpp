@@ -151,9 +151,6 @@ void write_pool(const ledger::Reader& reader, JsonStream& json) {
     for (const char* mode : {"rescue", "on", "auto"})
       if (setting.name == "CUWARDEN_POOL" && setting.value == mode) pool["mode"] = mode;
   });
-  // Nothing is meshed yet.
-  for (const char* counter : {"meshed_pages", "mesh_recovered_bytes", "mesh_pause_ns"})
-    pool[counter] = 0;
   std::uint64_t count = 0, bytes = 0;
   each_row(reader, RegionId::incidents, &ledger::Reader::incident, [&](const auto& incident) {
     count += rescues_of(incident);
@@ -174,11 +171,17 @@ void write_pool(const ledger::Reader& reader, JsonStream& json) {
     arenas.served_count += device.arena.served_count;
     arenas.served_bytes += device.arena.served_bytes;
     arenas.returned_bytes += device.arena.returned_bytes;
+    arenas.meshed_pages += device.arena.meshed_pages;
+    arenas.meshed_bytes += device.arena.meshed_bytes;
+    arenas.pause_ns += device.arena.pause_ns;
   });
   pool["served_count"] = number(arenas.served_count);
   pool["served_bytes"] = number(arenas.served_bytes);
   pool["held_bytes"] = number(arenas.held_bytes);
   pool["returned_bytes"] = number(arenas.returned_bytes);
+  pool["meshed_pages"] = number(arenas.meshed_pages);
+  pool["mesh_recovered_bytes"] = number(arenas.meshed_bytes);
+  pool["mesh_pause_ns"] = number(arenas.pause_ns);
   pool["spilled_bytes"] = number(spilled);
   pool["spilled_peak_bytes"] = number(spilled_at_most);
   pool["spilled_count"] = number(spilled_count);

@@ -1,5 +1,7 @@
 #include "shim/pool_use.hpp"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "shim/loaded_objects.hpp"
@@ -17,15 +19,33 @@ families::PoolUse pool_use(PoolMode mode) noexcept {
   }
 }
 
+namespace {
+
+bool is_any_loaded(std::span<const std::string_view> stems) {
+  return any_loaded_object([&](const LoadedObject& object) {
+    return std::ranges::any_of(
+        stems, [&](std::string_view stem) { return is_library(object.soname(), stem); });
+  });
+}
+
+}  // namespace
+
 bool shares_memory_with_processes() noexcept {
   constexpr std::string_view stems[] = {"libmpi.so", "libmpich.so", "libucp.so", "libuct.so",
                                         "libnvshmem_host.so"};
-  return any_loaded_object([&](const LoadedObject& object) {
-    const std::string_view name = object.soname();
-    for (const std::string_view stem : stems)
-      if (is_library(name, stem)) return true;
-    return false;
-  });
+  return is_any_loaded(stems);
+}
+
+std::uint64_t mesh_pause_ns(const Settings& settings) noexcept {
+  return settings.meshes && pool_use(settings.pool) != families::PoolUse::never
+             ? settings.mesh_pause_ns
+             : 0;
+}
+
+bool reaches_memory_unseen() noexcept {
+  constexpr std::string_view stems[] = {"libibverbs.so", "libcufile.so",        "libgdrapi.so",
+                                        "libnvcuvid.so", "libnvidia-encode.so", "libfabric.so"};
+  return shares_memory_with_processes() || is_any_loaded(stems);
 }
 
 }  // namespace cuwarden::shim

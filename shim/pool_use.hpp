@@ -12,4 +12,10 @@ families::PoolUse pool_use(PoolMode) noexcept;
 // its own memory alone.
 bool shares_memory_with_processes() noexcept;
 
+// The longest pause for moving the pool's memory behind the program's addresses; 0: it stays.
+std::uint64_t mesh_pause_ns(const Settings&) noexcept;
+// Those, and what has network cards, disks and video engines reach device memory by addresses that
+// it was told of: no call says when.
+bool reaches_memory_unseen() noexcept;
+
 }  // namespace cuwarden::shim

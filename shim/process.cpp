@@ -216,11 +216,14 @@ families::Recorder* Process::start_recording() noexcept {
                     .sync_timeout_ns = settings.sync_timeout_ns,
                     .wait_ns = settings.wait_ns,
                     .spills = spill.most_host_bytes != 0,
+                    .meshes = mesh_pause_ns(settings) != 0,
                     .reclaimers = &reclaimers,
                     .holds_lock = holds_lock,
                     .trouble = say_trouble},
          .pool = pool_use(settings.pool),
          .shares_memory = shares_memory_with_processes,
+         .mesh_pause_ns = mesh_pause_ns(settings),
+         .reaches_memory = reaches_memory_unseen,
          .spill = spill,
          .spill_notice = say_of_spill});
     families::pool_answers.store(spill.visible_bytes != 0, std::memory_order_release);
@@ -276,6 +279,8 @@ void Process::note_facts() noexcept {
   note("CUWARDEN_WAIT", fmt::format("{}ms", settings.wait_ns / 1'000'000));
   note("CUWARDEN_SYNC_TIMEOUT", fmt::format("{}ms", settings.sync_timeout_ns / 1'000'000));
   note("CUWARDEN_SPILL", spill_text(settings));
+  note("CUWARDEN_MESH", settings.meshes ? "on" : "off");
+  note("CUWARDEN_MESH_PAUSE", fmt::format("{}ms", settings.mesh_pause_ns / 1'000'000));
   note("CUWARDEN_SYMBOL_TIME", fmt::format("{}ms", settings.symbol_time_ns / 1'000'000));
   note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {

@@ -20,12 +20,6 @@ namespace {
 
 constexpr std::string_view prefix = "CUWARDEN_";
 
-// Features that are planned but not built: setting one does nothing yet, and that is said.
-constexpr std::string_view not_built[] = {
-    "CUWARDEN_MESH",
-    "CUWARDEN_MESH_PAUSE",
-};
-
 std::optional<bool> parse_switch(std::string_view text) {
   if (text == "1") return true;
   if (text == "0") return false;
@@ -138,6 +132,14 @@ bool read_sync_timeout(Settings& settings, std::string_view text) {
   return read_duration(settings.sync_timeout_ns, text);
 }
 
+bool read_mesh(Settings& settings, std::string_view text) {
+  if (text != "on" && text != "off") return false;
+  settings.meshes = text == "on";
+  return true;
+}
+bool read_mesh_pause(Settings& settings, std::string_view text) {
+  return read_duration(settings.mesh_pause_ns, text);
+}
 bool read_symbol_time(Settings& settings, std::string_view text) {
   return read_duration(settings.symbol_time_ns, text);
 }
@@ -192,6 +194,8 @@ constexpr Known known[] = {
     {"CUWARDEN_WAIT", read_wait, "a time as 500ms, 30s or 2m", "0"},
     {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, "a time as 500ms, 30s or 2m", "2s"},
     {"CUWARDEN_SPILL", read_spill, "an amount as 8GiB or 25%, with :visible", "0"},
+    {"CUWARDEN_MESH", read_mesh, "on or off", "on"},
+    {"CUWARDEN_MESH_PAUSE", read_mesh_pause, "a time as 500ms, 30s or 2m", "500ms"},
     {"CUWARDEN_SYMBOL_TIME", read_symbol_time, "a time as 500ms, 30s or 2m", "1600ms"},
     {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
     {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
@@ -225,10 +229,6 @@ std::string_view nearest(std::string_view name) {
 void read_one(Settings& settings, std::string_view name, std::string_view value,
               Complain complain) {
   if (name.starts_with("CUWARDEN_SIM_")) return;  // the simulated GPU's own
-  if (std::find(std::begin(not_built), std::end(not_built), name) != std::end(not_built)) {
-    complain(fmt::format("{}={}: not built in this version; ignored", name, value));
-    return;
-  }
   for (const Known& setting : known) {
     if (setting.name != name) continue;
     if (!setting.read(settings, value))

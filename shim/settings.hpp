@@ -23,7 +23,6 @@ struct Settings {
   char log_file[path_limit] = "";                      // empty: stderr
   char report[path_limit] = "cuwarden-%e-%h-%p.json";  // default_report_name
   char ledger_folder[path_limit] = "";                 // empty: chosen
-  // Not built yet beyond `rescue`, which the two modes after it do as well.
   PoolMode pool = PoolMode::off;
   bool pool_is_given = false;
   std::uint64_t wait_ns = 0, sync_timeout_ns = 2'000'000'000;
@@ -32,6 +31,8 @@ struct Settings {
   std::uint64_t spill_bytes = 0;
   unsigned spill_percent = 0;
   bool spill_is_visible = false;
+  bool meshes = true;
+  std::uint64_t mesh_pause_ns = 500'000'000;  // at most, each
   // For naming functions and lines in the last report.
   std::uint64_t symbol_time_ns = 1'600'000'000;  // longest_symbol_time_at_exit
   char report_list[path_limit] = "";             // where `cuwarden run` hears of finished reports

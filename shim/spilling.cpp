@@ -85,6 +85,11 @@ void say_of_spill(families::SpillNews news, DeviceOrdinal device, std::uint64_t 
       return log_warn(of +
                       "nothing could be put into the host's memory: the driver refused; the "
                       "request fails");
+    case lost:
+      return log_error("CUWARDEN_MESH: the driver refused to map " + human_bytes(bytes) +
+                       " of the program's memory on GPU " + std::to_string(device.value) +
+                       " again: what lay there is lost; please report this, and use "
+                       "CUWARDEN_MESH=off");
     case pool_not_shared:
       return log_warn("CUWARDEN_POOL: an allocation of " + human_bytes(bytes) + " on GPU " +
                       std::to_string(device.value) +

@@ -5,9 +5,6 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// The key of a row that is being filled.
-constexpr std::uint64_t taken = 1;
-
 bool is_known(DeviceOrdinal device) {
   return device.value >= 0 && device.value < LiveContexts::device_limit;
 }
@@ -25,15 +22,16 @@ ContextId LiveContexts::primary_of(DeviceOrdinal device) const noexcept {
 void LiveContexts::created(DeviceOrdinal device, ContextId context) noexcept {
   for (Created& row : created_) {
     std::uint64_t free = 0;
-    if (!row.context.compare_exchange_strong(free, taken, relaxed)) continue;
+    if (!row.context.compare_exchange_strong(free, being_filled, relaxed)) continue;
     row.device.store(device.value, relaxed);
     row.context.store(context.value, std::memory_order_release);
     return;
   }
+  is_full_.store(true, relaxed);
 }
 
 void LiveContexts::ended(ContextId context) noexcept {
-  if (context.value <= taken) return;
+  if (context.value <= being_filled) return;
   for (auto& primary : primary_) {
     std::uint64_t value = context.value;
     primary.compare_exchange_strong(value, 0, relaxed);
@@ -47,14 +45,15 @@ void LiveContexts::ended(ContextId context) noexcept {
 ContextId LiveContexts::created_on(DeviceOrdinal device, ContextId not_this) const noexcept {
   for (const Created& row : created_) {
     const std::uint64_t context = row.context.load(std::memory_order_acquire);
-    if (context > taken && context != not_this.value && row.device.load(relaxed) == device.value)
+    if (context > being_filled && context != not_this.value &&
+        row.device.load(relaxed) == device.value)
       return ContextId{context};
   }
   return {};
 }
 
 DeviceOrdinal LiveContexts::device_of(ContextId context) const noexcept {
-  if (context.value <= taken) return no_device;
+  if (context.value <= being_filled) return no_device;
   for (std::int32_t device = 0; device < device_limit; ++device)
     if (primary_[device].load(relaxed) == context.value) return DeviceOrdinal{device};
   for (const Created& row : created_)
@@ -66,7 +65,7 @@ DeviceOrdinal LiveContexts::device_of(ContextId context) const noexcept {
 void LiveContexts::green_created(std::uint64_t green, DeviceOrdinal device) noexcept {
   for (Green& row : greens_) {
     std::uint64_t free = 0;
-    if (!row.green.compare_exchange_strong(free, taken, relaxed)) continue;
+    if (!row.green.compare_exchange_strong(free, being_filled, relaxed)) continue;
     row.context.store(0, relaxed);
     row.device.store(device.value, relaxed);
     row.green.store(green, std::memory_order_release);

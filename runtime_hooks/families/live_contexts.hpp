@@ -25,6 +25,20 @@ class LiveContexts {
   void ended(ContextId) noexcept;
   // One that the program created on this device, and not this one; 0: none.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
+  // Whether it is so of all contexts. False: it is not, or some may have been left out.
+  template <class Fits>
+  bool all_of(const Fits& fits) const noexcept {
+    if (is_full_.load(std::memory_order_relaxed)) return false;
+    for (const auto& primary : primary_)
+      if (const std::uint64_t context = primary.load(std::memory_order_acquire);
+          context != 0 && !fits(ContextId{context}))
+        return false;
+    for (const Created& row : created_)
+      if (const std::uint64_t context = row.context.load(std::memory_order_acquire);
+          context > being_filled && !fits(ContextId{context}))
+        return false;
+    return true;
+  }
   // no_device where it is not known.
   DeviceOrdinal device_of(ContextId) const noexcept;
 
@@ -40,6 +54,7 @@ class LiveContexts {
  private:
   // Full tables leave things out: no exit reading by that context, no owner for that green one.
   static constexpr std::size_t limit = 64;
+  static constexpr std::uint64_t being_filled = 1;  // the key of such a row
   struct Created {
     std::atomic<std::uint64_t> context{0};  // 0: free
     std::atomic<std::int32_t> device{-1};
@@ -54,6 +69,7 @@ class LiveContexts {
   Created created_[limit];
   Green greens_[limit];
   std::atomic<bool> green_seen_{false};
+  std::atomic<bool> is_full_{false};
 };
 
 }  // namespace cuwarden::families

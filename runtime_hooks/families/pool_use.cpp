@@ -1,6 +1,7 @@
 // When the pool serves requests in the driver's stead, and when it gives back what it keeps.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
 #include "runtime_hooks/families/pool_memory.hpp"
 
@@ -83,6 +84,7 @@ std::uint64_t Recorder::allocate_in_pinned_pool(std::uint64_t bytes, unsigned fl
 
 void Recorder::memory_is_out() noexcept {
   if (pool_keeper.load(std::memory_order_relaxed) != nullptr) return;
+  if (mesh_pause_ns_ != 0) driver::submission_gate.arm();
   pool_keeper.store(this, std::memory_order_release);
   pool_answers.store(true, std::memory_order_release);
 }
@@ -132,8 +134,9 @@ void Recorder::unlock_idle() noexcept {
 
 void Recorder::note_pool(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = pool_.counts(device);
-  ledger_.set_arena(device, {counts.held_bytes, counts.live_bytes, counts.served_count,
-                             counts.served_bytes, counts.returned_bytes});
+  ledger_.set_arena(
+      device, {counts.held_bytes, counts.live_bytes, counts.served_count, counts.served_bytes,
+               counts.returned_bytes, counts.meshed_pages, counts.meshed_bytes, counts.pause_ns});
 }
 
 void Recorder::look_after_pool(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {

@@ -55,6 +55,7 @@ enum class SpillNews : std::uint8_t {
   not_shared,       // the program asked for an IPC handle of such memory
   not_granted,      // copies from another device may fail for such memory
   pool_not_shared,  // the program asked for an IPC handle of memory of the pool
+  lost,             // the driver did not map memory again that was moved
 };
 // When new requests that the driver would serve with a waste are served by the pool.
 enum class PoolUse : std::uint8_t {
@@ -68,6 +69,10 @@ struct Rescues {
   // Whether a library is loaded that gives its memory to other processes, which the pool's cannot
   // be; asked for before the pool is turned on by itself. Null: none is.
   bool (*shares_memory)() noexcept = nullptr;
+  // The longest pause for moving memory behind the program's addresses; 0: it is not moved. Nor
+  // where a library is loaded that may reach it past the driver's calls, or nobody says.
+  std::uint64_t mesh_pause_ns = 0;
+  bool (*reaches_memory)() noexcept = nullptr;
   pool::SpillSettings spill{};
   void (*spill_notice)(SpillNews, DeviceOrdinal, std::uint64_t bytes,
                        std::uint64_t host_bytes) noexcept = nullptr;
@@ -95,6 +100,8 @@ class Recorder {
         ladder_(rescues.ladder),
         pool_use_(rescues.pool),
         shares_memory_(rescues.shares_memory),
+        mesh_pause_ns_(rescues.mesh_pause_ns),
+        reaches_memory_(rescues.reaches_memory),
         pool_(peers_),
         spill_(rescues.spill, peers_),
         spill_notice_(rescues.spill_notice),
@@ -287,6 +294,12 @@ class Recorder {
   bool has_pool_for(DeviceOrdinal device) const noexcept {
     return device == no_device ? pinned_.any() : pool_.any();
   }
+  bool all_is_quiet(ContextId current, std::uint64_t deadline_ns) noexcept;
+  bool may_mesh() noexcept;
+  bool mesh_pool(const Place&, std::uint64_t wanted_bytes) noexcept;
+  // As empty_pool(), for a request of so many bytes.
+  std::optional<bool> make_room(const Place&, DeviceOrdinal, std::uint64_t bytes,
+                                bool may_pause) noexcept;
   // The device was read, or something went wrong there.
   void note_pool(DeviceOrdinal) noexcept;
   void note_pinned() noexcept;
@@ -331,6 +344,8 @@ class Recorder {
   rescue::PendingFrees pending_;
   const PoolUse pool_use_;
   bool (*const shares_memory_)() noexcept;
+  const std::uint64_t mesh_pause_ns_;
+  bool (*const reaches_memory_)() noexcept;
   std::atomic<bool> is_shared_{false};
   std::atomic<std::uint64_t> pool_on_{0};  // a bit for each device
   std::atomic<std::uint64_t> used_{0};     // a bit for each device with a context

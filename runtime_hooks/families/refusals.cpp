@@ -272,7 +272,9 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     std::uint32_t order = 0;
     rescue::Rung last{};
     const auto trim = [&] { return pools_.trim(real_, device); };
-    const auto empty_pool = [&] { return this->empty_pool(device); };
+    const auto empty_pool = [&] {
+      return make_room(here, device, asked.bytes, now.is_last_resort_due);
+    };
     std::optional<StackId> stack;
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
       if (captures_.any() || ladder_.holds_lock_among(modules)) return true;

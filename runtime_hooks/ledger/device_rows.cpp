@@ -142,6 +142,9 @@ void Writer::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
   device->arena_served_count.store(use.served_count, relaxed);
   device->arena_served_bytes.store(use.served_bytes, relaxed);
   device->arena_returned_bytes.store(use.returned_bytes, relaxed);
+  device->arena_meshed_pages.store(use.meshed_pages, relaxed);
+  device->arena_meshed_bytes.store(use.meshed_bytes, relaxed);
+  device->arena_pause_ns.store(use.pause_ns, relaxed);
 }
 
 std::uint64_t Writer::slab_locked_bytes_on(DeviceOrdinal ordinal) noexcept {

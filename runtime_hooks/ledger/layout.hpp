@@ -22,7 +22,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 9;
+inline constexpr std::uint32_t layout_version = 10;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -309,6 +309,7 @@ struct Device {
   // read: what it has of the device, what of that was asked for, and what it ever did.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
   std::atomic<std::uint64_t> arena_served_count, arena_served_bytes, arena_returned_bytes;
+  std::atomic<std::uint64_t> arena_meshed_pages, arena_meshed_bytes, arena_pause_ns;
   // What calls took that were not asked for memory, as far as it was seen; under `version` as well.
   // What the first context took cannot be told from what other processes had: the first number has
   // both, without what this process had recorded by then. The others are differences.

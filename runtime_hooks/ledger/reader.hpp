@@ -100,6 +100,7 @@ struct SlabPageView {
 struct ArenaView {
   std::uint64_t held_bytes = 0, live_bytes = 0;
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
+  std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
   // Of what is held, nobody's; of what a damaged ledger says, too.
   std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
 };

@@ -328,6 +328,12 @@ ThreadSlot Writer::thread_slot() noexcept { return state_.lanes.mine().slot(); }
 
 void Writer::count_call(HookId hook) noexcept { state_.lanes.count_call(hook); }
 
+// Row 0 is nobody's.
+std::uint64_t Writer::unhooked_lookups() noexcept {
+  const std::uint64_t used = state_.storage.used(RegionId::unhooked_lookups);
+  return used == 0 ? 0 : used - 1;
+}
+
 void Writer::count_unhooked_lookup(std::string_view name) noexcept {
   const Storage& storage = state_.storage;
   NamedCount* const rows = storage.rows<NamedCount>(RegionId::unhooked_lookups);

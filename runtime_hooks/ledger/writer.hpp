@@ -58,10 +58,12 @@ struct Reading {
 };
 
 // What the pool that serves requests in the driver's stead has of a device, what of that was asked
-// for and is live, and what it served and gave back ever.
+// for and is live, and what it served and gave back ever; of that, by having so many pages share
+// memory, and how long the program was paused for it.
 struct ArenaUse {
   std::uint64_t held_bytes = 0, live_bytes = 0;
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
+  std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
 };
 
 // What a call took from a device, or gave back, without having been asked for memory. Differences:
@@ -209,6 +211,7 @@ class Writer {
   ThreadSlot thread_slot() noexcept;
   void count_call(HookId) noexcept;
   void count_unhooked_lookup(std::string_view name) noexcept;
+  std::uint64_t unhooked_lookups() noexcept;  // different ones
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
   void set_environment(std::string_view name, std::string_view value) noexcept;
   void set_device(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;

@@ -69,15 +69,35 @@ bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::ui
   return true;
 }
 
+// All or nothing, but of pages that share memory: what was unmapped of these is not theirs any
+// more.
 bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
-  const std::uint64_t bytes = run.count * page_bytes;
-  if (real.cuMemUnmap(address_of(run.first), bytes) != CUDA_SUCCESS) return false;
+  if (!run.is_shared) {
+    if (real.cuMemUnmap(address_of(run.first), run.bytes()) != CUDA_SUCCESS) return false;
+    drop_run(run);
+    return true;
+  }
+  while (run.count > 1) {
+    const std::uint64_t gone = run.first, address = address_of(gone);
+    if (real.cuMemUnmap(address, page_bytes) != CUDA_SUCCESS) return false;
+    run.first = page_after(run, gone);
+    --run.count;
+    pages_[gone] = {};
+    packing_.release(address, page_bytes);
+  }
+  if (real.cuMemUnmap(address_of(run.first), page_bytes) != CUDA_SUCCESS) return false;
+  packing_.release(address_of(run.first), page_bytes);
+  drop_run(run);
+  return true;
+}
+
+// Its memory is gone.
+void Arena::drop_run(Run& run) noexcept {
   const RunIndex gone = pages_[run.first].run;
-  for (std::uint64_t page = run.first; page < run.first + run.count; ++page) pages_[page].run = 0;
+  counts_.held_bytes -= run.bytes();
+  each_page(run, [&](std::uint64_t page) { pages_[page] = {.blocks = pages_[page].blocks}; });
   run = {};
   unused_runs_.push_back(gone);
-  counts_.held_bytes -= bytes;
-  return true;
 }
 
 // Memory for all pages that the block lies in, and for some after it where the arena grows.
@@ -110,7 +130,7 @@ void Arena::use_pages(const Block& block) noexcept {
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
     if (pages_[page].blocks++ != 0) continue;
     Run& run = runs_[pages_[page].run - 1];
-    if (run.pages_in_use++ == 0) counts_.idle_bytes -= run.count * page_bytes;
+    if (run.pages_in_use++ == 0) counts_.idle_bytes -= run.bytes();
   }
 }
 
@@ -158,11 +178,11 @@ void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
   if (!held || has_ended() || !packing_.has_retired(block) || !packing_.give(block.start)) return;
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
-    if (--pages_[page].blocks != 0) continue;
     Run& run = runs_[pages_[page].run - 1];
-    if (--run.pages_in_use != 0) continue;
+    if (run.is_shared) packing_.withhold(address_of(page), page_bytes);
+    if (--pages_[page].blocks != 0 || --run.pages_in_use != 0) continue;
     run.idle_since_ns = now_ns;
-    counts_.idle_bytes += run.count * page_bytes;
+    counts_.idle_bytes += run.bytes();
   }
 }
 
@@ -182,7 +202,7 @@ std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t unt
   std::uint64_t given = 0;
   for (Run& run : runs_) {
     if (run.count == 0 || run.pages_in_use != 0 || run.idle_since_ns > until_ns) continue;
-    const std::uint64_t bytes = run.count * page_bytes;
+    const std::uint64_t bytes = run.bytes();
     if (unmap_run(real, run)) given += bytes;
   }
   counts_.idle_bytes -= given;
@@ -211,11 +231,15 @@ CUresult Arena::change_access(const driver::RealDriver& real, DeviceOrdinal peer
   const Locked held(lock_, Locked::ForLong{});
   CUresult result = CUDA_SUCCESS;
   if (!held || has_ended()) return result;
-  for (const Run& run : runs_) {
-    if (run.count == 0) continue;
-    const CUresult changed =
-        Peers::change(real, address_of(run.first), run.count * page_bytes, peer, may);
+  const auto change = [&](std::uint64_t first, std::uint64_t bytes) {
+    const CUresult changed = Peers::change(real, address_of(first), bytes, peer, may);
     if (changed != CUDA_SUCCESS) result = changed;
+  };
+  for (const Run& run : runs_) {
+    if (run.is_shared)
+      each_page(run, [&](std::uint64_t page) { change(page, page_bytes); });
+    else if (run.count != 0)
+      change(run.first, run.bytes());
   }
   return result;
 }

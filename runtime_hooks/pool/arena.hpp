@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
@@ -23,6 +24,17 @@ struct ArenaCounts {
   std::uint64_t idle_bytes = 0;                      // of what is held: nobody's
   std::uint64_t served_count = 0, served_bytes = 0;  // ever
   std::uint64_t returned_bytes = 0;                  // ever given back to the device
+  // Ever: pages that came to share memory, what that gave back, and for how long it was paused.
+  std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
+  std::uint64_t lost_bytes = 0;  // what the driver would not map again at the program's addresses
+};
+
+// Asks for a pause in which nobody uses the device's memory, and watches its length; there may be
+// some in turn.
+struct Pause {
+  FunctionRef<bool()> begin;  // false: there is none to be had
+  FunctionRef<bool()> is_over;
+  FunctionRef<std::uint64_t()> end;  // its length, in nanoseconds
 };
 
 // All functions may be called by several threads. They hold the arena's lock over the driver's
@@ -62,6 +74,12 @@ class Arena {
 
   // Memory without a block since before `until_ns` goes back to the device. How much.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
+  // Blocks stay at their addresses, but pages that are little used come to share memory, and what
+  // that saves goes back to the device: how much. The arena's device is that of the current
+  // context. Nothing is done where all of it were less than `least_bytes`, and no more than
+  // `enough_bytes` where that is enough. May throw std::bad_alloc, and has done nothing then.
+  std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
+                     std::uint64_t enough_bytes);
   // The context is about to end: nothing is allocated any more. Undone where it does not.
   void set_closing(bool is_closing) noexcept { is_closing_.store(is_closing); }
   bool is_closing() const noexcept { return is_closing_.load(); }
@@ -76,14 +94,21 @@ class Arena {
   struct Page {
     std::uint32_t blocks = 0;  // that lie in it, at least in part
     RunIndex run = 0;          // its memory
+    std::uint32_t next = 0;    // plus 1; 0: none. Of those that share that
   };
-  // Pages that were mapped together, and so go together.
+  // Pages whose memory goes together: they lie side by side and were mapped together, or they share
+  // one page of memory.
   struct Run {
     std::uint64_t first = 0, count = 0;  // pages; 0: unused
     std::uint64_t pages_in_use = 0;
     std::uint64_t idle_since_ns = 0;
-  };
+    bool is_shared = false;
 
+    std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
+  };
+  class Meshing;
+
+  Run& run(RunIndex index) noexcept { return runs_[index - 1]; }
   bool has_ended() const noexcept { return bytes_.load(std::memory_order_relaxed) == 0; }
   std::uint64_t page_of(std::uint64_t address) const noexcept {
     return (address - base_) / page_bytes;
@@ -93,7 +118,21 @@ class Arena {
   bool map_run(const driver::RealDriver&, std::uint64_t first, std::uint64_t count,
                std::uint64_t now_ns) noexcept;
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
+  // The page after it in its run.
+  std::uint64_t page_after(const Run& run, std::uint64_t page) const noexcept {
+    return run.is_shared ? pages_[page].next - std::uint64_t{1} : page + 1;
+  }
+  template <class Visit>
+  void each_page(const Run& run, const Visit& visit) {
+    std::uint64_t page = run.first;
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      const std::uint64_t now = page;
+      if (i + 1 < run.count) page = page_after(run, page);
+      visit(now);
+    }
+  }
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
+  void drop_run(Run&) noexcept;
   void use_pages(const Block&) noexcept;
 
   std::atomic<std::int32_t> device_{-1};

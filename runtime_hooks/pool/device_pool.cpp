@@ -1,5 +1,6 @@
 #include "runtime_hooks/pool/device_pool.hpp"
 
+#include <algorithm>
 #include <memory>
 
 namespace cuwarden::pool {
@@ -67,6 +68,29 @@ std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdina
   return given;
 }
 
+std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal device,
+                               const Pause& pause, std::uint64_t needed_bytes) noexcept {
+  const auto savable = [](Arena& arena) {
+    const ArenaCounts counts = arena.counts();
+    return counts.held_bytes - counts.live_bytes;
+  };
+  std::uint64_t elsewhere = 0, gained = 0;
+  each([&](Arena& arena) {
+    if (arena.device() == device) elsewhere += savable(arena);
+  });
+  each([&](Arena& arena) {
+    if (arena.device() != device || gained >= needed_bytes) return;
+    elsewhere -= std::min(elsewhere, savable(arena));
+    const std::uint64_t needed = needed_bytes - gained;
+    try {
+      gained += arena.mesh(real, pause, needed - std::min(needed, elsewhere), needed);
+    } catch (...) {
+      // Without memory to plan with, nothing is moved.
+    }
+  });
+  return gained;
+}
+
 void DevicePool::set_ending(ContextId context, bool is_ending) noexcept {
   each([&](Arena& arena) {
     if (arena.is_open() && arena.context() == context) arena.set_closing(is_ending);
@@ -108,6 +132,10 @@ ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
     sum.served_count += one.served_count;
     sum.served_bytes += one.served_bytes;
     sum.returned_bytes += one.returned_bytes;
+    sum.meshed_pages += one.meshed_pages;
+    sum.meshed_bytes += one.meshed_bytes;
+    sum.pause_ns += one.pause_ns;
+    sum.lost_bytes += one.lost_bytes;
   });
   return sum;
 }

@@ -51,6 +51,10 @@ class DevicePool {
   // Memory of this device, or of all, without a block since before `until_ns`. How much.
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
+  // As Arena::mesh(), of all arenas of the device, until so much is gained; the current context is
+  // of that device. 0: it cannot be.
+  std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
+                     std::uint64_t needed_bytes) noexcept;
   // Before the driver ends it, and false where it has not; after it has. A new one may have its
   // handle by then.
   void set_ending(ContextId, bool is_ending) noexcept;

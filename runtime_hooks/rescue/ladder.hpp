@@ -16,6 +16,7 @@ struct Settings {
   std::uint64_t sync_timeout_ns = 2'000'000'000;
   std::uint64_t wait_ns = 0;  // 0: never
   bool spills = false;
+  bool meshes = false;               // whether the pool may have the program pause for a request
   Reclaimers* reclaimers = nullptr;  // the process's
   // Whether the calling thread holds the lock of this name, as "python:gil" (asked for where a
   // reclaimer names it among its modules).
@@ -51,8 +52,9 @@ class Ladder {
   bool holds_lock_among(std::string_view names) const noexcept;
   // Whether there is anything that a request is to be kept from until it is due.
   bool has_last_resorts() const noexcept {
-    return settings_.wait_ns != 0 || settings_.spills || has_reclaimers();
+    return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
+  std::uint64_t sync_timeout_ns() const noexcept { return settings_.sync_timeout_ns; }
 
   // Whether a ladder that found nothing for such a request there may find something now: something
   // was freed, a tenth of a second has passed, last resorts were not due, or more was asked for.

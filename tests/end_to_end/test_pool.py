@@ -3,7 +3,7 @@ but for the room that is left."""
 
 import pytest
 
-from shimmed import program, sample
+from shimmed import DRIVER, RUNTIME, program, sample
 from test_spill import MIB, account_adds_up, but_the_last
 
 POINTER = program("device_pointer")
@@ -87,6 +87,54 @@ def test_what_churn_asks_for_is_there(place):
     assert run.last_line["request"]["error"] == "cudaSuccess"
     assert all(row["outcome"] == "rescued" for row in run.report["incidents"])
     account_adds_up(run.report)
+
+
+# --- meshing
+
+
+def test_what_a_mesh_gave_up_is_there_for_one_block(place):
+    """Nine of ten blocks are freed at random: nearly all pages keep something."""
+    plain = place.run([sample("adaptive_mesh")], pooled(), shim=False)
+    assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
+    run = place.run([sample("adaptive_mesh")], pooled())
+    assert run.last_line["request"]["error"] == "cudaSuccess"
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "pool")
+    pool = run.report["pool"]
+    assert pool["mesh_recovered_bytes"] > run.last_line["request"]["bytes"] * 0.9
+    assert pool["meshed_pages"] > pool["mesh_recovered_bytes"] // (2 * MIB) // 3
+    assert pool["mesh_pause_ns"] > 0
+    account_adds_up(run.report)
+
+
+@pytest.mark.parametrize("how", [{"CUWARDEN_MESH": "off"}, {"CUWARDEN_MESH_PAUSE": "0"}])
+def test_where_memory_is_not_to_be_moved_the_request_fails(place, how):
+    run = place.run([sample("adaptive_mesh")], pooled(**how))
+    assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["verdict"]) == ("failed", "slab_fragmentation")
+    assert run.report["pool"]["meshed_pages"] == 0
+
+
+@pytest.mark.parametrize("pause", ["500ms", "5ms"])
+def test_memory_is_moved_while_threads_are_at_work_on_it(place, pause):
+    run = place.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE=pause))
+    assert run.returncode == 0, run.stdout
+    assert run.last_line["wrong"] == 0
+    assert run.last_line["worked"] > 100
+    assert run.last_line["served"] >= (1 if pause == "5ms" else 4)
+    assert run.report["pool"]["meshed_pages"] > 100
+    totals = run.report.totals()["device"]
+    assert totals["live_bytes"] == 0
+    account_adds_up(run.report)
+
+
+def test_a_page_that_something_else_may_reach_stays(place):
+    """A library that has a network card write to memory, without a call that anybody sees."""
+    preload = (DRIVER, RUNTIME, program("libmpi.so"))
+    run = place.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
+    assert run.last_line["served"] == 0
+    assert run.report["pool"]["meshed_pages"] == 0
 
 
 def test_what_the_pool_keeps_is_given_to_whoever_lacks_it(place):

@@ -23,6 +23,7 @@ struct Handle {
   std::uint64_t bytes = 0;
   bool on_host = false;
   int references = 1, mappings = 0;
+  std::map<std::uint64_t, std::uint64_t> words;  // what was written, a word for each 512 bytes
 };
 
 struct Driver {
@@ -47,6 +48,16 @@ struct Driver {
   bool fails() {
     if (fail_after >= 0 && fail_after-- == 0) return true;
     return fail_share > 0 && std::uniform_real_distribution<>(0, 1)(random) < fail_share;
+  }
+  // What the device finds at an address.
+  std::uint64_t& word(std::uint64_t address) {
+    static std::uint64_t nowhere = 0;
+    const auto after = mappings.upper_bound(address);
+    const auto found = after == mappings.begin() ? mappings.end() : std::prev(after);
+    if (found == mappings.end() || (found->second.devices & 1) == 0 ||
+        address - found->first >= handles.at(found->second.handle).bytes)
+      return ++errors, nowhere = 0;
+    return handles.at(found->second.handle).words[(address - found->first) / 512];
   }
   void drop(std::uint64_t id) {
     Handle& handle = handles.at(id);
@@ -104,7 +115,7 @@ inline CUresult create(CUmemGenericAllocationHandle* out, size_t bytes,
   if (!on_host) driver->free_bytes -= bytes;
   driver->least_free_bytes = std::min(driver->least_free_bytes, driver->free_bytes);
   *out = driver->next_handle++;
-  return driver->handles[*out] = {bytes, on_host}, CUDA_SUCCESS;
+  return driver->handles[*out] = {.bytes = bytes, .on_host = on_host, .words = {}}, CUDA_SUCCESS;
 }
 inline CUresult release(CUmemGenericAllocationHandle handle) {
   const std::lock_guard locked(driver->lock);
@@ -150,6 +161,25 @@ inline CUresult set_access(CUdeviceptr start, size_t bytes, const CUmemAccessDes
   return CUDA_SUCCESS;
 }
 
+inline CUresult retain(CUmemGenericAllocationHandle* out, void* address) {
+  const std::lock_guard locked(driver->lock);
+  const auto found = driver->mappings.find(reinterpret_cast<std::uint64_t>(address));
+  if (driver->fails() || found == driver->mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+  ++driver->handles.at(found->second.handle).references;
+  return *out = found->second.handle, CUDA_SUCCESS;
+}
+inline CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+  const std::lock_guard locked(driver->lock);
+  if (driver->fails()) return CUDA_ERROR_UNKNOWN;
+  driver->errors += to % 512 != 0 || from % 512 != 0 || bytes % 512 != 0;
+  for (std::uint64_t at = 0; at < bytes; at += 512) driver->word(to + at) = driver->word(from + at);
+  return CUDA_SUCCESS;
+}
+inline CUresult synchronise(CUstream) {
+  const std::lock_guard locked(driver->lock);
+  return driver->fails() ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
+}
+
 inline driver::RealDriver functions() {
   driver::RealDriver real;
   real.cuDeviceGetAttribute = get_attribute;
@@ -161,6 +191,9 @@ inline driver::RealDriver functions() {
   real.cuMemMap = map;
   real.cuMemUnmap = unmap;
   real.cuMemSetAccess = set_access;
+  real.cuMemRetainAllocationHandle = retain;
+  real.cuMemcpyDtoDAsync_v2 = copy;
+  real.cuStreamSynchronize = synchronise;
   return real;
 }
 

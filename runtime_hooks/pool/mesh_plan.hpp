@@ -1,0 +1,59 @@
+// Which pages of addresses can share one page of memory: those whose blocks take different steps
+// of it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime_hooks/pool/device_access.hpp"
+#include "runtime_hooks/pool/packing.hpp"
+
+namespace cuwarden::pool {
+
+// The steps of a page that blocks take.
+class PageSteps {
+ public:
+  static constexpr std::uint32_t count = page_bytes / Packing::step_bytes;
+
+  void take(std::uint32_t first, std::uint32_t end) noexcept {
+    for (std::uint32_t at = first; at < end;) {
+      const std::uint32_t bits = std::min(64 - at % 64, end - at);
+      words_[at / 64] |= (~std::uint64_t{0} >> (64 - bits)) << at % 64;
+      at += bits;
+    }
+  }
+  void take(const PageSteps& other) noexcept {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  }
+  bool meets(const PageSteps& other) const noexcept {
+    for (std::size_t i = 0; i < words_.size(); i += 4)
+      if (((words_[i] & other.words_[i]) | (words_[i + 1] & other.words_[i + 1]) |
+           (words_[i + 2] & other.words_[i + 2]) | (words_[i + 3] & other.words_[i + 3])) != 0)
+        return true;
+    return false;
+  }
+  std::uint32_t taken() const noexcept {
+    std::uint32_t sum = 0;
+    for (const std::uint64_t word : words_) sum += static_cast<std::uint32_t>(std::popcount(word));
+    return sum;
+  }
+
+ private:
+  std::array<std::uint64_t, count / 64> words_{};
+};
+
+struct MeshPlan {
+  std::vector<std::uint32_t> target_of;  // each page's
+  std::uint32_t targets = 0;
+};
+
+// Into few pages of memory, in a time that grows with the number of pages alone. May throw
+// std::bad_alloc.
+MeshPlan plan_mesh(std::span<const PageSteps> pages);
+
+}  // namespace cuwarden::pool

@@ -1,0 +1,115 @@
+// Memory that is moved behind its addresses while threads are at work on it:
+//
+//     meshed [name=value]...
+//
+// blocks=MIB are allocated in blocks of 512 bytes to 1 MiB, and written; one of `keep` stays, and
+// ask=PERCENT of what that gave up is asked for in one request while threads=N write and check what
+// stayed. rounds=N times over. The last line, as JSON, says how many requests were served and how
+// many bytes were wrong.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace meshed {
+
+inline void require(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  std::printf("%s: %s\n", what, cudaGetErrorName(result));
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+struct Block {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+  unsigned char value = 0;  // in all of it
+};
+
+// Worker: made once for each thread; write() and wrong_bytes() wait for what they did.
+template <class Worker>
+int run(int argc, char** argv) {
+  std::map<std::string, std::size_t> options{
+      {"blocks", 256}, {"keep", 10}, {"ask", 60}, {"threads", 3}, {"rounds", 2}};
+  for (int i = 1; i < argc; ++i) {
+    const std::string text = argv[i];
+    options[text.substr(0, text.find('='))] =
+        std::strtoull(text.c_str() + text.find('=') + 1, nullptr, 0);
+  }
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  // The device has room for the blocks, and for little more.
+  std::size_t free = 0, total = 0;
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  const std::size_t room = (options["blocks"] + 48) * mib;
+  void* held = nullptr;
+  require(cudaMalloc(&held, (free - room) / (2 * mib) * 2 * mib), "cudaMalloc of the rest");
+  std::mt19937_64 random(7);
+  std::size_t served = 0, worked = 0, wrong = 0;
+  std::vector<Block> blocks;
+  Worker own;
+  for (std::size_t round = 0; round < options["rounds"]; ++round) {
+    std::size_t sum = 0, given_up = 0;
+    for (const Block& block : blocks) sum += block.bytes;
+    while (sum < options["blocks"] * mib) {
+      Block block{.bytes = std::size_t{512} << random() % 12,
+                  .value = static_cast<unsigned char>(random())};
+      if (cudaMalloc(&block.memory, block.bytes) != cudaSuccess) break;
+      own.write(block);
+      sum += block.bytes;
+      blocks.push_back(block);
+    }
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    while (blocks.size() > 100 && given_up * options["keep"] < sum * (options["keep"] - 1)) {
+      require(cudaFree(blocks.back().memory), "cudaFree");
+      given_up += blocks.back().bytes;
+      blocks.pop_back();
+    }
+    std::atomic<bool> ends{false};
+    std::atomic<std::size_t> wrong_there{0}, worked_there{0};
+    std::vector<std::thread> threads;
+    const std::size_t count = options["threads"];
+    for (std::size_t i = 0; i < count; ++i)
+      threads.emplace_back([&, i] {
+        Worker worker;
+        std::mt19937_64 which(i);
+        // Each has blocks of its own.
+        while (!ends) {
+          Block& block = blocks[which() % (blocks.size() / count) * count + i];
+          wrong_there += worker.wrong_bytes(block);
+          block.value = static_cast<unsigned char>(which());
+          worker.write(block);
+          ++worked_there;
+        }
+      });
+    while (count != 0 && worked_there < 10) std::this_thread::yield();
+    void* large = nullptr;
+    const std::size_t asked = given_up / 100 * options["ask"];
+    const cudaError_t result = cudaMalloc(&large, asked);
+    std::printf("round %zu: %s\n", round, cudaGetErrorName(result));
+    served += result == cudaSuccess;
+    ends = true;
+    for (std::thread& thread : threads) thread.join();
+    if (large != nullptr) require(cudaMemset(large, 0xee, asked), "cudaMemset");
+    require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    for (const Block& block : blocks) wrong += own.wrong_bytes(block);
+    require(cudaFree(large), "cudaFree");
+    wrong += wrong_there;
+    worked += worked_there;
+  }
+  for (const Block& block : blocks) require(cudaFree(block.memory), "cudaFree");
+  require(cudaFree(held), "cudaFree");
+  std::printf("{\"served\": %zu, \"worked\": %zu, \"wrong\": %zu}\n", served, worked, wrong);
+  return 0;
+}
+
+}  // namespace meshed

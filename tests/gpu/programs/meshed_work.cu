@@ -1,0 +1,81 @@
+// meshed.hpp by kernels: launched, and as a graph's.
+#include "tests/end_to_end/programs/rescue/meshed.hpp"
+
+namespace {
+
+__global__ void fill(unsigned char* data, std::size_t bytes, unsigned char value) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < bytes; i += step)
+    data[i] = value;
+}
+
+__global__ void count_wrong(const unsigned char* data, std::size_t bytes, unsigned char value,
+                            unsigned* wrong) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < bytes; i += step)
+    if (data[i] != value) atomicAdd(wrong, 1u);
+}
+
+class Worker {
+ public:
+  Worker() {
+    meshed::require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    meshed::require(cudaMallocHost(&wrong_, sizeof *wrong_), "cudaMallocHost");
+  }
+  ~Worker() {
+    cudaFreeHost(wrong_);
+    cudaStreamDestroy(stream_);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Every eighth by a graph, which is captured in a mode that others' calls do not disturb.
+  void write(const meshed::Block& block) {
+    if (++writes_ % 8 != 0) {
+      fill<<<8, 256, 0, stream_>>>(bytes_of(block), block.bytes, block.value);
+    } else {
+      cudaGraph_t graph = nullptr;
+      cudaGraphExec_t executable = nullptr;
+      meshed::require(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+      void* memory = block.memory;
+      std::size_t bytes = block.bytes;
+      unsigned char value = block.value;
+      void* arguments[] = {&memory, &bytes, &value};
+      cudaKernelNodeParams node{};
+      node.func = reinterpret_cast<void*>(fill);
+      node.gridDim = dim3(8);
+      node.blockDim = dim3(256);
+      node.kernelParams = arguments;
+      cudaGraphNode_t made = nullptr;
+      meshed::require(cudaGraphAddKernelNode(&made, graph, nullptr, 0, &node), "node");
+      meshed::require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+      meshed::require(cudaGraphLaunch(executable, stream_), "cudaGraphLaunch");
+      meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+      cudaGraphExecDestroy(executable);
+      cudaGraphDestroy(graph);
+    }
+    meshed::require(cudaGetLastError(), "launch");
+    meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+  // Three times in a row, so that work is queued when others ask for memory.
+  std::size_t wrong_bytes(const meshed::Block& block) {
+    *wrong_ = 0;
+    for (int i = 0; i < 3; ++i)
+      count_wrong<<<8, 256, 0, stream_>>>(bytes_of(block), block.bytes, block.value, wrong_);
+    meshed::require(cudaGetLastError(), "launch");
+    meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    return *wrong_;
+  }
+
+ private:
+  static unsigned char* bytes_of(const meshed::Block& block) {
+    return static_cast<unsigned char*>(block.memory);
+  }
+  cudaStream_t stream_ = nullptr;
+  unsigned* wrong_ = nullptr;
+  unsigned writes_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return meshed::run<Worker>(argc, argv); }

@@ -1,0 +1,238 @@
+// Pages that come to share memory, on a driver that knows what lies in it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "runtime_hooks/pool/device_pool.hpp"
+#include "runtime_hooks/pool/mesh_plan.hpp"
+#include "tests/unit/pool/counting_driver.hpp"
+
+namespace cuwarden::pool {
+namespace {
+
+class MeshingTest : public testing::Test {
+ protected:
+  MeshingTest() {
+    driver = std::make_unique<Driver>();
+    driver->free_bytes = room;
+  }
+  ~MeshingTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
+
+  // Writes its own number to all of it.
+  std::uint64_t allocate(std::uint64_t bytes) {
+    const std::uint64_t address = pool.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes, 1);
+    if (address == 0) return 0;
+    const std::uint64_t number = ++last_number;
+    for (std::uint64_t at = 0; at < bytes; at += 512) driver->word(address + at) = number;
+    blocks[address] = {bytes, number};
+    return address;
+  }
+  void free(std::uint64_t address) {
+    Arena* const arena = pool.owner(address);
+    const auto block = arena->retire(address);
+    ASSERT_TRUE(block);
+    arena->give(*block, 1);
+    blocks.erase(address);
+  }
+  void keep_one_of(unsigned count) {
+    for (auto at = blocks.begin(); at != blocks.end();) {
+      const std::uint64_t address = (at++)->first;
+      if (random() % count != 0) free(address);
+    }
+  }
+  void fill(std::uint64_t bytes, unsigned most_bits) {
+    for (std::uint64_t sum = 0; sum < bytes;) {
+      const std::uint64_t size = std::uint64_t{4096} << random() % most_bits;
+      ASSERT_NE(allocate(size), 0u);
+      sum += size;
+    }
+  }
+  bool all_is_right() {
+    return std::ranges::all_of(blocks, [](const auto& block) {
+      for (std::uint64_t at = 0; at < block.second.bytes; at += 512)
+        if (driver->word(block.first + at) != block.second.number) return false;
+      return true;
+    });
+  }
+  // Each pause ends after so many runs.
+  std::uint64_t mesh(std::uint64_t needed = 1, int runs = INT32_MAX, int most_pauses = INT32_MAX) {
+    int left = 0;
+    pauses = 0;
+    return pool.mesh(real, DeviceOrdinal{0},
+                     {[&] { return left = runs, pauses++ < most_pauses; },
+                      [&] { return --left <= 0; }, []() -> std::uint64_t { return 10; }},
+                     needed);
+  }
+  ArenaCounts counts() { return pool.counts(DeviceOrdinal{0}); }
+  std::uint64_t taken() const { return room - driver->free_bytes; }
+  void expect_all_goes() {
+    while (!blocks.empty()) free(blocks.begin()->first);
+    pool.give_back(real, no_device, UINT64_MAX);
+    EXPECT_EQ(taken(), 0u);
+    EXPECT_EQ(counts().held_bytes, 0u);
+    EXPECT_EQ(counts().idle_bytes, 0u);
+    EXPECT_TRUE(driver->mappings.empty());
+    EXPECT_EQ(driver->reservations.size(), 1u);
+    pool.set_ending(ContextId{7}, true);
+    pool.context_ended(real, ContextId{7});
+    EXPECT_TRUE(driver->handles.empty() && driver->reservations.empty());
+  }
+
+  struct Mine {
+    std::uint64_t bytes = 0, number = 0;
+  };
+  static constexpr std::uint64_t room = 400 * MiB;
+  const driver::RealDriver real = functions();
+  Peers peers;
+  DevicePool pool{peers};
+  std::map<std::uint64_t, Mine> blocks;  // by address
+  std::uint64_t last_number = 0;
+  int pauses = 0;
+  std::mt19937_64 random{5};
+};
+
+TEST_F(MeshingTest, what_a_tenth_leaves_spread_over_all_pages_goes_back) {
+  fill(200 * MiB, 9);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  const std::uint64_t before = taken();
+  ASSERT_GT(before, 150 * MiB) << "nearly all pages hold something";
+  const std::uint64_t gained = mesh(UINT64_MAX / 2);
+  EXPECT_EQ(gained, 0u) << "so much there is not to be had";
+  EXPECT_EQ(taken(), before);
+  const std::uint64_t half = mesh(before / 2);
+  EXPECT_GE(half, before / 2);
+  EXPECT_LT(half, before / 2 + 16 * MiB) << "no more than is needed is moved";
+  EXPECT_EQ(taken(), before - half);
+  EXPECT_EQ(counts().held_bytes, taken());
+  EXPECT_EQ(counts().meshed_bytes, half);
+  EXPECT_EQ(counts().pause_ns, 10u);
+  EXPECT_GT(counts().meshed_pages, 2 * (before - half) / page / 4);
+  EXPECT_TRUE(all_is_right());
+  EXPECT_EQ(driver->reservations.size(), 1u);
+  expect_all_goes();
+}
+
+TEST_F(MeshingTest, what_comes_later_and_goes_touches_nobody) {
+  fill(200 * MiB, 9);
+  for (int round = 0; round < 5; ++round) {
+    keep_one_of(6);
+    pool.give_back(real, no_device, UINT64_MAX);
+    const std::uint64_t before = taken();
+    ASSERT_GT(mesh(), 0u) << round;
+    for (int i = 0; i < 10 && mesh() != 0; ++i) ASSERT_TRUE(all_is_right());
+    EXPECT_LT(taken(), before);
+    ASSERT_TRUE(all_is_right()) << round;
+    fill(100 * MiB, 9);
+    ASSERT_TRUE(all_is_right()) << round;
+    EXPECT_LE(counts().live_bytes, counts().held_bytes);
+  }
+  expect_all_goes();
+}
+
+TEST_F(MeshingTest, it_goes_on_in_the_next_pause_and_ends_where_there_is_none) {
+  fill(200 * MiB, 9);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  const std::uint64_t before = taken();
+  EXPECT_EQ(mesh(1, INT32_MAX, 0), 0u);
+  EXPECT_EQ(taken(), before);
+  EXPECT_EQ(mesh(100 * MiB, 1, 1), 0u) << "one run makes no more than it gives back";
+  EXPECT_EQ(counts().held_bytes, taken());
+  EXPECT_TRUE(all_is_right());
+  EXPECT_GE(mesh(100 * MiB, 3), 100 * MiB);
+  EXPECT_GT(pauses, 5);
+  EXPECT_EQ(counts().pause_ns, 10u * static_cast<unsigned>(pauses + 1));
+  EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+}
+
+TEST_F(MeshingTest, a_little_room_is_enough_and_none_is_too_little) {
+  fill(200 * MiB, 9);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  const std::uint64_t free = driver->free_bytes;
+  driver->free_bytes = 8 * MiB;
+  driver->least_free_bytes = UINT64_MAX;
+  EXPECT_GT(mesh(100 * MiB), 100 * MiB);
+  EXPECT_TRUE(all_is_right());
+  driver->free_bytes += free - 8 * MiB;
+  keep_one_of(3);
+  pool.give_back(real, no_device, UINT64_MAX);
+  const std::uint64_t now_free = driver->free_bytes;
+  driver->free_bytes = 0;
+  EXPECT_EQ(mesh(), 0u);
+  driver->free_bytes += now_free;
+  EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+}
+
+TEST_F(MeshingTest, peers_have_what_was_moved) {
+  fill(50 * MiB, 9);
+  keep_one_of(10);
+  peers.set(DeviceOrdinal{0}, DeviceOrdinal{3}, true);
+  pool.change_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, true);
+  ASSERT_GT(mesh(), 0u);
+  const auto all_have = [&](std::uint64_t devices) {
+    return std::ranges::all_of(driver->mappings,
+                               [&](const auto& at) { return at.second.devices == devices; });
+  };
+  EXPECT_TRUE(all_have(0b1001));
+  EXPECT_EQ(pool.change_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, false), CUDA_SUCCESS);
+  EXPECT_TRUE(all_have(0b0001));
+  expect_all_goes();
+}
+
+// Whichever call the driver refuses, all is where it was or where it was to go.
+TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_in_its_place) {
+  int failed = 0;
+  for (int round = 0; round < 100; ++round) {
+    const int calls = static_cast<int>(random() % (round < 50 ? 20 : 500));
+    if (blocks.size() < 1000) fill(60 * MiB, 8);
+    keep_one_of(5);
+    pool.give_back(real, no_device, UINT64_MAX);
+    driver->fail_after = calls;
+    mesh(1000);
+    failed += driver->fail_after < 0;
+    driver->fail_after = -1;
+    ASSERT_TRUE(all_is_right()) << calls;
+    ASSERT_EQ(counts().held_bytes, taken()) << calls;
+    ASSERT_EQ(counts().lost_bytes, 0u);
+    ASSERT_EQ(driver->reservations.size(), 1u);
+  }
+  EXPECT_GT(failed, 50);
+  expect_all_goes();
+}
+
+TEST(MeshPlan, pages_that_share_memory_have_no_step_in_common) {
+  std::mt19937_64 random(3);
+  std::vector<std::vector<bool>> steps(500, std::vector<bool>(PageSteps::count));
+  std::vector<PageSteps> pages(500);
+  for (std::size_t i = 0; i < pages.size(); ++i)
+    for (int blocks = 0; blocks < 6; ++blocks) {
+      const auto first = static_cast<std::uint32_t>(random() % PageSteps::count);
+      const auto end = std::min<std::uint32_t>(
+          first + 1 + static_cast<std::uint32_t>(random() % 200), PageSteps::count);
+      pages[i].take(first, end);
+      std::fill(steps[i].begin() + first, steps[i].begin() + end, true);
+    }
+  for (std::size_t i = 0; i < pages.size(); ++i)
+    ASSERT_EQ(pages[i].taken(), std::ranges::count(steps[i], true));
+  const MeshPlan plan = plan_mesh(pages);
+  ASSERT_EQ(plan.target_of.size(), pages.size());
+  EXPECT_LT(plan.targets, 300u);
+  std::vector<std::vector<bool>> targets(plan.targets, std::vector<bool>(PageSteps::count));
+  for (std::size_t i = 0; i < pages.size(); ++i)
+    for (std::size_t step = 0; step < PageSteps::count; ++step) {
+      if (!steps[i][step]) continue;
+      ASSERT_FALSE(targets[plan.target_of[i]][step]);
+      targets[plan.target_of[i]][step] = true;
+    }
+}
+
+}  // namespace
+}  // namespace cuwarden::pool
