@@ -239,3 +239,26 @@ def test_on_a_driver_without_mapped_memory_all_is_the_drivers(place):
     run = place.run([POINTER, f"bytes={3 * MIB}"], pooled(CUWARDEN_SIM_VMM="none"))
     assert run.last_line["served"] == 1
     assert run.report["pool"]["served_count"] == 0
+
+
+@pytest.mark.parametrize("mode", ["off", "rescue", "auto", "on"])
+@pytest.mark.parametrize("size", [1000, 700_001, 2 * MIB, 3 * MIB, 20 * MIB])
+def test_another_process_opens_what_the_driver_served(place, mode, size):
+    arguments = [program("shared_pointer"), size]
+    plain = place.run(arguments, pooled(), shim=False)
+    assert plain.returncode == 0, plain.stderr
+    run = place.run(arguments, pooled(mode))
+    assert run.returncode == 0
+    (own,) = [r for r in run.reports if r["totals"][0]["kind"] != "imported"]
+    if mode == "on" and size % (2 * MIB) != 0:
+        refusal = plain.last_line["refusal"]
+        said = [f"handle: {refusal}, left behind: {refusal}"] * 2
+        assert run.stdout.splitlines() == [*said, *plain.stdout.splitlines()[-2:]]
+        run.said_about("CUWARDEN_POOL", "no other process can open it", "CUWARDEN_POOL=rescue")
+        assert len(run.said) == 1 and own["pool"]["served_count"] == 1
+    else:
+        assert run.stdout == plain.stdout
+        assert run.said == [] and len(run.reports) == 2
+    assert own["pool"]["ipc_refused"] == (run.said != [])
+    # Who asked for it in vain has a whole report all the same.
+    assert own["tool"]["complete"] is True and own["coverage"]["complete"] is True
