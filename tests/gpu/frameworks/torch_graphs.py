@@ -1,9 +1,10 @@
-"""PyTorch: a training step is captured as a CUDA graph and replayed."""
+"""PyTorch: a training step is captured as a CUDA graph and replayed, with deterministic algorithms."""
 
 import figures
 import torch
 
 torch.manual_seed(0)
+torch.use_deterministic_algorithms(True)
 model = torch.nn.Sequential(
     torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)
 ).cuda()
@@ -28,9 +29,8 @@ torch.cuda.current_stream().wait_stream(side)
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     loss = step()
-for _ in range(20):
+for step in range(20):
     graph.replay()
-torch.cuda.synchronize()
-print(f"finite {bool(torch.isfinite(loss))}")
+    print(f"step {step}: loss {loss.item().hex()}")
 figures.plant_leaks()
 figures.end({"reserved_bytes": torch.cuda.memory_reserved()})
