@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import preloaded
-from framework_checks import needs
+from framework_checks import command, needs
 
 pytestmark = pytest.mark.alone
 
@@ -48,60 +48,17 @@ def test_two_libraries(place):
     assert rescued_by(run.report) == "tensor cache"
 
 
-# One framework's cache holds two thirds of the device, idle; then somebody asks for half of it.
-HOLD = {
-    "torch": """
-import torch
-block = torch.empty(int(torch.cuda.mem_get_info()[0] * 0.66), dtype=torch.uint8, device="cuda")
-size = block.numel() // 4 * 3
-del block
-""",
-    "cupy": """
-import cupy
-block = cupy.empty(int(cupy.cuda.runtime.memGetInfo()[0] * 0.66), dtype=cupy.uint8)
-size = block.size // 4 * 3
-del block
-""",
-}
-ASK = {
-    "torch": """
-import torch
-try:
-    data = torch.full((size,), 7, dtype=torch.uint8, device="cuda")
-    print("served", int(data[-1]) + int(data[size // 2]))
-except torch.cuda.OutOfMemoryError:
-    print("refused")
-""",
-    "cupy": """
-import cupy
-try:
-    data = cupy.full(size, 7, dtype=cupy.uint8)
-    print("served", int(data[-1]) + int(data[size // 2]))
-except cupy.cuda.memory.OutOfMemoryError:
-    print("refused")
-""",
-    "raw": """
-import ctypes
-pointer = ctypes.c_void_p()
-driver = ctypes.CDLL("libcuda.so.1")
-result = driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size))
-print("served 14" if result == 0 else "refused")
-""",
-}
-
-
 @needs("torch", "cupy")
 @pytest.mark.parametrize("asks", ["cupy", "torch", "raw"])
 @pytest.mark.parametrize("holds", ["torch", "cupy"])
 def test_a_frameworks_cache_is_emptied_for_another(place, holds, asks):
     if holds == asks:
         pytest.skip("it empties its own")
-    script = place.work / "script.py"
-    script.write_text("import torch, cupy\ntorch.zeros(1, device='cuda'); cupy.zeros(1)\n" + HOLD[holds] + ASK[asks])
-    bare = place.run([sys.executable, script], shim=False)
+    script = command("two_caches.py", holds, asks)
+    bare = place.run(script, shim=False)
     assert bare.stdout == "refused\n", bare.stderr
     env = {**RESCUE, "PYTHONPATH": str(preloaded.SOURCE / "tools" / "python")}
-    run = place.run([sys.executable, "-m", "cuwarden", script], env)
+    run = place.run([sys.executable, "-m", "cuwarden", *script[1:]], env)
     assert run.stdout == "served 14\n", run.stderr
     served = [row["reclaimer"] for row in run.report["rungs"] if row["outcome"] == "served"]
     assert served == [{"torch": "PyTorch", "cupy": "CuPy"}[holds]], run.report["rungs"]
