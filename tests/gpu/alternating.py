@@ -54,6 +54,7 @@ class InTurns:
 
     def __init__(self, command, couples, steps, env=None):
         self.steps = steps
+        self.pools = []  # of the shimmed processes' reports, at the end
         self._folder = tempfile.TemporaryDirectory()
         self._place = preloaded.Place(Path(self._folder.name))
         start = lambda shim: self._place.start(command, env, shim=shim, stdin=subprocess.PIPE)  # noqa: E731
@@ -86,8 +87,10 @@ class InTurns:
             run = self._place.finish(process, "shim" if shim else "bare", timeout_s=60)
             if run.returncode != 0 or run.said:
                 problems.append(f"status {run.returncode}: {run.stderr[-500:]}")
-            elif shim and run.report["coverage"]["complete"] is not True:
-                problems.append(str(run.report["coverage"]))
+            elif shim:
+                self.pools.append(run.report["pool"])
+                if run.report["coverage"]["complete"] is not True:
+                    problems.append(str(run.report["coverage"]))
         self._folder.cleanup()
         return problems
 

@@ -2,11 +2,12 @@
 """PyTorch's training step with and without the shim, in processes that work in turns.
 
     bench_training_step.py [--couples N] [--rounds N] [--steps N] [--batch N] [--limit RATIO]
-                           [--async]
+                           [--async] [--pool MODE]
 
 A couple is one process bare and one shimmed, which work in turns for a few steps; a round is one
 turn of each process. With a batch of 8 the step waits for the processor, with one of 32 for the
-device. With --async PyTorch allocates by cudaMallocAsync, a call for each tensor.
+device. With --async PyTorch allocates by cudaMallocAsync, a call for each tensor. --pool is
+CUWARDEN_POOL of the shimmed processes.
 
 Exit status 1 where the median ratio of the turns passes the limit.
 """
@@ -29,20 +30,26 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--limit", type=float, default=1.02)
     parser.add_argument("--async", dest="stream_ordered", action="store_true")
+    parser.add_argument("--pool", default=preloaded.POOL or "off",
+                        choices=["off", "rescue", "auto", "on"])
     options = parser.parse_args()
     alternating.need_gpu()
     if importlib.util.find_spec("torch") is None:
         alternating.skip("no PyTorch")
     command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--turns"]
     command += ["--batch", options.batch]
-    env = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"} if options.stream_ordered else None
+    env = {"CUWARDEN_POOL": options.pool}  # which the bare ones do not know
+    if options.stream_ordered:
+        env["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
     turns = alternating.InTurns(command, options.couples, options.steps, env)
     rounds = [turns.round() for _ in range(options.rounds)]
     problems = turns.end()
+    problems += [f"the mode was {p['mode']}" for p in turns.pools if p["mode"] != options.pool]
     for problem in problems:
         print(f"problem: {problem}")
 
-    print(f"$ {shlex.join(map(str, command))}" + (f" with {env}" if env else ""))
+    settings = " ".join(f"{name}={value}" for name, value in env.items())
+    print(f"$ {settings} {shlex.join(map(str, command))}")
     for couple in range(options.couples):
         bare, shimmed = zip(*(times[couple] for times in rounds))
         print(
@@ -50,12 +57,15 @@ def main():
             f"{statistics.median(shimmed) / 1e6:.3f} ms, "
             f"ratio {statistics.median(b / a for a, b in zip(bare, shimmed)):.4f}"
         )
+    served = " and ".join(str(pool["served_count"]) for pool in turns.pools)
+    print(f"  CUWARDEN_POOL={options.pool}: the pool served {served} requests")
     ratios = [shimmed / bare for times in rounds for bare, shimmed in times]
     ratio = statistics.median(ratios)
     low, high = alternating.interval_of_median(ratios)
     print(
-        f"training step: {ratio:.4f} of the time without the shim ({low:.4f} to {high:.4f}, 95 %, "
-        f"{len(ratios)} turns of {options.steps} steps), at most {options.limit} wanted",
+        f"training step, CUWARDEN_POOL={options.pool}: {ratio:.4f} of the time without the shim "
+        f"({low:.4f} to {high:.4f}, 95 %, {len(ratios)} turns of {options.steps} steps), "
+        f"at most {options.limit} wanted",
         flush=True,
     )
     return 1 if problems or ratio > options.limit else 0
