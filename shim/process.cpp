@@ -13,7 +13,6 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
-#include "runtime_hooks/core/job.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
@@ -35,6 +34,7 @@
 #include "shim/reports.hpp"
 #include "shim/runtime_tables.hpp"
 #include "shim/spilling.hpp"
+#include "shim/start_facts.hpp"
 #include "shim/thread_stack.hpp"
 
 namespace cuwarden::shim {
@@ -227,7 +227,7 @@ families::Recorder* Process::start_recording() noexcept {
          .spill = spill,
          .spill_notice = say_of_spill});
     families::pool_answers.store(spill.visible_bytes != 0, std::memory_order_release);
-    note_facts();
+    note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
     say_what_recording_begins_with(settings, ledger_->path(), report_path);
@@ -263,39 +263,6 @@ void Process::met_incident(IncidentId incident, families::Recorder::Stage stage)
         [](void* given) { report_incident(*process.ledger_, *static_cast<IncidentId*>(given)); },
         &incident);
   }
-}
-
-void Process::note_facts() noexcept {
-  const auto note = [&](std::string_view name, std::string_view value) {
-    ledger_->set_setting(name, value, std::getenv(std::string(name).c_str()) != nullptr);
-  };
-  constexpr std::string_view levels[] = {"off", "error", "warn", "info", "debug"};
-  note("CUWARDEN_ENABLED", "1");
-  note("CUWARDEN_REPORT", settings.report);
-  note("CUWARDEN_STACK_DEPTH", fmt::to_string(settings.stack_depth));
-  note("CUWARDEN_LEDGER_DIR", settings.ledger_folder);
-  note("CUWARDEN_LOG", levels[static_cast<int>(settings.log_level)]);
-  note("CUWARDEN_POOL", pool_mode_names[static_cast<int>(settings.pool)]);
-  note("CUWARDEN_WAIT", fmt::format("{}ms", settings.wait_ns / 1'000'000));
-  note("CUWARDEN_SYNC_TIMEOUT", fmt::format("{}ms", settings.sync_timeout_ns / 1'000'000));
-  note("CUWARDEN_SPILL", spill_text(settings));
-  note("CUWARDEN_MESH", settings.meshes ? "on" : "off");
-  note("CUWARDEN_MESH_PAUSE", fmt::format("{}ms", settings.mesh_pause_ns / 1'000'000));
-  note("CUWARDEN_SYMBOL_TIME", fmt::format("{}ms", settings.symbol_time_ns / 1'000'000));
-  note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string_view name = text.substr(0, equals);
-    if (name.starts_with("CUWARDEN_") || name.starts_with("CUDA_") || name.starts_with("NVIDIA_") ||
-        is_job_variable(name))
-      ledger_->set_environment(name, text.substr(equals + 1));
-  }
-  int version = 0;
-  const auto& real = real_driver();
-  if (real.cuDriverGetVersion != nullptr && real.cuDriverGetVersion(&version) == CUDA_SUCCESS)
-    ledger_->set_versions(version, 0);
 }
 
 void Process::modules_changed() noexcept {

@@ -80,7 +80,6 @@ class Process {
   static void ledger_is_incomplete(ledger::Reason) noexcept;
   static void met_incident(IncidentId, families::Recorder::Stage) noexcept;
   void end_unrecorded() noexcept;
-  void note_facts() noexcept;
   bool write_report() noexcept;
   void note_unseen_driver() noexcept;
 

@@ -92,6 +92,35 @@ def test_what_churn_asks_for_is_there(place):
     preloaded.check_covered(run.report)
 
 
+def test_what_a_mesh_gave_up_is_there_for_one_block(place):
+    sample = preloaded.BUILD / "samples" / "adaptive_mesh"
+    plain = place.run([sample], shim=False)
+    run = place.run([sample], pooled())
+    print(run.last_line, account_adds_up(run.report), run.report["pool"], run.report["rungs"])
+    assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
+    assert run.last_line["request"]["error"] == "cudaSuccess", run.stderr
+    assert run.report["pool"]["mesh_recovered_bytes"] > 8 << 30
+    preloaded.check_covered(run.report)
+
+
+@pytest.mark.parametrize("pause", ["500ms", "5ms"])
+@pytest.mark.parametrize("name", ["meshed", "meshed_work"])
+def test_memory_is_moved_while_threads_are_at_work_on_it(place, name, pause):
+    """By copies and fills, and by kernels, some of them a graph's."""
+    if name == "meshed_work" and preloaded.SIMULATED:
+        pytest.skip("needs kernels")
+    folder = PROGRAMS if name == "meshed" else preloaded.BUILD / "tests" / "gpu"
+    run = place.run([folder / name, "rounds=4", "blocks=1024"], pooled(CUWARDEN_MESH_PAUSE=pause))
+    print(run.last_line, run.report["pool"])
+    assert run.returncode == 0, run.output
+    assert run.last_line["wrong"] == 0
+    assert run.last_line["worked"] > 100
+    if pause == "500ms":
+        assert run.last_line["served"] == 4
+    assert run.report["pool"]["meshed_pages"] > 100
+    preloaded.check_covered(run.report)
+
+
 def test_a_pinned_buffer_for_each_step_costs_next_to_nothing(place):
     sample = preloaded.BUILD / "samples" / "pinned_churn"
     plain = place.run([sample, "100"], shim=False)
