@@ -2,10 +2,10 @@
 //
 //     meshed [name=value]...
 //
-// blocks=MIB are allocated in blocks of 512 bytes to 1 MiB, and written; one of `keep` stays, and
-// ask=PERCENT of what that gave up is asked for in one request while threads=N write and check what
-// stayed. rounds=N times over. The last line, as JSON, says how many requests were served and how
-// many bytes were wrong.
+// The device is filled but for `blocks` and `spare` MiB; `blocks` MiB are allocated in blocks of
+// 512 bytes to 1 MiB, and written; one of `keep` stays, and ask=PERCENT of what that gave up is
+// asked for in one request while threads=N write and check what stayed. rounds=N times over. The
+// last line, as JSON, says how many requests were served and how many bytes were wrong.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -39,18 +39,17 @@ struct Block {
 // Worker: made once for each thread; write() and wrong_bytes() wait for what they did.
 template <class Worker>
 int run(int argc, char** argv) {
-  std::map<std::string, std::size_t> options{
-      {"blocks", 256}, {"keep", 10}, {"ask", 60}, {"threads", 3}, {"rounds", 2}};
+  std::map<std::string, std::size_t> options{{"blocks", 256}, {"spare", 48},  {"keep", 10},
+                                             {"ask", 60},     {"threads", 3}, {"rounds", 2}};
   for (int i = 1; i < argc; ++i) {
     const std::string text = argv[i];
     options[text.substr(0, text.find('='))] =
         std::strtoull(text.c_str() + text.find('=') + 1, nullptr, 0);
   }
   constexpr std::size_t mib = std::size_t{1} << 20;
-  // The device has room for the blocks, and for little more.
   std::size_t free = 0, total = 0;
   require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  const std::size_t room = (options["blocks"] + 48) * mib;
+  const std::size_t room = (options["blocks"] + options["spare"]) * mib;
   void* held = nullptr;
   require(cudaMalloc(&held, (free - room) / (2 * mib) * 2 * mib), "cudaMalloc of the rest");
   std::mt19937_64 random(7);
