@@ -131,6 +131,8 @@ CUresult resolve(CUmemorytype type, const void* host, CUdeviceptr device, CUarra
   return CUDA_SUCCESS;
 }
 
+}  // namespace
+
 CUresult copy_box(const CUDA_MEMCPY3D& c) {
   Box from, to;
   SIM_TRY(resolve(c.srcMemoryType, c.srcHost, c.srcDevice, c.srcArray, c.srcXInBytes, c.srcY,
@@ -148,6 +150,8 @@ CUresult copy_box(const CUDA_MEMCPY3D& c) {
   }
   return CUDA_SUCCESS;
 }
+
+namespace {
 
 CUresult box_synchronous(const CUDA_MEMCPY3D& copy) {
   InContext at;

@@ -8,33 +8,53 @@ namespace cuwarden::simulated_gpu {
 namespace {
 
 template <typename Value>
+void fill_row(CUdeviceptr start, std::size_t width, unsigned value) {
+  auto* const row = reinterpret_cast<Value*>(start);
+  for (std::size_t x = 0; x < width; ++x) row[x] = static_cast<Value>(value);
+}
+
+CUdeviceptr row_start(const CUDA_MEMSET_NODE_PARAMS& rows, std::size_t y) {
+  return rows.dst + y * rows.pitch;
+}
+
+bool writable(const CUDA_MEMSET_NODE_PARAMS& rows) {
+  for (std::size_t y = 0; y < rows.height; ++y) {
+    if (!accessible(simulator(), row_start(rows, y), rows.width * rows.elementSize, true, false))
+      return false;
+  }
+  return true;
+}
+
+template <typename Value>
 CUresult fill(CUdeviceptr start, std::size_t pitch, Value value, std::size_t width,
               std::size_t height, CUstream handle) {
   InContext at;
   SIM_TRY(at.error);
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
-  if (start % sizeof(Value) != 0 || (height > 1 && pitch < width * sizeof(Value)))
-    return CUDA_ERROR_INVALID_VALUE;
-  const auto writable = [=] {
-    for (std::size_t y = 0; y < height; ++y) {
-      if (!accessible(simulator(), start + y * pitch, width * sizeof(Value), true, false))
-        return false;
-    }
-    return true;
-  };
-  if (!stream->capture && !writable()) return CUDA_ERROR_INVALID_VALUE;
-  return submit(*stream, NodeKind::fill, CU_GRAPH_NODE_TYPE_MEMSET, [=] {
-    if (!writable()) return CUDA_ERROR_INVALID_VALUE;
-    for (std::size_t y = 0; y < height; ++y) {
-      auto* const row = reinterpret_cast<Value*>(start + y * pitch);
-      for (std::size_t x = 0; x < width; ++x) row[x] = value;
-    }
-    return CUDA_SUCCESS;
-  });
+  const CUDA_MEMSET_NODE_PARAMS rows{start, pitch, value, sizeof(Value), width, height};
+  if (!is_filling(rows) || (!stream->capture && !writable(rows))) return CUDA_ERROR_INVALID_VALUE;
+  return submit(*stream, NodeKind::fill, CU_GRAPH_NODE_TYPE_MEMSET,
+                [rows] { return fill_rows(rows); });
 }
 
 }  // namespace
+
+bool is_filling(const CUDA_MEMSET_NODE_PARAMS& rows) {
+  const unsigned element = rows.elementSize;
+  return (element == 1 || element == 2 || element == 4) && rows.dst % element == 0 &&
+         (rows.height <= 1 || rows.pitch >= rows.width * element);
+}
+
+CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS& rows) {
+  if (!writable(rows)) return CUDA_ERROR_INVALID_VALUE;
+  const auto fill_one = rows.elementSize == 1   ? fill_row<std::uint8_t>
+                        : rows.elementSize == 2 ? fill_row<std::uint16_t>
+                                                : fill_row<std::uint32_t>;
+  for (std::size_t y = 0; y < rows.height; ++y)
+    fill_one(row_start(rows, y), rows.width, rows.value);
+  return CUDA_SUCCESS;
+}
 
 namespace entry {
 

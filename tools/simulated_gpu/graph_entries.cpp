@@ -8,23 +8,6 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-CUresult add(Graph*& graph, Node*& node, CUgraphNode* out, CUgraph handle,
-             const CUgraphNode* dependencies, size_t count, NodeKind kind, CUgraphNodeType type) {
-  graph = graphs().find(handle);
-  if (out == nullptr || graph == nullptr || (dependencies == nullptr && count > 0))
-    return CUDA_ERROR_INVALID_VALUE;
-  std::vector<Node*> known;
-  for (size_t i = 0; i < count; ++i) {
-    Node* dependency = nodes().find(dependencies[i]);
-    if (dependency == nullptr || dependency->graph != graph) return CUDA_ERROR_INVALID_VALUE;
-    known.push_back(dependency);
-  }
-  node = add_node(*graph, kind, type);
-  node->dependencies = std::move(known);
-  *out = reinterpret_cast<CUgraphNode>(node);
-  return CUDA_SUCCESS;
-}
-
 void drop_node(Node& node) {
   std::erase(node.graph->nodes, &node);
   nodes().remove(&node);
@@ -130,21 +113,19 @@ CUresult cuGraphDestroy(CUgraph handle) {
 CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
                              size_t count) {
   Locked at;
-  Graph* graph = nullptr;
   Node* node = nullptr;
-  return add(graph, node, out, handle, dependencies, count, NodeKind::empty,
-             CU_GRAPH_NODE_TYPE_EMPTY);
+  return add_node(node, out, handle, dependencies, count, NodeKind::empty,
+                  CU_GRAPH_NODE_TYPE_EMPTY);
 }
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
                                   size_t count, CUgraph child) {
   Locked at;
-  Graph* graph = nullptr;
   Node* node = nullptr;
   Graph* inner = graphs().find(child);
   if (inner == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::child,
-              CU_GRAPH_NODE_TYPE_GRAPH));
+  SIM_TRY(
+      add_node(node, out, handle, dependencies, count, NodeKind::child, CU_GRAPH_NODE_TYPE_GRAPH));
   node->child = inner;
   return CUDA_SUCCESS;
 }
@@ -152,12 +133,11 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph handle, const CUgrap
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
                                  size_t count, const CUDA_KERNEL_NODE_PARAMS* parameters) {
   Locked at;
-  Graph* graph = nullptr;
   Node* node = nullptr;
   if (parameters == nullptr || kernels().find(parameters->func) == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
-  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::kernel,
-              CU_GRAPH_NODE_TYPE_KERNEL));
+  SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::kernel,
+                   CU_GRAPH_NODE_TYPE_KERNEL));
   node->kernel = *parameters;
   const Clock::duration time = at.sim.settings.kernel_time;
   node->work = [time](Stream& stream) { enqueue(stream, time); };
@@ -167,11 +147,10 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph handle, const CUgraph
 CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
   Locked at;
-  Graph* graph = nullptr;
   Node* node = nullptr;
   if (parameters == nullptr || parameters->bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::allocate,
-              CU_GRAPH_NODE_TYPE_MEM_ALLOC));
+  SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::allocate,
+                   CU_GRAPH_NODE_TYPE_MEM_ALLOC));
   node->allocation = *parameters;
   if (const CUresult result = reserve_graph_memory(*node); result != CUDA_SUCCESS) {
     drop_node(*node);
@@ -193,11 +172,10 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PA
 CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
                                size_t count, CUdeviceptr address) {
   Locked at;
-  Graph* graph = nullptr;
   Node* node = nullptr;
   if (address == 0) return CUDA_ERROR_INVALID_VALUE;
-  SIM_TRY(add(graph, node, out, handle, dependencies, count, NodeKind::release,
-              CU_GRAPH_NODE_TYPE_MEM_FREE));
+  SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::release,
+                   CU_GRAPH_NODE_TYPE_MEM_FREE));
   node->freed = address;
   return CUDA_SUCCESS;
 }
@@ -230,6 +208,16 @@ CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* d
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return entry::cuGraphAddMemFreeNode(out, graph, dependencies, count, parameters->free.dptr);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return entry::cuGraphAddMemcpyNode(out, graph, dependencies, count,
+                                         &parameters->memcpy.copyParams,
+                                         parameters->memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const CUDA_MEMSET_NODE_PARAMS_v2& rows = parameters->memset;
+      const CUDA_MEMSET_NODE_PARAMS wanted{rows.dst,         rows.pitch, rows.value,
+                                           rows.elementSize, rows.width, rows.height};
+      return entry::cuGraphAddMemsetNode(out, graph, dependencies, count, &wanted, rows.ctx);
+    }
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }

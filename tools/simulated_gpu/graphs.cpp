@@ -29,6 +29,23 @@ Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type) {
   return node;
 }
 
+CUresult add_node(Node*& node, CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                  std::size_t count, NodeKind kind, CUgraphNodeType type) {
+  Graph* graph = graphs().find(handle);
+  if (out == nullptr || graph == nullptr || (dependencies == nullptr && count > 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::vector<Node*> known;
+  for (std::size_t i = 0; i < count; ++i) {
+    Node* dependency = nodes().find(dependencies[i]);
+    if (dependency == nullptr || dependency->graph != graph) return CUDA_ERROR_INVALID_VALUE;
+    known.push_back(dependency);
+  }
+  node = add_node(*graph, kind, type);
+  node->dependencies = std::move(known);
+  *out = reinterpret_cast<CUgraphNode>(node);
+  return CUDA_SUCCESS;
+}
+
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type) {
   Capture& capture = *stream.capture;
   Node* node = add_node(*capture.graph, kind, type);

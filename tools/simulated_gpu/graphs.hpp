@@ -23,8 +23,6 @@ struct Node {
   std::function<void(Stream&)> work;        // copy, fill, host: done under the lock, briefly
   Graph* child = nullptr;
   CUDA_KERNEL_NODE_PARAMS kernel{};
-  CUDA_MEMCPY3D copy{};
-  CUDA_MEMSET_NODE_PARAMS fill{};
   CUDA_HOST_NODE_PARAMS host{};
   CUevent event = nullptr;
 };
@@ -57,6 +55,9 @@ Handles<Node>& nodes();
 Handles<GraphExec>& graph_execs();
 
 Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type);
+// The same by the program's handles, where they are good.
+CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                  std::size_t count, NodeKind kind, CUgraphNodeType type);
 // A node behind what the stream has captured so far.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
 // Address space of an allocation node, given at once though memory comes with a launch.

@@ -30,4 +30,10 @@ CUresult prepare_launch(Context&, const Kernel&);
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
+// At once; refused where it leads to what nobody may touch.
+CUresult copy_box(const CUDA_MEMCPY3D&);
+CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS&);
+// Whether such rows can be filled, wherever they are.
+bool is_filling(const CUDA_MEMSET_NODE_PARAMS&);
+
 }  // namespace cuwarden::simulated_gpu
