@@ -68,6 +68,11 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real, const PoolM
   }
 }
 
+// Of what lies in no block.
+bool was_freed(Recorder& recorder, CUdeviceptr address) {
+  return recorder.pool().owner(address) != nullptr || recorder.pinned_pool().is_hole(address);
+}
+
 }  // namespace
 
 CUresult cuMemGetAddressRange_of_pool(Recorder&, CUresult answer, CUdeviceptr_v1*, unsigned int*,
@@ -79,7 +84,7 @@ CUresult cuMemGetAddressRange_v2_of_pool(Recorder& recorder, CUresult answer, CU
                                          size_t* psize, CUdeviceptr dptr) noexcept {
   if (!is_about_address(answer)) return answer;
   const auto range = pool_memory_around(recorder, dptr);
-  if (!range) return recorder.pool().owner(dptr) == nullptr ? answer : CUDA_ERROR_NOT_FOUND;
+  if (!range) return was_freed(recorder, dptr) ? CUDA_ERROR_NOT_FOUND : answer;
   if (pbase != nullptr) *pbase = range->start;
   if (psize != nullptr) *psize = range->bytes;
   return CUDA_SUCCESS;
@@ -91,7 +96,7 @@ CUresult cuPointerGetAttribute_of_pool(Recorder& recorder, CUresult answer, void
   const auto range = pool_memory_around(recorder, ptr);
   if (range) return attribute_of(recorder.real(), *range, attribute, ptr, data).value_or(answer);
   // Between the pool's blocks there is nothing, as after a free of the driver's.
-  return recorder.pool().owner(ptr) == nullptr ? answer : CUDA_ERROR_INVALID_VALUE;
+  return was_freed(recorder, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
 }
 
 CUresult cuPointerGetAttributes_of_pool(Recorder& recorder, CUresult answer,
@@ -99,6 +104,11 @@ CUresult cuPointerGetAttributes_of_pool(Recorder& recorder, CUresult answer,
                                         void** data, CUdeviceptr ptr) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
   const auto range = pool_memory_around(recorder, ptr);
+  if (!range && was_freed(recorder, ptr)) {
+    static const char nobodys = 0;  // of which the driver knows nothing either
+    return recorder.real().cuPointerGetAttributes(numAttributes, attributes, data,
+                                                  reinterpret_cast<CUdeviceptr>(&nobodys));
+  }
   // One that does not apply is zero here, as the driver has set it.
   for (unsigned i = 0; range && i < numAttributes; ++i)
     if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !range->is_pinned)

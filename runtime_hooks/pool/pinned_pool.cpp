@@ -107,6 +107,14 @@ std::optional<PinnedPool::Placed> PinnedPool::around(std::uint64_t address) noex
   return block ? std::optional(Placed{*block, piece->second.heap->context}) : std::nullopt;
 }
 
+bool PinnedPool::is_hole(std::uint64_t address) noexcept {
+  if (!any()) return false;
+  const Locked locked(lock_);
+  if (!locked) return false;
+  const auto piece = piece_around(address);
+  return piece != pieces_.end() && !piece->second.heap->packing.block_around(address);
+}
+
 std::optional<PinnedPool::Placed> PinnedPool::retire(std::uint64_t start) noexcept {
   const Locked locked(lock_);
   if (!locked) return std::nullopt;

@@ -43,6 +43,8 @@ class PinnedPool {
   // can tell, for the driver must not free such a piece.
   bool has(std::uint64_t address) noexcept;
   std::optional<Placed> around(std::uint64_t address) noexcept;
+  // Whether it lies in such a piece, and in no block.
+  bool is_hole(std::uint64_t address) noexcept;
 
   // As Arena's.
   std::optional<Placed> retire(std::uint64_t start) noexcept;
