@@ -1,13 +1,16 @@
 // Page-locked host memory: allocated by the driver (pinned) or the program's own (registered).
+#include <optional>
+
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
 
+// Without flags: cuMemAllocHost.
 template <class RealCall>
-CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes, unsigned flags,
-                RealCall real_call) {
+CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes,
+                std::optional<unsigned> flags, RealCall real_call) {
   Allocation memory{.kind = Kind::pinned, .bytes = bytes, .owned_by_context = true, .host = true};
   if (address != nullptr && call.recording()) {
     memory.address = call.recorder().allocate_in_pinned_pool(bytes, flags);
@@ -40,11 +43,13 @@ CUresult registered(HookedCall& call, void* address, std::uint64_t bytes, RealCa
 }  // namespace
 
 CUresult cuMemAllocHost(HookedCall& call, void** pp, unsigned int bytesize) {
-  return pinned(call, pp, bytesize, 0, [&] { return call.real().cuMemAllocHost(pp, bytesize); });
+  return pinned(call, pp, bytesize, std::nullopt,
+                [&] { return call.real().cuMemAllocHost(pp, bytesize); });
 }
 
 CUresult cuMemAllocHost_v2(HookedCall& call, void** pp, size_t bytesize) {
-  return pinned(call, pp, bytesize, 0, [&] { return call.real().cuMemAllocHost_v2(pp, bytesize); });
+  return pinned(call, pp, bytesize, std::nullopt,
+                [&] { return call.real().cuMemAllocHost_v2(pp, bytesize); });
 }
 
 CUresult cuMemHostAlloc(HookedCall& call, void** pp, size_t bytesize, unsigned int Flags) {

@@ -73,12 +73,14 @@ void Recorder::grant_for(DeviceOrdinal device) noexcept {
   }
 }
 
-std::uint64_t Recorder::allocate_in_pinned_pool(std::uint64_t bytes, unsigned flags) noexcept {
+std::uint64_t Recorder::allocate_in_pinned_pool(std::uint64_t bytes,
+                                                std::optional<unsigned> flags) noexcept {
   constexpr unsigned known_flags =
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-  if (pool_use_ != PoolUse::from_start || (flags & ~known_flags) != 0) return 0;
+  if (pool_use_ != PoolUse::from_start || (flags.value_or(0) & ~known_flags) != 0) return 0;
   return allocate_here([&](DeviceOrdinal, ContextId context) {
-    return pinned_.allocate(real_, context, flags, bytes, ledger_.recently_ns());
+    return pinned_.allocate(real_, context, flags.value_or(pool::PinnedPool::as_alloc_host), bytes,
+                            ledger_.recently_ns());
   });
 }
 

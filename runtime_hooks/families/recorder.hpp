@@ -143,7 +143,8 @@ class Recorder {
   // For a request of linear memory in the current context; 0: it is the driver's to serve.
   std::uint64_t allocate_in_pool(std::uint64_t bytes) noexcept;
   // Page-locked memory with cuMemHostAlloc's flags, likewise.
-  std::uint64_t allocate_in_pinned_pool(std::uint64_t bytes, unsigned flags) noexcept;
+  std::uint64_t allocate_in_pinned_pool(std::uint64_t bytes,
+                                        std::optional<unsigned> flags) noexcept;
   // Memory of the current context that the program freed during a capture, if there is none any
   // more. Others stay until their context is current: it may be being ended where it is not.
   void free_deferred() noexcept {

@@ -9,6 +9,13 @@ namespace {
 // more by a program that wants no more.
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20, page = std::uint64_t{2} << 20;
 
+CUresult lock_pages(const driver::RealDriver& real, void** made, std::uint64_t bytes,
+                    unsigned flags) noexcept {
+  if (flags != PinnedPool::as_alloc_host) return real.cuMemHostAlloc(made, bytes, flags);
+  return real.cuMemAllocHost_v2 == nullptr ? CUDA_ERROR_NOT_SUPPORTED
+                                           : real.cuMemAllocHost_v2(made, bytes);
+}
+
 }  // namespace
 
 PinnedPool::Heap& PinnedPool::heap_of(ContextId context, unsigned flags) {
@@ -71,7 +78,7 @@ std::uint64_t PinnedPool::allocate(const driver::RealDriver& real, ContextId con
   const std::uint64_t own = (bytes + page - 1) / page * page;
   const std::uint64_t piece = bytes * 2 > piece_bytes ? own : piece_bytes;
   void* made = nullptr;
-  if (real.cuMemHostAlloc(&made, piece, flags) != CUDA_SUCCESS || made == nullptr) return 0;
+  if (lock_pages(real, &made, piece, flags) != CUDA_SUCCESS || made == nullptr) return 0;
   bool added = false;
   try {
     const Locked locked(lock_);

@@ -27,6 +27,9 @@ class PinnedPool {
   // Of what is free, so much is kept for later; more goes back at once.
   static constexpr std::uint64_t most_idle_bytes = std::uint64_t{64} << 20;
 
+  // In place of flags: as cuMemAllocHost, whose memory has flags of the driver's choice.
+  static constexpr unsigned as_alloc_host = 1u << 31;
+
   struct Placed {
     Block block;
     ContextId context;

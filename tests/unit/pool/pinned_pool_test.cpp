@@ -33,6 +33,7 @@ CUresult host_alloc(void** out, size_t bytes, unsigned) {
   *out = reinterpret_cast<void*>(driver.next);
   return CUDA_SUCCESS;
 }
+CUresult alloc_host_of_its_own(void** out, size_t bytes) { return host_alloc(out, bytes, 0); }
 CUresult free_host(void* address) {
   const std::lock_guard held(driver.lock);
   driver.errors += driver.locked.erase(reinterpret_cast<std::uint64_t>(address)) == 0 ? 1 : 0;
@@ -80,6 +81,27 @@ TEST_F(PinnedPoolTest, other_flags_and_contexts_have_their_own) {
   pool.set_ending(ContextId{7}, true);
   pool.context_ended(ContextId{7});
   EXPECT_EQ(pool.held_bytes(), 4 * MiB) << "the other context's";
+}
+
+TEST_F(PinnedPoolTest, what_was_asked_for_without_flags_is_of_the_drivers_without_flags) {
+  EXPECT_EQ(allocate(KiB, PinnedPool::as_alloc_host), 0u) << "the driver has no such function";
+  real.cuMemAllocHost_v2 = alloc_host_of_its_own;
+  real.cuMemHostAlloc = [](void**, size_t, unsigned) { return CUDA_ERROR_INVALID_VALUE; };
+  const std::uint64_t made = allocate(KiB, PinnedPool::as_alloc_host);
+  EXPECT_NE(made, 0u);
+  EXPECT_TRUE(free(made));
+}
+
+TEST_F(PinnedPoolTest, nothing_is_where_no_block_is) {
+  EXPECT_FALSE(pool.is_hole(0x1000));
+  const std::uint64_t made = allocate(KiB);
+  EXPECT_FALSE(pool.is_hole(made));
+  EXPECT_TRUE(pool.is_hole(made + KiB));
+  pool.retire(made);
+  EXPECT_TRUE(pool.is_hole(made)) << "freed by the program";
+  pool.give(made, now);
+  pool.give_back(real, UINT64_MAX);
+  EXPECT_FALSE(pool.is_hole(made)) << "the driver's again";
 }
 
 // The driver may give what an ending context had to another one before its end is known here.
