@@ -1,0 +1,54 @@
+// The driver cuts small requests from slabs, which come back only when their last piece is freed:
+// how to lock much of a device in them. (Included by device code, too: C++17.)
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace cuwarden::memory_contract {
+
+inline std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  return free;
+}
+
+// As the driver does it with two of 3 MiB.
+inline bool are_rounded_up() {
+  constexpr std::size_t size = std::size_t{3} << 20;
+  void* made[2] = {};
+  const std::size_t before = free_bytes();
+  for (void*& each : made) cudaMalloc(&each, size);
+  const std::size_t taken = before - free_bytes();
+  for (void* const each : made) cudaFree(each);
+  return taken > 2 * size;
+}
+
+// More than a fiftieth of the current device, for the life of the process. False: odd sizes are
+// rounded up as ever ten seconds later.
+inline bool lock_slabs() {
+  constexpr std::size_t small = std::size_t{64} << 10, in_slab = (std::size_t{2} << 20) / small;
+  std::size_t free = 0, total = 0;
+  cudaMemGetInfo(&free, &total);
+  std::vector<void*> all(total / 40 / small);
+  for (void*& each : all)
+    if (cudaMalloc(&each, small) != cudaSuccess) return false;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (i % in_slab != 0) cudaFree(all[i]);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (are_rounded_up()) {
+    if (std::chrono::steady_clock::now() > end) {
+      std::fprintf(stderr, "3 MiB are rounded up as ever\n");
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+}  // namespace cuwarden::memory_contract
