@@ -26,7 +26,8 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   Account account(used);
   for (const ledger::SeriesView& series : all) {
     if (series.device == device.ordinal && is_in_device_account(series.kind))
-      account.add_live(series.kind, series.live_bytes, device.spilled_bytes);
+      account.add_live(series.kind, series.live_bytes,
+                       {device.spilled_bytes, device.spilled_in_stream_order_bytes});
   }
   if (const auto found = fragmentations.find(device.ordinal.value); found != fragmentations.end()) {
     account.add("slab_waste", found->second.locked_bytes);

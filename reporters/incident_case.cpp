@@ -28,9 +28,12 @@ void Account::add(std::string item, std::uint64_t bytes) {
   unexplained -= static_cast<std::int64_t>(bytes);
 }
 
-void Account::add_live(Kind kind, std::uint64_t bytes, std::uint64_t spilled_bytes) {
-  const std::uint64_t elsewhere = kind == Kind::device ? std::min(bytes, spilled_bytes) : 0;
-  add("live_" + std::string(kind_name(kind)), bytes - elsewhere);
+void Account::add_live(Kind kind, std::uint64_t bytes, const Spilled& spilled) {
+  const std::uint64_t in_order = std::min(spilled.in_stream_order_bytes, spilled.bytes);
+  std::uint64_t elsewhere = 0;
+  if (kind == Kind::stream_ordered) elsewhere = in_order;
+  if (kind == Kind::device) elsewhere = spilled.bytes - in_order;
+  add("live_" + std::string(kind_name(kind)), bytes - std::min(bytes, elsewhere));
 }
 
 void Account::add_other_processes(std::uint64_t bytes) {
@@ -113,7 +116,8 @@ std::optional<Account> account_of(const IncidentCase& given) {
   for (std::uint8_t kind = 0; kind < kind_count; ++kind) {
     if (!is_in_device_account(static_cast<Kind>(kind))) continue;
     account.add_live(static_cast<Kind>(kind), incident.live_bytes[kind],
-                     incident.fact(Fact::spilled_bytes).value_or(0));
+                     {incident.fact(Fact::spilled_bytes).value_or(0),
+                      incident.fact(Fact::spilled_in_stream_order_bytes).value_or(0)});
   }
   constexpr std::pair<const char*, Fact> items[] = {{"slab_waste", Fact::slab_locked_bytes},
                                                     {"rounding_waste", Fact::rounding_bytes},

@@ -29,9 +29,12 @@ struct Account {
 
   explicit Account(std::uint64_t used_bytes) : unexplained(static_cast<std::int64_t>(used_bytes)) {}
   void add(std::string item, std::uint64_t bytes);
-  // What is live of a kind. Of linear memory that much was spilled: the device's for the program,
-  // and the host's in fact.
-  void add_live(Kind, std::uint64_t bytes, std::uint64_t spilled_bytes);
+  // What is live of a kind. What of it was spilled is the device's for the program, and the host's
+  // in fact.
+  struct Spilled {
+    std::uint64_t bytes = 0, in_stream_order_bytes = 0;  // of all kinds; of those
+  };
+  void add_live(Kind, std::uint64_t bytes, const Spilled&);
   // After what is live. What this process opened of others is in their bytes: it counts once.
   void add_other_processes(std::uint64_t bytes);
   std::uint64_t of(std::string_view item) const noexcept;

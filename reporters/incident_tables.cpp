@@ -48,7 +48,8 @@ constexpr std::string_view fact_names[] = {"total_bytes",
                                            "graph_rest_bytes",
                                            "given_back_bytes",
                                            "spilled_bytes",
-                                           "pool_unused_bytes"};
+                                           "pool_unused_bytes",
+                                           "spilled_in_stream_order_bytes"};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Refusals for lack of memory become incidents, what a compute mode refuses a context with, and

@@ -1,5 +1,7 @@
 #include "runtime_hooks/families/memory_pools.hpp"
 
+#include <utility>
+
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 
@@ -35,47 +37,65 @@ bool add_graphs(const driver::RealDriver& real, CUdevice device, std::uint64_t l
   return true;
 }
 
+bool is_plain(const CUmemPoolProps& properties) {
+#if CUDA_VERSION >= 12030
+  if (properties.maxSize != 0) return false;
+#endif
+  return properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE;
+}
+
 }  // namespace
 
-void MemoryPools::created(DeviceOrdinal device, CUmemoryPool made) noexcept {
-  if (!is_known(device) || made == nullptr) return;
+void MemoryPools::created(const Pool& made) noexcept {
+  if (!is_known(DeviceOrdinal{made.device}) || made.pool == nullptr) return;
   const Locked locked(lock_);
   if (!locked) return;
   for (Pool& pool : pools_) {
     if (pool.pool != nullptr) continue;
-    pool = {made, device.value};
+    pool = made;
     return;
   }
 }
 
-DeviceOrdinal MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
-  if (destroyed == nullptr) return no_device;
+MemoryPools::Pool MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
+  if (destroyed == nullptr) return {};
   const Locked locked(lock_);
   if (!locked) {
     left_.store(true);
-    return no_device;
+    return {};
   }
-  for (Pool& pool : pools_) {
-    if (pool.pool != destroyed) continue;
-    const DeviceOrdinal device{pool.device};
-    pool = {};
-    return device;
-  }
-  return no_device;
+  for (Pool& pool : pools_)
+    if (pool.pool == destroyed) return std::exchange(pool, {});
+  return {};
+}
+
+bool MemoryPools::is_plain(const driver::RealDriver& real, DeviceOrdinal device,
+                           CUmemoryPool wanted) noexcept {
+  CUdevice handle = 0;
+  if (wanted == nullptr || real.cuDeviceGet == nullptr ||
+      real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS)
+    return false;
+  bool found = false;
+  each_pool(real, handle, device, [&](const Pool& pool) {
+    found = found || (pool.pool == wanted && pool.is_plain);
+    return !found;
+  });
+  return found;
 }
 
 template <class Visit>
 bool MemoryPools::each_pool(const driver::RealDriver& real, CUdevice handle, DeviceOrdinal device,
                             const Visit& visit) {
-  CUmemoryPool default_pool = nullptr;
+  Pool default_pool{.device = device.value, .is_plain = true};
   if (real.cuDeviceGetDefaultMemPool == nullptr ||
-      real.cuDeviceGetDefaultMemPool(&default_pool, handle) != CUDA_SUCCESS || !visit(default_pool))
+      real.cuDeviceGetDefaultMemPool(&default_pool.pool, handle) != CUDA_SUCCESS ||
+      !visit(default_pool))
     return false;
   const Locked locked(lock_);
   if (!locked) return false;
   for (const Pool& pool : pools_) {
     if (pool.pool == nullptr || pool.device != device.value) continue;
-    if (left_.load() || !visit(pool.pool)) return false;
+    if (left_.load() || !visit(pool)) return false;
   }
   return true;
 }
@@ -93,7 +113,7 @@ std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
       real.cuDeviceGet == nullptr || real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
       !add_graphs(real, handle, live_in_graphs, sum) ||
       !each_pool(real, handle, device,
-                 [&](CUmemoryPool pool) { return add_pool(real, pool, sum); }))
+                 [&](const Pool& pool) { return add_pool(real, pool.pool, sum); }))
     return std::nullopt;
   return sum;
 }
@@ -108,8 +128,8 @@ bool MemoryPools::trim(const driver::RealDriver& real, DeviceOrdinal device) {
   const auto idle = idle_bytes(real, device, 0);
   if (!idle || idle->unallocated == 0) return false;
   real.cuDeviceGraphMemTrim(handle);
-  each_pool(real, handle, device, [&](CUmemoryPool pool) {
-    real.cuMemPoolTrimTo(pool, 0);
+  each_pool(real, handle, device, [&](const Pool& pool) {
+    real.cuMemPoolTrimTo(pool.pool, 0);
     return true;
   });
   return true;
@@ -119,15 +139,15 @@ CUresult cuMemPoolCreate(HookedCall& call, CUmemoryPool* pool, const CUmemPoolPr
   const CUresult result = call.real().cuMemPoolCreate(pool, poolProps);
   if (call.recording() && result == CUDA_SUCCESS &&
       poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-    call.recorder().pools().created(DeviceOrdinal{poolProps->location.id}, *pool);
+    call.recorder().pools().created({*pool, poolProps->location.id, is_plain(*poolProps)});
   return result;
 }
 
 CUresult cuMemPoolDestroy(HookedCall& call, CUmemoryPool pool) {
   if (!call.recording()) return call.real().cuMemPoolDestroy(pool);
-  const DeviceOrdinal device = call.recorder().pools().destroy_begin(pool);
+  const MemoryPools::Pool known = call.recorder().pools().destroy_begin(pool);
   const CUresult result = call.real().cuMemPoolDestroy(pool);
-  if (result != CUDA_SUCCESS) call.recorder().pools().created(device, pool);
+  if (result != CUDA_SUCCESS) call.recorder().pools().created(known);
   return result;
 }
 

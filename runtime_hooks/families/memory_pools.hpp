@@ -29,10 +29,17 @@ class MemoryPools {
       used_[device.value].store(true, std::memory_order_relaxed);
   }
 
-  void created(DeviceOrdinal, CUmemoryPool) noexcept;
-  // Before the driver's destroy: nobody asks the driver about that pool any more. Its device;
-  // no_device: it was not known.
-  DeviceOrdinal destroy_begin(CUmemoryPool) noexcept;
+  struct Pool {
+    CUmemoryPool pool = nullptr;  // null: none
+    std::int32_t device = -1;
+    bool is_plain = false;  // no other process can open it, and it has no limit of its own
+  };
+  void created(const Pool&) noexcept;
+  // Before the driver's destroy: nobody asks the driver about that pool any more. As it was
+  // created; none: it was not known.
+  Pool destroy_begin(CUmemoryPool) noexcept;
+  // Whether the pool is known to lie on this device and to be plain, as the default one is.
+  bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;
 
   // What pools and graphs keep of a device and no allocation has. Null: not known.
   std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
@@ -48,10 +55,6 @@ class MemoryPools {
   static constexpr std::int32_t device_limit = 64;
   // More pools are left out: their idle bytes stay unexplained.
   static constexpr std::size_t limit = 64;
-  struct Pool {
-    CUmemoryPool pool = nullptr;  // null: free
-    std::int32_t device = -1;
-  };
   static bool is_known(DeviceOrdinal device) {
     return device.value >= 0 && device.value < device_limit;
   }

@@ -32,7 +32,10 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real, const PoolM
     return std::nullopt;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return put(to, reinterpret_cast<CUcontext>(range.context.value));
+      // The driver's stream-ordered memory is of none.
+      return put(to, range.kind == Kind::stream_ordered
+                         ? nullptr
+                         : reinterpret_cast<CUcontext>(range.context.value));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put<unsigned>(to, CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -62,7 +65,7 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real, const PoolM
                  ? std::nullopt
                  : std::optional(real.cuPointerGetAttribute(to, attribute, range.start));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put<CUmemoryPool>(to, nullptr);
+      return put(to, reinterpret_cast<CUmemoryPool>(range.memory_pool));
     default:
       return std::nullopt;
   }

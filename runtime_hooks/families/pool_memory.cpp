@@ -75,7 +75,9 @@ std::optional<PoolMemory> pool_memory_around(Recorder& recorder, std::uint64_t a
                     .mapped_bytes = range->mapped_bytes,
                     .sync_memops = range->sync_memops,
                     .device = range->device,
-                    .context = range->context};
+                    .context = range->context,
+                    .kind = range->kind,
+                    .memory_pool = range->memory_pool};
 }
 
 bool is_of_pool(CUdeviceptr address) noexcept {
@@ -139,28 +141,34 @@ CUresult free_block(Recorder& recorder, const driver::RealDriver& real, pool::Ar
       [&] { arena.unretire(address); });
 }
 
-CUresult free_range(Recorder& recorder, const driver::RealDriver& real,
-                    std::uint64_t address) noexcept {
+CUresult free_range(Recorder& recorder, const driver::RealDriver& real, std::uint64_t address,
+                    ContextId used_in) noexcept {
   pool::Spill& spill = recorder.spill();
-  const auto range = spill.ranges().take(address);
+  auto range = spill.ranges().take(address);
   if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
   const CUresult result = free_when_unused(
       recorder, real, range->context, [&] { spill.give_back(real, *range); },
-      [&] { spill.defer(*range); }, [&] { spill.put_back(real, *range); });
-  if (is_gone(result)) recorder.ledger().unspilled(range->device, ByteCount{range->host_bytes});
+      [&] {
+        if (used_in != range->context) range->used_in = used_in;
+        spill.defer(*range);
+      },
+      [&] { spill.put_back(real, *range); });
+  if (is_gone(result))
+    recorder.ledger().unspilled(range->device, range->kind, ByteCount{range->host_bytes});
   return result;
 }
 
 }  // namespace
 
-CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address) noexcept {
+CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
+                      ContextId used_in) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   Recorder& recorder = *pool_keeper.load(std::memory_order_acquire);
   if (const CUresult result = current_context_is_good(real); result != CUDA_SUCCESS) return result;
   pool::Arena* const arena = recorder.pool().owner(address);
   const CUresult result = arena != nullptr ? free_block(recorder, real, *arena, address)
-                                           : free_range(recorder, real, address);
+                                           : free_range(recorder, real, address, used_in);
   if (is_gone(result)) recorder.free_deferred();
   return result;
 }
@@ -225,9 +233,14 @@ void Recorder::free_deferred_now() noexcept {
     if (wait_for_device(real_, here) != CUDA_SUCCESS) return pinned_.deferred().put(*placed);
     pinned_.give(placed->block.start, ledger_.recently_ns());
   }
-  while (const auto range = spill_.take_deferred(here)) {
+  while (auto range = spill_.take_deferred(here)) {
     if (wait_for_device(real_, here) != CUDA_SUCCESS) return spill_.defer(*range);
-    spill_.give_back(real_, *range);
+    if (range->used_in.value == 0) {
+      spill_.give_back(real_, *range);
+      continue;
+    }
+    range->used_in = {};
+    spill_.defer(*range);
   }
 }
 

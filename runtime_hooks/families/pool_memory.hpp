@@ -21,6 +21,8 @@ struct PoolMemory {
   bool is_pinned = false;  // the host's
   DeviceOrdinal device = no_device;
   ContextId context;
+  Kind kind = Kind::device;
+  std::uint64_t memory_pool = 0;  // CUmemoryPool that stream-ordered memory seems to be from
 };
 // The one that the address lies in.
 std::optional<PoolMemory> pool_memory_around(Recorder&, std::uint64_t address) noexcept;
@@ -35,7 +37,8 @@ bool is_of_pinned_pool(const void*) noexcept;
 CUresult free_of_pinned_pool(const driver::RealDriver&, void*) noexcept;
 
 // As cuMemFree: waits for the device. During a stream capture nobody may; the memory goes later.
-CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr) noexcept;
+// `used_in`: the context of a stream in which it was freed, and that is to be waited for then.
+CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr, ContextId used_in = {}) noexcept;
 
 // The peer may use what the pools have on the device, or not any more. False: not all of it.
 bool change_access_of_pools(Recorder&, DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;

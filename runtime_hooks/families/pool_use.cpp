@@ -104,7 +104,7 @@ void Recorder::end_pools_of(ContextId context) noexcept {
   pool_.context_ended(real_, context);
   pinned_.context_ended(context);
   spill_.context_ended(real_, context, [this](const pool::Range& range) {
-    ledger_.unspilled(range.device, ByteCount{range.host_bytes});
+    ledger_.unspilled(range.device, range.kind, ByteCount{range.host_bytes});
   });
   if (pool_.any() && device != no_device) note_pool(device);
   note_pinned();

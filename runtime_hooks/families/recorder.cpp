@@ -44,6 +44,19 @@ Place Recorder::place_unguarded() const noexcept {
   return place;
 }
 
+ContextId Recorder::context_of(CUstream stream) const noexcept {
+  const bool is_default =
+      stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+  CUcontext context = nullptr;
+  const ErrnoGuard keep;
+  if (!is_default && real_.cuStreamGetCtx != nullptr &&
+      real_.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS && context != nullptr)
+    return {reinterpret_cast<std::uint64_t>(context)};
+  if (real_.cuCtxGetCurrent == nullptr || real_.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+    return {};
+  return {reinterpret_cast<std::uint64_t>(context)};
+}
+
 DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
   const ErrnoGuard keep;
   int ordinal = -1;

@@ -36,6 +36,9 @@ struct Allocation {
   bool counts_no_bytes = false;      // a second name for memory that is recorded elsewhere
   bool in_pool = false;              // served by ours, not by the driver
   DeviceOrdinal device = no_device;  // where the family knows it; else the current one is asked
+  // In stream order:
+  CUstream stream = nullptr;
+  CUmemoryPool memory_pool = nullptr;  // null: the device's current one
 };
 
 // Where the calling thread is: its current context and that context's device.
@@ -165,9 +168,11 @@ class Recorder {
   // The driver gives no IPC handle of this address.
   void shared_in_vain(CUdeviceptr) noexcept;
   Captures& captures() noexcept { return captures_; }
+  // The current one of a default stream.
+  ContextId context_of(CUstream) const noexcept;
   // Before the driver frees memory in this stream, ends it, or ends a context.
   void freed_in(CUstream stream) noexcept {
-    if (rescues()) pending_.freed_in(stream, place().context);
+    if (rescues()) pending_.freed_in(stream, context_of(stream));
   }
   void stream_ends(CUstream stream) noexcept {
     if (!rescues()) return;
@@ -307,6 +312,8 @@ class Recorder {
   void look_after_pool(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   rescue::RungOutcome spill_to_host(const Allocation&, const Place&, DeviceOrdinal,
                                     FunctionRef<CUresult()> request, const PlaceElsewhere&);
+  // A copy of what is asked for, where the host's memory may stand in for it.
+  std::optional<pool::Range> spillable(const Allocation&, const Place&, DeviceOrdinal) noexcept;
   // Of the calling thread, as deep as can be. Not inlined, as group_unguarded().
   [[gnu::noinline]] StackId whole_stack() noexcept;  // 0: not all of it is known
   void free_deferred_now() noexcept;

@@ -3,11 +3,8 @@
 #include <optional>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/asking_modules.hpp"
-#include "runtime_hooks/families/pool_answers.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -108,8 +105,11 @@ void Recorder::note_device(IncidentId incident, DeviceOrdinal device) noexcept {
   if (!reading) return;
   ledger_.set_fact(incident, ledger::Fact::total_bytes, reading->total_bytes);
   ledger_.set_fact(incident, ledger::Fact::free_bytes, reading->free_bytes);
-  if (const std::uint64_t spilled = ledger_.spilled_bytes_on(device); spilled != 0)
+  if (const std::uint64_t spilled = ledger_.spilled_bytes_on(device); spilled != 0) {
     ledger_.set_fact(incident, ledger::Fact::spilled_bytes, spilled);
+    ledger_.set_fact(incident, ledger::Fact::spilled_in_stream_order_bytes,
+                     ledger_.spilled_in_stream_order_on(device));
+  }
   if (pool_.any()) {
     const pool::ArenaCounts counts = pool_.counts(device);
     ledger_.set_fact(incident, ledger::Fact::arena_unused_bytes,
@@ -188,70 +188,6 @@ rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group
       real_.cuDeviceTotalMem_v2(&total, asked.device.value) == CUDA_SUCCESS)
     now.fits_device = asked.bytes <= total;
   return now;
-}
-
-void Recorder::tell_of_spill(SpillNews news, DeviceOrdinal device, std::uint64_t bytes,
-                             std::uint64_t host_bytes) noexcept {
-  const std::uint32_t bit = 1u << static_cast<unsigned>(news);
-  if (spill_notice_ != nullptr && (spill_told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-    spill_notice_(news, device, bytes, host_bytes);
-}
-
-void Recorder::shared_in_vain(CUdeviceptr address) noexcept {
-  const ErrnoGuard keep;
-  if (const auto range = spill_.ranges().around(address)) {
-    ledger_.add_reason(ledger::reason_pool_not_shared);
-    tell_of_spill(SpillNews::not_shared, range->device, range->bytes, range->host_bytes);
-  } else if (const auto placed = pool_.around(address)) {
-    ledger_.add_reason(ledger::reason_pool_not_shared);
-    tell_of_spill(SpillNews::pool_not_shared, placed->arena->device(), placed->block.bytes, 0);
-  }
-}
-
-rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const Place& here,
-                                            DeviceOrdinal device, FunctionRef<CUresult()> request,
-                                            const PlaceElsewhere& place) {
-  using rescue::RungOutcome;
-  const Uncancelled whole;
-  free_deferred();
-  if (captures_.any()) return RungOutcome::unsafe;
-  // Whose memory it would be is not known.
-  if (contexts_.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;
-  pool::SpillTrouble trouble{};
-  std::optional<pool::Range> range;
-  try {
-    range = spill_.allocate(real_, device, contexts_.owner(here.context), asked_for.bytes, trouble);
-  } catch (...) {
-    return RungOutcome::failed;
-  }
-  if (range) {
-    memory_is_out();
-    if (range->host_bytes != 0) {
-      ledger_.spilled(device, ByteCount{range->host_bytes});
-      tell_of_spill(SpillNews::spilled, device, asked_for.bytes, range->host_bytes);
-    }
-    place(range->start);
-    return RungOutcome::served;
-  }
-  switch (trouble) {
-    case pool::SpillTrouble::not_needed:
-      return request() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
-    case pool::SpillTrouble::too_small:
-      return RungOutcome::nothing_to_do;
-    case pool::SpillTrouble::cap_reached:
-      tell_of_spill(SpillNews::cap_reached, device, asked_for.bytes, 0);
-      return RungOutcome::no_memory;
-    case pool::SpillTrouble::host_is_full:
-      tell_of_spill(SpillNews::host_is_full, device, asked_for.bytes, 0);
-      return RungOutcome::no_memory;
-    case pool::SpillTrouble::not_supported:
-      tell_of_spill(SpillNews::not_supported, device, asked_for.bytes, 0);
-      return RungOutcome::failed;
-    case pool::SpillTrouble::driver_refused:
-      break;
-  }
-  tell_of_spill(SpillNews::refused, device, asked_for.bytes, 0);
-  return RungOutcome::failed;
 }
 
 // The incident's facts are of the moment of the refusal.

@@ -8,31 +8,46 @@
 namespace cuwarden::families {
 namespace {
 
-// `device`: where the caller knows it.
-void allocated(HookedCall& call, CUresult result, CUdeviceptr* dptr, size_t bytes, bool node,
-               DeviceOrdinal device = no_device) {
-  if (!call.recording()) return;
-  const CUdeviceptr address = result == CUDA_SUCCESS ? *dptr : 0;
-  // A null pointer has no device of its own: a refused request counts for the current one.
-  if (device == no_device && address != 0) device = call.recorder().device_of(address);
-  call.recorder().pools().used_on(device);
-  if (node)
-    graph_node_created(call, result, address, device);
-  else
-    call.allocated(
-        result,
-        {.kind = Kind::stream_ordered, .address = address, .bytes = bytes, .device = device});
-}
-
 // What a stream's own pool gives lies on the stream's device.
 DeviceOrdinal of_the_streams(HookedCall& call) {
   return call.recording() ? call.recorder().only_device() : no_device;
 }
 
-// A node's memory is a graph's: it lacks when that runs.
-CUresult allocate(HookedCall& call, size_t bytes, bool node, auto real_call) {
-  return node ? real_call()
-              : call.allocate({.kind = Kind::stream_ordered, .bytes = bytes}, real_call);
+// `device`: where the caller knows it. `stream` and `pool`: the request's; no pool is the stream's
+// own.
+template <class RealCall>
+CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node,
+                  DeviceOrdinal device, CUstream stream, CUmemoryPool pool,
+                  const RealCall& real_call) {
+  Allocation made{
+      .kind = Kind::stream_ordered, .bytes = bytes, .stream = stream, .memory_pool = pool};
+  bool spilled = false;
+  const auto put = [&](std::uint64_t address) {
+    *dptr = address;
+    spilled = true;
+  };
+  const Recorder::PlaceElsewhere place(put);
+  // A node's memory is a graph's: it lacks when that runs.
+  const CUresult result =
+      node ? real_call() : call.allocate(made, real_call, dptr != nullptr ? &place : nullptr);
+  if (!call.recording()) return result;
+  made.address = result == CUDA_SUCCESS ? *dptr : 0;
+  // Ours goes with its context.
+  made.owned_by_context = spilled;
+  if (spilled) device = call.recorder().place().device;
+  // A null pointer has no device of its own: a refused request counts for the current one.
+  if (device == no_device && made.address != 0) device = call.recorder().device_of(made.address);
+  made.device = device;
+  call.recorder().pools().used_on(device);
+  if (node)
+    graph_node_created(call, result, made.address, device);
+  else
+    call.allocated(result, made);
+  return result;
+}
+
+ContextId owner_of(Recorder& recorder, CUstream stream) {
+  return recorder.contexts().owner(recorder.context_of(stream));
 }
 
 // The free itself waits for the context that has the memory, and the stream may be another one's.
@@ -48,7 +63,9 @@ CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, a
   if (is_of_pool(dptr))
     return call.freed(Space::pointer, dptr, [&] {
       const CUresult result = wait_for_stream(call, stream);
-      return result == CUDA_SUCCESS ? free_of_pool(call.real(), dptr) : result;
+      if (result != CUDA_SUCCESS) return result;
+      const ContextId used_in = call.recording() ? owner_of(call.recorder(), stream) : ContextId{};
+      return free_of_pool(call.real(), dptr, used_in);
     });
   if (call.recording()) call.recorder().freed_in(stream);
   return call.freed(Space::pointer, dptr, real_free);
@@ -58,40 +75,31 @@ CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, a
 
 CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
-  const CUresult result = allocate(
-      call, bytesize, node, [&] { return call.real().cuMemAllocAsync(dptr, bytesize, hStream); });
-  allocated(call, result, dptr, bytesize, node, of_the_streams(call));
-  return result;
+  return allocate(call, dptr, bytesize, node, of_the_streams(call), hStream, nullptr,
+                  [&] { return call.real().cuMemAllocAsync(dptr, bytesize, hStream); });
 }
 
 CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                               CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
-  const CUresult result = allocate(call, bytesize, node, [&] {
-    return call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream);
-  });
-  allocated(call, result, dptr, bytesize, node, of_the_streams(call));
-  return result;
+  return allocate(call, dptr, bytesize, node, of_the_streams(call), hStream, nullptr,
+                  [&] { return call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream); });
 }
 
 CUresult cuMemAllocFromPoolAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                                  CUmemoryPool pool, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
-  const CUresult result = allocate(call, bytesize, node, [&] {
+  return allocate(call, dptr, bytesize, node, no_device, hStream, pool, [&] {
     return call.real().cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
   });
-  allocated(call, result, dptr, bytesize, node);
-  return result;
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                                       CUmemoryPool pool, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
-  const CUresult result = allocate(call, bytesize, node, [&] {
+  return allocate(call, dptr, bytesize, node, no_device, hStream, pool, [&] {
     return call.real().cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream);
   });
-  allocated(call, result, dptr, bytesize, node);
-  return result;
 }
 
 CUresult cuMemFreeAsync(HookedCall& call, CUdeviceptr dptr, CUstream hStream) {

@@ -110,7 +110,7 @@ void Writer::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcep
   device->other_processes_bytes.store(bytes.value, std::memory_order_release);
 }
 
-void Writer::spilled(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
+void Writer::spilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
   const LedgerLocked locked(state_.devices_lock, state_.storage);
   Device* const device = locked ? state_.device(ordinal) : nullptr;
   if (device == nullptr) return;
@@ -119,18 +119,29 @@ void Writer::spilled(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
   device->spilled_peak_bytes.store(std::max(now, device->spilled_peak_bytes.load(relaxed)),
                                    relaxed);
   device->spilled_count.fetch_add(1, relaxed);
+  if (kind == Kind::stream_ordered)
+    change(device->spilled_in_stream_order_bytes, static_cast<std::int64_t>(bytes.value));
 }
 
-void Writer::unspilled(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
+void Writer::unspilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
   const LedgerLocked locked(state_.devices_lock, state_.storage);
   Device* const device = locked ? state_.device(ordinal) : nullptr;
-  if (device != nullptr) change(device->spilled_bytes, -static_cast<std::int64_t>(bytes.value));
+  if (device == nullptr) return;
+  const std::int64_t less = -static_cast<std::int64_t>(bytes.value);
+  change(device->spilled_bytes, less);
+  if (kind == Kind::stream_ordered) change(device->spilled_in_stream_order_bytes, less);
 }
 
 std::uint64_t Writer::spilled_bytes_on(DeviceOrdinal ordinal) noexcept {
   const LedgerLocked locked(state_.devices_lock, state_.storage);
   const Device* const device = locked ? state_.device(ordinal) : nullptr;
   return device == nullptr ? 0 : device->spilled_bytes.load(relaxed);
+}
+
+std::uint64_t Writer::spilled_in_stream_order_on(DeviceOrdinal ordinal) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  const Device* const device = locked ? state_.device(ordinal) : nullptr;
+  return device == nullptr ? 0 : device->spilled_in_stream_order_bytes.load(relaxed);
 }
 
 void Writer::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {

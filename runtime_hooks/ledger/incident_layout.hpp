@@ -56,8 +56,9 @@ enum class Fact : std::uint8_t {
   spilled_bytes,       // of what is live on the device: in the host's memory
   arena_unused_bytes,  // that the pool, which serves in the driver's stead, has and nobody asked
                        // for
+  spilled_in_stream_order_bytes,  // of spilled_bytes
 };
-inline constexpr std::size_t fact_count = 33;
+inline constexpr std::size_t fact_count = 34;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
 // What may be tried before a refused request is refused to the program, and what came of it.

@@ -303,8 +303,9 @@ struct Device {
   std::atomic<std::uint64_t> pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // asked for last; 0: nothing is known
   // Of the host's memory that stands for the device's, behind live allocations: now and at most;
-  // and how many were ever made so.
+  // and how many were ever made so. Of what there is now, behind stream-ordered ones.
   std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
+  std::atomic<std::uint64_t> spilled_in_stream_order_bytes;
   // Of the pool that serves requests in the driver's stead (pool/arena.hpp), when the device was
   // read: what it has of the device, what of that was asked for, and what it ever did.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;

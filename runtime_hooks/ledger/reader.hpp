@@ -115,6 +115,7 @@ struct DeviceView {
   std::uint64_t other_processes_bytes = 0;  // 0: nothing is known
   // Of the host's memory, behind allocations on the device.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
+  std::uint64_t spilled_in_stream_order_bytes = 0;  // of spilled_bytes
   ArenaView arena;
   ImplicitBytes implicit;
   std::string_view largest_local_kernel;

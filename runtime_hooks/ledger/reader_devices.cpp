@@ -14,6 +14,7 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
   view.spilled_bytes = get(found->spilled_bytes);
   view.spilled_peak_bytes = get(found->spilled_peak_bytes);
   view.spilled_count = get(found->spilled_count);
+  view.spilled_in_stream_order_bytes = get(found->spilled_in_stream_order_bytes);
   view.arena = {get(found->arena_held_bytes),     get(found->arena_live_bytes),
                 get(found->arena_served_count),   get(found->arena_served_bytes),
                 get(found->arena_returned_bytes), get(found->arena_meshed_pages),

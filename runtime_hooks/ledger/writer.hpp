@@ -218,9 +218,10 @@ class Writer {
   void read_device(DeviceOrdinal, const Reading&) noexcept;
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
   // An allocation on this device lies in the host's memory with that many bytes; and no more.
-  void spilled(DeviceOrdinal, ByteCount) noexcept;
-  void unspilled(DeviceOrdinal, ByteCount) noexcept;
+  void spilled(DeviceOrdinal, Kind, ByteCount) noexcept;
+  void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
+  std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;  // of those
   // What the pool that serves requests in the driver's stead has on the device now.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
   // Of linear memory on the device, what the driver's slabs lock; threads tell with some delay.

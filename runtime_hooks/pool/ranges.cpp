@@ -28,12 +28,23 @@ std::optional<Range> Ranges::take(std::uint64_t start) noexcept {
   return take_at(ranges_.find(start));
 }
 
-std::optional<Range> Ranges::take_of(ContextId context) noexcept {
+template <class Is>
+std::optional<Range> Ranges::take_one(const Is& is) noexcept {
   if (!any()) return std::nullopt;
   const Locked locked(lock_);
   if (!locked) return std::nullopt;
-  return take_at(std::ranges::find_if(
-      ranges_, [context](const auto& entry) { return entry.second.context == context; }));
+  return take_at(
+      std::ranges::find_if(ranges_, [&is](const auto& entry) { return is(entry.second); }));
+}
+
+std::optional<Range> Ranges::take_of(ContextId context) noexcept {
+  return take_one([context](const Range& range) { return range.context == context; });
+}
+
+std::optional<Range> Ranges::take_used_in(ContextId context) noexcept {
+  return take_one([context](const Range& range) {
+    return (range.used_in.value != 0 ? range.used_in : range.context) == context;
+  });
 }
 
 std::optional<Range> Ranges::around(std::uint64_t address) noexcept {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 
 namespace cuwarden::pool {
@@ -20,6 +21,10 @@ struct Range {
   std::uint64_t host_bytes = 0;    // of those
   DeviceOrdinal device = no_device;
   ContextId context;
+  Kind kind = Kind::device;
+  std::uint64_t memory_pool = 0;  // CUmemoryPool that was asked for stream-ordered memory
+  // Another one, in whose stream it was freed, and that is to be waited for; 0: none.
+  ContextId used_in{};
   bool sync_memops = false;  // the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   // In the order of their addresses. A mapping can be undone only as it was made.
   static constexpr std::size_t most_pieces = 48;
@@ -42,6 +47,8 @@ class Ranges {
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
   // One of this context, taken out; none: there is none left.
   std::optional<Range> take_of(ContextId) noexcept;
+  // One for which this is the next context to be waited for, likewise.
+  std::optional<Range> take_used_in(ContextId) noexcept;
   // Visits all, with the lock held, so that none is unmapped meanwhile; `visit` must call nothing
   // of the program's.
   template <class Visit>
@@ -55,6 +62,8 @@ class Ranges {
  private:
   using Map = std::map<std::uint64_t, Range>;
   std::optional<Range> take_at(Map::iterator) noexcept;
+  template <class Is>
+  std::optional<Range> take_one(const Is&) noexcept;
 
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};

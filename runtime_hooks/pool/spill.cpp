@@ -86,10 +86,10 @@ bool Spill::insert_and_grant(const driver::RealDriver& real, const Range& range)
   return true;
 }
 
-std::optional<Range> Spill::allocate(const driver::RealDriver& real, DeviceOrdinal device,
-                                     ContextId context, std::uint64_t bytes,
+std::optional<Range> Spill::allocate(const driver::RealDriver& real, const Range& asked_for,
                                      SpillTrouble& trouble) {
-  const std::uint64_t wanted = up_to_page(bytes);
+  const std::uint64_t bytes = asked_for.bytes, wanted = up_to_page(bytes);
+  const DeviceOrdinal device = asked_for.device;
   const auto refuse = [&](SpillTrouble why) {
     trouble = why;
     return std::nullopt;
@@ -112,7 +112,7 @@ std::optional<Range> Spill::allocate(const driver::RealDriver& real, DeviceOrdin
   if (!reserve_host(reserved, trouble)) return std::nullopt;
 
   trouble = SpillTrouble::driver_refused;
-  Range range{.bytes = bytes, .device = device, .context = context};
+  Range range = asked_for;
   CUdeviceptr start = 0;
   const bool has_addresses = real.cuMemAddressReserve(&start, wanted, 0, 0, 0) == CUDA_SUCCESS;
   range.start = start;
@@ -169,7 +169,7 @@ void Spill::defer(const Range& range) noexcept {
 }
 
 std::optional<Range> Spill::take_deferred(ContextId context) noexcept {
-  return deferred_.take_of(context);
+  return deferred_.take_used_in(context);
 }
 
 CUresult Spill::change_access(const driver::RealDriver& real, DeviceOrdinal device,

@@ -43,16 +43,17 @@ class Spill {
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }
   Ranges& ranges() noexcept { return ranges_; }
 
-  // A range on the device of the current context, which is `context`. None: `trouble` says why, and
-  // nothing has changed. May throw std::bad_alloc, likewise.
-  std::optional<Range> allocate(const driver::RealDriver&, DeviceOrdinal, ContextId,
-                                std::uint64_t bytes, SpillTrouble& trouble);
+  // What `asked_for` says, of which there is no memory yet; its context is the current one. None:
+  // `trouble` says why, and nothing has changed. May throw std::bad_alloc, likewise.
+  std::optional<Range> allocate(const driver::RealDriver&, const Range& asked_for,
+                                SpillTrouble& trouble);
   // Gives a range back that was taken out of ranges(). The device must not use it any more.
   void give_back(const driver::RealDriver&, const Range&) noexcept;
 
   // As if take() had not been called.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
-  // Freed by the program, and not to be given back yet: kept, and taken out again one by one.
+  // Freed by the program, and not to be given back yet: kept, and taken out again one by one, after
+  // this context was waited for. Where that was one that used it, its own is the next.
   void defer(const Range&) noexcept;
   std::optional<Range> take_deferred(ContextId) noexcept;
   bool has_deferred() const noexcept { return deferred_.any(); }
@@ -64,6 +65,10 @@ class Spill {
       gone(*range);
     }
     while (const auto range = deferred_.take_of(context)) give_back(real, *range);
+    while (auto range = deferred_.take_used_in(context)) {
+      range->used_in = {};
+      defer(*range);
+    }
   }
   // After the peers of this device were changed.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,

@@ -37,6 +37,20 @@ def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(place, mode, size
     account_adds_up(run.report)
 
 
+@pytest.mark.parametrize("make", ["pitch", "3d"])
+@pytest.mark.parametrize("size", [700_000, 3 * MIB, 6_100_000])
+def test_rows_come_from_it_likewise(place, make, size):
+    arguments = [POINTER, f"make={make}", f"bytes={size}", "rounds=2"]
+    plain = place.run(arguments, pooled(), shim=False)
+    run = place.run(arguments, pooled())
+    assert but_the_last(run) == but_the_last(plain)
+    assert run.last_line["free_after"] == run.last_line["free_before"]
+    pool = run.report["pool"]
+    assert pool["served_count"] == (2 if size <= 3 * MIB else 0)
+    assert pool["served_bytes"] == pool["served_count"] * run.last_line["bytes"]
+    account_adds_up(run.report)
+
+
 @pytest.mark.parametrize("how", ["async", "thread", "capture"])
 def test_it_is_freed_as_the_drivers_is(place, how):
     run = place.run([POINTER, f"bytes={3 * MIB}", f"free={how}"], pooled())

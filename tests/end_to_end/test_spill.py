@@ -51,6 +51,50 @@ def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave
     account_adds_up(run.report)
 
 
+# A pool of the program's own that is neither shared nor limited is as good as the device's.
+MADE = {
+    "pitch": ("cudaMallocPitch", "device"),
+    "3d": ("cudaMalloc3D", "device"),
+    "async": ("cudaMallocAsync", "stream_ordered"),
+    "current": ("cudaMallocAsync", "stream_ordered"),
+    "own": ("cudaMallocFromPoolAsync", "stream_ordered"),
+}
+
+
+@pytest.mark.parametrize("make", MADE)
+@pytest.mark.parametrize("free", ["", "async", "thread", "capture"])
+def test_whichever_way_it_was_asked_for(place, make, free):
+    options = [f"make={make}", f"free={free}"]
+    plain = place.run([POINTER, *options], spilling(), shim=False)
+    run = place.run([POINTER, *options, "leave=90"], spilling())
+    assert but_the_last(run) == but_the_last(plain)
+    facts = run.last_line
+    assert facts["served"] == 1 and facts["free_after"] == facts["free_before"]
+    pages = -(-facts["bytes"] // (2 * MIB)) * 2 * MIB
+    on_device = (facts["free_before"] - KEPT) // (2 * MIB) * 2 * MIB
+    assert facts["taken"] == on_device
+    assert run.report["pool"]["spilled_peak_bytes"] == pages - on_device
+    assert run.report["pool"]["spilled_bytes"] == 0
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "spill")
+    api, kind = MADE[make]
+    assert (incident["api"], incident["kind"]) == (api, kind)
+    assert all(total["failures"] == 0 for total in run.report["totals"])
+    if kind != "device":  # which is left filled
+        assert run.report.totals()[kind]["live_bytes"] == 0
+        assert run.report.totals()[kind]["peak_bytes"] == facts["bytes"]
+    account_adds_up(run.report)
+
+
+@pytest.mark.parametrize("make", ["shared", "limited"])
+def test_what_others_can_open_or_is_not_to_be_more_is_the_drivers(place, make):
+    run = place.run([POINTER, f"make={make}", "leave=90"], spilling())
+    assert run.last_line["served"] == 0 and run.report["pool"]["spilled_count"] == 0
+    assert [row["outcome"] for row in run.report["rungs"] if row["rung"] == "spill"] == [
+        "nothing_to_do"
+    ]
+
+
 @pytest.mark.parametrize("how", ["async", "thread", "capture"])
 def test_it_is_freed_as_the_devices_is(place, how):
     run = place.run([POINTER, "leave=90", f"free={how}"], spilling())
@@ -72,12 +116,13 @@ def test_peers_may_use_it_as_they_may_the_devices(place, peer):
     assert run.last_line["peer_access"] == 3
 
 
-def test_a_reset_takes_it_along(place):
-    run = place.run([POINTER, "leave=90", "end=reset"], spilling())
+@pytest.mark.parametrize("make", ["malloc", "pitch", "async"])
+def test_a_reset_takes_it_along(place, make):
+    run = place.run([POINTER, "leave=90", "end=reset", f"make={make}"], spilling())
     assert "reset: 0" in run.stdout
     assert run.last_line["free_after"] > run.last_line["free_before"] + GIB
     assert run.report["pool"]["spilled_bytes"] == 0
-    assert run.report.totals()["device"]["live_bytes"] == 0
+    assert all(total["live_bytes"] == 0 for total in run.report["totals"])
 
 
 def test_what_stays_is_in_the_account(place):
@@ -92,6 +137,17 @@ def test_what_stays_is_in_the_account(place):
     rows = account_adds_up(run.report)
     live = run.report.totals()["device"]["live_bytes"]
     assert rows["live_device"] == live - pool["spilled_bytes"]
+
+
+def test_what_stays_in_stream_order_is_in_the_account(place):
+    run = place.run([POINTER, "make=async", "leave=90", "end=keep"], spilling())
+    spilled = run.report["pool"]["spilled_bytes"]
+    assert PAGES - 30 * MIB < spilled < PAGES
+    live = run.report.totals()
+    rows = account_adds_up(run.report)
+    assert live["stream_ordered"]["live_bytes"] == BYTES
+    assert rows["live_stream_ordered"] == BYTES - spilled
+    assert rows["live_device"] == live["device"]["live_bytes"]
 
 
 def test_several_share_what_is_allowed_and_the_next_fails(place):

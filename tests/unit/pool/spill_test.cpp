@@ -24,7 +24,10 @@ class SpillTest : public testing::Test {
   }
   ~SpillTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
   std::optional<Range> allocate(std::uint64_t bytes, std::uint64_t context = 7) {
-    return spill.allocate(real, DeviceOrdinal{0}, ContextId{context}, bytes, trouble);
+    return spill.allocate(real, asked_for(bytes, context), trouble);
+  }
+  static Range asked_for(std::uint64_t bytes, std::uint64_t context = 7) {
+    return {.bytes = bytes, .device = DeviceOrdinal{0}, .context = ContextId{context}};
   }
   CUresult set_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) {
     return peers.set(device, peer, may) ? spill.change_access(real, device, peer, may)
@@ -103,9 +106,7 @@ TEST_F(SpillTest, two_at_once_do_not_take_the_hosts_room_twice) {
   std::optional<Range> other;
   SpillTrouble others_trouble{};
   driver->in_create = [&] {
-    std::thread([&] {
-      other = spill.allocate(real, DeviceOrdinal{0}, ContextId{7}, 100 * MiB, others_trouble);
-    }).join();
+    std::thread([&] { other = spill.allocate(real, asked_for(100 * MiB), others_trouble); }).join();
   };
   const auto mine = allocate(100 * MiB);
   EXPECT_TRUE(mine);
@@ -158,7 +159,7 @@ TEST_F(SpillTest, whichever_call_fails_nothing_stays_behind) {
 TEST_F(SpillTest, a_function_that_the_driver_does_not_have_is_no_support) {
   driver::RealDriver old = real;
   old.cuMemSetAccess = nullptr;
-  EXPECT_FALSE(spill.allocate(old, DeviceOrdinal{0}, ContextId{7}, 9 * MiB, trouble));
+  EXPECT_FALSE(spill.allocate(old, asked_for(9 * MiB), trouble));
   EXPECT_EQ(trouble, SpillTrouble::not_supported);
 }
 
@@ -188,6 +189,35 @@ TEST_F(SpillTest, a_context_takes_its_own_along_and_what_waited_to_be_freed) {
   EXPECT_EQ(gone, std::vector{mine->start});
   EXPECT_FALSE(spill.take_deferred(ContextId{1}));
   EXPECT_TRUE(free(other->start));
+  expect_nothing_left();
+}
+
+TEST_F(SpillTest, what_another_contexts_stream_uses_waits_for_that_one_first) {
+  const auto defer_used_in = [&](std::uint64_t context) {
+    auto range = spill.ranges().take(allocate(70 * MiB, 1)->start);
+    range->used_in = ContextId{context};
+    spill.defer(*range);
+  };
+  defer_used_in(2);
+  EXPECT_FALSE(spill.take_deferred(ContextId{1}));
+  auto range = spill.take_deferred(ContextId{2});
+  ASSERT_TRUE(range);
+  range->used_in = {};
+  spill.defer(*range);
+  EXPECT_FALSE(spill.take_deferred(ContextId{2}));
+  range = spill.take_deferred(ContextId{1});
+  ASSERT_TRUE(range);
+  spill.give_back(real, *range);
+  // A context that has ended was waited for; and its own takes it along in any case.
+  defer_used_in(2);
+  spill.context_ended(real, ContextId{2}, [](const Range&) {});
+  EXPECT_TRUE(spill.has_deferred());
+  range = spill.take_deferred(ContextId{1});
+  ASSERT_TRUE(range);
+  spill.give_back(real, *range);
+  defer_used_in(2);
+  spill.context_ended(real, ContextId{1}, [](const Range&) {});
+  EXPECT_FALSE(spill.has_deferred());
   expect_nothing_left();
 }
 
@@ -230,8 +260,8 @@ TEST_F(SpillTest, under_fire) {
           continue;
         }
         SpillTrouble why{};
-        const auto range = spill.allocate(real, DeviceOrdinal{0}, ContextId{t + 1},
-                                          MiB + 1 + random() % (30 * MiB), why);
+        const auto range =
+            spill.allocate(real, asked_for(MiB + 1 + random() % (30 * MiB), t + 1), why);
         if (!range) continue;
         ++made;
         mine.push_back(*range);

@@ -1,13 +1,16 @@
-// What a pointer from cudaMalloc is good for, as the program sees it:
+// What a pointer to the device's memory is good for, as the program sees it:
 //
 //     device_pointer [name=value]...
 //
 // leave=MIB is what is left of the device before it is asked for (without it nothing is taken);
-// bytes=N is what is asked for, count=N how many, and rounds=N how often; free=async frees in
+// bytes=N is what is asked for, count=N how many, and rounds=N how often; make=pitch has it from
+// cudaMallocPitch, make=3d from cudaMalloc3D, make=async from cudaMallocAsync, make=own, shared or
+// limited from a pool of the program's own, which other processes could open, or which has a limit,
+// and make=current from the first of these as the device's current one; free=async frees in
 // stream order, free=thread in another thread, free=capture while a stream is captured; end=reset
-// ends the context instead; peer=before, after or taken has device 1 allowed to use device 0's
-// memory before it is asked for, after, or not any more. Each line says what was found, without
-// addresses; the last is what a test needs beside, as JSON.
+// ends the context instead, and end=keep frees nothing; peer=before, after or taken has device 1
+// allowed to use device 0's memory before it is asked for, after, or not any more. Each line says
+// what was found, without addresses; the last is what a test needs beside, as JSON.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -39,6 +42,50 @@ std::size_t free_bytes() {
   std::size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   return free;
+}
+
+cudaMemPool_t own_pool = nullptr;
+
+// The pool that stream-ordered memory is from.
+cudaMemPool_t pool_of_request() {
+  cudaMemPool_t found = own_pool;
+  if (is("make", "async")) cudaDeviceGetDefaultMemPool(&found, 0);
+  return found;
+}
+
+void make_own_pool() {
+  cudaMemPoolProps wanted{};
+  wanted.allocType = cudaMemAllocationTypePinned;
+  wanted.location.type = cudaMemLocationTypeDevice;
+  wanted.handleTypes =
+      is("make", "shared") ? cudaMemHandleTypePosixFileDescriptor : cudaMemHandleTypeNone;
+  if (is("make", "limited")) wanted.maxSize = 32 * kMiB;
+  cudaMemPoolCreate(&own_pool, &wanted);
+  if (is("make", "current")) cudaDeviceSetMemPool(0, own_pool);
+}
+
+constexpr std::size_t kWidth = 10'000;
+
+// What is asked for takes so many bytes then; rows are longer than asked for.
+int make(void** made, std::size_t& bytes) {
+  const std::size_t rows = number("bytes", 100 * kMiB + 12345) / kWidth / 10 * 10;
+  std::size_t pitch = 0;
+  int result = -1;
+  if (is("make", "pitch")) {
+    result = cudaMallocPitch(made, &pitch, kWidth, rows);
+  } else if (is("make", "3d")) {
+    cudaPitchedPtr given{};
+    result = cudaMalloc3D(&given, {kWidth, rows / 10, 10});
+    *made = given.ptr, pitch = given.pitch;
+  } else if (is("make", "async") || is("make", "current")) {
+    return cudaMallocAsync(made, bytes, nullptr);
+  } else if (own_pool != nullptr) {
+    return cudaMallocFromPoolAsync(made, bytes, own_pool, nullptr);
+  } else {
+    return cudaMalloc(made, bytes);
+  }
+  if (result == 0) bytes = pitch * rows;
+  return result;
 }
 
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
@@ -79,6 +126,7 @@ void print_answers(const char* where, char* base, std::size_t offset) {
                 result != 0  ? 0ull
                 : is_address ? value - address_of(base)
                 : i == 4     ? value == reinterpret_cast<std::uint64_t>(current)
+                : i == 5     ? value == reinterpret_cast<std::uint64_t>(pool_of_request())
                              : static_cast<unsigned long long>(value));
     places[i] = &values[i];
   }
@@ -226,7 +274,10 @@ int main(int argc, char** argv) {
   cudaFree(nullptr);
   const bool has_peer = options.count("peer") != 0;
   if (has_peer && !is("peer", "after")) set_peer(true);
-  const std::size_t bytes = number("bytes", 100 * kMiB + 12345), count = number("count", 1);
+  std::size_t bytes = number("bytes", 100 * kMiB + 12345);
+  const std::size_t count = number("count", 1);
+  if (is("make", "own") || is("make", "shared") || is("make", "limited") || is("make", "current"))
+    make_own_pool();
   std::vector<void*> filling;
   if (options.count("leave") != 0) {
     for (std::size_t block = 1024 * kMiB; block >= 2 * kMiB; block /= 2) {
@@ -240,7 +291,7 @@ int main(int argc, char** argv) {
   std::vector<char*> all;
   for (std::size_t i = 0; i < count; ++i) {
     void* made = nullptr;
-    const int result = cudaMalloc(&made, bytes);
+    const int result = make(&made, bytes);
     std::printf("cudaMalloc: %d\n", result);
     if (result == 0) all.push_back(static_cast<char*>(made));
   }
@@ -250,7 +301,7 @@ int main(int argc, char** argv) {
   const int access = has_peer && !all.empty() ? peer_access(all[0], bytes) : -1;
   if (has_peer && !all.empty()) check_peer_copies(all[0], bytes);
   for (char* const memory : all) {
-    std::printf("aligned: %d\n", address_of(memory) % 512 == 0);
+    std::printf("%zu bytes, aligned: %d\n", bytes, address_of(memory) % 512 == 0);
     for (const auto& [where, offset] : {std::pair<const char*, std::size_t>{"first", 0},
                                         {"middle", bytes / 2 + 1},
                                         {"last", bytes - 1}})
@@ -263,7 +314,7 @@ int main(int argc, char** argv) {
     for (char* const memory : all) cudaFree(memory);
     for (char*& memory : all) {
       void* made = nullptr;
-      std::printf("again: %d\n", cudaMalloc(&made, bytes));
+      std::printf("again: %d\n", make(&made, bytes));
       memory = static_cast<char*>(made);
     }
   }
@@ -273,7 +324,7 @@ int main(int argc, char** argv) {
   if (is("end", "reset")) {
     std::printf("reset: %d\n", cudaDeviceReset());
     cudaFree(nullptr);
-  } else {
+  } else if (!is("end", "keep")) {
     for (char* const memory : all) std::printf("free: %d\n", free_it(memory));
     for (char* const memory : all) std::printf("twice: %d\n", cudaFree(memory));
     cudaGetLastError();
