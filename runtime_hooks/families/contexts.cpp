@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/inside_context.hpp"
 #include "runtime_hooks/families/pool_memory.hpp"
 
 namespace cuwarden::families {
@@ -42,7 +42,8 @@ class ContextCreation {
     if (further_) {
       if (!span_.has_begun() || !answers_for(call_, device_)) return;
       if (const auto taken = span_.taken()) span_.book({.context_bytes = *taken});
-    } else if (const Inside inside(call_.real(), made, call_.recorder().place().context); inside) {
+    } else if (const driver::Inside inside(call_.real(), made, call_.recorder().place().context);
+               inside) {
       span_.book_first_context(device_);
     }
   }

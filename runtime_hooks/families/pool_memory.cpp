@@ -3,7 +3,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/inside_context.hpp"
+#include "runtime_hooks/driver/inside_context.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -18,7 +18,7 @@ CUresult in_context(const driver::RealDriver& real, ContextId context, Work work
   CUcontext current = nullptr;
   if (real.cuCtxGetCurrent == nullptr || real.cuCtxGetCurrent(&current) != CUDA_SUCCESS)
     current = nullptr;
-  const Inside inside(real, context, ContextId{reinterpret_cast<std::uint64_t>(current)});
+  const driver::Inside inside(real, context, ContextId{reinterpret_cast<std::uint64_t>(current)});
   return inside ? work() : inside.result();
 }
 

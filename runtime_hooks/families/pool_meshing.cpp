@@ -3,8 +3,8 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
+#include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
-#include "runtime_hooks/families/inside_context.hpp"
 #include "runtime_hooks/families/recorder.hpp"
 
 namespace cuwarden::families {
@@ -40,7 +40,7 @@ bool is_quiet([[maybe_unused]] const driver::RealDriver& real, [[maybe_unused]] 
 // Peers may be at work on the device's memory, from contexts of theirs.
 bool Recorder::all_is_quiet(ContextId current, std::uint64_t deadline_ns) noexcept {
   return contexts_.all_of([&](ContextId context) {
-    const Inside inside(real_, context, current);
+    const driver::Inside inside(real_, context, current);
     return inside && is_quiet(real_, context, deadline_ns);
   });
 }

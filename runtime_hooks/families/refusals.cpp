@@ -207,6 +207,9 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
   if (ladder_.is_worth_climbing(now)) {
     std::uint32_t order = 0;
     rescue::Rung last{};
+    const auto may_enter = [&](ContextId context) {
+      return contexts_.device_of(context) == device;
+    };
     const auto trim = [&] { return pools_.trim(real_, device); };
     const auto empty_pool = [&] {
       return make_room(here, device, asked.bytes, now.is_last_resort_due);
@@ -236,8 +239,8 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
                                             climbed.duration_ns, climbed.reclaimer});
     };
     served = ladder_.climb(
-        {real_, pending_, here.context, device.value, asked.bytes, request, trim, empty_pool,
-         has_pool_for(device), is_unsafe_to_reclaim, may_others_help, spill, can_spill},
+        {real_, pending_, here.context, device.value, asked.bytes, request, may_enter, trim,
+         empty_pool, has_pool_for(device), is_unsafe_to_reclaim, may_others_help, spill, can_spill},
         now, note);
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});

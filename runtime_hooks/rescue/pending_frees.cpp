@@ -1,19 +1,26 @@
 #include "runtime_hooks/rescue/pending_frees.hpp"
 
+#include "runtime_hooks/driver/inside_context.hpp"
+
 namespace cuwarden::rescue {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
 // The default stream's handle is null, in each context: its key is the context's with the lowest
-// bit set, which no handle has. CU_STREAM_LEGACY is the same stream.
-constexpr std::uint64_t of_context = 1;
+// bit set, which no handle has. CU_STREAM_LEGACY is the same stream. Of all threads' own default
+// streams it is that with the next bit.
+constexpr std::uint64_t of_context = 1, of_threads = 2;
+bool is_of_threads(std::uint64_t key) { return (key & of_threads) != 0; }
 bool is_default(CUstream stream) { return stream == nullptr || stream == CU_STREAM_LEGACY; }
 std::uint64_t key_of(CUstream stream, ContextId context) {
+  if (stream == CU_STREAM_PER_THREAD) return context.value | of_threads;
   return is_default(stream) ? context.value | of_context : reinterpret_cast<std::uint64_t>(stream);
 }
+// The one that comes after all that was freed there.
 CUstream stream_of(std::uint64_t key) {
-  return (key & of_context) != 0 ? nullptr : reinterpret_cast<CUstream>(key);
+  return (key & (of_context | of_threads)) != 0 ? CU_STREAM_LEGACY
+                                                : reinterpret_cast<CUstream>(key);
 }
 
 // What the thread noted last: most frees are in the stream of the one before. Initial-exec, as all
@@ -32,14 +39,25 @@ struct OwnStream {
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local OwnStream own_stream{};
 
+constexpr std::uint64_t several_threads = 1;
+std::uint64_t this_thread() { return reinterpret_cast<std::uint64_t>(&own_stream); }
+void note_thread(std::atomic<std::uint64_t>& thread) {
+  std::uint64_t known = 0;
+  if (!thread.compare_exchange_strong(known, this_thread(), relaxed) && known != this_thread())
+    thread.store(several_threads, relaxed);
+}
+
 }  // namespace
+
+bool PendingFrees::frees_in_own_stream(ContextId context) const noexcept {
+  return context.value != 0 && own_stream.context == context.value &&
+         own_stream.first_version == first_version_;
+}
 
 void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
   if (stream == CU_STREAM_PER_THREAD) {
-    if (own_stream.context != context.value || own_stream.first_version != first_version_)
-      noted_.fetch_add(1, relaxed);
+    if (!frees_in_own_stream(context)) noted_.fetch_add(1, relaxed);
     own_stream = {context.value, first_version_, true};
-    return;
   }
   const std::uint64_t key = key_of(stream, context);
   // Read first: what is removed from now on is noted again with the next free.
@@ -49,6 +67,7 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
   for (Place& place : places_) {
     const std::uint64_t found = place.key.load(relaxed);
     if (found == key) {
+      if (stream == CU_STREAM_PER_THREAD) note_thread(place.thread);
       place.again.store(true, relaxed);
       last = {key, version};
       return;
@@ -58,6 +77,7 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
   std::uint64_t none = 0;
   // Another thread may take the place: then this stream is noted with its next free.
   if (vacant == nullptr || !vacant->key.compare_exchange_strong(none, key, relaxed)) return;
+  if (stream == CU_STREAM_PER_THREAD) note_thread(vacant->thread);
   vacant->again.store(true, relaxed);
   vacant->context.store(context.value, std::memory_order_release);
   noted_.fetch_add(1, relaxed);
@@ -65,7 +85,9 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
 }
 
 void PendingFrees::remove(Place& place, std::uint64_t key) noexcept {
-  if (place.key.compare_exchange_strong(key, 0, relaxed)) version_.fetch_add(1, relaxed);
+  if (!place.key.compare_exchange_strong(key, 0, relaxed)) return;
+  place.thread.store(0, relaxed);
+  version_.fetch_add(1, relaxed);
 }
 
 void PendingFrees::stream_ends(CUstream stream) noexcept {
@@ -81,6 +103,9 @@ void PendingFrees::context_ends(ContextId context) noexcept {
     if (context.value == 0 || place.context.load(std::memory_order_acquire) == context.value)
       remove(place, place.key.load(relaxed));
   }
+  // Their events go with the context.
+  for (Elsewhere& each : elsewhere_)
+    if (locked && (context.value == 0 || each.context == context)) each = {};
 }
 
 void PendingFrees::capture_begins() noexcept {
@@ -91,67 +116,136 @@ void PendingFrees::capture_begins() noexcept {
     left_.store(true);
 }
 
-PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real, ContextId current)
-    : pending_(pending), real_(real) {
-  if (real.cuEventCreate == nullptr || real.cuEventRecord == nullptr ||
-      real.cuEventQuery == nullptr || real.cuEventSynchronize == nullptr ||
-      real.cuEventDestroy_v2 == nullptr)
-    return;
-  if (own_stream.context == current.value && current.value != 0 &&
-      own_stream.first_version == pending.first_version_) {
+PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real, ContextId current,
+                           FunctionRef<bool(ContextId)> may_enter)
+    : pending_(pending), real_(real), current_(current), may_enter_(may_enter) {
+  can_mark_ = real.cuEventCreate != nullptr && real.cuEventRecord != nullptr &&
+              real.cuEventQuery != nullptr && real.cuEventSynchronize != nullptr &&
+              real.cuEventDestroy_v2 != nullptr;
+  if (!can_mark_) return;
+  if (pending.frees_in_own_stream(current)) {
     const Locked locked(pending.lock_);
-    if (!locked || pending.left_.load() || pending.captures_) return;
+    if (!locked || !pending.may_ask()) return;
     own_stream.again = false;
-    if (!put(CU_STREAM_PER_THREAD, places, 0)) return;
+    if (!put(CU_STREAM_PER_THREAD, nullptr, key_of(CU_STREAM_PER_THREAD, current))) return;
   }
-  for (std::size_t i = 0; i < places && count_ < limit; ++i) {
-    Place& place = pending.places_[i];
+  each_place([&](Place& place, std::uint64_t key, ContextId context) {
+    return context != current || is_of_threads(key) || put(stream_of(key), &place, key);
+  });
+}
+
+// Visits what is noted, with the lock held, until one of them returns false.
+template <class Visit>
+void PendingFrees::Marks::each_place(const Visit& visit) {
+  for (Place& place : pending_.places_) {
     if (place.key.load(relaxed) == 0) continue;
-    const Locked locked(pending.lock_);
-    if (!locked || pending.left_.load() || pending.captures_) return;
+    const Locked locked(pending_.lock_);
+    if (!locked || !pending_.may_ask()) return;
     const std::uint64_t key = place.key.load(relaxed);
-    if (key == 0 || place.context.load(std::memory_order_acquire) != current.value) continue;
-    // Frees from now on come after the event, and are noted again.
-    place.again.store(false, relaxed);
-    version_.fetch_add(1, relaxed);
-    if (!put(stream_of(key), i, key)) return;
+    const ContextId context{place.context.load(std::memory_order_acquire)};
+    if (key != 0 && context.value != 0 && !visit(place, key, context)) return;
   }
 }
 
-bool PendingFrees::Marks::put(CUstream stream, std::size_t place, std::uint64_t key) {
+bool PendingFrees::Marks::add_others() {
+  if (!can_mark_) return false;
+  const std::size_t before = count_ + count_elsewhere_;
+  each_place([&](Place& place, std::uint64_t key, ContextId context) {
+    if (context != current_) return !may_enter_(context) || put_elsewhere(place, key, context);
+    if (!is_of_threads(key)) return true;
+    const bool only_own =
+        pending_.frees_in_own_stream(current_) && place.thread.load(relaxed) == this_thread();
+    return only_own || put(stream_of(key), &place, key);
+  });
+  return count_ + count_elsewhere_ != before;
+}
+
+CUevent PendingFrees::Marks::event_in(CUstream stream, Place* place) {
   CUevent event = nullptr;
-  if (real_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
-  marks_[count_++] = {event, place, key};
-  if (real_.cuEventRecord(event, stream) == CUDA_SUCCESS) return true;
+  if (real_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
+  // Frees from now on come after the event, and are noted again.
+  if (place != nullptr) {
+    place->again.store(false, relaxed);
+    version_.fetch_add(1, relaxed);
+  }
+  if (real_.cuEventRecord(event, stream) == CUDA_SUCCESS) return event;
   real_.cuEventDestroy_v2(event);
-  --count_;
+  return nullptr;
+}
+
+bool PendingFrees::Marks::put(CUstream stream, Place* place, std::uint64_t key) {
+  if (count_ == limit) return false;
+  if (const CUevent event = event_in(stream, place); event != nullptr)
+    marks_[count_++] = {event, place, key};
   return true;
+}
+
+bool PendingFrees::Marks::put_elsewhere(Place& place, std::uint64_t key, ContextId context) {
+  for (Elsewhere& vacant : pending_.elsewhere_) {
+    if (vacant.owner != 0) continue;
+    const driver::Inside inside(real_, context, current_);
+    const CUevent event = inside ? event_in(stream_of(key), &place) : nullptr;
+    if (event == nullptr) return true;
+    if (owner_ == 0) owner_ = ++pending_.last_owner_;
+    vacant = {owner_, context, {event, &place, key}};
+    ++count_elsewhere_;
+    return true;
+  }
+  return false;
 }
 
 PendingFrees::Marks::~Marks() {
   for (std::size_t i = 0; i < count_; ++i) real_.cuEventDestroy_v2(marks_[i].event);
+  each_elsewhere([&](const Mark& mark) { return real_.cuEventDestroy_v2(mark.event), true; });
+}
+
+// Visits those of other contexts, with the lock held; one for which that returns true is done with.
+template <class Visit>
+void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
+  if (count_elsewhere_ == 0) return;
+  const Locked locked(pending_.lock_);
+  count_elsewhere_ = 0;
+  if (!locked || pending_.left_.load()) return;
+  for (Elsewhere& each : pending_.elsewhere_) {
+    if (each.owner != owner_) continue;
+    if (visit(each.mark))
+      each = {};
+    else
+      ++count_elsewhere_;
+  }
+}
+
+bool PendingFrees::Marks::is_reached(const Mark& mark, bool& found) {
+  const CUresult state = real_.cuEventQuery(mark.event);
+  if (state == CUDA_ERROR_NOT_READY) return false;
+  if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
+    found = true;
+    if (mark.place == nullptr)
+      pending_.own_stream_is_reached(mark.key);
+    else if (!mark.place->again.load(relaxed))
+      pending_.remove(*mark.place, mark.key);
+  }
+  real_.cuEventDestroy_v2(mark.event);
+  return true;
+}
+
+void PendingFrees::own_stream_is_reached(std::uint64_t key) noexcept {
+  if (own_stream.again) return;
+  own_stream = {};
+  for (Place& place : places_)
+    if (place.key.load(relaxed) == key && place.thread.load(relaxed) == this_thread())
+      remove(place, key);
 }
 
 bool PendingFrees::Marks::synchronise_reached() {
   bool found = false;
   for (std::size_t i = 0; i < count_;) {
-    const Mark mark = marks_[i];
-    const CUresult state = real_.cuEventQuery(mark.event);
-    if (state == CUDA_ERROR_NOT_READY) {
+    if (is_reached(marks_[i], found))
+      marks_[i] = marks_[--count_];
+    else
       ++i;
-      continue;
-    }
-    if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
-      found = true;
-      if (mark.place == places) {
-        if (!own_stream.again) own_stream = {};
-      } else if (Place& place = pending_.places_[mark.place]; !place.again.load(relaxed)) {
-        pending_.remove(place, mark.key);
-      }
-    }
-    real_.cuEventDestroy_v2(mark.event);
-    marks_[i] = marks_[--count_];
   }
+  each_elsewhere([&](const Mark& mark) { return is_reached(mark, found); });
   return found;
 }
 

@@ -5,12 +5,17 @@
 // time nor cuMemPoolTrimTo helps, nor that the free was reached, nor a query that says so, nor the
 // synchronisation of another stream. An event that has come is synchronised at once, whatever work
 // follows it: so nobody waits for longer than it takes the device to come that far.
+//
+// A thread's own default stream (CU_STREAM_PER_THREAD, or null in a _ptsz call) can be named by
+// that thread alone. Such streams are blocking ones: an event in the legacy default stream of the
+// context comes after all that was submitted to them.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
@@ -18,12 +23,24 @@
 namespace cuwarden::rescue {
 
 class PendingFrees {
+  struct Place {
+    std::atomic<std::uint64_t> key{0};  // 0: free
+    std::atomic<std::uint64_t> context{0};
+    // Of own default streams: the one thread that freed there, or that there are several.
+    std::atomic<std::uint64_t> thread{0};
+    std::atomic<bool> again{false};  // noted again since it was marked
+  };
+  struct Mark {
+    CUevent event = nullptr;
+    Place* place = nullptr;  // none: of the thread's own stream
+    std::uint64_t key = 0;
+  };
+
  public:
   // What threads noted with an earlier one, as that of a fork's parent, is not this one's.
   PendingFrees() noexcept : first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
-  // Before the driver's free. A thread's own default stream (CU_STREAM_PER_THREAD, or null in a
-  // _ptsz call) is known to that thread alone: no other one can name it.
+  // Before the driver's free; with the stream's context.
   void freed_in(CUstream, ContextId) noexcept;
   // Before the driver ends it: nobody asks about it any more.
   void stream_ends(CUstream) noexcept;
@@ -33,31 +50,47 @@ class PendingFrees {
   // captured, or that joins a capture, would be the capture's.
   void capture_begins() noexcept;
 
-  // Events in the streams of the current context, after the frees that were noted.
+  // Events in streams, after the frees that were noted: at first in those of the current context
+  // that the thread can name.
   class Marks {
    public:
-    Marks(PendingFrees&, const driver::RealDriver&, ContextId current);
+    // `may_enter`: whether a context that is not current is alive, and frees in it are of interest.
+    // It must call nothing of the program's.
+    Marks(PendingFrees&, const driver::RealDriver&, ContextId current,
+          FunctionRef<bool(ContextId)> may_enter);
     ~Marks();
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
+    // And behind frees in other threads' own default streams, and in the streams of other contexts.
+    // What blocking streams do from then on waits for what they did. True: there were some.
+    bool add_others();
     // Whether there are any that the device has not come to.
-    bool any() const noexcept { return count_ != 0; }
+    bool any() const noexcept { return count_ + count_elsewhere_ != 0; }
     // Synchronises those that it has come to. True: there were some.
     bool synchronise_reached();
 
    private:
-    struct Mark {
-      CUevent event;
-      std::size_t place;  // of the stream; `places`: the thread's own
-      std::uint64_t key;
-    };
     static constexpr std::size_t limit = 64;
-    // Puts one behind the frees in this stream, with the lock held.
-    bool put(CUstream, std::size_t place, std::uint64_t key);
+    template <class Visit>
+    void each_place(const Visit&);
+    template <class Visit>
+    void each_elsewhere(const Visit&);
+    // With the lock held: puts one into this stream, behind the frees that are noted at this place;
+    // none: in the thread's own. False: there is no room for more.
+    bool put(CUstream, Place*, std::uint64_t key);
+    bool put_elsewhere(Place&, std::uint64_t key, ContextId);
+    CUevent event_in(CUstream, Place*);
+    // Also of one that the driver does not know: it is gone. `found`: it was synchronised.
+    bool is_reached(const Mark&, bool& found);
+
     PendingFrees& pending_;
     const driver::RealDriver& real_;
+    const ContextId current_;
+    const FunctionRef<bool(ContextId)> may_enter_;
+    bool can_mark_ = false;
     Mark marks_[limit];
-    std::size_t count_ = 0;
+    std::size_t count_ = 0, count_elsewhere_ = 0;
+    std::uint32_t owner_ = 0;
   };
 
   // Another number where memory was freed in a stream that was not noted.
@@ -66,21 +99,30 @@ class PendingFrees {
  private:
   // More streams at once wait for the program's own synchronisation.
   static constexpr std::size_t places = 512;
-  struct Place {
-    std::atomic<std::uint64_t> key{0};  // 0: free
-    std::atomic<std::uint64_t> context{0};
-    std::atomic<bool> again{false};  // noted again since it was marked
-  };
   void remove(Place&, std::uint64_t key) noexcept;
+  // The calling thread freed something in its own default stream of this context.
+  bool frees_in_own_stream(ContextId) const noexcept;
+  void own_stream_is_reached(std::uint64_t key) noexcept;
+  // With the lock held.
+  bool may_ask() const noexcept { return !captures_ && !left_.load(); }
 
   const std::uint32_t first_version_;
   Place places_[places];
+  // Another thread may end their contexts at any time: with the lock held.
+  struct Elsewhere {
+    std::uint32_t owner = 0;  // Marks::owner_; 0: none
+    ContextId context;
+    Mark mark{};
+  };
+  static constexpr std::size_t most_elsewhere = 64;
+  Elsewhere elsewhere_[most_elsewhere];
+  std::uint32_t last_owner_ = 0;
   std::atomic<std::uint32_t> noted_{0};
   // Of what threads know to be noted; changes where something is not any more.
   static inline constinit std::atomic<std::uint32_t> version_{1};
-  // Held while an event is put into a stream: the driver does not check a handle well, and one that
-  // is destroyed meanwhile must not be used. That neither waits nor calls anything of the
-  // program's.
+  // Held while an event is put into a stream, or asked for where its context is not current: the
+  // driver does not check a handle well, and one that is destroyed meanwhile must not be used. That
+  // neither waits nor calls anything of the program's.
   FutexLock lock_;
   bool captures_ = false;
   // The lock was given up, and a stream destroyed without it: nobody asks any more.

@@ -42,15 +42,24 @@ RungOutcome retry(const Attempt& attempt) { return ask(attempt); }
 
 RungOutcome synchronise(const Attempt& attempt, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
-  PendingFrees::Marks marks(attempt.pending, attempt.real, attempt.context);
-  if (!marks.any()) return RungOutcome::nothing_to_do;
-  for (std::uint64_t sleep = first_sleep_ns;; sleep = std::min(2 * sleep, longest_sleep_ns)) {
+  PendingFrees::Marks marks(attempt.pending, attempt.real, attempt.context, attempt.may_enter);
+  bool had_any = marks.any(), has_others = false;
+  for (std::uint64_t sleep = first_sleep_ns;;) {
     if (marks.synchronise_reached()) {
       if (const RungOutcome answer = ask(attempt); answer != RungOutcome::no_memory) return answer;
     }
-    if (!marks.any()) return RungOutcome::no_memory;
+    // Others are not touched where that was enough.
+    if (!has_others) {
+      has_others = true;
+      if (marks.add_others()) {
+        had_any = true;
+        continue;
+      }
+    }
+    if (!marks.any()) return had_any ? RungOutcome::no_memory : RungOutcome::nothing_to_do;
     if (now_ns() >= deadline_ns) return RungOutcome::timed_out;
     sleep_ns(sleep);
+    sleep = std::min(2 * sleep, longest_sleep_ns);
   }
 }
 

@@ -26,7 +26,9 @@ struct Attempt {
   int device = -1;    // its ordinal; -1: host memory, nothing on a device is in its way
   std::uint64_t bytes = 0;
   FunctionRef<CUresult()> request;  // the program's own, once more
-  FunctionRef<bool()> trim;         // pools give back what they keep; false: they keep nothing
+  // Whether a context that is not current is alive, and what was freed there may be what lacks.
+  FunctionRef<bool(ContextId)> may_enter;
+  FunctionRef<bool()> trim;  // pools give back what they keep; false: they keep nothing
   // The pool gives back what it keeps; false: it keeps nothing; none: it must not now. Asked only
   // where there is one.
   FunctionRef<std::optional<bool>()> empty_pool;

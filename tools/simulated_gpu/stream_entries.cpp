@@ -266,6 +266,8 @@ CUresult cuEventSynchronize(CUevent handle) {
   if (!stream->destroyed && !stream->context->destroyed &&
       (idle(*stream) || stream->last_free <= event->at))
     observe_frees(*stream);
+  if (!stream->destroyed && !stream->context->destroyed && stream == &stream->context->legacy)
+    observe_frees_before(*stream->context, event->at);
   return CUDA_SUCCESS;
 }
 

@@ -117,6 +117,15 @@ void observe_frees(Stream& stream) {
   deferred.erase(reached, deferred.end());
 }
 
+void observe_frees_before(Context& context, Clock::time_point moment) {
+  const auto observe = [moment](Stream& stream) {
+    if ((stream.flags & CU_STREAM_NON_BLOCKING) == 0 && stream.last_free <= moment)
+      observe_frees(stream);
+  };
+  for (auto& [thread, stream] : context.per_thread) observe(*stream);
+  for (Stream* stream : context.streams) observe(*stream);
+}
+
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream) {
   wait_until_idle(lock, [&] {
     // The legacy stream also stands for what blocking streams still do.

@@ -34,6 +34,9 @@ void sleep_until(std::unique_lock<std::mutex>& lock, Clock::time_point moment);
 bool idle(const Stream& stream);
 // The frees of this stream have been reached.
 void observe_frees(Stream& stream);
+// Those that blocking streams were given before this moment of the legacy stream, which came after
+// them (cuda.h: interactions with the null stream create stream ordered dependencies).
+void observe_frees_before(Context& context, Clock::time_point moment);
 
 std::unique_ptr<Stream> make_stream(Context& context, unsigned flags, int priority);
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,8 @@ struct FakeDriver {
   std::uintptr_t made = 0;
   std::vector<CUstream> recorded, synchronised;
   int queries = 0;
+  std::vector<CUcontext> entered;
+  std::size_t left = 0;
   CUresult event_state = CUDA_SUCCESS;
   // By the thread that last did.
   std::mutex lock;
@@ -55,6 +58,10 @@ inline driver::RealDriver fake_functions() {
     EXPECT_EQ(fake.events.erase(event), 1u);
     return CUDA_SUCCESS;
   };
+  real.cuCtxPushCurrent_v2 = [](CUcontext context) {
+    return fake.entered.push_back(context), CUDA_SUCCESS;
+  };
+  real.cuCtxPopCurrent_v2 = [](CUcontext*) { return fake.left++, CUDA_SUCCESS; };
   real.cuCtxSetCurrent = [](CUcontext context) {
     const std::lock_guard locked(fake.lock);
     return fake.made_current = context, CUDA_SUCCESS;
@@ -74,7 +81,10 @@ class LadderTest : public testing::Test {
     std::destroy_at(&fake);
     std::construct_at(&fake);
   }
-  ~LadderTest() override { EXPECT_TRUE(fake.events.empty()) << "events that nobody destroys"; }
+  ~LadderTest() override {
+    EXPECT_TRUE(fake.events.empty()) << "events that nobody destroys";
+    EXPECT_EQ(fake.entered.size(), fake.left);
+  }
 
   // The rungs that were climbed, with what came of them.
   std::vector<std::pair<Rung, RungOutcome>> climb(const Settings& given, bool may_wait = true,
@@ -93,9 +103,9 @@ class LadderTest : public testing::Test {
     const auto is_unsafe = [&](std::string_view modules) { return modules == unsafe_modules; };
     const auto others = [&] { return may_others_help; };
     const auto spill = [&] { return ++spills, spill_outcome; };
-    const Attempt attempt{real,    pending, here,       on_device ? 0 : -1, 5000,
-                          request, trim,    empty_pool, has_pool,           is_unsafe,
-                          others,  spill,   can_spill};
+    const Attempt attempt{real,      pending,   here,  on_device ? 0 : -1, 5000,
+                          request,   may_enter, trim,  empty_pool,         has_pool,
+                          is_unsafe, others,    spill, can_spill};
     served = ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait},
                           [&](const Climbed& climbed) {
                             all.emplace_back(climbed.rung, climbed.outcome);
@@ -106,8 +116,12 @@ class LadderTest : public testing::Test {
   using Rungs = std::vector<std::pair<Rung, RungOutcome>>;
 
   const driver::RealDriver real = fake_functions();
-  const ContextId here{7}, elsewhere{8};
+  const ContextId here{0x700}, elsewhere{0x800};
   PendingFrees pending;
+  std::set<std::uint64_t> alive;  // contexts that may be entered
+  std::function<bool(ContextId)> may_enter = [this](ContextId context) {
+    return alive.contains(context.value);
+  };
   std::function<bool()> is_there = [] { return false; };
   bool may_others_help = true, can_spill = false;
   RungOutcome spill_outcome = RungOutcome::served;

@@ -1,8 +1,4 @@
 // Which rungs are climbed, in which order, how long, and when again.
-#include <algorithm>
-#include <atomic>
-#include <thread>
-
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
@@ -49,99 +45,6 @@ TEST_F(LadderTest, a_stream_that_works_on_is_waited_for_as_long_as_is_allowed) {
       << "it is known still";
 }
 
-TEST_F(LadderTest, frees_that_come_while_others_are_waited_for_are_known_the_next_time) {
-  pending.freed_in(stream(16), here);
-  is_there = [this] {
-    if (requests == 2) pending.freed_in(stream(16), here);
-    return false;
-  };
-  climb(settings);
-  climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 2u);
-}
-
-TEST_F(LadderTest, once_a_capture_was_begun_no_stream_is_touched) {
-  pending.freed_in(stream(16), here);
-  pending.capture_begins();
-  climb(settings);
-  EXPECT_TRUE(fake.recorded.empty());
-}
-
-TEST_F(LadderTest, nobody_asks_about_a_stream_that_was_destroyed_or_whose_context_has_ended) {
-  pending.freed_in(stream(16), here);
-  pending.stream_ends(stream(16));
-  climb(settings);
-  EXPECT_TRUE(fake.recorded.empty());
-  pending.freed_in(stream(16), here);
-  pending.context_ends(elsewhere);
-  pending.freed_in(nullptr, here);
-  pending.context_ends(here);
-  climb(settings);
-  EXPECT_TRUE(fake.recorded.empty());
-  // Its handle may come again.
-  pending.freed_in(stream(16), here);
-  pending.freed_in(stream(32), elsewhere);
-  pending.context_ends(elsewhere);
-  climb(settings);
-  EXPECT_EQ(fake.recorded, std::vector{stream(16)});
-  pending.freed_in(stream(16), here);
-  pending.context_ends({});
-  climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 1u);
-}
-
-TEST_F(LadderTest, each_context_has_a_default_stream_and_the_current_ones_is_asked) {
-  pending.freed_in(nullptr, elsewhere);
-  climb(settings);
-  EXPECT_TRUE(fake.recorded.empty());
-  pending.freed_in(CU_STREAM_LEGACY, here);
-  pending.freed_in(nullptr, here);
-  climb(settings);
-  EXPECT_EQ(fake.recorded, std::vector{stream(0)});
-}
-
-TEST_F(LadderTest, streams_of_other_contexts_are_left_alone) {
-  pending.freed_in(stream(16), elsewhere);
-  fake.polls_until_idle[stream(16)] = -1;
-  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::nothing_to_do));
-}
-
-TEST_F(LadderTest, a_stream_of_the_threads_own_is_the_threads_own_to_wait_for) {
-  pending.freed_in(CU_STREAM_PER_THREAD, here);
-  std::thread([this] { climb(settings); }).join();
-  EXPECT_TRUE(fake.recorded.empty()) << "another thread's has the same handle";
-  is_there = [] { return !fake.synchronised.empty(); };
-  EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
-  EXPECT_EQ(fake.synchronised, std::vector{CU_STREAM_PER_THREAD});
-  climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
-  pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
-  climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 1u) << "of another context";
-}
-
-TEST_F(LadderTest, frees_in_the_threads_own_stream_that_come_meanwhile_are_known_the_next_time) {
-  pending.freed_in(CU_STREAM_PER_THREAD, here);
-  is_there = [this] {
-    if (requests == 2) pending.freed_in(CU_STREAM_PER_THREAD, here);
-    return false;
-  };
-  climb(settings);
-  climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 2u);
-  PendingFrees after_fork;
-  const PendingFrees::Marks marks(after_fork, real, here);
-  EXPECT_FALSE(marks.any());
-}
-
-TEST_F(LadderTest, more_streams_than_are_kept_do_no_harm) {
-  for (std::uintptr_t i = 1; i < 5000; ++i) pending.freed_in(stream(16 * i), here);
-  climb(settings);
-  EXPECT_EQ(fake.synchronised.size(), 64u);
-  climb(settings);
-  EXPECT_EQ(fake.synchronised.size(), 128u);
-}
-
 TEST_F(LadderTest, another_error_ends_it_at_once) {
   Settings waits = settings;
   waits.wait_ns = 60'000'000'000;
@@ -154,31 +57,6 @@ TEST_F(LadderTest, another_error_ends_it_at_once) {
     return false;
   };
   EXPECT_EQ(climb(waits).back(), std::pair(Rung::wait, RungOutcome::other_error));
-}
-
-TEST_F(LadderTest, threads_that_free_and_destroy_meanwhile_lose_nothing_for_good) {
-  std::atomic<bool> done{false};
-  std::vector<std::thread> others;
-  for (std::uintptr_t i = 1; i <= 3; ++i)
-    others.emplace_back([&, i] {
-      for (std::uintptr_t n = 0; !done.load(); ++n) {
-        pending.freed_in(stream(64 * i), here);
-        if (n % 7 == 0) pending.stream_ends(stream(64 * i + 16));
-        pending.freed_in(stream(64 * i + 16), here);
-      }
-    });
-  for (int i = 0; i < 300; ++i) {
-    PendingFrees::Marks marks(pending, real, here);
-    marks.synchronise_reached();
-  }
-  done.store(true);
-  for (std::thread& other : others) other.join();
-  // What is freed from now on is known.
-  fake.synchronised.clear();
-  for (std::uintptr_t i = 1; i <= 3; ++i) pending.freed_in(stream(64 * i), here);
-  climb(settings);
-  for (std::uintptr_t i = 1; i <= 3; ++i)
-    EXPECT_EQ(std::ranges::count(fake.synchronised, stream(64 * i)), 1) << i;
 }
 
 TEST_F(LadderTest, the_pool_gives_back_what_it_keeps) {
@@ -207,9 +85,9 @@ TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
     const auto empty = [&]() -> std::optional<bool> {
       return must_not ? std::nullopt : std::optional(false);
     };
-    ladder.climb(
-        {real, pending, here, 0, 100, refused, trim, empty, true, is_unsafe, others, spill, false},
-        situation, [](const Climbed&) {});
+    ladder.climb({real, pending, here, 0, 100, refused, may_enter, trim, empty, true, is_unsafe,
+                  others, spill, false},
+                 situation, [](const Climbed&) {});
     EXPECT_EQ(ladder.is_worth_climbing(situation), must_not);
   }
 }
@@ -271,8 +149,8 @@ class ClimbedAgain : public LadderTest {
     const auto is_unsafe = [](std::string_view) { return false; };
     const auto others = [] { return true; };
     const auto spill = [] { return RungOutcome::no_memory; };
-    return ladder.climb({real, pending, here, 0, 100, request, trim, keeps_nothing, false,
-                         is_unsafe, others, spill, false},
+    return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
+                         false, is_unsafe, others, spill, false},
                         situation, [](const Climbed&) {});
   }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};

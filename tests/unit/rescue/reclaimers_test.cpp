@@ -230,8 +230,8 @@ TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
   const auto spill = [] { return RungOutcome::no_memory; };
   const Situation now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
   const auto climb_once = [&] {
-    return ladder.climb({real, pending, here, 0, 100, request, trim, keeps_nothing, false,
-                         is_unsafe, others, spill, false},
+    return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
+                         false, is_unsafe, others, spill, false},
                         now, [](const Climbed&) {});
   };
   climb_once();
@@ -255,8 +255,8 @@ TEST_F(ReclaimersClimbedAgain, once_who_asks_again_has_done_so) {
   Situation first{
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
   const auto climb_once = [&](const Situation& now) {
-    return ladder.climb({real, pending, here, 0, 100, request, trim, keeps_nothing, false,
-                         is_unsafe, others, spill, false},
+    return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
+                         false, is_unsafe, others, spill, false},
                         now, [](const Climbed&) {});
   };
   climb_once(first);

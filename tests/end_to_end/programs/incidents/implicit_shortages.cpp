@@ -95,16 +95,6 @@ CUresult set_heap(std::size_t bytes) {
   return static_cast<CUresult>(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 }
 
-[[gnu::noinline]] CUresult make_context() {
-  CUcontext context = nullptr;
-  const auto device = static_cast<CUdevice>(number("device", 0));
-#if CUDA_VERSION >= 13000
-  return cuCtxCreate(&context, nullptr, 0, device);
-#else
-  return cuCtxCreate(&context, 0, device);
-#endif
-}
-
 std::size_t resident_threads() {
   CUdevice device = 0;
   int processors = 0, threads = 0;
@@ -150,6 +140,16 @@ void heap_without_room(std::size_t bytes) {
 }
 
 }  // namespace
+
+[[gnu::noinline]] CUresult make_context() {
+  CUcontext context = nullptr;
+  const auto device = static_cast<CUdevice>(number("device", 0));
+#if CUDA_VERSION >= 13000
+  return cuCtxCreate(&context, nullptr, 0, device);
+#else
+  return cuCtxCreate(&context, 0, device);
+#endif
+}
 
 void without_an_allocation(const std::string& situation) {
   if (situation == "launch") return launch_without_room();

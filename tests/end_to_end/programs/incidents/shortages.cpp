@@ -131,24 +131,35 @@ void rounding() {
   facts.figure = before - facts.free - all.size() * bytes;
 }
 
+// elsewhere=1: in another context than the one that asks. freer=1: by another thread.
 void pending() {
   const std::size_t streams = number("streams", 4);
+  CUcontext other = nullptr;
+  if (number("elsewhere", 0) != 0 && make_context() == CUDA_SUCCESS) cuCtxPopCurrent(&other);
   const std::size_t bytes = free_bytes() / 10 * 8 / streams / page * page;
   std::vector<cudaStream_t> all(streams);
   std::vector<void*> buffers(streams);
-  for (std::size_t i = 0; i < streams; ++i) {
-    if (number("own", 0) != 0)
-      all[i] = cudaStreamPerThread;
-    else
-      cudaStreamCreateWithFlags(&all[i], cudaStreamNonBlocking);
-    cudaMallocAsync(&buffers[i], bytes, all[i]);
-  }
-  cudaDeviceSynchronize();
-  for (std::size_t i = 0; i < streams; ++i) {
-    if (const std::size_t ms = number("busy", 0); ms != 0) work_in(all[i], ms);
-    cudaFreeAsync(buffers[i], all[i]);
-    facts.figure += bytes;
-  }
+  const auto use = [&] {
+    if (other != nullptr) cuCtxPushCurrent(other);
+    for (std::size_t i = 0; i < streams; ++i) {
+      if (number("own", 0) != 0)
+        all[i] = cudaStreamPerThread;
+      else
+        cudaStreamCreateWithFlags(&all[i], cudaStreamNonBlocking);
+      cudaMallocAsync(&buffers[i], bytes, all[i]);
+    }
+    cudaDeviceSynchronize();
+    for (std::size_t i = 0; i < streams; ++i) {
+      if (const std::size_t ms = number("busy", 0); ms != 0) work_in(all[i], ms);
+      cudaFreeAsync(buffers[i], all[i]);
+      facts.figure += bytes;
+    }
+    if (other != nullptr) cuCtxPopCurrent(&other);
+  };
+  if (number("freer", 0) != 0)
+    std::thread(use).join();
+  else
+    use();
   request(free_bytes() + number("more", 512) * MiB);
 }
 

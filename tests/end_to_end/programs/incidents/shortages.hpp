@@ -1,6 +1,8 @@
 // What the situations of the program `shortages` share.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstddef>
 #include <string>
 
@@ -34,6 +36,8 @@ void while_another_thread_frees(const std::string& situation);
 // implicit_shortages.cpp: launch, stack, heap, module, streams, context. Calls that were not asked
 // for memory.
 void without_an_allocation(const std::string& situation);
+// The same file: makes a context of the device, which is current then.
+CUresult make_context();
 // The same file: first_context. True where that was it.
 bool before_any_context(const std::string& situation);
 

@@ -4,12 +4,12 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 
-namespace cuwarden::families {
+namespace cuwarden::driver {
 
 // Where the thread is there already, nothing is done.
 class Inside {
  public:
-  Inside(const driver::RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
+  Inside(const RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
     if (wanted == current) return;
     result_ = CUDA_ERROR_NOT_SUPPORTED;
     if (real.cuCtxPushCurrent_v2 == nullptr || real.cuCtxPopCurrent_v2 == nullptr) return;
@@ -27,9 +27,9 @@ class Inside {
   CUresult result() const { return result_; }
 
  private:
-  const driver::RealDriver& real_;
+  const RealDriver& real_;
   CUresult result_ = CUDA_SUCCESS;
   bool pushed_ = false;
 };
 
-}  // namespace cuwarden::families
+}  // namespace cuwarden::driver

@@ -1,0 +1,200 @@
+// Which streams are waited for, and which are left alone.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/rescue/fake_ladder.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+TEST_F(LadderTest, frees_that_come_while_others_are_waited_for_are_known_the_next_time) {
+  pending.freed_in(stream(16), here);
+  is_there = [this] {
+    if (requests == 2) pending.freed_in(stream(16), here);
+    return false;
+  };
+  climb(settings);
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 2u);
+}
+
+TEST_F(LadderTest, once_a_capture_was_begun_no_stream_is_touched) {
+  pending.freed_in(stream(16), here);
+  pending.capture_begins();
+  climb(settings);
+  EXPECT_TRUE(fake.recorded.empty());
+}
+
+TEST_F(LadderTest, nobody_asks_about_a_stream_that_was_destroyed_or_whose_context_has_ended) {
+  pending.freed_in(stream(16), here);
+  pending.stream_ends(stream(16));
+  climb(settings);
+  EXPECT_TRUE(fake.recorded.empty());
+  pending.freed_in(stream(16), here);
+  pending.context_ends(elsewhere);
+  pending.freed_in(nullptr, here);
+  pending.context_ends(here);
+  climb(settings);
+  EXPECT_TRUE(fake.recorded.empty());
+  // Its handle may come again.
+  pending.freed_in(stream(16), here);
+  pending.freed_in(stream(32), elsewhere);
+  pending.context_ends(elsewhere);
+  climb(settings);
+  EXPECT_EQ(fake.recorded, std::vector{stream(16)});
+  pending.freed_in(stream(16), here);
+  pending.context_ends({});
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 1u);
+}
+
+TEST_F(LadderTest, each_context_has_a_default_stream_and_the_current_ones_is_asked) {
+  pending.freed_in(nullptr, elsewhere);
+  climb(settings);
+  EXPECT_TRUE(fake.recorded.empty());
+  pending.freed_in(CU_STREAM_LEGACY, here);
+  pending.freed_in(nullptr, here);
+  climb(settings);
+  EXPECT_EQ(fake.recorded, std::vector{CU_STREAM_LEGACY});
+}
+
+TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_alive) {
+  pending.freed_in(stream(16), elsewhere);
+  pending.freed_in(nullptr, elsewhere);
+  pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
+  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::nothing_to_do));
+  EXPECT_TRUE(fake.entered.empty());
+  alive.insert(elsewhere.value);
+  fake.polls_until_idle[stream(16)] = 3;
+  is_there = [] { return fake.synchronised.size() == 3; };
+  EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
+  EXPECT_EQ(fake.entered, std::vector(3, reinterpret_cast<CUcontext>(elsewhere.value)));
+  EXPECT_EQ(fake.recorded, (std::vector{stream(16), CU_STREAM_LEGACY, CU_STREAM_LEGACY}));
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 3u) << "nothing pends there any more";
+}
+
+TEST_F(LadderTest, what_the_current_context_can_give_leaves_others_alone) {
+  alive.insert(elsewhere.value);
+  pending.freed_in(stream(16), elsewhere);
+  pending.freed_in(stream(32), here);
+  std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
+  is_there = [] { return !fake.synchronised.empty(); };
+  EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
+  EXPECT_EQ(fake.recorded, std::vector{stream(32)});
+  EXPECT_TRUE(fake.entered.empty());
+}
+
+TEST_F(LadderTest, a_context_that_ends_while_it_is_waited_for_is_asked_for_nothing_any_more) {
+  for (const ContextId ended : {elsewhere, ContextId{}}) {
+    alive.insert(elsewhere.value);
+    pending.freed_in(stream(16), elsewhere);
+    fake.polls_until_idle[stream(16)] = -1;
+    PendingFrees::Marks marks(pending, real, here, may_enter);
+    EXPECT_FALSE(marks.any());
+    EXPECT_TRUE(marks.add_others());
+    EXPECT_FALSE(marks.synchronise_reached());
+    EXPECT_TRUE(marks.any());
+    pending.context_ends(ended);
+    const int queries = fake.queries;
+    EXPECT_FALSE(marks.synchronise_reached());
+    EXPECT_FALSE(marks.any());
+    EXPECT_EQ(fake.queries, queries);
+    EXPECT_EQ(fake.events.size(), 1u);
+    fake.events.clear();  // as the context's end does
+  }
+}
+
+TEST_F(LadderTest, once_a_capture_was_begun_no_context_is_entered) {
+  alive.insert(elsewhere.value);
+  pending.freed_in(stream(16), elsewhere);
+  std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
+  pending.capture_begins();
+  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::nothing_to_do));
+  EXPECT_TRUE(fake.entered.empty() && fake.recorded.empty());
+}
+
+TEST_F(LadderTest, another_threads_own_stream_is_waited_for_by_way_of_the_legacy_one) {
+  pending.freed_in(CU_STREAM_PER_THREAD, here);
+  fake.polls_until_idle[CU_STREAM_LEGACY] = 3;
+  is_there = [] { return !fake.synchronised.empty(); };
+  std::thread([this] {
+    EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
+  }).join();
+  EXPECT_EQ(fake.recorded, std::vector{CU_STREAM_LEGACY});
+  EXPECT_EQ(fake.queries, 4);
+  is_there = [] { return false; };
+  std::thread([this] { climb(settings); }).join();
+  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
+  pending.freed_in(CU_STREAM_PER_THREAD, here);
+  std::thread([this] { climb(settings); }).join();
+  EXPECT_EQ(fake.recorded.size(), 2u);
+}
+
+TEST_F(LadderTest, in_its_own_stream_the_thread_waits_and_touches_no_other) {
+  pending.freed_in(CU_STREAM_PER_THREAD, here);
+  climb(settings);
+  EXPECT_EQ(fake.recorded, std::vector{CU_STREAM_PER_THREAD});
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
+  pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 1u) << "of another context";
+  // But for what others freed in theirs.
+  pending.freed_in(CU_STREAM_PER_THREAD, here);
+  std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
+  climb(settings);
+  EXPECT_EQ(fake.recorded,
+            (std::vector{CU_STREAM_PER_THREAD, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}));
+}
+
+TEST_F(LadderTest, frees_in_the_threads_own_stream_that_come_meanwhile_are_known_the_next_time) {
+  pending.freed_in(CU_STREAM_PER_THREAD, here);
+  is_there = [this] {
+    if (requests == 2) pending.freed_in(CU_STREAM_PER_THREAD, here);
+    return false;
+  };
+  climb(settings);
+  climb(settings);
+  EXPECT_EQ(fake.recorded.size(), 2u);
+  PendingFrees after_fork;
+  const PendingFrees::Marks marks(after_fork, real, here, may_enter);
+  EXPECT_FALSE(marks.any());
+}
+
+TEST_F(LadderTest, more_streams_than_are_kept_do_no_harm) {
+  for (std::uintptr_t i = 1; i < 5000; ++i) pending.freed_in(stream(16 * i), here);
+  climb(settings);
+  EXPECT_EQ(fake.synchronised.size(), 64u);
+  climb(settings);
+  EXPECT_EQ(fake.synchronised.size(), 128u);
+}
+
+TEST_F(LadderTest, threads_that_free_and_destroy_meanwhile_lose_nothing_for_good) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  for (std::uintptr_t i = 1; i <= 3; ++i)
+    others.emplace_back([&, i] {
+      for (std::uintptr_t n = 0; !done.load(); ++n) {
+        pending.freed_in(stream(64 * i), here);
+        if (n % 7 == 0) pending.stream_ends(stream(64 * i + 16));
+        pending.freed_in(stream(64 * i + 16), here);
+      }
+    });
+  for (int i = 0; i < 300; ++i) {
+    PendingFrees::Marks marks(pending, real, here, may_enter);
+    marks.synchronise_reached();
+  }
+  done.store(true);
+  for (std::thread& other : others) other.join();
+  // What is freed from now on is known.
+  fake.synchronised.clear();
+  for (std::uintptr_t i = 1; i <= 3; ++i) pending.freed_in(stream(64 * i), here);
+  climb(settings);
+  for (std::uintptr_t i = 1; i <= 3; ++i)
+    EXPECT_EQ(std::ranges::count(fake.synchronised, stream(64 * i)), 1) << i;
+}
+
+}  // namespace
+}  // namespace cuwarden::rescue
