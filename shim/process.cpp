@@ -225,7 +225,7 @@ families::Recorder* Process::start_recording() noexcept {
          .mesh_pause_ns = mesh_pause_ns(settings),
          .reaches_memory = reaches_memory_unseen,
          .spill = spill,
-         .spill_notice = say_of_spill});
+         .rescue_notice = say_of_rescue});
     families::pool_answers.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);

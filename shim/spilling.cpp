@@ -54,9 +54,9 @@ std::string spill_text(const Settings& settings) {
   return amount + (settings.spill_is_visible ? ":visible" : "");
 }
 
-void say_of_spill(families::SpillNews news, DeviceOrdinal device, std::uint64_t bytes,
-                  std::uint64_t host_bytes) noexcept try {
-  using enum families::SpillNews;
+void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_t bytes,
+                   std::uint64_t host_bytes) noexcept try {
+  using enum families::RescueNews;
   const std::string of =
       "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";
   switch (news) {
@@ -90,6 +90,15 @@ void say_of_spill(families::SpillNews news, DeviceOrdinal device, std::uint64_t 
                        " of the program's memory on GPU " + std::to_string(device.value) +
                        " again: what lay there is lost; please report this, and use "
                        "CUWARDEN_MESH=off");
+    case pool_not_supported:
+      return log_warn("CUWARDEN_POOL=on: GPU " + std::to_string(device.value) +
+                      " or its driver cannot map memory: its requests are left to the driver, and "
+                      "the pool serves page-locked memory alone");
+    case waited_in_vain:
+      return log_warn("CUWARDEN_WAIT: room for " + human_bytes(bytes) +
+                      (device == no_device ? std::string(" of the host's memory")
+                                           : " on GPU " + std::to_string(device.value)) +
+                      " did not come in time; the request fails");
     case pool_not_shared:
       return log_warn("CUWARDEN_POOL: an allocation of " + human_bytes(bytes) + " on GPU " +
                       std::to_string(device.value) +

@@ -11,7 +11,7 @@ namespace cuwarden::shim {
 pool::SpillSettings spill_settings(const Settings&) noexcept;
 std::string spill_text(const Settings&);  // as the report has it
 // For families::Rescues: a line.
-void say_of_spill(families::SpillNews, DeviceOrdinal, std::uint64_t bytes,
-                  std::uint64_t host_bytes) noexcept;
+void say_of_rescue(families::RescueNews, DeviceOrdinal, std::uint64_t bytes,
+                   std::uint64_t host_bytes) noexcept;
 
 }  // namespace cuwarden::shim

@@ -2,8 +2,8 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
-#include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
+#include "runtime_hooks/families/bodies.hpp"
 
 namespace cuwarden::families {
 namespace {

@@ -90,7 +90,7 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
   }
   if (any) note_pool(here.device);
   if (pool_.counts(here.device).lost_bytes != 0)
-    tell_of_spill(SpillNews::lost, here.device, pool_.counts(here.device).lost_bytes, 0);
+    tell_once(RescueNews::lost, here.device, pool_.counts(here.device).lost_bytes, 0);
   return any;
 }
 

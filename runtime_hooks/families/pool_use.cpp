@@ -55,6 +55,8 @@ std::uint64_t Recorder::allocate_in_pool(std::uint64_t bytes) noexcept {
 void Recorder::grant_for(DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
+  if (pool_use_ == PoolUse::from_start && !pool::maps_virtual_memory(real_, device))
+    tell_once(RescueNews::pool_not_supported, device, 0, 0);
   const std::uint64_t others = used_.fetch_or(bit_of(device)) & ~bit_of(device);
   const auto grant = [&](DeviceOrdinal of, DeviceOrdinal to) {
     int can = 0;
@@ -69,7 +71,7 @@ void Recorder::grant_for(DeviceOrdinal device) noexcept {
     if (grant(there, device) && grant(device, there)) continue;
     are_apart_.store(true, std::memory_order_relaxed);
     if (pool_keeper.load(std::memory_order_relaxed) != nullptr)
-      tell_of_spill(SpillNews::not_granted, there, 0, 0);
+      tell_once(RescueNews::not_granted, there, 0, 0);
   }
 }
 

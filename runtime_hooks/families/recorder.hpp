@@ -47,9 +47,8 @@ struct Place {
   DeviceOrdinal device = no_device;
 };
 
-// How refused requests are served. `spill_notice` is called for the first range that lies in the
-// host's memory, and for the first of each trouble, with what was asked for and the host's part.
-enum class SpillNews : std::uint8_t {
+// What the user is told of. With it goes the device, what was asked for, and the host's part of it.
+enum class RescueNews : std::uint8_t {
   spilled,
   cap_reached,
   host_is_full,
@@ -59,6 +58,8 @@ enum class SpillNews : std::uint8_t {
   not_granted,      // copies from another device may fail for such memory
   pool_not_shared,  // the program asked for an IPC handle of memory of the pool
   lost,             // the driver did not map memory again that was moved
+  pool_not_supported,
+  waited_in_vain,
 };
 // When new requests that the driver would serve with a waste are served by the pool.
 enum class PoolUse : std::uint8_t {
@@ -66,6 +67,7 @@ enum class PoolUse : std::uint8_t {
   when_slabs_lock,  // once the driver's slabs lock a fiftieth of the device
   from_start,
 };
+// How refused requests are served. `rescue_notice` is called for the first of each news.
 struct Rescues {
   rescue::Settings ladder{};
   PoolUse pool = PoolUse::never;
@@ -77,8 +79,8 @@ struct Rescues {
   std::uint64_t mesh_pause_ns = 0;
   bool (*reaches_memory)() noexcept = nullptr;
   pool::SpillSettings spill{};
-  void (*spill_notice)(SpillNews, DeviceOrdinal, std::uint64_t bytes,
-                       std::uint64_t host_bytes) noexcept = nullptr;
+  void (*rescue_notice)(RescueNews, DeviceOrdinal, std::uint64_t bytes,
+                        std::uint64_t host_bytes) noexcept = nullptr;
 };
 
 class Recorder {
@@ -107,7 +109,7 @@ class Recorder {
         reaches_memory_(rescues.reaches_memory),
         pool_(peers_),
         spill_(rescues.spill, peers_),
-        spill_notice_(rescues.spill_notice),
+        rescue_notice_(rescues.rescue_notice),
         unwinder_(ledger.header().stacks_cut) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }
@@ -162,9 +164,8 @@ class Recorder {
   void unlock_idle() noexcept;
   // The driver made a handle for other processes, or opened one.
   void shares_by_ipc() noexcept { is_shared_.store(true, std::memory_order_relaxed); }
-  // Once for each.
-  void tell_of_spill(SpillNews, DeviceOrdinal, std::uint64_t bytes,
-                     std::uint64_t host_bytes) noexcept;
+  // The first of each.
+  void tell_once(RescueNews, DeviceOrdinal, std::uint64_t bytes, std::uint64_t host_bytes) noexcept;
   // The driver gives no IPC handle of this address.
   void shared_in_vain(CUdeviceptr) noexcept;
   Captures& captures() noexcept { return captures_; }
@@ -363,8 +364,8 @@ class Recorder {
   pool::DevicePool pool_;
   pool::PinnedPool pinned_;
   pool::Spill spill_;
-  decltype(Rescues::spill_notice) spill_notice_;
-  std::atomic<std::uint32_t> spill_told_{0};  // a bit for each SpillNews
+  decltype(Rescues::rescue_notice) rescue_notice_;
+  std::atomic<std::uint32_t> told_{0};  // a bit for each RescueNews
   Captures captures_;
   const std::uint32_t serial_ = next_serial();
   std::atomic<bool> was_refused_{false};   // some request

@@ -232,8 +232,11 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     };
     const auto spill = [&] { return spill_to_host(asked_for, here, device, request, *place); };
     const bool can_spill = place != nullptr && spill_.enabled() && device == here.device;
+    bool waited_in_vain = false;
     const auto note = [&](const rescue::Climbed& climbed) {
       last = climbed.rung;
+      waited_in_vain = waited_in_vain || (climbed.rung == rescue::Rung::wait &&
+                                          climbed.outcome == rescue::RungOutcome::timed_out);
       if (refused.first)
         ledger_.add_rung(refused.incident, {++order, climbed.rung, climbed.outcome,
                                             climbed.duration_ns, climbed.reclaimer});
@@ -242,6 +245,7 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
         {real_, pending_, here.context, device.value, asked.bytes, request, may_enter, trim,
          empty_pool, has_pool_for(device), is_unsafe_to_reclaim, may_others_help, spill, can_spill},
         now, note);
+    if (waited_in_vain && !served) tell_once(RescueNews::waited_in_vain, device, asked.bytes, 0);
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});
   }

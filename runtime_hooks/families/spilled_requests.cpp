@@ -5,21 +5,21 @@
 
 namespace cuwarden::families {
 
-void Recorder::tell_of_spill(SpillNews news, DeviceOrdinal device, std::uint64_t bytes,
-                             std::uint64_t host_bytes) noexcept {
+void Recorder::tell_once(RescueNews news, DeviceOrdinal device, std::uint64_t bytes,
+                         std::uint64_t host_bytes) noexcept {
   const std::uint32_t bit = 1u << static_cast<unsigned>(news);
-  if (spill_notice_ != nullptr && (spill_told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-    spill_notice_(news, device, bytes, host_bytes);
+  if (rescue_notice_ != nullptr && (told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+    rescue_notice_(news, device, bytes, host_bytes);
 }
 
 void Recorder::shared_in_vain(CUdeviceptr address) noexcept {
   const ErrnoGuard keep;
   if (const auto range = spill_.ranges().around(address)) {
     ledger_.add_reason(ledger::reason_pool_not_shared);
-    tell_of_spill(SpillNews::not_shared, range->device, range->bytes, range->host_bytes);
+    tell_once(RescueNews::not_shared, range->device, range->bytes, range->host_bytes);
   } else if (const auto placed = pool_.around(address)) {
     ledger_.add_reason(ledger::reason_pool_not_shared);
-    tell_of_spill(SpillNews::pool_not_shared, placed->arena->device(), placed->block.bytes, 0);
+    tell_once(RescueNews::pool_not_shared, placed->arena->device(), placed->block.bytes, 0);
   }
 }
 
@@ -66,7 +66,7 @@ rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const P
     memory_is_out();
     if (range->host_bytes != 0) {
       ledger_.spilled(device, range->kind, ByteCount{range->host_bytes});
-      tell_of_spill(SpillNews::spilled, device, asked_for.bytes, range->host_bytes);
+      tell_once(RescueNews::spilled, device, asked_for.bytes, range->host_bytes);
     }
     place(range->start);
     return RungOutcome::served;
@@ -77,18 +77,18 @@ rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const P
     case pool::SpillTrouble::too_small:
       return RungOutcome::nothing_to_do;
     case pool::SpillTrouble::cap_reached:
-      tell_of_spill(SpillNews::cap_reached, device, asked_for.bytes, 0);
+      tell_once(RescueNews::cap_reached, device, asked_for.bytes, 0);
       return RungOutcome::no_memory;
     case pool::SpillTrouble::host_is_full:
-      tell_of_spill(SpillNews::host_is_full, device, asked_for.bytes, 0);
+      tell_once(RescueNews::host_is_full, device, asked_for.bytes, 0);
       return RungOutcome::no_memory;
     case pool::SpillTrouble::not_supported:
-      tell_of_spill(SpillNews::not_supported, device, asked_for.bytes, 0);
+      tell_once(RescueNews::not_supported, device, asked_for.bytes, 0);
       return RungOutcome::failed;
     case pool::SpillTrouble::driver_refused:
       break;
   }
-  tell_of_spill(SpillNews::refused, device, asked_for.bytes, 0);
+  tell_once(RescueNews::refused, device, asked_for.bytes, 0);
   return RungOutcome::failed;
 }
 

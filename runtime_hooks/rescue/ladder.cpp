@@ -6,6 +6,9 @@ namespace {
 using Trouble = Reclaimers::Trouble;
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t again_after_ns = 100'000'000;
+// Who has something else than to wait, and waited in vain, does not again for so many times as
+// long.
+constexpr std::uint64_t waits_apart = 10;
 
 }  // namespace
 
@@ -64,9 +67,21 @@ bool Ladder::reclaim_ends(const Attempt& attempt, const Ends& ends) {
   return false;
 }
 
+RungOutcome Ladder::wait_there(const Attempt& attempt, const Situation& now) {
+  const RungOutcome outcome = wait(attempt, now_ns() + settings_.wait_ns);
+  failed_[now.device % places].waited_ns.store(outcome == RungOutcome::timed_out ? now_ns() : 0,
+                                               relaxed);
+  return outcome;
+}
+
+bool Ladder::has_waited_in_vain(const Situation& now) const noexcept {
+  const std::uint64_t until = failed_[now.device % places].waited_ns.load(relaxed);
+  return until != 0 && (now_ns() - until) / waits_apart < settings_.wait_ns;
+}
+
 // From what costs nothing to what costs the program time, and then others theirs. Pools come after
 // pending frees: what they keep is the program's own provision, and the driver takes it by itself
-// for most requests.
+// for most requests. The host's memory is slow, but who has it need not wait with each request.
 bool Ladder::climb(const Attempt& attempt, const Situation& now,
                    FunctionRef<void(const Climbed&)> climbed) {
   RungOutcome last{};
@@ -80,6 +95,8 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
     pool_waits = pool_waits || (rung == Rung::pool && last == RungOutcome::unsafe);
     return last == RungOutcome::served || last == RungOutcome::other_error;
   };
+  const bool can_spill = now.is_last_resort_due && attempt.can_spill;
+  const bool spills_first = can_spill && has_waited_in_vain(now);
   const bool ended =
       ends(Rung::retry, [&] { return retry(attempt); }) ||
       (attempt.device >= 0 &&
@@ -89,9 +106,10 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
       (attempt.has_pool && ends(Rung::pool, [&] { return empty_pool(attempt); })) ||
       (now.is_last_resort_due && now.fits_device && has_reclaimers() &&
        reclaim_ends(attempt, ends)) ||
+      (spills_first && ends(Rung::spill, attempt.spill)) ||
       (now.is_last_resort_due && settings_.wait_ns != 0 && attempt.may_others_help() &&
-       ends(Rung::wait, [&] { return wait(attempt, now_ns() + settings_.wait_ns); })) ||
-      (now.is_last_resort_due && attempt.can_spill && ends(Rung::spill, attempt.spill));
+       ends(Rung::wait, [&] { return wait_there(attempt, now); })) ||
+      (can_spill && !spills_first && ends(Rung::spill, attempt.spill));
   // What the device had not come to by then it may have come to soon, and a capture ends.
   if (!ended && !pool_waits && !(timed_out && last != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !unsafe);

@@ -71,12 +71,17 @@ class Ladder {
   // Until one of them has made room, or the request has another end.
   template <class Ends>
   bool reclaim_ends(const Attempt&, const Ends&);
+  RungOutcome wait_there(const Attempt&, const Situation&);
+  // Not so long ago that somebody is likely to have gone.
+  bool has_waited_in_vain(const Situation&) const noexcept;
   void found_nothing(const Situation&, bool tried_all) noexcept;
 
   struct Failed {
     std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
     std::atomic<std::uint32_t> noted{0};
     std::atomic<bool> tried_all{false};
+    std::atomic<std::uint64_t> waited_ns{
+        0};  // in vain, until then; 0: not since a wait was rewarded
   };
   static constexpr std::uint32_t places = 64;
   const Settings settings_;

@@ -253,6 +253,7 @@ def test_on_a_driver_without_mapped_memory_all_is_the_drivers(place):
     run = place.run([POINTER, f"bytes={3 * MIB}"], pooled(CUWARDEN_SIM_VMM="none"))
     assert run.last_line["served"] == 1
     assert run.report["pool"]["served_count"] == 0
+    assert run.said_about("CUWARDEN_POOL=on", "cannot map memory") and len(run.said) == 1
 
 
 @pytest.mark.parametrize("mode", ["off", "rescue", "auto", "on"])

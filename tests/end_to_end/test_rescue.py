@@ -134,6 +134,7 @@ def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwa
     assert rungs["wait"]["duration_ns"] >= 200_000_000
     assert run.report.totals()["device"]["failures"] == 1
     assert "OUT OF MEMORY" in cuwarden("report", run.report.path).stdout
+    assert run.said_about("CUWARDEN_WAIT", "GPU 0", "did not come in time") and len(run.said) == 1
 
 
 def test_a_program_that_asks_in_vain_without_end_is_not_held_up(run_both):

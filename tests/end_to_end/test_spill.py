@@ -1,5 +1,7 @@
 """Requests that the device has no room for, served with the host's memory behind the same pointer."""
 
+import time
+
 import pytest
 
 from memory_cgroup import Cgroup
@@ -172,13 +174,37 @@ def test_small_requests_are_left_to_the_driver(place):
     assert run.last_line["served"] < 4 and run.said == []
 
 
-def test_who_has_waited_in_vain_for_what_is_spilled_waits_for_others_still(place):
-    """What lies elsewhere is not in the device's way."""
-    env = spilling("8GiB", CUWARDEN_WAIT="200ms", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
-    run = place.run([POINTER, "bytes=1300000000", "count=2"], env)
-    assert run.last_line["served"] == 2
-    waited = [row for row in run.report["rungs"] if row["rung"] == "wait"]
-    assert len(waited) >= 1 and run.report["pool"]["spilled_count"] == 2
+def rungs_of(report):
+    """Of each incident in its order, what was tried."""
+    incidents = sorted(report["incidents"], key=lambda incident: incident["time_ns"])
+    rows = sorted(report["rungs"], key=lambda row: row["order"])
+    return [
+        [(row["rung"], row["outcome"]) for row in rows if row["incident"] == incident["id"]]
+        for incident in incidents
+    ]
+
+
+def test_who_has_waited_in_vain_spills_at_once_and_waits_where_there_is_no_room(place):
+    """What lies elsewhere is not in the way of others on the device."""
+    env = spilling("1400MiB", CUWARDEN_WAIT="700ms", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
+    run = place.run([POINTER, "bytes=1300000000", "more=1300000000"], env)
+    assert run.last_line["served"] == 1 and "more: 2" in run.stdout
+    first, second = rungs_of(run.report)
+    assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
+    assert second[-2:] == [("spill", "no_memory"), ("wait", "timed_out")]
+    assert run.said_about("CUWARDEN_WAIT", "did not come in time")
+
+
+def test_a_wait_is_paid_for_once(place):
+    env = spilling("4GiB", CUWARDEN_WAIT="2s", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
+    begun = time.monotonic()
+    run = place.run([POINTER, "bytes=1100000000", "count=3", "more=900000000"], env)
+    assert time.monotonic() - begun < 30
+    assert run.last_line["served"] == 3 and run.report["pool"]["spilled_count"] == 4
+    first, second = rungs_of(run.report)
+    assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
+    assert second[-1] == ("spill", "served") and "wait" not in dict(second)
+    assert "CUWARDEN_WAIT" not in run.stderr
 
 
 def test_a_cgroup_full_of_files_has_room(place, tmp_path):

@@ -38,10 +38,23 @@ def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave
     assert run.last_line["ipc"] != 0
 
 
-@pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
-def test_it_ends_as_the_devices_does(place, how):
+# Rows are as long as the driver makes them; what is known of a pointer is as of its pool.
+@pytest.mark.parametrize("make", ["pitch", "3d", "async", "own"])
+def test_whichever_way_it_was_asked_for(place, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
-    run = place.run([program, "leave=100", how], {"CUWARDEN_SPILL": "2GiB"})
+    options = [f"bytes={300 * MIB + 12345}", f"make={make}"]
+    plain = place.run([program, *options], shim=False)
+    run = place.run([program, *options, "leave=100"], {"CUWARDEN_SPILL": "2GiB"})
+    assert run.output[:-1] == plain.output[:-1]
+    assert run.last_line["free_after"] == run.last_line["free_before"]
+    assert spilled(run) > 100 * MIB
+
+
+@pytest.mark.parametrize("make", ["malloc", "async"])
+@pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
+def test_it_ends_as_the_devices_does(place, how, make):
+    program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
+    run = place.run([program, "leave=100", how, f"make={make}"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.returncode == 0, run.stderr
     if how == "end=reset":
         assert run.last_line["free_after"] > run.last_line["free_before"]

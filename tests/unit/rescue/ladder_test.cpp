@@ -142,17 +142,21 @@ TEST_F(LadderTest, the_device_is_left_alone_where_the_hosts_memory_lacks) {
 
 class ClimbedAgain : public LadderTest {
  protected:
-  bool climb_with(Ladder& ladder, const Situation& situation) {
+  bool climb_with(Ladder& ladder, const Situation& situation, std::vector<Rung>* rungs = nullptr) {
     const auto request = [&] { return refusal; };
     const auto trim = [] { return false; };
     const auto keeps_nothing = []() -> std::optional<bool> { return false; };
     const auto is_unsafe = [](std::string_view) { return false; };
     const auto others = [] { return true; };
-    const auto spill = [] { return RungOutcome::no_memory; };
+    const auto spill = [&] { return spill_outcome; };
+    const auto note = [&](const Climbed& climbed) {
+      if (rungs != nullptr) rungs->push_back(climbed.rung);
+    };
     return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, is_unsafe, others, spill, false},
-                        situation, [](const Climbed&) {});
+                         false, is_unsafe, others, spill, can_spill},
+                        situation, note);
   }
+  ClimbedAgain() { spill_outcome = RungOutcome::no_memory; }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
 };
 
@@ -181,6 +185,31 @@ TEST_F(ClimbedAgain, when_it_may_wait_now) {
   EXPECT_TRUE(ladder.is_worth_climbing(before));
   climb_with(ladder, before);
   EXPECT_FALSE(ladder.is_worth_climbing(before));
+}
+
+TEST_F(ClimbedAgain, who_waited_in_vain_and_can_spill_does_not_wait_again_at_once) {
+  Settings both = settings;
+  both.spills = true;
+  both.wait_ns = 30'000'000;
+  Ladder ladder(both);
+  std::vector<Rung> rungs;
+  can_spill = true;
+  const auto last_two = [&] {
+    rungs.clear();
+    climb_with(ladder, before, &rungs);
+    return std::pair(rungs.at(rungs.size() - 2), rungs.back());
+  };
+  EXPECT_EQ(last_two(), std::pair(Rung::wait, Rung::spill));
+  EXPECT_EQ(last_two(), std::pair(Rung::spill, Rung::wait)) << "where there is no room for it";
+  spill_outcome = RungOutcome::served;
+  EXPECT_EQ(last_two(), std::pair(Rung::trim, Rung::spill));
+  Situation on_another = before;
+  on_another.device = 2;
+  rungs.clear();
+  climb_with(ladder, on_another, &rungs);
+  EXPECT_EQ(rungs.at(rungs.size() - 2), Rung::wait);
+  sleep_ns(330'000'000);
+  EXPECT_EQ(last_two(), std::pair(Rung::wait, Rung::spill)) << "others may have gone";
 }
 
 TEST_F(ClimbedAgain, where_the_device_had_not_come_to_what_pends) {

@@ -8,9 +8,10 @@
 // limited from a pool of the program's own, which other processes could open, or which has a limit,
 // and make=current from the first of these as the device's current one; free=async frees in
 // stream order, free=thread in another thread, free=capture while a stream is captured; end=reset
-// ends the context instead, and end=keep frees nothing; peer=before, after or taken has device 1
-// allowed to use device 0's memory before it is asked for, after, or not any more. Each line says
-// what was found, without addresses; the last is what a test needs beside, as JSON.
+// ends the context instead, and end=keep frees nothing; more=N asks for so many bytes beside;
+// peer=before, after or taken has device 1 allowed to use device 0's memory before it is asked for,
+// after, or not any more. Each line says what was found, without addresses; the last is what a test
+// needs beside, as JSON.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -295,6 +296,8 @@ int main(int argc, char** argv) {
     std::printf("cudaMalloc: %d\n", result);
     if (result == 0) all.push_back(static_cast<char*>(made));
   }
+  void* more = nullptr;
+  if (options.count("more") != 0) std::printf("more: %d\n", cudaMalloc(&more, number("more", 0)));
   const std::size_t taken = before - free_bytes();
   if (is("peer", "after")) set_peer(true);
   if (is("peer", "taken")) set_peer(false);
@@ -329,6 +332,7 @@ int main(int argc, char** argv) {
     for (char* const memory : all) std::printf("twice: %d\n", cudaFree(memory));
     cudaGetLastError();
   }
+  cudaFree(more);
   const std::size_t after = free_bytes();
   std::printf(
       "{\"free_before\":%zu,\"taken\":%zu,\"free_after\":%zu,\"bytes\":%zu,\"count\":%zu,"
