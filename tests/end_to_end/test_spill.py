@@ -64,7 +64,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("make", MADE)
-@pytest.mark.parametrize("free", ["", "async", "thread", "capture"])
+@pytest.mark.parametrize("free", ["", "async", "thread", "capture", "beside", "elsewhere"])
 def test_whichever_way_it_was_asked_for(place, make, free):
     options = [f"make={make}", f"free={free}"]
     plain = place.run([POINTER, *options], spilling(), shim=False)

@@ -7,7 +7,8 @@
 // cudaMallocPitch, make=3d from cudaMalloc3D, make=async from cudaMallocAsync, make=own, shared or
 // limited from a pool of the program's own, which other processes could open, or which has a limit,
 // and make=current from the first of these as the device's current one; free=async frees in
-// stream order, free=thread in another thread, free=capture while a stream is captured; end=reset
+// stream order, free=elsewhere in that of another context's stream, free=thread in another thread,
+// free=capture while a stream is captured, free=beside in another one's order then; end=reset
 // ends the context instead, and end=keep frees nothing; more=N asks for so many bytes beside;
 // peer=before, after or taken has device 1 allowed to use device 0's memory before it is asked for,
 // after, or not any more. Each line says what was found, without addresses; the last is what a test
@@ -236,6 +237,17 @@ void check_peer_copies(char* memory, std::size_t bytes) {
   cudaFree(there);
 }
 
+CUcontext other_context = nullptr;
+void make_other_context() {
+#if CUDA_VERSION >= 13000
+  const int result = cuCtxCreate(&other_context, nullptr, 0, 0);
+#else
+  const int result = cuCtxCreate(&other_context, 0, 0);
+#endif
+  std::printf("another context: %d\n", result);
+  cuCtxPopCurrent(&other_context);
+}
+
 int free_it(char* memory) {
   if (is("free", "async")) {
     cudaStream_t stream = nullptr;
@@ -245,20 +257,34 @@ int free_it(char* memory) {
     cudaStreamDestroy(stream);
     return result;
   }
+  if (is("free", "elsewhere")) {
+    CUstream stream = nullptr;
+    cuCtxPushCurrent(other_context);
+    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cuMemsetD8Async(address_of(memory), 1, 4096, stream);
+    cuCtxPopCurrent(&other_context);
+    const int result = cudaFreeAsync(memory, stream);
+    cuStreamSynchronize(stream);
+    cuStreamDestroy(stream);
+    return result;
+  }
   if (is("free", "thread")) {
     int result = -1;
     std::thread([&] { result = cudaFree(memory); }).join();
     return result;
   }
-  if (is("free", "capture")) {
-    cudaStream_t stream = nullptr;
+  if (is("free", "capture") || is("free", "beside")) {
+    cudaStream_t stream = nullptr, beside = nullptr;
     cudaStreamCreate(&stream);
+    cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking);
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
-    const int result = cudaFree(memory);
+    const int result = is("free", "beside") ? cudaFreeAsync(memory, beside) : cudaFree(memory);
     cudaGraph_t graph = nullptr;
     const int ended = cudaStreamEndCapture(stream, &graph);
     std::printf("capture ended: %d\n", ended);
     if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaStreamSynchronize(beside);
+    cudaStreamDestroy(beside);
     cudaStreamDestroy(stream);
     return result;
   }
@@ -273,6 +299,7 @@ int main(int argc, char** argv) {
     options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
   }
   cudaFree(nullptr);
+  if (is("free", "elsewhere")) make_other_context();
   const bool has_peer = options.count("peer") != 0;
   if (has_peer && !is("peer", "after")) set_peer(true);
   std::size_t bytes = number("bytes", 100 * kMiB + 12345);
