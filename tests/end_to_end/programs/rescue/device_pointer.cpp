@@ -276,15 +276,16 @@ int free_it(char* memory) {
   if (is("free", "capture") || is("free", "beside")) {
     cudaStream_t stream = nullptr, beside = nullptr;
     cudaStreamCreate(&stream);
-    cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking);
+    // Each stream takes room of its own.
+    if (is("free", "beside")) cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking);
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
     const int result = is("free", "beside") ? cudaFreeAsync(memory, beside) : cudaFree(memory);
     cudaGraph_t graph = nullptr;
     const int ended = cudaStreamEndCapture(stream, &graph);
     std::printf("capture ended: %d\n", ended);
     if (graph != nullptr) cudaGraphDestroy(graph);
-    cudaStreamSynchronize(beside);
-    cudaStreamDestroy(beside);
+    if (beside != nullptr) cudaStreamSynchronize(beside);
+    if (beside != nullptr) cudaStreamDestroy(beside);
     cudaStreamDestroy(stream);
     return result;
   }
