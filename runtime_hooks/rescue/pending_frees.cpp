@@ -196,7 +196,8 @@ bool PendingFrees::Marks::put_elsewhere(Place& place, std::uint64_t key, Context
 
 PendingFrees::Marks::~Marks() {
   for (std::size_t i = 0; i < count_; ++i) real_.cuEventDestroy_v2(marks_[i].event);
-  each_elsewhere([&](const Mark& mark) { return real_.cuEventDestroy_v2(mark.event), true; });
+  each_elsewhere(
+      [&](const Mark& mark, ContextId) { return real_.cuEventDestroy_v2(mark.event), true; });
 }
 
 // Visits those of other contexts, with the lock held; one for which that returns true is done with.
@@ -208,17 +209,31 @@ void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
   if (!locked || pending_.left_.load()) return;
   for (Elsewhere& each : pending_.elsewhere_) {
     if (each.owner != owner_) continue;
-    if (visit(each.mark))
+    if (visit(each.mark, each.context))
       each = {};
     else
       ++count_elsewhere_;
   }
 }
 
-bool PendingFrees::Marks::is_reached(const Mark& mark, bool& found) {
+// The legacy stream only where that is idle, so that nobody waits.
+std::optional<bool> PendingFrees::Marks::synchronise(const Mark& mark, ContextId context) {
+  if (mark.place == nullptr || !is_of_threads(mark.key))
+    return real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS;
+  if (real_.cuStreamQuery == nullptr || real_.cuStreamSynchronize == nullptr) return false;
+  const driver::Inside inside(real_, context, current_);
+  if (!inside) return false;
+  const CUresult state = real_.cuStreamQuery(CU_STREAM_LEGACY);
+  if (state == CUDA_ERROR_NOT_READY) return std::nullopt;
+  return state == CUDA_SUCCESS && real_.cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS;
+}
+
+bool PendingFrees::Marks::is_reached(const Mark& mark, ContextId context, bool& found) {
   const CUresult state = real_.cuEventQuery(mark.event);
   if (state == CUDA_ERROR_NOT_READY) return false;
-  if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
+  const auto synchronised = state == CUDA_SUCCESS ? synchronise(mark, context) : false;
+  if (!synchronised) return false;
+  if (*synchronised) {
     found = true;
     if (mark.place == nullptr)
       pending_.own_stream_is_reached(mark.key);
@@ -240,12 +255,13 @@ void PendingFrees::own_stream_is_reached(std::uint64_t key) noexcept {
 bool PendingFrees::Marks::synchronise_reached() {
   bool found = false;
   for (std::size_t i = 0; i < count_;) {
-    if (is_reached(marks_[i], found))
+    if (is_reached(marks_[i], current_, found))
       marks_[i] = marks_[--count_];
     else
       ++i;
   }
-  each_elsewhere([&](const Mark& mark) { return is_reached(mark, found); });
+  each_elsewhere(
+      [&](const Mark& mark, ContextId context) { return is_reached(mark, context, found); });
   return found;
 }
 

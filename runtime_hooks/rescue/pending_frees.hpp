@@ -8,12 +8,14 @@
 //
 // A thread's own default stream (CU_STREAM_PER_THREAD, or null in a _ptsz call) can be named by
 // that thread alone. Such streams are blocking ones: an event in the legacy default stream of the
-// context comes after all that was submitted to them.
+// context comes after all that was submitted to them. That it has come is not enough there: the
+// legacy stream must be synchronised after it (measured).
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
@@ -81,7 +83,9 @@ class PendingFrees {
     bool put_elsewhere(Place&, std::uint64_t key, ContextId);
     CUevent event_in(CUstream, Place*);
     // Also of one that the driver does not know: it is gone. `found`: it was synchronised.
-    bool is_reached(const Mark&, bool& found);
+    bool is_reached(const Mark&, ContextId, bool& found);
+    // None: not yet, for more was submitted.
+    std::optional<bool> synchronise(const Mark&, ContextId);
 
     PendingFrees& pending_;
     const driver::RealDriver& real_;

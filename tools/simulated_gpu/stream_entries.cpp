@@ -236,7 +236,7 @@ CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (event->context != context) return CUDA_ERROR_INVALID_HANDLE;
   if (invalidate_captures(*context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  event->stream = &context->legacy;
+  event->stream = nullptr;  // no stream's frees are noticed by it (measured)
   event->captured.reset();
   event->recorded = true;
   event->at = std::max(busy_until(*context), Clock::now());
@@ -261,12 +261,13 @@ CUresult cuEventSynchronize(CUevent handle) {
   SIM_TRY(refuse_under_capture(at.sim));
   if (!event->recorded) return CUDA_SUCCESS;
   Stream* const stream = event->stream;
+  const bool waits = event->at > Clock::now();
   sleep_until(at.lock, event->at);
+  if (stream == nullptr || stream->destroyed || stream->context->destroyed) return CUDA_SUCCESS;
   // Whatever work follows the event.
-  if (!stream->destroyed && !stream->context->destroyed &&
-      (idle(*stream) || stream->last_free <= event->at))
-    observe_frees(*stream);
-  if (!stream->destroyed && !stream->context->destroyed && stream == &stream->context->legacy)
+  if (idle(*stream) || stream->last_free <= event->at) observe_frees(*stream);
+  // Of one that has come already only its own stream's are noticed (measured).
+  if (waits && stream == &stream->context->legacy)
     observe_frees_before(*stream->context, event->at);
   return CUDA_SUCCESS;
 }

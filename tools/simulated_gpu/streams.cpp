@@ -138,7 +138,9 @@ void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream) {
     }
     return std::pair(moment, stream.running_callbacks);
   });
-  if (!stream.destroyed && !stream.context->destroyed) observe_frees(stream);
+  if (stream.destroyed || stream.context->destroyed) return;
+  observe_frees(stream);
+  if (&stream == &stream.context->legacy) observe_frees_before(*stream.context, Clock::now());
 }
 
 void wait_for(std::unique_lock<std::mutex>& lock, Context& context) {

@@ -24,7 +24,7 @@ struct FakeDriver {
   int queries = 0;
   std::vector<CUcontext> entered;
   std::size_t left = 0;
-  CUresult event_state = CUDA_SUCCESS;
+  CUresult event_state = CUDA_SUCCESS, stream_state = CUDA_SUCCESS;
   // By the thread that last did.
   std::mutex lock;
   CUcontext made_current = nullptr;
@@ -53,6 +53,13 @@ inline driver::RealDriver fake_functions() {
     // It must have come: else this would wait for as long as the device works.
     EXPECT_EQ(fake.polls_until_idle[fake.events.at(event)], 0);
     return fake.synchronised.push_back(fake.events.at(event)), CUDA_SUCCESS;
+  };
+  real.cuStreamQuery = [](CUstream stream) {
+    return fake.polls_until_idle[stream] == 0 ? fake.stream_state : CUDA_ERROR_NOT_READY;
+  };
+  real.cuStreamSynchronize = [](CUstream stream) {
+    EXPECT_EQ(fake.stream_state, CUDA_SUCCESS) << "this would wait";
+    return fake.synchronised.push_back(stream), CUDA_SUCCESS;
   };
   real.cuEventDestroy_v2 = [](CUevent event) {
     EXPECT_EQ(fake.events.erase(event), 1u);

@@ -69,7 +69,8 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_aliv
   fake.polls_until_idle[stream(16)] = 3;
   is_there = [] { return fake.synchronised.size() == 3; };
   EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
-  EXPECT_EQ(fake.entered, std::vector(3, reinterpret_cast<CUcontext>(elsewhere.value)));
+  // Three events, and one stream to be synchronised.
+  EXPECT_EQ(fake.entered, std::vector(4, reinterpret_cast<CUcontext>(elsewhere.value)));
   EXPECT_EQ(fake.recorded, (std::vector{stream(16), CU_STREAM_LEGACY, CU_STREAM_LEGACY}));
   climb(settings);
   EXPECT_EQ(fake.recorded.size(), 3u) << "nothing pends there any more";
@@ -130,6 +131,13 @@ TEST_F(LadderTest, another_threads_own_stream_is_waited_for_by_way_of_the_legacy
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   std::thread([this] { climb(settings); }).join();
   EXPECT_EQ(fake.recorded.size(), 2u);
+}
+
+TEST_F(LadderTest, a_legacy_stream_that_is_at_work_again_is_not_waited_for) {
+  std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
+  fake.stream_state = CUDA_ERROR_NOT_READY;
+  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::timed_out));
+  EXPECT_TRUE(fake.synchronised.empty());
 }
 
 TEST_F(LadderTest, in_its_own_stream_the_thread_waits_and_touches_no_other) {
