@@ -98,13 +98,11 @@ bool is_of_pinned_pool(const void* address) noexcept {
 
 namespace {
 
-// What the driver says of the thread's context, before it is asked to free anything there. At the
-// end of the process it has freed all there was.
-CUresult current_context_is_good(const driver::RealDriver& real) {
+// At the end of the process the driver has freed all there was. Else memory is freed from wherever
+// the thread is, in another context or in none (measured).
+CUresult driver_answers(const driver::RealDriver& real) {
   CUcontext current = nullptr;
-  if (real.cuCtxGetCurrent == nullptr) return CUDA_SUCCESS;
-  const CUresult result = real.cuCtxGetCurrent(&current);
-  return result == CUDA_SUCCESS && current == nullptr ? CUDA_ERROR_INVALID_CONTEXT : result;
+  return real.cuCtxGetCurrent == nullptr ? CUDA_SUCCESS : real.cuCtxGetCurrent(&current);
 }
 
 bool is_gone(CUresult result) {
@@ -165,7 +163,7 @@ CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
   const ErrnoGuard keep;
   const Uncancelled whole;
   Recorder& recorder = *pool_keeper.load(std::memory_order_acquire);
-  if (const CUresult result = current_context_is_good(real); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
   pool::Arena* const arena = recorder.pool().owner(address);
   const CUresult result = arena != nullptr ? free_block(recorder, real, *arena, address)
                                            : free_range(recorder, real, address, used_in);
@@ -179,7 +177,7 @@ CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noex
   Recorder& recorder = *pool_keeper.load(std::memory_order_acquire);
   pool::PinnedPool& all = recorder.pinned_pool();
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
-  if (const CUresult result = current_context_is_good(real); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
   const auto placed = all.retire(address);
   if (!placed) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = free_when_unused(

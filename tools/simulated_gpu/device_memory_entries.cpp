@@ -100,9 +100,11 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
+// Whatever context the thread is in, or none (measured).
 CUresult cuMemFree_v2(CUdeviceptr address) {
   InContext at;
-  SIM_TRY(at.error);
+  if (at.error != CUDA_ERROR_INVALID_CONTEXT || at.sim.ranges.at(address) == nullptr)
+    SIM_TRY(at.error);
   if (address == 0) return CUDA_SUCCESS;
   SIM_TRY(refuse_under_capture(at.sim));
   const auto freeable = [&]() -> Range* {
@@ -119,7 +121,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   // The free waits for the whole device, whoever allocated.
   Context* owner =
       range->context != nullptr && !range->context->destroyed ? range->context : at.context;
-  wait_in_free(at.lock, *owner);
+  if (owner != nullptr) wait_in_free(at.lock, *owner);
   range = freeable();
   if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (range->kind == RangeKind::graph) return release_graph_memory(at.sim, *range);

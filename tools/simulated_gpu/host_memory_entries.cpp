@@ -74,18 +74,20 @@ CUresult cuMemHostAlloc(void** out, size_t size, unsigned int flags) {
   return allocate(out, size, flags);
 }
 
+// As cuMemFree.
 CUresult cuMemFreeHost(void* pointer) {
   InContext at;
-  SIM_TRY(at.error);
+  const auto start = reinterpret_cast<CUdeviceptr>(pointer);
+  if (at.error != CUDA_ERROR_INVALID_CONTEXT || at.sim.ranges.at(start) == nullptr)
+    SIM_TRY(at.error);
   if (pointer == nullptr) return CUDA_SUCCESS;
   SIM_TRY(refuse_under_capture(at.sim));
-  const auto start = reinterpret_cast<CUdeviceptr>(pointer);
   const auto is_pinned = [&] {
     const Range* range = at.sim.ranges.at(start);
     return range != nullptr && range->kind == RangeKind::pinned;
   };
   if (!is_pinned()) return CUDA_ERROR_INVALID_VALUE;
-  wait_in_free(at.lock, *at.context);
+  if (at.context != nullptr) wait_in_free(at.lock, *at.context);
   if (!is_pinned()) return CUDA_ERROR_INVALID_VALUE;
   release_range(*at.sim.ranges.at(start));
   return CUDA_SUCCESS;

@@ -206,7 +206,9 @@ TEST_F(PageLocked, has_the_flags_and_the_context_of_its_way) {
       for (const std::size_t at : {std::size_t{0}, each.size() - 1}) {
         unsigned flags = 99;
         ASSERT_EQ(cuMemHostGetFlags(&flags, each.start + at), CUDA_SUCCESS);
-        EXPECT_EQ(flags, wanted) << "way " << static_cast<int>(way) << ", " << each.size();
+        // A small one may lie beside others of the driver's, whose flag this one is then.
+        EXPECT_EQ(flags | CU_MEMHOSTALLOC_PORTABLE, wanted | CU_MEMHOSTALLOC_PORTABLE)
+            << "way " << static_cast<int>(way) << ", " << each.size();
         EXPECT_EQ(context_of(each.start + at), context_of(large));
       }
     }
