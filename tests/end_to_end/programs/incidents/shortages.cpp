@@ -13,6 +13,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -131,7 +132,8 @@ void rounding() {
   facts.figure = before - facts.free - all.size() * bytes;
 }
 
-// elsewhere=1: in another context than the one that asks. freer=1: by another thread.
+// elsewhere=1: in another context than the one that asks. freer=1: by another thread, which goes
+// on.
 void pending() {
   const std::size_t streams = number("streams", 4);
   CUcontext other = nullptr;
@@ -156,11 +158,24 @@ void pending() {
     }
     if (other != nullptr) cuCtxPopCurrent(&other);
   };
-  if (number("freer", 0) != 0)
-    std::thread(use).join();
-  else
+  if (number("freer", 0) == 0) {
     use();
+    request(free_bytes() + number("more", 512) * MiB);
+    return;
+  }
+  // The thread's end would end its own stream, and give back what was freed there.
+  std::atomic<bool> has_freed{false}, was_asked{false};
+  std::thread freer([&] {
+    use();
+    has_freed = true;
+    has_freed.notify_all();
+    was_asked.wait(false);
+  });
+  has_freed.wait(false);
   request(free_bytes() + number("more", 512) * MiB);
+  was_asked = true;
+  was_asked.notify_all();
+  freer.join();
 }
 
 void own() {
