@@ -93,7 +93,6 @@ bool read_deepbind(Settings& settings, std::string_view text) {
 }
 
 bool read_pool(Settings& settings, std::string_view text) {
-  settings.pool_is_given = true;
   for (std::size_t i = 0; i < std::size(pool_mode_names); ++i) {
     if (pool_mode_names[i] != text) continue;
     settings.pool = static_cast<PoolMode>(i);
@@ -190,7 +189,7 @@ constexpr Known known[] = {
     {"CUWARDEN_STACK_DEPTH", read_stack_depth, "a number of frames from 0 to 1024", "256"},
     {"CUWARDEN_LEDGER_DIR", read_ledger_folder, "a folder", "the report's folder"},
     {"CUWARDEN_LOG", read_log, "off, error, warn, info or debug, with :FILE into a file", "warn"},
-    {"CUWARDEN_POOL", read_pool, "off, rescue, on or auto", "off"},
+    {"CUWARDEN_POOL", read_pool, "off, rescue, on or auto", "auto"},
     {"CUWARDEN_WAIT", read_wait, "a time as 500ms, 30s or 2m", "0"},
     {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, "a time as 500ms, 30s or 2m", "2s"},
     {"CUWARDEN_SPILL", read_spill, "an amount as 8GiB or 25%, with :visible", "0"},
@@ -254,10 +253,6 @@ void read_settings(Settings& settings, Complain complain) {
     if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
     read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
   }
-  // Who says how long a request may wait, or what it may take, wants it rescued.
-  if ((settings.wait_ns != 0 || settings.spill_bytes != 0 || settings.spill_percent != 0) &&
-      !settings.pool_is_given)
-    settings.pool = PoolMode::rescue;
   if (settings.pool == PoolMode::off && (settings.spill_bytes != 0 || settings.spill_percent != 0))
     complain(
         "CUWARDEN_SPILL: nothing is spilled, for CUWARDEN_POOL=off serves no request that fails");

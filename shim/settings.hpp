@@ -23,8 +23,7 @@ struct Settings {
   char log_file[path_limit] = "";                      // empty: stderr
   char report[path_limit] = "cuwarden-%e-%h-%p.json";  // default_report_name
   char ledger_folder[path_limit] = "";                 // empty: chosen
-  PoolMode pool = PoolMode::off;
-  bool pool_is_given = false;
+  PoolMode pool = PoolMode::automatic;
   std::uint64_t wait_ns = 0, sync_timeout_ns = 2'000'000'000;
   // Of the host's memory for requests that the device has no room for: bytes, or a share of the
   // host's RAM.

@@ -17,7 +17,7 @@ constexpr std::uint64_t between_pauses_ns = 20'000'000;
 // Whether all that was submitted to the current context, in whatever stream, was done by then.
 bool is_quiet([[maybe_unused]] const driver::RealDriver& real, [[maybe_unused]] ContextId context,
               [[maybe_unused]] std::uint64_t deadline_ns) noexcept {
-#if CUDA_VERSION >= 13000
+#if CUDA_VERSION >= 12050
   if (real.cuCtxRecordEvent == nullptr || real.cuEventCreate == nullptr ||
       real.cuEventQuery == nullptr || real.cuEventDestroy_v2 == nullptr)
     return false;

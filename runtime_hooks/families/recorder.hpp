@@ -173,7 +173,8 @@ class Recorder {
   ContextId context_of(CUstream) const noexcept;
   // Before the driver frees memory in this stream, ends it, or ends a context.
   void freed_in(CUstream stream) noexcept {
-    if (rescues()) pending_.freed_in(stream, context_of(stream));
+    if (rescues() && !pending_.was_noted_last(stream))
+      pending_.freed_in(stream, context_of(stream));
   }
   void stream_ends(CUstream stream) noexcept {
     if (!rescues()) return;

@@ -54,6 +54,12 @@ bool PendingFrees::frees_in_own_stream(ContextId context) const noexcept {
          own_stream.first_version == first_version_;
 }
 
+bool PendingFrees::was_noted_last(CUstream stream) const noexcept {
+  return !is_default(stream) && stream != CU_STREAM_PER_THREAD &&
+         last.key == reinterpret_cast<std::uint64_t>(stream) &&
+         last.version == version_.load(std::memory_order_acquire);
+}
+
 void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
   if (stream == CU_STREAM_PER_THREAD) {
     if (!frees_in_own_stream(context)) noted_.fetch_add(1, relaxed);

@@ -42,6 +42,9 @@ class PendingFrees {
   // What threads noted with an earlier one, as that of a fork's parent, is not this one's.
   PendingFrees() noexcept : first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
+  // Whether the thread's last one was in the same stream, and is still noted: then nothing is new.
+  // False of default streams, which each context has.
+  bool was_noted_last(CUstream) const noexcept;
   // Before the driver's free; with the stream's context.
   void freed_in(CUstream, ContextId) noexcept;
   // Before the driver ends it: nobody asks about it any more.

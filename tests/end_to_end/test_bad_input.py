@@ -180,9 +180,8 @@ def test_wrong_frees_and_sizes_get_the_drivers_own_answers(run_both, what):
     "function, code", [("cuMemAlloc_v2", 2), ("cuMemAlloc_v2", 700), ("cuMemFree_v2", 716)]
 )
 def test_an_error_of_the_driver_reaches_the_program_and_changes_no_count(run_both, function, code):
-    run = run_both(
-        [program("answers"), "frees"], {"CUWARDEN_SIM_FAIL": f"{function}:1:{code}"}
-    )
+    env = {"CUWARDEN_SIM_FAIL": f"{function}:1:{code}", "CUWARDEN_POOL": "off"}
+    run = run_both([program("answers"), "frees"], env)
     for report in run.reports:
         for kind, total in report.totals().items():
             assert total["allocations"] - total["frees"] == total["live_count"], kind

@@ -54,6 +54,11 @@ def environment(**changes):
     return {"CUWARDEN_SIM_MEMORY": SIZE, "CUWARDEN_SIM_DEVICES": "2", **changes}
 
 
+def refused(**changes):
+    """What the driver refuses is refused to the program."""
+    return environment(CUWARDEN_POOL="off", **changes)
+
+
 def only_incident(report):
     assert report["tool"]["complete"] is True, report["tool"]
     assert len(report["incidents"]) == 1, report["incidents"]
@@ -103,7 +108,7 @@ def check_fragmentation(report, incident, facts):
 
 @pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
 def test_the_verdict_is_the_one_that_fits(run_both, command):
-    run = run_both([program("shortages"), *command], environment())
+    run = run_both([program("shortages"), *command], refused())
     known = run.last_line
     incident = only_incident(run.report)
     verdict, figure = VERDICTS[command[0]]
@@ -130,7 +135,7 @@ def test_the_verdict_is_the_one_that_fits(run_both, command):
 @pytest.mark.parametrize("more", ["1", "2", "100", "5000", "70000"])
 @pytest.mark.parametrize("device", ["0", "1"])
 def test_what_no_such_device_can_hold_is_said_so(run_both, more, device):
-    run = run_both([program("shortages"), "larger", f"more={more}", f"device={device}"], environment())
+    run = run_both([program("shortages"), "larger", f"more={more}", f"device={device}"], refused())
     incident = only_incident(run.report)
     assert incident["verdict"] == "larger_than_device"
     assert incident["proof"] == {
@@ -143,7 +148,7 @@ def test_what_no_such_device_can_hold_is_said_so(run_both, more, device):
     "size", ["0", "0x8000000000000000", "0xfffffffffffff000", "0xffffffff00000000", "0x800000000000"]
 )
 def test_a_negative_or_absurd_size_is_an_overflow(run_both, size):
-    run = run_both([program("shortages"), "absurd", f"bytes={size}"], environment())
+    run = run_both([program("shortages"), "absurd", f"bytes={size}"], refused())
     incident = only_incident(run.report)
     assert incident["verdict"] == "size_overflow"
     asked = int(size, 0) or 2**64 - 1
@@ -158,7 +163,7 @@ def test_a_request_waits_for_another_threads_free_as_the_driver_lets_it(run_both
     """A free waits for the device, and whoever asks meanwhile waits for the free: so what is being
     freed at that moment is missing to nobody."""
     run = run_both(
-        [program("shortages"), "freeing", *options], environment(CUWARDEN_SIM_KERNEL_TIME="400ms")
+        [program("shortages"), "freeing", *options], refused(CUWARDEN_SIM_KERNEL_TIME="400ms")
     )
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
     assert run.report["incidents"] == []
@@ -170,7 +175,7 @@ OTHERS = ["2GiB", "3GiB", "3400MiB", "2500MiB", "3300MiB"]
 def beside_another(run_both, other, **changes):
     run = run_both(
         [program("shortages"), "own", "room=10000", "more=900"],
-        environment(CUWARDEN_SIM_OTHER_PROCESS=other, **changes),
+        refused(CUWARDEN_SIM_OTHER_PROCESS=other, **changes),
     )
     held = int(other[:-3]) << (30 if other.endswith("GiB") else 20)
     return run.report, only_incident(run.report), held
@@ -199,7 +204,7 @@ def test_what_nobody_in_sight_holds_has_an_unlisted_owner(run_both, other, nvml)
 
 def test_a_request_that_failed_although_enough_was_free_is_unknown(run_both):
     run = run_both(
-        [program("shortages"), "enough"], environment(CUWARDEN_SIM_FAIL="cuMemAlloc_v2:1:2")
+        [program("shortages"), "enough"], refused(CUWARDEN_SIM_FAIL="cuMemAlloc_v2:1:2")
     )
     incident = only_incident(run.report)
     assert incident["verdict"] == "unknown"
@@ -211,7 +216,7 @@ def test_a_request_that_failed_although_enough_was_free_is_unknown(run_both):
 @pytest.mark.parametrize("rounds", [1, 7])
 def test_what_the_program_recovers_from_is_no_alarm(run_both, cuwarden, api, rounds):
     command = ["recovers", f"rounds={rounds}", f"api={api}"]
-    run = run_both([program("shortages"), *command], environment())
+    run = run_both([program("shortages"), *command], refused())
     assert run.last_line["failures"] == rounds and run.last_line["served"] == rounds
     incident = only_incident(run.report)
     assert incident["outcome"] == "recovered_by_caller"
@@ -222,7 +227,7 @@ def test_what_the_program_recovers_from_is_no_alarm(run_both, cuwarden, api, rou
 
 
 def test_what_the_program_recovers_from_but_once_is_an_incident(run_both, cuwarden):
-    run = run_both([program("shortages"), "recovers", "rounds=4", "gives_up=1"], environment())
+    run = run_both([program("shortages"), "recovers", "rounds=4", "gives_up=1"], refused())
     assert run.last_line["served"] == 3
     incident = only_incident(run.report)
     assert incident["outcome"] == "failed"
@@ -233,7 +238,7 @@ def test_what_the_program_recovers_from_but_once_is_an_incident(run_both, cuward
 
 
 def test_repeats_are_counted_and_not_listed(run_both):
-    run = run_both([program("shortages"), "repeats", "times=1000"], environment())
+    run = run_both([program("shortages"), "repeats", "times=1000"], refused())
     incident = only_incident(run.report)
     assert incident["repeats"] == 999
     assert incident["bytes"] == 1024 * MIB
@@ -244,7 +249,7 @@ def test_repeats_are_counted_and_not_listed(run_both):
 
 def test_the_report_is_on_disk_when_the_process_dies_later(place, live, cuwarden):
     """A whole report lies there from the first incident on, and recover replaces it."""
-    process = live(program("shortages"), "repeats", "times=100000000", env=environment())
+    process = live(program("shortages"), "repeats", "times=100000000", env=refused())
     path = place.reports / f"shortages-{process.pid}.json"
     deadline = time.monotonic() + 30
     while not path.exists():

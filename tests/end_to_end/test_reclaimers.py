@@ -38,7 +38,7 @@ def test_a_cache_of_the_programs_own_is_emptied_where_a_request_would_fail(place
 
 
 def test_without_rescues_none_is_called(place):
-    run = place.run([RECLAIMING, "empties"], environment())
+    run = place.run([RECLAIMING, "empties"], environment(CUWARDEN_POOL="off"))
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert run.last_line["registered"] > 0 and run.said == []
 

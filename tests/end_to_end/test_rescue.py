@@ -14,12 +14,12 @@ from test_incidents import environment
 GIB = 1 << 30
 
 
-def rescued(report, rung):
+def rescued(report, rung, mode="rescue"):
     """The one incident, and its rungs in their order."""
     (incident,) = report["incidents"]
     assert (incident["outcome"], incident["rescued_by"]) == ("rescued", rung), incident
     assert incident["rescued_count"] == incident["repeats"] + 1
-    assert report["pool"]["mode"] == "rescue"
+    assert report["pool"]["mode"] == mode
     assert report["pool"]["rescued_count"] == incident["rescued_count"]
     rungs = sorted(report["rungs"], key=lambda row: row["order"])
     assert [row["order"] for row in rungs] == list(range(1, len(rungs) + 1))
@@ -84,14 +84,14 @@ def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
     assert held > GIB
     threading.Timer(1.0, other.stdin.close).start()
     begun = time.monotonic()
-    # No CUWARDEN_POOL: who allows a wait wants a rescue.
+    # No CUWARDEN_POOL: requests are rescued by themselves.
     run = place.run(
         [program("shortages"), "own", "room=10000", "more=900"], {**env, "CUWARDEN_WAIT": "30s"}
     )
     assert time.monotonic() - begun < 20
     other.wait()
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
-    _, rungs = rescued(run.report, "wait")
+    _, rungs = rescued(run.report, "wait", "auto")
     assert [row["rung"] for row in rungs] == ["retry", "synchronise", "trim", "wait"]
     assert rungs[-1]["duration_ns"] > 300_000_000
 
@@ -164,12 +164,14 @@ def test_a_bad_value_is_one_line_and_the_default_is_used(place, name, value):
     run = place.run([program("shortages"), "pending"], environment(**{name: value}))
     (line,) = run.said
     assert f"{name}={value}: not accepted" in line
-    assert run.report["pool"]["mode"] == "off"
-    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+    assert run.report["pool"]["mode"] == "auto"
+    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
 
 
-def test_a_bad_mode_is_off_whatever_else_is_set(place):
-    env = environment(CUWARDEN_POOL="offf", CUWARDEN_WAIT="1s")
+def test_without_a_word_requests_are_rescued_and_with_one_they_are_not(place):
+    run = place.run([program("shortages"), "pending"], environment())
+    assert run.report["pool"]["mode"] == "auto" and run.last_line["served"] == 1
+    env = environment(CUWARDEN_POOL="off", CUWARDEN_WAIT="1s")
     run = place.run([program("shortages"), "pending"], env)
     assert run.report["pool"]["mode"] == "off" and run.last_line["served"] == 0
 

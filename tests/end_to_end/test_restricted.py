@@ -11,7 +11,7 @@ LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 
 
 def environment(**changes):
-    return {"CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_SIM_DEVICES": "2", **changes}
+    return {"CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_SIM_DEVICES": "2", "CUWARDEN_POOL": "off", **changes}
 
 
 def only_incident(run):

@@ -5,7 +5,7 @@ import pytest
 
 from memory_cgroup import LIMIT, Cgroup
 from shimmed import program
-from test_incidents import MIB, OTHERS, check_account, environment, only_incident, option
+from test_incidents import MIB, OTHERS, check_account, only_incident, option, refused
 
 # --- contexts on a full device
 
@@ -20,7 +20,7 @@ CONTEXTS = [
 
 @pytest.mark.parametrize("command", CONTEXTS, ids="-".join)
 def test_a_context_that_finds_the_device_full_of_the_programs_own(run_both, command):
-    run = run_both([program("shortages"), *command], environment())
+    run = run_both([program("shortages"), *command], refused())
     incident = only_incident(run.report)
     assert (incident["verdict"], incident["asked_for"]) == ("device_full_own", "context"), incident
     assert incident["api"].startswith("cuCtxCreate") and incident["bytes"] is None
@@ -37,7 +37,7 @@ def test_a_further_context_that_finds_others_there(run_both, other, nvml):
     changes = {"CUWARDEN_SIM_NVML": nvml} if nvml else {}
     run = run_both(
         [program("shortages"), "context", "room=200"],
-        environment(CUWARDEN_SIM_OTHER_PROCESS=other, **changes),
+        refused(CUWARDEN_SIM_OTHER_PROCESS=other, **changes),
     )
     held = int(other[:-3]) << (30 if other.endswith("GiB") else 20)
     incident = only_incident(run.report)
@@ -63,7 +63,7 @@ def test_a_first_context_that_finds_others_there(run_both, other, api, nvml):
     changes = {"CUWARDEN_SIM_NVML": nvml} if nvml else {}
     run = run_both(
         [program("shortages"), "first_context", f"api={api}", "device=1"],
-        environment(CUWARDEN_SIM_OTHER_PROCESS=other, **changes),
+        refused(CUWARDEN_SIM_OTHER_PROCESS=other, **changes),
     )
     held = int(other[:-3]) << (30 if other.endswith("GiB") else 20)
     assert (run.last_line["figure"], run.last_line["failures"]) == (2, 1)
@@ -115,7 +115,7 @@ HOST_APIS = {
 
 def host_incident(place, command, **changes):
     """The process's addresses are its own: bare and shimmed differ in figures of them."""
-    run = place.run([program("shortages"), *command], environment(**changes))
+    run = place.run([program("shortages"), *command], refused(**changes))
     assert run.returncode == 0, run.stderr
     assert run.last_line["failures"] == 1 and run.last_line["served"] == 0
     incident = only_incident(run.report)
@@ -151,7 +151,7 @@ def cgroup():
 @pytest.mark.parametrize("bytes", [LIMIT + MIB, 4 * LIMIT])
 def test_more_than_the_cgroup_has_is_its_limit(place, cgroup, command, bytes):
     """A driver that asks for too much is killed; this one refuses before."""
-    env = environment(CUWARDEN_SIM_PINNED_LIMIT="8MiB")
+    env = refused(CUWARDEN_SIM_PINNED_LIMIT="8MiB")
     words = [program("shortages"), *command, f"bytes={bytes}"]
     run = place.run(cgroup.entered_by(*words), env)
     assert run.returncode == 0, run.stderr

@@ -30,7 +30,7 @@ FRAGMENTS = ["mappings", "limit", "context"]
 
 
 def sized(size, tmp_path=None):
-    env = {"CUWARDEN_SIM_MEMORY": size}
+    env = {"CUWARDEN_SIM_MEMORY": size, "CUWARDEN_POOL": "off"}
     if tmp_path is not None:
         env["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
     return env

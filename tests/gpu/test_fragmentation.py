@@ -43,7 +43,7 @@ pytestmark = [
 def test_what_is_locked_is_what_was_freed_and_not_given_back(place, piece_bytes, budget, pattern):
     if preloaded.SIMULATED:
         budget //= 64
-    run = place.run([CHECKERBOARD, piece_bytes, pattern, budget])
+    run = place.run([CHECKERBOARD, piece_bytes, pattern, budget], {"CUWARDEN_POOL": "off"})
     assert run.returncode == 0, run.stderr
     check_checkerboard(run.report, run.last_line, piece_bytes)
 
@@ -55,7 +55,8 @@ def test_what_is_locked_is_what_was_freed_and_not_given_back(place, piece_bytes,
 def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(place, piece_bytes, budget, threads):
     if preloaded.SIMULATED:
         budget = 256 * MIB
-    run = place.run([CHECKERBOARD, piece_bytes, "half", budget, threads, "gone"])
+    command = [CHECKERBOARD, piece_bytes, "half", budget, threads, "gone"]
+    run = place.run(command, {"CUWARDEN_POOL": "off"})
     assert run.returncode == 0, run.stderr
     check_worst_moment(run.report, run.last_line, piece_bytes, run.report.names)
 

@@ -40,7 +40,9 @@ def built(name):
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place, tmp_path, name):
     command = [built(name), *ARGUMENTS.get(name, [])]
-    env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared_device"} if preloaded.SIMULATED else {}
+    env = {"CUWARDEN_POOL": "off"}
+    if preloaded.SIMULATED:
+        env["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
     kind, failed, verdicts = SITUATIONS[name]
     for shim in (False, True):
         run = place.run(command, env, shim=shim)
@@ -68,7 +70,7 @@ def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place,
 def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_same_one(
     place, tmp_path, count
 ):
-    changes = {"CUWARDEN_REPORT": place.reports / "%j-%r.json"}
+    changes = {"CUWARDEN_REPORT": place.reports / "%j-%r.json", "CUWARDEN_POOL": "off"}
     if preloaded.SIMULATED:
         changes["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
         changes["CUWARDEN_SIM_DEVICES"] = "2"
