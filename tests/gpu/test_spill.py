@@ -46,7 +46,8 @@ def test_whichever_way_it_was_asked_for(place, make):
     plain = place.run([program, *options], shim=False)
     run = place.run([program, *options, "leave=100"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.output[:-1] == plain.output[:-1]
-    assert run.last_line["free_after"] == run.last_line["free_before"]
+    # With two devices a page of the driver's own tables stays.
+    assert run.last_line["free_before"] - run.last_line["free_after"] in (0, 2 * MIB)
     assert spilled(run) > 100 * MIB
 
 

@@ -112,6 +112,7 @@ TEST_F(Peers, are_copied_and_filled_once_access_was_given) {
     select(1);
     ASSERT_EQ(cuMemFree(other.start), CUDA_SUCCESS);
     other = make_piece(other.size());
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);  // the copy from the host may still be under way
     select(0);
     ASSERT_EQ(cuMemsetD8(other.start, 0x2f, other.size()), CUDA_SUCCESS);
     other.set(0, 0x2f, other.size());
