@@ -212,9 +212,10 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     };
     const auto trim = [&] { return pools_.trim(real_, device); };
     const auto empty_pool = [&] {
-      return make_room(here, device, asked.bytes, now.is_last_resort_due);
+      return make_room(here, device, asked.bytes, now.is_last_resort_due && now.fits_device);
     };
     std::optional<StackId> stack;
+    const auto is_captured = [&] { return captures_.any(); };
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
       if (captures_.any() || ladder_.holds_lock_among(modules)) return true;
       if (!stack) stack = whole_stack();
@@ -241,10 +242,10 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
         ledger_.add_rung(refused.incident, {++order, climbed.rung, climbed.outcome,
                                             climbed.duration_ns, climbed.reclaimer});
     };
-    served = ladder_.climb(
-        {real_, pending_, here.context, device.value, asked.bytes, request, may_enter, trim,
-         empty_pool, has_pool_for(device), is_unsafe_to_reclaim, may_others_help, spill, can_spill},
-        now, note);
+    served = ladder_.climb({real_, pending_, here.context, device.value, asked.bytes, request,
+                            may_enter, trim, empty_pool, has_pool_for(device), is_unsafe_to_reclaim,
+                            may_others_help, spill, can_spill, is_captured},
+                           now, note);
     if (waited_in_vain && !served) tell_once(RescueNews::waited_in_vain, device, asked.bytes, 0);
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});

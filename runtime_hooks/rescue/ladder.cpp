@@ -67,6 +67,20 @@ bool Ladder::reclaim_ends(const Attempt& attempt, const Ends& ends) {
   return false;
 }
 
+// A device that is at work for longer is not waited for with each request.
+RungOutcome Ladder::synchronise_there(const Attempt& attempt, const Situation& now) {
+  std::atomic<std::uint64_t>& vain_ns = failed_[now.device % places].synchronised_ns;
+  const std::uint64_t since = vain_ns.load(relaxed), begun = now_ns();
+  const bool only_looks = since != 0 && (begun - since) / waits_apart < settings_.sync_timeout_ns;
+  const RungOutcome outcome =
+      synchronise(attempt, only_looks ? begun : begun + settings_.sync_timeout_ns);
+  if (outcome != RungOutcome::timed_out)
+    vain_ns.store(0, relaxed);
+  else if (!only_looks)
+    vain_ns.store(now_ns(), relaxed);
+  return outcome;
+}
+
 RungOutcome Ladder::wait_there(const Attempt& attempt, const Situation& now) {
   const RungOutcome outcome = wait(attempt, now_ns() + settings_.wait_ns);
   failed_[now.device % places].waited_ns.store(outcome == RungOutcome::timed_out ? now_ns() : 0,
@@ -100,8 +114,7 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
   const bool ended =
       ends(Rung::retry, [&] { return retry(attempt); }) ||
       (attempt.device >= 0 &&
-       (ends(Rung::synchronise,
-             [&] { return synchronise(attempt, now_ns() + settings_.sync_timeout_ns); }) ||
+       (ends(Rung::synchronise, [&] { return synchronise_there(attempt, now); }) ||
         ends(Rung::trim, [&] { return trim(attempt); }))) ||
       (attempt.has_pool && ends(Rung::pool, [&] { return empty_pool(attempt); })) ||
       (now.is_last_resort_due && now.fits_device && has_reclaimers() &&

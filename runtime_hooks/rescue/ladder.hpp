@@ -54,7 +54,6 @@ class Ladder {
   bool has_last_resorts() const noexcept {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
-  std::uint64_t sync_timeout_ns() const noexcept { return settings_.sync_timeout_ns; }
 
   // Whether a ladder that found nothing for such a request there may find something now: something
   // was freed, a tenth of a second has passed, last resorts were not due, or more was asked for.
@@ -71,6 +70,7 @@ class Ladder {
   // Until one of them has made room, or the request has another end.
   template <class Ends>
   bool reclaim_ends(const Attempt&, const Ends&);
+  RungOutcome synchronise_there(const Attempt&, const Situation&);
   RungOutcome wait_there(const Attempt&, const Situation&);
   // Not so long ago that somebody is likely to have gone.
   bool has_waited_in_vain(const Situation&) const noexcept;
@@ -80,8 +80,8 @@ class Ladder {
     std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
     std::atomic<std::uint32_t> noted{0};
     std::atomic<bool> tried_all{false};
-    std::atomic<std::uint64_t> waited_ns{
-        0};  // in vain, until then; 0: not since a wait was rewarded
+    // In vain, until then; 0: not since a wait was rewarded.
+    std::atomic<std::uint64_t> waited_ns{0}, synchronised_ns{0};
   };
   static constexpr std::uint32_t places = 64;
   const Settings settings_;

@@ -1,6 +1,9 @@
 #include "runtime_hooks/rescue/pending_frees.hpp"
 
+#include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/rescue/rungs.hpp"
 
 namespace cuwarden::rescue {
 namespace {
@@ -11,18 +14,12 @@ constexpr auto relaxed = std::memory_order_relaxed;
 // bit set, which no handle has. CU_STREAM_LEGACY is the same stream. Of all threads' own default
 // streams it is that with the next bit.
 constexpr std::uint64_t of_context = 1, of_threads = 2;
-bool is_of_threads(std::uint64_t key) { return (key & of_threads) != 0; }
+bool is_of_default(std::uint64_t key) { return (key & (of_context | of_threads)) != 0; }
 bool is_default(CUstream stream) { return stream == nullptr || stream == CU_STREAM_LEGACY; }
 std::uint64_t key_of(CUstream stream, ContextId context) {
   if (stream == CU_STREAM_PER_THREAD) return context.value | of_threads;
   return is_default(stream) ? context.value | of_context : reinterpret_cast<std::uint64_t>(stream);
 }
-// The one that comes after all that was freed there.
-CUstream stream_of(std::uint64_t key) {
-  return (key & (of_context | of_threads)) != 0 ? CU_STREAM_LEGACY
-                                                : reinterpret_cast<CUstream>(key);
-}
-
 // What the thread noted last: most frees are in the stream of the one before. Initial-exec, as all
 // of the shim's.
 struct Last {
@@ -136,7 +133,12 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
     if (!put(CU_STREAM_PER_THREAD, nullptr, key_of(CU_STREAM_PER_THREAD, current))) return;
   }
   each_place([&](Place& place, std::uint64_t key, ContextId context) {
-    return context != current || is_of_threads(key) || put(stream_of(key), &place, key);
+    if (context != current) return true;
+    if (!is_of_default(key)) return put(reinterpret_cast<CUstream>(key), &place, key);
+    // An event in the thread's own stream is all that its own frees want.
+    has_defaults_ = has_defaults_ || !pending_.frees_in_own_stream(current) ||
+                    place.thread.load(relaxed) != this_thread();
+    return true;
   });
 }
 
@@ -157,11 +159,8 @@ bool PendingFrees::Marks::add_others() {
   if (!can_mark_) return false;
   const std::size_t before = count_ + count_elsewhere_;
   each_place([&](Place& place, std::uint64_t key, ContextId context) {
-    if (context != current_) return !may_enter_(context) || put_elsewhere(place, key, context);
-    if (!is_of_threads(key)) return true;
-    const bool only_own =
-        pending_.frees_in_own_stream(current_) && place.thread.load(relaxed) == this_thread();
-    return only_own || put(stream_of(key), &place, key);
+    return context == current_ || is_of_default(key) || !may_enter_(context) ||
+           put_elsewhere(place, key, context);
   });
   return count_ + count_elsewhere_ != before;
 }
@@ -190,7 +189,7 @@ bool PendingFrees::Marks::put_elsewhere(Place& place, std::uint64_t key, Context
   for (Elsewhere& vacant : pending_.elsewhere_) {
     if (vacant.owner != 0) continue;
     const driver::Inside inside(real_, context, current_);
-    const CUevent event = inside ? event_in(stream_of(key), &place) : nullptr;
+    const CUevent event = inside ? event_in(reinterpret_cast<CUstream>(key), &place) : nullptr;
     if (event == nullptr) return true;
     if (owner_ == 0) owner_ = ++pending_.last_owner_;
     vacant = {owner_, context, {event, &place, key}};
@@ -202,8 +201,7 @@ bool PendingFrees::Marks::put_elsewhere(Place& place, std::uint64_t key, Context
 
 PendingFrees::Marks::~Marks() {
   for (std::size_t i = 0; i < count_; ++i) real_.cuEventDestroy_v2(marks_[i].event);
-  each_elsewhere(
-      [&](const Mark& mark, ContextId) { return real_.cuEventDestroy_v2(mark.event), true; });
+  each_elsewhere([&](const Mark& mark) { return real_.cuEventDestroy_v2(mark.event), true; });
 }
 
 // Visits those of other contexts, with the lock held; one for which that returns true is done with.
@@ -215,31 +213,45 @@ void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
   if (!locked || pending_.left_.load()) return;
   for (Elsewhere& each : pending_.elsewhere_) {
     if (each.owner != owner_) continue;
-    if (visit(each.mark, each.context))
+    if (visit(each.mark))
       each = {};
     else
       ++count_elsewhere_;
   }
 }
 
-// The legacy stream only where that is idle, so that nobody waits.
-std::optional<bool> PendingFrees::Marks::synchronise(const Mark& mark, ContextId context) {
-  if (mark.place == nullptr || !is_of_threads(mark.key))
-    return real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS;
-  if (real_.cuStreamQuery == nullptr || real_.cuStreamSynchronize == nullptr) return false;
-  const driver::Inside inside(real_, context, current_);
-  if (!inside) return false;
-  const CUresult state = real_.cuStreamQuery(CU_STREAM_LEGACY);
-  if (state == CUDA_ERROR_NOT_READY) return std::nullopt;
-  return state == CUDA_SUCCESS && real_.cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS;
+bool PendingFrees::Marks::synchronise_defaults() {
+  constexpr std::uint64_t patience_ns = 1'000'000;
+  driver::SubmissionGate& gate = driver::submission_gate;
+  if (real_.cuStreamSynchronize == nullptr || !gate.arm() || !gate.close(now_ns() + patience_ns))
+    return false;
+  bool done = false;
+  if (const Locked locked(pending_.lock_); locked && pending_.may_ask()) {
+    const auto each = [&](auto visit) {
+      for (Place& place : pending_.places_)
+        if (const std::uint64_t key = place.key.load(relaxed);
+            is_of_default(key) && place.context.load(relaxed) == current_.value)
+          visit(place, key);
+    };
+    // Frees from now on are noted again.
+    each([](Place& place, std::uint64_t) { place.again.store(false, relaxed); });
+    version_.fetch_add(1, relaxed);
+    done = driver::is_idle(real_, current_) &&
+           real_.cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS;
+    if (done)
+      each([&](Place& place, std::uint64_t key) {
+        if (!place.again.load(relaxed)) pending_.remove(place, key);
+      });
+  }
+  gate.open();
+  if (done) has_defaults_ = false;
+  return done;
 }
 
-bool PendingFrees::Marks::is_reached(const Mark& mark, ContextId context, bool& found) {
+bool PendingFrees::Marks::is_reached(const Mark& mark, bool& found) {
   const CUresult state = real_.cuEventQuery(mark.event);
   if (state == CUDA_ERROR_NOT_READY) return false;
-  const auto synchronised = state == CUDA_SUCCESS ? synchronise(mark, context) : false;
-  if (!synchronised) return false;
-  if (*synchronised) {
+  if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
     found = true;
     if (mark.place == nullptr)
       pending_.own_stream_is_reached(mark.key);
@@ -260,14 +272,19 @@ void PendingFrees::own_stream_is_reached(std::uint64_t key) noexcept {
 
 bool PendingFrees::Marks::synchronise_reached() {
   bool found = false;
-  for (std::size_t i = 0; i < count_;) {
-    if (is_reached(marks_[i], current_, found))
-      marks_[i] = marks_[--count_];
-    else
-      ++i;
+  {
+    const Locked locked(pending_.lock_);
+    is_over_ = is_over_ || !locked || !pending_.may_ask();
+    for (std::size_t i = 0; !is_over_ && i < count_;) {
+      if (is_reached(marks_[i], found))
+        marks_[i] = marks_[--count_];
+      else
+        ++i;
+    }
   }
-  each_elsewhere(
-      [&](const Mark& mark, ContextId context) { return is_reached(mark, context, found); });
+  if (is_over_) return false;
+  each_elsewhere([&](const Mark& mark) { return pending_.may_ask() && is_reached(mark, found); });
+  if (has_defaults_ && synchronise_defaults()) found = true;
   return found;
 }
 

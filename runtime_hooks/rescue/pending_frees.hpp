@@ -7,15 +7,15 @@
 // follows it: so nobody waits for longer than it takes the device to come that far.
 //
 // A thread's own default stream (CU_STREAM_PER_THREAD, or null in a _ptsz call) can be named by
-// that thread alone. Such streams are blocking ones: an event in the legacy default stream of the
-// context comes after all that was submitted to them. That it has come is not enough there: the
-// legacy stream must be synchronised after it (measured).
+// that thread alone, and an event in the legacy default stream would be a barrier for all blocking
+// streams, which may wait for each other. So of both nothing is asked but whether the whole context
+// is idle, at a moment when nobody submits; then the legacy stream, synchronised, has all their
+// frees noticed (measured), and nobody waits.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
@@ -66,11 +66,13 @@ class PendingFrees {
     ~Marks();
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
-    // And behind frees in other threads' own default streams, and in the streams of other contexts.
-    // What blocking streams do from then on waits for what they did. True: there were some.
+    // And behind frees in the streams of other contexts, but for their default ones. True: there
+    // were some.
     bool add_others();
     // Whether there are any that the device has not come to.
-    bool any() const noexcept { return count_ + count_elsewhere_ != 0; }
+    bool any() const noexcept {
+      return !is_over_ && (has_defaults_ || count_ + count_elsewhere_ != 0);
+    }
     // Synchronises those that it has come to. True: there were some.
     bool synchronise_reached();
 
@@ -86,9 +88,9 @@ class PendingFrees {
     bool put_elsewhere(Place&, std::uint64_t key, ContextId);
     CUevent event_in(CUstream, Place*);
     // Also of one that the driver does not know: it is gone. `found`: it was synchronised.
-    bool is_reached(const Mark&, ContextId, bool& found);
-    // None: not yet, for more was submitted.
-    std::optional<bool> synchronise(const Mark&, ContextId);
+    bool is_reached(const Mark&, bool& found);
+    // Frees in default streams of the current context, other threads' own ones included.
+    bool synchronise_defaults();
 
     PendingFrees& pending_;
     const driver::RealDriver& real_;
@@ -98,6 +100,8 @@ class PendingFrees {
     Mark marks_[limit];
     std::size_t count_ = 0, count_elsewhere_ = 0;
     std::uint32_t owner_ = 0;
+    bool has_defaults_ = false;
+    bool is_over_ = false;  // a capture was begun: nothing is touched any more
   };
 
   // Another number where memory was freed in a stream that was not noted.

@@ -12,6 +12,7 @@ namespace cuwarden::rescue {
 namespace {
 
 RungOutcome ask(const Attempt& attempt) {
+  if (attempt.is_captured()) return RungOutcome::unsafe;
   switch (attempt.request()) {
     case CUDA_SUCCESS:
       return RungOutcome::served;

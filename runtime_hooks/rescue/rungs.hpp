@@ -41,6 +41,8 @@ struct Attempt {
   // Serves the request with the host's memory, instead of the driver.
   FunctionRef<RungOutcome()> spill;
   bool can_spill = false;
+  // Whether a stream is being captured: the request itself might end that.
+  FunctionRef<bool()> is_captured;
 };
 
 // Each asks again where it changed something; `served` says that it was then granted. With any

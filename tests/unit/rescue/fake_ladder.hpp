@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,10 +22,10 @@ struct FakeDriver {
   std::map<CUevent, CUstream> events;        // that are not destroyed
   std::uintptr_t made = 0;
   std::vector<CUstream> recorded, synchronised;
-  int queries = 0;
+  std::atomic<int> queries = 0;
   std::vector<CUcontext> entered;
   std::size_t left = 0;
-  CUresult event_state = CUDA_SUCCESS, stream_state = CUDA_SUCCESS;
+  CUresult event_state = CUDA_SUCCESS;
   // By the thread that last did.
   std::mutex lock;
   CUcontext made_current = nullptr;
@@ -54,11 +55,14 @@ inline driver::RealDriver fake_functions() {
     EXPECT_EQ(fake.polls_until_idle[fake.events.at(event)], 0);
     return fake.synchronised.push_back(fake.events.at(event)), CUDA_SUCCESS;
   };
-  real.cuStreamQuery = [](CUstream stream) {
-    return fake.polls_until_idle[stream] == 0 ? fake.stream_state : CUDA_ERROR_NOT_READY;
+#if CUDA_VERSION >= 12050
+  // A stream of its own here: null, of all of the context.
+  real.cuCtxRecordEvent = [](CUcontext, CUevent event) {
+    return fake.events.at(event) = nullptr, CUDA_SUCCESS;
   };
+#endif
   real.cuStreamSynchronize = [](CUstream stream) {
-    EXPECT_EQ(fake.stream_state, CUDA_SUCCESS) << "this would wait";
+    EXPECT_EQ(fake.polls_until_idle[nullptr], 0) << "this would wait";
     return fake.synchronised.push_back(stream), CUDA_SUCCESS;
   };
   real.cuEventDestroy_v2 = [](CUevent event) {
@@ -97,6 +101,10 @@ class LadderTest : public testing::Test {
   std::vector<std::pair<Rung, RungOutcome>> climb(const Settings& given, bool may_wait = true,
                                                   bool on_device = true) {
     Ladder ladder(given);
+    return climb(ladder, may_wait, on_device);
+  }
+  std::vector<std::pair<Rung, RungOutcome>> climb(Ladder& ladder, bool may_wait = true,
+                                                  bool on_device = true) {
     std::vector<std::pair<Rung, RungOutcome>> all;
     const auto request = [&] {
       ++requests;
@@ -110,9 +118,10 @@ class LadderTest : public testing::Test {
     const auto is_unsafe = [&](std::string_view modules) { return modules == unsafe_modules; };
     const auto others = [&] { return may_others_help; };
     const auto spill = [&] { return ++spills, spill_outcome; };
+    const auto captured = [&] { return is_captured; };
     const Attempt attempt{real,      pending,   here,  on_device ? 0 : -1, 5000,
                           request,   may_enter, trim,  empty_pool,         has_pool,
-                          is_unsafe, others,    spill, can_spill};
+                          is_unsafe, others,    spill, can_spill,          captured};
     served = ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait},
                           [&](const Climbed& climbed) {
                             all.emplace_back(climbed.rung, climbed.outcome);
@@ -136,6 +145,8 @@ class LadderTest : public testing::Test {
   std::string_view unsafe_modules = "not safe";
   std::vector<std::string> named;  // reclaimers
   bool has_pool = false, pool_keeps = false, pool_emptied = false, pool_must_not = false;
+  bool is_captured = false;
+  std::function<bool()> not_captured = [] { return false; };
   bool has_idle_pools = false, trimmed = false, served = false;
   int requests = 0;
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;

@@ -86,7 +86,7 @@ TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
       return must_not ? std::nullopt : std::optional(false);
     };
     ladder.climb({real, pending, here, 0, 100, refused, may_enter, trim, empty, true, is_unsafe,
-                  others, spill, false},
+                  others, spill, false, not_captured},
                  situation, [](const Climbed&) {});
     EXPECT_EQ(ladder.is_worth_climbing(situation), must_not);
   }
@@ -153,7 +153,7 @@ class ClimbedAgain : public LadderTest {
       if (rungs != nullptr) rungs->push_back(climbed.rung);
     };
     return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, is_unsafe, others, spill, can_spill},
+                         false, is_unsafe, others, spill, can_spill, not_captured},
                         situation, note);
   }
   ClimbedAgain() { spill_outcome = RungOutcome::no_memory; }

@@ -56,7 +56,10 @@ TEST_F(LadderTest, each_context_has_a_default_stream_and_the_current_ones_is_ask
   pending.freed_in(CU_STREAM_LEGACY, here);
   pending.freed_in(nullptr, here);
   climb(settings);
-  EXPECT_EQ(fake.recorded, std::vector{CU_STREAM_LEGACY});
+  EXPECT_TRUE(fake.recorded.empty()) << "an event there is a barrier";
+  EXPECT_EQ(fake.synchronised, std::vector{CU_STREAM_LEGACY});
+  climb(settings);
+  EXPECT_EQ(fake.synchronised.size(), 1u) << "nothing pends there any more";
 }
 
 TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_alive) {
@@ -67,13 +70,12 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_aliv
   EXPECT_TRUE(fake.entered.empty());
   alive.insert(elsewhere.value);
   fake.polls_until_idle[stream(16)] = 3;
-  is_there = [] { return fake.synchronised.size() == 3; };
+  is_there = [] { return fake.synchronised.size() == 1; };
   EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
-  // Three events, and one stream to be synchronised.
-  EXPECT_EQ(fake.entered, std::vector(4, reinterpret_cast<CUcontext>(elsewhere.value)));
-  EXPECT_EQ(fake.recorded, (std::vector{stream(16), CU_STREAM_LEGACY, CU_STREAM_LEGACY}));
+  EXPECT_EQ(fake.entered, std::vector(1, reinterpret_cast<CUcontext>(elsewhere.value)));
+  EXPECT_EQ(fake.recorded, std::vector{stream(16)}) << "its default streams are left alone";
   climb(settings);
-  EXPECT_EQ(fake.recorded.size(), 3u) << "nothing pends there any more";
+  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
 }
 
 TEST_F(LadderTest, what_the_current_context_can_give_leaves_others_alone) {
@@ -116,28 +118,53 @@ TEST_F(LadderTest, once_a_capture_was_begun_no_context_is_entered) {
   EXPECT_TRUE(fake.entered.empty() && fake.recorded.empty());
 }
 
-TEST_F(LadderTest, another_threads_own_stream_is_waited_for_by_way_of_the_legacy_one) {
+TEST_F(LadderTest, another_threads_own_stream_is_synchronised_when_the_context_is_idle) {
   pending.freed_in(CU_STREAM_PER_THREAD, here);
-  fake.polls_until_idle[CU_STREAM_LEGACY] = 3;
+  fake.polls_until_idle[nullptr] = 3;
   is_there = [] { return !fake.synchronised.empty(); };
   std::thread([this] {
     EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
   }).join();
-  EXPECT_EQ(fake.recorded, std::vector{CU_STREAM_LEGACY});
+  EXPECT_TRUE(fake.recorded.empty());
+  EXPECT_EQ(fake.synchronised, std::vector{CU_STREAM_LEGACY});
   EXPECT_EQ(fake.queries, 4);
   is_there = [] { return false; };
   std::thread([this] { climb(settings); }).join();
-  EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
+  EXPECT_EQ(fake.queries, 4) << "nothing pends there any more";
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   std::thread([this] { climb(settings); }).join();
-  EXPECT_EQ(fake.recorded.size(), 2u);
+  EXPECT_EQ(fake.synchronised.size(), 2u);
 }
 
-TEST_F(LadderTest, a_legacy_stream_that_is_at_work_again_is_not_waited_for) {
+// The next request looks, and does not wait again.
+TEST_F(LadderTest, a_context_that_is_at_work_for_long_is_waited_for_once) {
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
-  fake.stream_state = CUDA_ERROR_NOT_READY;
-  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::timed_out));
+  fake.polls_until_idle[nullptr] = -1;
+  Ladder ladder(settings);
+  const auto took = [&] {
+    const std::uint64_t begun = now_ns();
+    EXPECT_EQ(climb(ladder)[1], std::pair(Rung::synchronise, RungOutcome::timed_out));
+    return now_ns() - begun;
+  };
+  EXPECT_GE(took(), settings.sync_timeout_ns);
+  EXPECT_LT(took(), settings.sync_timeout_ns / 2);
   EXPECT_TRUE(fake.synchronised.empty());
+}
+
+TEST_F(LadderTest, a_capture_that_begins_meanwhile_is_left_alone) {
+  pending.freed_in(stream(16), here);
+  fake.polls_until_idle[stream(16)] = -1;
+  std::thread captures([this] {
+    while (fake.queries < 3) std::this_thread::yield();
+    pending.capture_begins();
+  });
+  const auto rungs = climb(settings);
+  captures.join();
+  EXPECT_EQ(rungs[1], std::pair(Rung::synchronise, RungOutcome::no_memory));
+  const int before = requests;
+  is_captured = true;
+  EXPECT_EQ(climb(settings)[0], std::pair(Rung::retry, RungOutcome::unsafe));
+  EXPECT_EQ(requests, before) << "the request itself might end it";
 }
 
 TEST_F(LadderTest, in_its_own_stream_the_thread_waits_and_touches_no_other) {
@@ -153,8 +180,8 @@ TEST_F(LadderTest, in_its_own_stream_the_thread_waits_and_touches_no_other) {
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   climb(settings);
-  EXPECT_EQ(fake.recorded,
-            (std::vector{CU_STREAM_PER_THREAD, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}));
+  EXPECT_EQ(fake.recorded, (std::vector{CU_STREAM_PER_THREAD, CU_STREAM_PER_THREAD}));
+  EXPECT_EQ(fake.synchronised.back(), CU_STREAM_LEGACY);
 }
 
 TEST_F(LadderTest, frees_in_the_threads_own_stream_that_come_meanwhile_are_known_the_next_time) {
