@@ -148,8 +148,15 @@ void* looked_up_hook_named(std::string_view name) {
   return nullptr;
 }
 
+// Also another function that has the device do something with memory: there may be more than there
+// are rows for.
 bool is_version_of_a_hook(std::string_view name) {
   name = without_version(name);
+  if (name != "cuLaunchHostFunc")
+    for (const std::string_view begins :
+         {"cuLaunch", "cuMemcpy", "cuMemset", "cuMemBatch", "cuStreamWriteValue",
+          "cuStreamWaitValue", "cuStreamBatchMemOp", "cuGraphLaunch"})
+      if (name.starts_with(begins)) return true;
   for (std::size_t row = 0; row < driver::row_count; ++row)
     if (driver_row[row] && without_version(driver::row_names[row]) == name) return true;
   return false;

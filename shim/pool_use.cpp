@@ -43,8 +43,9 @@ std::uint64_t mesh_pause_ns(const Settings& settings) noexcept {
 }
 
 bool reaches_memory_unseen() noexcept {
-  constexpr std::string_view stems[] = {"libibverbs.so", "libcufile.so",        "libgdrapi.so",
-                                        "libnvcuvid.so", "libnvidia-encode.so", "libfabric.so"};
+  constexpr std::string_view stems[] = {
+      "libibverbs.so",       "libcufile.so", "libgdrapi.so",  "libnvcuvid.so",
+      "libnvidia-encode.so", "libfabric.so", "libnvoptix.so", "libnvidia-opticalflow.so"};
   return shares_memory_with_processes() || is_any_loaded(stems);
 }
 

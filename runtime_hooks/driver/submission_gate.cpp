@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <ctime>
 
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -27,6 +28,22 @@ std::uint64_t now_ns() noexcept {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void sleep_ns(long ns) noexcept {
+  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
+  syscall(SYS_nanosleep, &pause, nullptr);
+}
+
+// The kernel's own mask: a bit for each signal. Those stay that an instruction of the thread
+// raises.
+void set_signal_mask(std::uint64_t mask, std::uint64_t* before) noexcept {
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, before, sizeof mask);
+}
+constexpr std::uint64_t all_but(std::initializer_list<int> signals) noexcept {
+  std::uint64_t mask = ~std::uint64_t{0};
+  for (const int signal : signals) mask &= ~(std::uint64_t{1} << (signal - 1));
+  return mask;
 }
 
 }  // namespace
@@ -93,8 +110,7 @@ bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
         place.depth.store(0, std::memory_order_relaxed);
       else if (now_ns() >= deadline_ns)
         return false;
-      const timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-      syscall(SYS_nanosleep, &pause, nullptr);
+      sleep_ns(20'000);
     }
   }
   return true;
@@ -102,13 +118,19 @@ bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
 
 bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
   const ErrnoGuard keep;
-  if (!is_armed() || is_too_small_.load() || !lock_.try_lock()) return false;
+  if (!is_armed() || is_too_small_.load()) return false;
+  if (own_ != nullptr && own_->depth.load(std::memory_order_relaxed) != 0) return false;
+  while (!lock_.try_lock()) {
+    if (now_ns() >= deadline_ns) return false;
+    sleep_ns(100'000);
+  }
   // Its own submissions pass, and those of wrappers below it.
   Thread* const mine = own_ != nullptr ? own_ : take_place();
-  if (mine == nullptr || mine->depth.load(std::memory_order_relaxed) != 0) {
+  if (mine == nullptr) {
     lock_.unlock();
     return false;
   }
+  set_signal_mask(all_but({SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}), &signals_);
   mine->depth.store(1, std::memory_order_relaxed);
   closed_by_.store(own_process(), std::memory_order_relaxed);
   state_.store(is_closed, std::memory_order_seq_cst);
@@ -123,7 +145,9 @@ void SubmissionGate::open() noexcept {
   leave(*own_);
   state_.store(is_open, std::memory_order_release);
   futex_wake_all(state_);
+  const std::uint64_t signals = signals_;
   lock_.unlock();
+  set_signal_mask(signals, nullptr);
 }
 
 }  // namespace cuwarden::driver

@@ -24,7 +24,8 @@ class SubmissionGate {
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Lets nobody but the calling thread pass, and waits for those who did. False where some have not
-  // come back by then (CLOCK_MONOTONIC), or another thread has closed it: it is open then.
+  // come back by then (CLOCK_MONOTONIC), or another thread keeps it closed: it is open then. The
+  // calling thread gets no signals until it opens the gate, for a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
   void open() noexcept;
 
@@ -56,6 +57,7 @@ class SubmissionGate {
   std::atomic<std::uint32_t> state_{is_open};
   std::atomic<std::int32_t> closed_by_{0};  // the process: a forked child may find it closed
   FutexLock lock_;
+  std::uint64_t signals_ = 0;  // that were blocked before
   Thread threads_[most_threads];
 };
 extern constinit SubmissionGate submission_gate;

@@ -4,6 +4,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/pool_memory.hpp"
 
@@ -124,6 +125,8 @@ class PoolsEnd {
   }
 
  private:
+  // Who moves memory enters contexts.
+  const driver::Submission at_the_gate_;
   Recorder* const keeper_;
   const ContextId context_;
 };

@@ -1,7 +1,10 @@
 // When memory is moved behind the program's addresses, so that what the pool has comes to lie in
 // fewer pages: only where a request fails otherwise, with every device quiet and nobody submitting.
+#include <algorithm>
+
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
@@ -12,66 +15,66 @@ namespace {
 
 // What the driver needs besides for a request, and does not hand out.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
-constexpr std::uint64_t between_pauses_ns = 20'000'000;
-
-// Whether all that was submitted to the current context, in whatever stream, was done by then.
-bool is_quiet([[maybe_unused]] const driver::RealDriver& real, [[maybe_unused]] ContextId context,
-              [[maybe_unused]] std::uint64_t deadline_ns) noexcept {
-#if CUDA_VERSION >= 12050
-  if (real.cuCtxRecordEvent == nullptr || real.cuEventCreate == nullptr ||
-      real.cuEventQuery == nullptr || real.cuEventDestroy_v2 == nullptr)
-    return false;
-  CUevent event = nullptr;
-  if (real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
-  CUresult state = real.cuCtxRecordEvent(reinterpret_cast<CUcontext>(context.value), event);
-  if (state == CUDA_SUCCESS)
-    while ((state = real.cuEventQuery(event)) == CUDA_ERROR_NOT_READY &&
-           rescue::now_ns() < deadline_ns)
-      rescue::sleep_ns(20'000);
-  real.cuEventDestroy_v2(event);
-  return state == CUDA_SUCCESS;
-#else
-  return false;
-#endif
-}
+constexpr std::uint64_t between_pauses_ns = 20'000'000, poll_ns = 20'000;
+// A program that is not quiet in time is left alone for this many times as long.
+constexpr std::uint64_t vain_times = 10;
 
 }  // namespace
 
-// Peers may be at work on the device's memory, from contexts of theirs.
-bool Recorder::all_is_quiet(ContextId current, std::uint64_t deadline_ns) noexcept {
-  return contexts_.all_of([&](ContextId context) {
+// Peers may be at work on the device's memory, from contexts of theirs. With the gate closed: no
+// capture begins then, and no context ends.
+bool Recorder::all_are_idle(ContextId current) noexcept {
+  bool has_current = false;
+  const bool all = contexts_.all_of([&](ContextId context) {
+    has_current = has_current || context == contexts_.owner(current);
     const driver::Inside inside(real_, context, current);
-    return inside && is_quiet(real_, context, deadline_ns);
+    return inside && driver::is_idle(real_, context);
   });
+  return all && has_current;
 }
 
 // What reaches memory without a call that passes the gate must not be there: other processes,
-// network cards and video engines by way of libraries that know the addresses, functions of a
-// driver that is newer than this one's list, and captures, which must not be disturbed.
+// network cards and video engines by way of handles or of libraries that know the addresses,
+// functions of a driver that is newer than this one's list, and captures, which must not be
+// disturbed.
 bool Recorder::may_mesh() noexcept {
   return mesh_pause_ns_ != 0 && pool_.any() && driver::submission_gate.is_armed() &&
-         !captures_.any() && ledger_.unhooked_lookups() == 0 && reaches_memory_ != nullptr &&
-         !reaches_memory_();
+         rescue::now_ns() >= mesh_not_before_ns_.load(std::memory_order_relaxed) &&
+         !is_reached_.load(std::memory_order_relaxed) && !captures_.any() &&
+         ledger_.unhooked_lookups() == 0 && reaches_memory_ != nullptr && !reaches_memory_();
 }
 
 bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept {
-  if (!may_mesh()) return false;
-  const ErrnoGuard keep;
-  const Uncancelled whole;
   const auto lacking = [&]() -> std::uint64_t {
     const auto reading = driver::read_current_device(real_);
-    const std::uint64_t wanted = wanted_bytes + driver_share;
-    return !reading || reading->free_bytes >= wanted ? 0 : wanted - reading->free_bytes;
+    if (!reading || reading->free_bytes >= wanted_bytes) return 0;
+    return wanted_bytes + driver_share - reading->free_bytes;
   };
-  std::uint64_t begun_ns = 0, deadline_ns = 0;
+  const auto may_be_gained = [&] {
+    const pool::ArenaCounts counts = pool_.counts(here.device);
+    return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
+  };
+  const std::uint64_t needed = lacking();
+  if (needed == 0 || needed > may_be_gained() || !may_mesh()) return false;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
   const auto begin = [&] {
     // Others are to get on with their work.
     if (begun_ns != 0) rescue::sleep_ns(between_pauses_ns);
     begun_ns = rescue::now_ns();
     deadline_ns = begun_ns + mesh_pause_ns_;
-    if (!driver::submission_gate.close(deadline_ns)) return false;
-    if (!captures_.any() && all_is_quiet(here.context, deadline_ns)) return true;
-    driver::submission_gate.open();
+    if (driver::submission_gate.close(deadline_ns)) {
+      for (;; rescue::sleep_ns(poll_ns)) {
+        if (captures_.any()) break;
+        if (all_are_idle(here.context)) return true;
+        if (rescue::now_ns() >= deadline_ns) break;
+      }
+      driver::submission_gate.open();
+    }
+    const std::uint64_t now = rescue::now_ns();
+    vain_ns += now - begun_ns;
+    mesh_not_before_ns_.store(now + vain_times * (now - begun_ns), std::memory_order_relaxed);
     return false;
   };
   const auto is_over = [&] { return rescue::now_ns() >= deadline_ns; };
@@ -79,18 +82,11 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
     driver::submission_gate.open();
     return rescue::now_ns() - begun_ns;
   };
-  bool any = false;
-  // What was submitted long before is waited for outside of a pause.
-  const std::uint64_t quiet_by_ns = rescue::now_ns() + ladder_.sync_timeout_ns();
-  for (std::uint64_t needed = lacking(), gained = 1; needed != 0 && gained != 0;
-       needed = lacking()) {
-    if (!all_is_quiet(here.context, quiet_by_ns)) break;
-    gained = pool_.mesh(real_, here.device, {begin, is_over, end}, needed);
-    any = any || gained != 0;
-  }
-  if (any) note_pool(here.device);
-  if (pool_.counts(here.device).lost_bytes != 0)
-    tell_once(RescueNews::lost, here.device, pool_.counts(here.device).lost_bytes, 0);
+  const bool any = pool_.mesh(real_, here.device, {begin, is_over, end}, needed) != 0;
+  pool_.was_paused(here.device, vain_ns);
+  if (any || vain_ns != 0) note_pool(here.device);
+  if (const std::uint64_t lost = pool_.counts(here.device).lost_bytes; lost != 0)
+    tell_once(RescueNews::lost, here.device, lost, 0);
   return any;
 }
 

@@ -168,6 +168,8 @@ class Recorder {
   void tell_once(RescueNews, DeviceOrdinal, std::uint64_t bytes, std::uint64_t host_bytes) noexcept;
   // The driver gives no IPC handle of this address.
   void shared_in_vain(CUdeviceptr) noexcept;
+  // A handle was made of memory of the pool, by which others reach its pages.
+  void memory_is_reached() noexcept { is_reached_.store(true, std::memory_order_relaxed); }
   Captures& captures() noexcept { return captures_; }
   // The current one of a default stream.
   ContextId context_of(CUstream) const noexcept;
@@ -302,7 +304,7 @@ class Recorder {
   bool has_pool_for(DeviceOrdinal device) const noexcept {
     return device == no_device ? pinned_.any() : pool_.any();
   }
-  bool all_is_quiet(ContextId current, std::uint64_t deadline_ns) noexcept;
+  bool all_are_idle(ContextId current) noexcept;
   bool may_mesh() noexcept;
   bool mesh_pool(const Place&, std::uint64_t wanted_bytes) noexcept;
   // As empty_pool(), for a request of so many bytes.
@@ -356,6 +358,8 @@ class Recorder {
   bool (*const shares_memory_)() noexcept;
   const std::uint64_t mesh_pause_ns_;
   bool (*const reaches_memory_)() noexcept;
+  std::atomic<std::uint64_t> mesh_not_before_ns_{0};
+  std::atomic<bool> is_reached_{false};
   std::atomic<bool> is_shared_{false};
   std::atomic<std::uint64_t> pool_on_{0};  // a bit for each device
   std::atomic<std::uint64_t> used_{0};     // a bit for each device with a context

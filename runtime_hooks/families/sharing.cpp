@@ -1,5 +1,6 @@
 // Memory that another process or another API owns, opened here: the record is of the opening.
 #include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/families/pool_memory.hpp"
 #include "runtime_hooks/families/queries.hpp"
 
 namespace cuwarden::families {
@@ -98,5 +99,30 @@ CUresult cuExternalMemoryGetMappedMipmappedArray(
                    view(Space::mipmapped_array, reinterpret_cast<std::uint64_t>(*mipmap), 0));
   return result;
 }
+
+// Whoever has such a handle reaches the pages themselves, whatever they are mapped to later.
+namespace {
+CUresult reached(HookedCall& call, CUresult result, CUdeviceptr address) {
+  if (call.recording() && result == CUDA_SUCCESS && is_in_pool(address))
+    call.recorder().memory_is_reached();
+  return result;
+}
+}  // namespace
+
+CUresult cuMemGetHandleForAddressRange(HookedCall& call, void* handle, CUdeviceptr dptr,
+                                       size_t size, CUmemRangeHandleType handleType,
+                                       unsigned long long flags) {
+  return reached(
+      call, call.real().cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags), dptr);
+}
+
+#if CUDA_VERSION >= 12010
+CUresult cuMulticastBindAddr(HookedCall& call, CUmemGenericAllocationHandle mcHandle,
+                             size_t mcOffset, CUdeviceptr memptr, size_t size,
+                             unsigned long long flags) {
+  return reached(call, call.real().cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags),
+                 memptr);
+}
+#endif
 
 }  // namespace cuwarden::families

@@ -244,6 +244,10 @@ CUresult Arena::change_access(const driver::RealDriver& real, DeviceOrdinal peer
   return result;
 }
 
+void Arena::was_paused(std::uint64_t ns) noexcept {
+  if (const Locked held(lock_, Locked::ForLong{}); held) counts_.pause_ns += ns;
+}
+
 ArenaCounts Arena::counts() noexcept {
   const Locked held(lock_, Locked::ForLong{});
   return held ? counts_ : ArenaCounts{};

@@ -80,6 +80,7 @@ class Arena {
   // `enough_bytes` where that is enough. May throw std::bad_alloc, and has done nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
                      std::uint64_t enough_bytes);
+  void was_paused(std::uint64_t ns) noexcept;
   // The context is about to end: nothing is allocated any more. Undone where it does not.
   void set_closing(bool is_closing) noexcept { is_closing_.store(is_closing); }
   bool is_closing() const noexcept { return is_closing_.load(); }

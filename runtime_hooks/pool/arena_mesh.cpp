@@ -43,12 +43,15 @@ class Arena::Meshing {
  private:
   struct Move {
     std::uint64_t page = 0;
-    std::uint32_t target = 0;
+    std::uint32_t item = 0, target = 0;
   };
+  // Of a run, each page with blocks is an item of the plan; of one whose pages share memory
+  // already, all of them together: it makes no more memory than it gives back either.
   struct Candidate {
     RunIndex run = 0;
-    std::uint32_t first_move = 0, moves = 0;
+    std::uint32_t first_move = 0, moves = 0, items = 0;
   };
+  enum class Moved : std::uint8_t { all, no_room, failed };
   struct Target {
     CUmemGenericAllocationHandle handle = 0;
     RunIndex run = 0;  // that it has become
@@ -69,7 +72,8 @@ class Arena::Meshing {
   bool swap_memory(const Candidate&, const Run&) noexcept;
   void undo(const Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
-  bool move(const Candidate&) noexcept;
+  bool make_targets(const Candidate&) noexcept;
+  Moved move(const Candidate&) noexcept;
 
   Arena& arena_;
   const driver::RealDriver& real_;
@@ -85,12 +89,13 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes
   const std::uint64_t held = arena_.counts_.held_bytes;
   const auto gained = [&] { return held - std::min(held, arena_.counts_.held_bytes); };
   auto next = candidates_.begin();
-  bool goes_on = true;
+  // Without room for the first one nobody need be held up.
+  bool goes_on = next != candidates_.end() && make_targets(*next);
   const auto has_more = [&] {
     return goes_on && next != candidates_.end() && gained() < enough_bytes;
   };
   for (int pauses = 0; pauses < most_pauses && has_more() && pause.begin(); ++pauses) {
-    do goes_on = move(*next++);
+    do goes_on = move(*next++) != Moved::failed;
     while (has_more() && !pause.is_over());
     arena_.counts_.pause_ns += pause.end();
   }
@@ -115,44 +120,54 @@ void Arena::Meshing::find_moves() {
     const Run& run = arena_.run(index);
     if (run.count == 0 || run.pages_in_use == 0) continue;
     Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};
+    const auto first_item = static_cast<std::uint32_t>(pages.size());
     std::uint64_t taken = 0;
     arena_.each_page(run, [&](std::uint64_t page) {
       if (arena_.pages_[page].blocks == 0) return;
-      pages.push_back(steps_of(page));
-      moves_.push_back({.page = page});
-      taken += pages.back().taken() * Packing::step_bytes;
+      if (!run.is_shared || pages.size() == first_item) pages.emplace_back();
+      const PageSteps steps = steps_of(page);
+      pages.back().take(steps);
+      moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(pages.size() - 1)});
+      taken += steps.taken() * Packing::step_bytes;
     });
     if (taken * most_taken_share > run.bytes()) {
       moves_.resize(candidate.first_move);
-      pages.resize(candidate.first_move);
+      pages.resize(first_item);
       continue;
     }
     candidate.moves = static_cast<std::uint32_t>(moves_.size()) - candidate.first_move;
+    candidate.items = static_cast<std::uint32_t>(pages.size()) - first_item;
     candidates_.push_back(candidate);
   }
   const MeshPlan plan = plan_mesh(pages);
-  for (std::size_t i = 0; i < moves_.size(); ++i) moves_[i].target = plan.target_of[i];
+  for (Move& move : moves_) move.target = plan.target_of[move.item];
   targets_.resize(plan.targets);
 }
 
 // A run whose pages would all have their memory alone, and be as many as before. The smallest come
 // first: what they need is there most likely.
 void Arena::Meshing::drop_useless() {
-  std::vector<std::uint32_t> pages(targets_.size());
-  for (const Move& move : moves_) ++pages[move.target];
+  std::vector<std::uint32_t> items(targets_.size());
+  const auto count_items = [&](const Candidate& candidate) {
+    for (std::uint32_t i = 0, last = UINT32_MAX; i < candidate.moves; ++i) {
+      const Move& move = moves_[candidate.first_move + i];
+      if (move.item != last && items[move.target]++ == 0) ++used_targets_;
+      last = move.item;
+    }
+  };
+  for (const Candidate& candidate : candidates_) count_items(candidate);
   std::erase_if(candidates_, [&](const Candidate& candidate) {
-    if (candidate.moves * page_bytes < arena_.run(candidate.run).bytes()) return false;
+    if (candidate.items * page_bytes < arena_.run(candidate.run).bytes()) return false;
     for (std::uint32_t i = 0; i < candidate.moves; ++i)
-      if (pages[moves_[candidate.first_move + i].target] != 1) return false;
+      if (items[moves_[candidate.first_move + i].target] != 1) return false;
     return true;
   });
   std::ranges::stable_sort(candidates_, {}, [&](const Candidate& candidate) {
     return arena_.run(candidate.run).bytes();
   });
-  std::ranges::fill(pages, 0);
-  for (const Candidate& candidate : candidates_)
-    for (std::uint32_t i = 0; i < candidate.moves; ++i)
-      if (pages[moves_[candidate.first_move + i].target]++ == 0) ++used_targets_;
+  std::ranges::fill(items, 0);
+  used_targets_ = 0;
+  for (const Candidate& candidate : candidates_) count_items(candidate);
 }
 
 // Nothing may be lacking once memory is being exchanged.
@@ -297,25 +312,27 @@ void Arena::Meshing::join(const Move& move) noexcept {
   arena_.packing_.withhold(arena_.address_of(move.page), page_bytes);
 }
 
-// False: nothing more is to be done.
-bool Arena::Meshing::move(const Candidate& candidate) noexcept {
+bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
+  for (std::uint32_t i = 0; i < candidate.moves; ++i)
+    if (!make(targets_[moves_[candidate.first_move + i].target])) return false;
+  return true;
+}
+
+Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept {
   Run& run = arena_.run(candidate.run);
   const auto first = moves_.begin() + candidate.first_move, end = first + candidate.moves;
   const std::uint64_t anew = run.is_shared ? 0 : candidate.moves;
-  if (!std::all_of(first, end, [&](const Move& move) { return make(targets_[move.target]); }))
-    return false;
+  if (!make_targets(candidate)) return Moved::no_room;
   try {
     arena_.packing_.announce_withheld(anew);
   } catch (...) {
-    return false;
+    return Moved::failed;
   }
-  const auto fail = [&] {
-    arena_.packing_.renounce_withheld(anew);
-    return false;
-  };
   if (!std::all_of(first, end, [&](const Move& move) { return copy(move); }) ||
-      real_.cuStreamSynchronize(nullptr) != CUDA_SUCCESS || !swap_memory(candidate, run))
-    return fail();
+      real_.cuStreamSynchronize(nullptr) != CUDA_SUCCESS || !swap_memory(candidate, run)) {
+    arena_.packing_.renounce_withheld(anew);
+    return Moved::failed;
+  }
   // Those without a block are nobody's any more.
   if (run.is_shared) {
     arena_.each_page(run, [&](std::uint64_t page) {
@@ -325,7 +342,7 @@ bool Arena::Meshing::move(const Candidate& candidate) noexcept {
   }
   arena_.drop_run(run);
   std::for_each(first, end, [&](const Move& move) { join(move); });
-  return true;
+  return Moved::all;
 }
 
 std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,

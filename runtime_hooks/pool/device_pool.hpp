@@ -55,6 +55,11 @@ class DevicePool {
   // of that device. 0: it cannot be.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
                      std::uint64_t needed_bytes) noexcept;
+  // For a pause in which nothing was moved.
+  void was_paused(DeviceOrdinal device, std::uint64_t ns) noexcept {
+    if (Arena* const arena = find([&](const Arena& any) { return any.device() == device; }))
+      arena->was_paused(ns);
+  }
   // Before the driver ends it, and false where it has not; after it has. A new one may have its
   // handle by then.
   void set_ending(ContextId, bool is_ending) noexcept;

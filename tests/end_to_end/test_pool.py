@@ -143,6 +143,13 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(place, pause):
     account_adds_up(run.report)
 
 
+def test_a_capture_is_not_lost_to_whoever_moves_memory(place):
+    run = place.run([program("meshed"), "rounds=20", "captures=1", "threads=1"], pooled())
+    assert run.returncode == 0, run.stdout
+    assert (run.last_line["wrong"], run.last_line["lost"]) == (0, 0)
+    assert run.last_line["captures"] > 20
+
+
 def test_a_page_that_something_else_may_reach_stays(place):
     """A library that has a network card write to memory, without a call that anybody sees."""
     preload = (DRIVER, RUNTIME, program("libmpi.so"))

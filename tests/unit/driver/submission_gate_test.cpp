@@ -86,7 +86,7 @@ TEST_F(SubmissionGateTest, who_does_not_come_back_keeps_it_open) {
 
 TEST_F(SubmissionGateTest, one_thread_closes_it_at_a_time_and_none_within_a_submission) {
   ASSERT_TRUE(submission_gate.close(in(1s)));
-  std::thread([] { EXPECT_FALSE(submission_gate.close(in(1s))); }).join();
+  std::thread([] { EXPECT_FALSE(submission_gate.close(in(50ms))); }).join();
   submission_gate.open();
   const Submission submitting;
   EXPECT_FALSE(submission_gate.close(in(1s)));

@@ -4,14 +4,16 @@
 //
 // The device is filled but for `blocks` and `spare` MiB; `blocks` MiB are allocated in blocks of
 // 512 bytes to 1 MiB, and written; one of `keep` stays, and ask=PERCENT of what that gave up is
-// asked for in one request while threads=N write and check what stayed. rounds=N times over. The
-// last line, as JSON, says how many requests were served and how many bytes were wrong.
+// asked for in one request while threads=N write and check what stayed. rounds=N times over.
+// captures=1: another thread captures a stream all the time. The last line, as JSON, says how many
+// requests were served, how many bytes were wrong, and how many captures failed.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -36,6 +38,22 @@ struct Block {
   unsigned char value = 0;  // in all of it
 };
 
+inline void capture(const std::atomic<bool>& ends, std::size_t& captured, std::size_t& lost) {
+  cudaStream_t stream = nullptr;
+  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  for (bool last = false; !last; ++captured) {
+    last = ends;
+    cudaGraph_t graph = nullptr;
+    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin");
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    lost += cudaStreamEndCapture(stream, &graph) != cudaSuccess;
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+  cudaStreamDestroy(stream);
+}
+
 // Worker: made once for each thread; write() and wrong_bytes() wait for what they did.
 template <class Worker>
 int run(int argc, char** argv) {
@@ -53,7 +71,7 @@ int run(int argc, char** argv) {
   void* held = nullptr;
   require(cudaMalloc(&held, (free - room) / (2 * mib) * 2 * mib), "cudaMalloc of the rest");
   std::mt19937_64 random(7);
-  std::size_t served = 0, worked = 0, wrong = 0;
+  std::size_t served = 0, worked = 0, wrong = 0, captured = 0, lost = 0;
   std::vector<Block> blocks;
   Worker own;
   for (std::size_t round = 0; round < options["rounds"]; ++round) {
@@ -90,6 +108,7 @@ int run(int argc, char** argv) {
           ++worked_there;
         }
       });
+    if (options["captures"] != 0) threads.emplace_back([&] { capture(ends, captured, lost); });
     while (count != 0 && worked_there < 10) std::this_thread::yield();
     void* large = nullptr;
     const std::size_t asked = given_up / 100 * options["ask"];
@@ -107,7 +126,8 @@ int run(int argc, char** argv) {
   }
   for (const Block& block : blocks) require(cudaFree(block.memory), "cudaFree");
   require(cudaFree(held), "cudaFree");
-  std::printf("{\"served\": %zu, \"worked\": %zu, \"wrong\": %zu}\n", served, worked, wrong);
+  std::printf("{\"served\": %zu, \"worked\": %zu, \"wrong\": %zu, ", served, worked, wrong);
+  std::printf("\"captures\": %zu, \"lost\": %zu}\n", captured, lost);
   return 0;
 }
 
