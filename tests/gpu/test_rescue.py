@@ -68,9 +68,8 @@ def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
     other = place.start([sample, "hold", "60"], env, shim=False, stdin=subprocess.PIPE)
     assert int(other.stdout.readline()) > 1 << 30
     threading.Timer(1.5, other.stdin.close).start()
-    run = run_shortage(
-        place, ["own", "room=200000", "more=900"], {**env, "CUWARDEN_WAIT": "30s"}
-    )
+    env = {**env, **RESCUE, "CUWARDEN_WAIT": "30s"}
+    run = run_shortage(place, ["own", "room=200000", "more=900"], env)
     other.wait()
     _, rungs = rescued(run, "wait")
     assert rungs["wait"]["duration_ns"] > 300_000_000
