@@ -18,8 +18,8 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
       real.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
     return false;
   // A limit on the process's addresses may allow for less.
-  for (std::uint64_t bytes = up_to_page(2 * total); bytes >= total / 4 && bytes != 0;
-       bytes = down_to_page(bytes / 2)) {
+  for (std::uint64_t wanted = 2 * total; wanted >= total / 4 && wanted != 0; wanted /= 2) {
+    const std::uint64_t bytes = whole_addresses(wanted);
     CUdeviceptr start = 0;
     if (real.cuMemAddressReserve(&start, bytes, 0, 0, 0) != CUDA_SUCCESS) continue;
     try {

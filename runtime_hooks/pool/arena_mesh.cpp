@@ -34,8 +34,7 @@ class Arena::Meshing {
     return held - std::min(held, used_targets_ * page_bytes);
   }
   bool take_scratch() noexcept {
-    return real_.cuMemAddressReserve(&scratch_, targets_.size() * page_bytes, 0, 0, 0) ==
-           CUDA_SUCCESS;
+    return real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
   }
   // Until it is enough, or something fails. What was gained.
   std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes) noexcept;
@@ -64,6 +63,9 @@ class Arena::Meshing {
   bool make(Target&) noexcept;
   void drop(Target&) noexcept;
   void give_up_scratch() noexcept;
+  std::uint64_t scratch_bytes() const noexcept {
+    return whole_addresses(targets_.size() * page_bytes);
+  }
   CUdeviceptr scratch_of(const Target& target) const noexcept {
     return scratch_ + static_cast<std::uint64_t>(&target - targets_.data()) * page_bytes;
   }
@@ -212,7 +214,7 @@ void Arena::Meshing::give_up_scratch() noexcept {
     all_unmapped = real_.cuMemUnmap(scratch_of(target), page_bytes) == CUDA_SUCCESS && all_unmapped;
     real_.cuMemRelease(target.handle);
   }
-  if (all_unmapped) real_.cuMemAddressFree(scratch_, targets_.size() * page_bytes);
+  if (all_unmapped) real_.cuMemAddressFree(scratch_, scratch_bytes());
 }
 
 bool Arena::Meshing::copy(const Move& move) noexcept {

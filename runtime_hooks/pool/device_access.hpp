@@ -18,6 +18,13 @@ constexpr std::uint64_t up_to_page(std::uint64_t bytes) {
   return down_to_page(bytes + page_bytes - 1);
 }
 
+// For reservations: one whose size is no multiple of 32 MiB makes each later cudaMalloc and
+// cudaFree of the driver's slower, by half on an H200, for as long as it is there (measured).
+constexpr std::uint64_t whole_addresses(std::uint64_t bytes) {
+  constexpr std::uint64_t unit = std::uint64_t{32} << 20;
+  return (bytes + unit - 1) / unit * unit;
+}
+
 // The driver has all that mapping memory takes.
 bool can_map(const driver::RealDriver&) noexcept;
 bool maps_virtual_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;

@@ -114,7 +114,8 @@ std::optional<Range> Spill::allocate(const driver::RealDriver& real, const Range
   trouble = SpillTrouble::driver_refused;
   Range range = asked_for;
   CUdeviceptr start = 0;
-  const bool has_addresses = real.cuMemAddressReserve(&start, wanted, 0, 0, 0) == CUDA_SUCCESS;
+  const bool has_addresses =
+      real.cuMemAddressReserve(&start, whole_addresses(wanted), 0, 0, 0) == CUDA_SUCCESS;
   range.start = start;
   if (has_addresses) fill_from_device(real, range, of_device);
   // Another process may have been faster.
@@ -145,7 +146,7 @@ void Spill::undo(const driver::RealDriver& real, const Range& range,
     real.cuMemUnmap(at, range.piece_bytes[i]);
     at += range.piece_bytes[i];
   }
-  real.cuMemAddressFree(range.start, reserved_bytes);
+  real.cuMemAddressFree(range.start, whole_addresses(reserved_bytes));
   host_bytes_.fetch_sub(range.host_bytes, relaxed);
 }
 
