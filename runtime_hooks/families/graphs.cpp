@@ -35,7 +35,7 @@ CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End 
       status != CU_STREAM_CAPTURE_STATUS_NONE)
     return result;
   call.recorder().captures().ended(stream, null == DefaultStream::per_thread);
-  call.recorder().free_deferred();
+  call.recorder().free_deferred_if_idle();
   return result;
 }
 

@@ -2,7 +2,9 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 
 namespace cuwarden::families {
@@ -217,6 +219,18 @@ CUresult cuPointerSetAttribute(HookedCall& call, const void* value, CUpointer_at
   else
     keeper->spill().ranges().set_sync_memops(memory->start, on);
   return result;
+}
+
+// Seen at a moment when nobody submits, and no capture begins.
+bool Recorder::is_idle_here() noexcept {
+  constexpr std::uint64_t patience_ns = 1'000'000;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  driver::SubmissionGate& gate = driver::submission_gate;
+  if (!gate.arm() || !gate.close(rescue::now_ns() + patience_ns)) return false;
+  const bool idle = !captures_.any() && driver::is_idle(real_, place_unguarded().context);
+  gate.open();
+  return idle;
 }
 
 void Recorder::free_deferred_now() noexcept {

@@ -152,10 +152,13 @@ class Recorder {
                                         std::optional<unsigned> flags) noexcept;
   // Memory of the current context that the program freed during a capture, if there is none any
   // more. Others stay until their context is current: it may be being ended where it is not.
+  // Waits for that context.
   void free_deferred() noexcept {
-    if ((spill_.has_deferred() || pool_.deferred().any() || pinned_.deferred().any()) &&
-        !captures_.any())
-      free_deferred_now();
+    if (may_free_deferred()) free_deferred_now();
+  }
+  // The same in calls that wait for nothing themselves: where there is nothing to be waited for.
+  void free_deferred_if_idle() noexcept {
+    if (may_free_deferred() && is_idle_here()) free_deferred_now();
   }
   // What the pool keeps without need, of the device or of the host, goes back; false: there is
   // nothing; none: it must not now.
@@ -182,7 +185,7 @@ class Recorder {
     if (!rescues()) return;
     pending_.stream_ends(stream);
     captures_.stream_ends(stream);
-    free_deferred();
+    free_deferred_if_idle();
   }
   // 0: whichever it is.
   void streams_end(ContextId context) noexcept {
@@ -320,6 +323,11 @@ class Recorder {
   std::optional<pool::Range> spillable(const Allocation&, const Place&, DeviceOrdinal) noexcept;
   // Of the calling thread, as deep as can be. Not inlined, as group_unguarded().
   [[gnu::noinline]] StackId whole_stack() noexcept;  // 0: not all of it is known
+  bool may_free_deferred() noexcept {
+    return (spill_.has_deferred() || pool_.deferred().any() || pinned_.deferred().any()) &&
+           !captures_.any();
+  }
+  bool is_idle_here() noexcept;
   void free_deferred_now() noexcept;
   rescue::Situation situation(const RefusedRequest&, GroupId, IncidentId) noexcept;
   void note_device(IncidentId, DeviceOrdinal) noexcept;

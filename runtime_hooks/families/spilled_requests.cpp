@@ -49,7 +49,7 @@ rescue::RungOutcome Recorder::spill_to_host(const Allocation& asked_for, const P
                                             const PlaceElsewhere& place) {
   using rescue::RungOutcome;
   const Uncancelled whole;
-  free_deferred();
+  free_deferred_if_idle();
   if (captures_.any()) return RungOutcome::unsafe;
   // Whose memory it would be is not known.
   if (contexts_.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;

@@ -88,6 +88,7 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
 }
 
 void PendingFrees::remove(Place& place, std::uint64_t key) noexcept {
+  if (place.key.load(relaxed) != key) return;  // most are not
   if (!place.key.compare_exchange_strong(key, 0, relaxed)) return;
   place.thread.store(0, relaxed);
   version_.fetch_add(1, relaxed);
