@@ -226,11 +226,13 @@ class Judge {
         locked >= rounding
             ? human_bytes(locked) +
                   " that this process freed are locked in slabs that are still partly used: free "
-                  "what pins them, or keep small allocations in a few large ones"
+                  "what pins them, keep small allocations in a few large ones, or try "
+                  "CUWARDEN_POOL=on"
             : human_bytes(rounding) +
                   " are lost because requests are rounded up to whole pages: ask for multiples "
                   "of " +
-                  human_bytes(page) + ", or cut small buffers from large ones");
+                  human_bytes(page) +
+                  ", cut small buffers from large ones, or try CUWARDEN_POOL=on");
   }
 
   // Somebody else's cache, idle or not, in a library.
