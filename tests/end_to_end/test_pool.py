@@ -145,7 +145,7 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(place, pause):
 
 def test_a_capture_is_not_lost_to_whoever_moves_memory(place):
     # Streams take room of their own.
-    options = ["rounds=20", "captures=1", "threads=1", "blocks=512", "spare=128"]
+    options = ["rounds=10", "captures=1", "threads=1", "blocks=512", "spare=128"]
     run = place.run([program("meshed"), *options], pooled())
     assert run.returncode == 0, run.stdout
     assert (run.last_line["wrong"], run.last_line["lost"]) == (0, 0)

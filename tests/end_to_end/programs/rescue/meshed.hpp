@@ -38,9 +38,8 @@ struct Block {
   unsigned char value = 0;  // in all of it
 };
 
-inline void capture(const std::atomic<bool>& ends, std::size_t& captured, std::size_t& lost) {
-  cudaStream_t stream = nullptr;
-  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::size_t& captured,
+                    std::size_t& lost) {
   for (bool last = false; !last; ++captured) {
     last = ends;
     cudaGraph_t graph = nullptr;
@@ -51,7 +50,6 @@ inline void capture(const std::atomic<bool>& ends, std::size_t& captured, std::s
     cudaGetLastError();
     std::this_thread::sleep_for(std::chrono::microseconds(500));
   }
-  cudaStreamDestroy(stream);
 }
 
 // Worker: made once for each thread; write() and wrong_bytes() wait for what they did.
@@ -65,15 +63,21 @@ int run(int argc, char** argv) {
         std::strtoull(text.c_str() + text.find('=') + 1, nullptr, 0);
   }
   constexpr std::size_t mib = std::size_t{1} << 20;
+  std::mt19937_64 random(7);
+  std::size_t served = 0, worked = 0, wrong = 0, captured = 0, lost = 0;
+  std::vector<Block> blocks;
+  // Streams take room, too: before there is none.
+  Worker own;
+  const std::size_t count = options["threads"];
+  std::vector<std::unique_ptr<Worker>> workers(count);
+  for (auto& worker : workers) worker = std::make_unique<Worker>();
+  cudaStream_t stream = nullptr;
+  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   std::size_t free = 0, total = 0;
   require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   const std::size_t room = (options["blocks"] + options["spare"]) * mib;
   void* held = nullptr;
   require(cudaMalloc(&held, (free - room) / (2 * mib) * 2 * mib), "cudaMalloc of the rest");
-  std::mt19937_64 random(7);
-  std::size_t served = 0, worked = 0, wrong = 0, captured = 0, lost = 0;
-  std::vector<Block> blocks;
-  Worker own;
   for (std::size_t round = 0; round < options["rounds"]; ++round) {
     std::size_t sum = 0, given_up = 0;
     for (const Block& block : blocks) sum += block.bytes;
@@ -94,10 +98,9 @@ int run(int argc, char** argv) {
     std::atomic<bool> ends{false};
     std::atomic<std::size_t> wrong_there{0}, worked_there{0};
     std::vector<std::thread> threads;
-    const std::size_t count = options["threads"];
     for (std::size_t i = 0; i < count; ++i)
       threads.emplace_back([&, i] {
-        Worker worker;
+        Worker& worker = *workers[i];
         std::mt19937_64 which(i);
         // Each has blocks of its own.
         while (!ends) {
@@ -108,7 +111,8 @@ int run(int argc, char** argv) {
           ++worked_there;
         }
       });
-    if (options["captures"] != 0) threads.emplace_back([&] { capture(ends, captured, lost); });
+    if (options["captures"] != 0)
+      threads.emplace_back([&] { capture(stream, ends, captured, lost); });
     while (count != 0 && worked_there < 10) std::this_thread::yield();
     void* large = nullptr;
     const std::size_t asked = given_up / 100 * options["ask"];
@@ -126,6 +130,7 @@ int run(int argc, char** argv) {
   }
   for (const Block& block : blocks) require(cudaFree(block.memory), "cudaFree");
   require(cudaFree(held), "cudaFree");
+  cudaStreamDestroy(stream);
   std::printf("{\"served\": %zu, \"worked\": %zu, \"wrong\": %zu, ", served, worked, wrong);
   std::printf("\"captures\": %zu, \"lost\": %zu}\n", captured, lost);
   return 0;
