@@ -8,8 +8,8 @@
 #include <csignal>
 #include <string>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/rescue/rungs.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
 #include "shim/process.hpp"
@@ -158,7 +158,7 @@ extern "C" {
   const cuwarden::ErrnoGuard keep;
   constexpr std::uint64_t patience_ns = 2'000'000'000;
   cuwarden::shim::note_process();
-  const std::uint64_t deadline_ns = cuwarden::rescue::now_ns() + patience_ns;
+  const std::uint64_t deadline_ns = cuwarden::now_ns() + patience_ns;
   return cuwarden::shim::reclaimers.remove(number, deadline_ns) ? 0 : -1;
 }
 

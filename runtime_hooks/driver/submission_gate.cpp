@@ -6,8 +6,8 @@
 
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 
@@ -22,18 +22,6 @@ bool is_alive(std::int32_t thread) noexcept {
 }
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-std::uint64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-void sleep_ns(long ns) noexcept {
-  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
-  syscall(SYS_nanosleep, &pause, nullptr);
-}
 
 // The kernel's own mask: a bit for each signal. Those stay that an instruction of the thread
 // raises.

@@ -1,5 +1,6 @@
 #include "runtime_hooks/families/pool_memory.hpp"
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
@@ -227,7 +228,7 @@ bool Recorder::is_idle_here() noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   driver::SubmissionGate& gate = driver::submission_gate;
-  if (!gate.arm() || !gate.close(rescue::now_ns() + patience_ns)) return false;
+  if (!gate.arm() || !gate.close(now_ns() + patience_ns)) return false;
   const bool idle = !captures_.any() && driver::is_idle(real_, place_unguarded().context);
   gate.open();
   return idle;

@@ -2,6 +2,7 @@
 // fewer pages: only where a request fails otherwise, with every device quiet and nobody submitting.
 #include <algorithm>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
@@ -39,7 +40,7 @@ bool Recorder::all_are_idle(ContextId current) noexcept {
 // disturbed.
 bool Recorder::may_mesh() noexcept {
   return mesh_pause_ns_ != 0 && pool_.any() && driver::submission_gate.is_armed() &&
-         rescue::now_ns() >= mesh_not_before_ns_.load(std::memory_order_relaxed) &&
+         now_ns() >= mesh_not_before_ns_.load(std::memory_order_relaxed) &&
          !is_reached_.load(std::memory_order_relaxed) && !captures_.any() &&
          ledger_.unhooked_lookups() == 0 && reaches_memory_ != nullptr && !reaches_memory_();
 }
@@ -61,26 +62,26 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
   std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
   const auto begin = [&] {
     // Others are to get on with their work.
-    if (begun_ns != 0) rescue::sleep_ns(between_pauses_ns);
-    begun_ns = rescue::now_ns();
+    if (begun_ns != 0) sleep_ns(between_pauses_ns);
+    begun_ns = now_ns();
     deadline_ns = begun_ns + mesh_pause_ns_;
     if (driver::submission_gate.close(deadline_ns)) {
-      for (;; rescue::sleep_ns(poll_ns)) {
+      for (;; sleep_ns(poll_ns)) {
         if (captures_.any()) break;
         if (all_are_idle(here.context)) return true;
-        if (rescue::now_ns() >= deadline_ns) break;
+        if (now_ns() >= deadline_ns) break;
       }
       driver::submission_gate.open();
     }
-    const std::uint64_t now = rescue::now_ns();
+    const std::uint64_t now = now_ns();
     vain_ns += now - begun_ns;
     mesh_not_before_ns_.store(now + vain_times * (now - begun_ns), std::memory_order_relaxed);
     return false;
   };
-  const auto is_over = [&] { return rescue::now_ns() >= deadline_ns; };
+  const auto is_over = [&] { return now_ns() >= deadline_ns; };
   const auto end = [&] {
     driver::submission_gate.open();
-    return rescue::now_ns() - begun_ns;
+    return now_ns() - begun_ns;
   };
   const bool any = pool_.mesh(real_, here.device, {begin, is_over, end}, needed) != 0;
   pool_.was_paused(here.device, vain_ns);

@@ -1,5 +1,7 @@
 #include "runtime_hooks/rescue/ladder.hpp"
 
+#include "runtime_hooks/core/clock.hpp"
+
 namespace cuwarden::rescue {
 namespace {
 

@@ -1,9 +1,9 @@
 #include "runtime_hooks/rescue/pending_frees.hpp"
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
-#include "runtime_hooks/rescue/rungs.hpp"
 
 namespace cuwarden::rescue {
 namespace {

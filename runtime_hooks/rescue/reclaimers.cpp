@@ -6,8 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
-#include "runtime_hooks/rescue/rungs.hpp"
 
 namespace cuwarden::rescue {
 namespace {

@@ -1,12 +1,8 @@
 #include "runtime_hooks/rescue/rungs.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <ctime>
 
-#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/clock.hpp"
 
 namespace cuwarden::rescue {
 namespace {
@@ -24,20 +20,6 @@ RungOutcome ask(const Attempt& attempt) {
 }
 
 }  // namespace
-
-std::uint64_t now_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-void sleep_ns(std::uint64_t ns) noexcept {
-  const ErrnoGuard keep;
-  const timespec time{.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
-                      .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
-  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
-}
 
 RungOutcome retry(const Attempt& attempt) { return ask(attempt); }
 

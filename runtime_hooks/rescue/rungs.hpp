@@ -59,9 +59,4 @@ RungOutcome reclaim(const Attempt&, Reclaimers&, std::size_t place, const Reclai
 // Asks now and then, for others may leave.
 RungOutcome wait(const Attempt&, std::uint64_t deadline_ns);
 
-// CLOCK_MONOTONIC. And a sleep that is no cancellation point and leaves errno alone; a signal ends
-// it early.
-std::uint64_t now_ns() noexcept;
-void sleep_ns(std::uint64_t) noexcept;
-
 }  // namespace cuwarden::rescue

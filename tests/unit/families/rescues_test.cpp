@@ -1,4 +1,5 @@
 // Requests that the driver refuses, with rescues on: what the program gets, and what is kept.
+#include "runtime_hooks/core/clock.hpp"
 #include "tests/unit/families/fake_driver.hpp"
 
 namespace cuwarden::families {
@@ -150,7 +151,7 @@ TEST_F(RescuesTest, WhatTheProgramDidBeforeARescueIsItsRecovery) {
   refusals = 2;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
   refusals = 1;
-  rescue::sleep_ns(110'000'000);
+  sleep_ns(110'000'000);
   EXPECT_EQ(ask(5000), CUDA_SUCCESS);
   EXPECT_EQ(incident().repeats, 1u);
   EXPECT_EQ(incident().recovered, 1u);

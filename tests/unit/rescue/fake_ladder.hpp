@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 
 namespace cuwarden::rescue {
