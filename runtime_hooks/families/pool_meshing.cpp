@@ -17,8 +17,6 @@ namespace {
 // What the driver needs besides for a request, and does not hand out.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 constexpr std::uint64_t between_pauses_ns = 20'000'000, poll_ns = 20'000;
-// A program that is not quiet in time is left alone for this many times as long.
-constexpr std::uint64_t vain_times = 10;
 
 }  // namespace
 
@@ -75,7 +73,8 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
     }
     const std::uint64_t now = now_ns();
     vain_ns += now - begun_ns;
-    mesh_not_before_ns_.store(now + vain_times * (now - begun_ns), std::memory_order_relaxed);
+    mesh_not_before_ns_.store(now + rescue::vain_times * (now - begun_ns),
+                              std::memory_order_relaxed);
     return false;
   };
   const auto is_over = [&] { return now_ns() >= deadline_ns; };

@@ -8,9 +8,12 @@ namespace {
 using Trouble = Reclaimers::Trouble;
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t again_after_ns = 100'000'000;
-// Who has something else than to wait, and waited in vain, does not again for so many times as
-// long.
-constexpr std::uint64_t waits_apart = 10;
+
+// Not so long ago that somebody is likely to have gone.
+bool was_in_vain(const std::atomic<std::uint64_t>& until_ns, std::uint64_t waited_ns) noexcept {
+  const std::uint64_t until = until_ns.load(relaxed);
+  return until != 0 && (now_ns() - until) / vain_times < waited_ns;
+}
 
 }  // namespace
 
@@ -72,8 +75,8 @@ bool Ladder::reclaim_ends(const Attempt& attempt, const Ends& ends) {
 // A device that is at work for longer is not waited for with each request.
 RungOutcome Ladder::synchronise_there(const Attempt& attempt, const Situation& now) {
   std::atomic<std::uint64_t>& vain_ns = failed_[now.device % places].synchronised_ns;
-  const std::uint64_t since = vain_ns.load(relaxed), begun = now_ns();
-  const bool only_looks = since != 0 && (begun - since) / waits_apart < settings_.sync_timeout_ns;
+  const std::uint64_t begun = now_ns();
+  const bool only_looks = was_in_vain(vain_ns, settings_.sync_timeout_ns);
   const RungOutcome outcome =
       synchronise(attempt, only_looks ? begun : begun + settings_.sync_timeout_ns);
   if (outcome != RungOutcome::timed_out)
@@ -91,8 +94,7 @@ RungOutcome Ladder::wait_there(const Attempt& attempt, const Situation& now) {
 }
 
 bool Ladder::has_waited_in_vain(const Situation& now) const noexcept {
-  const std::uint64_t until = failed_[now.device % places].waited_ns.load(relaxed);
-  return until != 0 && (now_ns() - until) / waits_apart < settings_.wait_ns;
+  return was_in_vain(failed_[now.device % places].waited_ns, settings_.wait_ns);
 }
 
 // From what costs nothing to what costs the program time, and then others theirs. Pools come after

@@ -72,7 +72,6 @@ class Ladder {
   bool reclaim_ends(const Attempt&, const Ends&);
   RungOutcome synchronise_there(const Attempt&, const Situation&);
   RungOutcome wait_there(const Attempt&, const Situation&);
-  // Not so long ago that somebody is likely to have gone.
   bool has_waited_in_vain(const Situation&) const noexcept;
   void found_nothing(const Situation&, bool tried_all) noexcept;
 

@@ -59,4 +59,7 @@ RungOutcome reclaim(const Attempt&, Reclaimers&, std::size_t place, const Reclai
 // Asks now and then, for others may leave.
 RungOutcome wait(const Attempt&, std::uint64_t deadline_ns);
 
+// What was waited for in vain is not waited for again for so many times as long.
+inline constexpr std::uint64_t vain_times = 10;
+
 }  // namespace cuwarden::rescue
