@@ -62,6 +62,22 @@ class SubmissionGate {
 };
 extern constinit SubmissionGate submission_gate;
 
+// The gate closed for the length of a scope, where it could be by then.
+class GateClosed {
+ public:
+  explicit GateClosed(std::uint64_t deadline_ns) noexcept
+      : is_closed_(submission_gate.arm() && submission_gate.close(deadline_ns)) {}
+  ~GateClosed() {
+    if (is_closed_) submission_gate.open();
+  }
+  GateClosed(const GateClosed&) = delete;
+  GateClosed& operator=(const GateClosed&) = delete;
+  explicit operator bool() const noexcept { return is_closed_; }
+
+ private:
+  bool is_closed_;
+};
+
 // A submission, for the length of a scope.
 class Submission {
  public:

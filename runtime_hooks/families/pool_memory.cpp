@@ -227,11 +227,8 @@ bool Recorder::is_idle_here() noexcept {
   constexpr std::uint64_t patience_ns = 1'000'000;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  driver::SubmissionGate& gate = driver::submission_gate;
-  if (!gate.arm() || !gate.close(now_ns() + patience_ns)) return false;
-  const bool idle = !captures_.any() && driver::is_idle(real_, place_unguarded().context);
-  gate.open();
-  return idle;
+  const driver::GateClosed closed(now_ns() + patience_ns);
+  return closed && !captures_.any() && driver::is_idle(real_, place_unguarded().context);
 }
 
 void Recorder::free_deferred_now() noexcept {

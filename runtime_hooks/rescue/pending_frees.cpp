@@ -223,30 +223,28 @@ void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
 
 bool PendingFrees::Marks::synchronise_defaults() {
   constexpr std::uint64_t patience_ns = 1'000'000;
-  driver::SubmissionGate& gate = driver::submission_gate;
-  if (real_.cuStreamSynchronize == nullptr || !gate.arm() || !gate.close(now_ns() + patience_ns))
+  if (real_.cuStreamSynchronize == nullptr) return false;
+  const driver::GateClosed closed(now_ns() + patience_ns);
+  if (!closed) return false;
+  const Locked locked(pending_.lock_);
+  if (!locked || !pending_.may_ask()) return false;
+  const auto each = [&](auto visit) {
+    for (Place& place : pending_.places_)
+      if (const std::uint64_t key = place.key.load(relaxed);
+          is_of_default(key) && place.context.load(relaxed) == current_.value)
+        visit(place, key);
+  };
+  // Frees from now on are noted again.
+  each([](Place& place, std::uint64_t) { place.again.store(false, relaxed); });
+  version_.fetch_add(1, relaxed);
+  if (!driver::is_idle(real_, current_) ||
+      real_.cuStreamSynchronize(CU_STREAM_LEGACY) != CUDA_SUCCESS)
     return false;
-  bool done = false;
-  if (const Locked locked(pending_.lock_); locked && pending_.may_ask()) {
-    const auto each = [&](auto visit) {
-      for (Place& place : pending_.places_)
-        if (const std::uint64_t key = place.key.load(relaxed);
-            is_of_default(key) && place.context.load(relaxed) == current_.value)
-          visit(place, key);
-    };
-    // Frees from now on are noted again.
-    each([](Place& place, std::uint64_t) { place.again.store(false, relaxed); });
-    version_.fetch_add(1, relaxed);
-    done = driver::is_idle(real_, current_) &&
-           real_.cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS;
-    if (done)
-      each([&](Place& place, std::uint64_t key) {
-        if (!place.again.load(relaxed)) pending_.remove(place, key);
-      });
-  }
-  gate.open();
-  if (done) has_defaults_ = false;
-  return done;
+  each([&](Place& place, std::uint64_t key) {
+    if (!place.again.load(relaxed)) pending_.remove(place, key);
+  });
+  has_defaults_ = false;
+  return true;
 }
 
 bool PendingFrees::Marks::is_reached(const Mark& mark, bool& found) {
