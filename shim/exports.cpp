@@ -182,16 +182,6 @@ void note_free_at_end() {}
                              : cuwarden::families::name##_of_pool CUWARDEN_ANSWER arguments;
 #define CUWARDEN_ANSWER(...) (*recorder, answer, __VA_ARGS__)
 
-#define QUERY(result, name, parameters, arguments)                  \
-  namespace cuwarden::shim::looked_up {                             \
-  result CUDAAPI name parameters {                                  \
-    CUWARDEN_QUERY(name, arguments, cuwarden::shim::real_driver())  \
-  }                                                                 \
-  }                                                                 \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                  \
-    CUWARDEN_QUERY(name, arguments, cuwarden::shim::driver_below()) \
-  }
-
 #define CUWARDEN_SUBMIT(name, arguments, below)     \
   const cuwarden::driver::RealDriver& real = below; \
   if (real.name == nullptr) [[unlikely]]            \
@@ -199,15 +189,17 @@ void note_free_at_end() {}
   const cuwarden::driver::Submission at_the_gate;   \
   return real.name arguments;
 
-#define SUBMIT(result, name, parameters, arguments)                  \
-  namespace cuwarden::shim::looked_up {                              \
-  result CUDAAPI name parameters {                                   \
-    CUWARDEN_SUBMIT(name, arguments, cuwarden::shim::real_driver())  \
-  }                                                                  \
-  }                                                                  \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                   \
-    CUWARDEN_SUBMIT(name, arguments, cuwarden::shim::driver_below()) \
+#define CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, body)               \
+  namespace cuwarden::shim::looked_up {                                                   \
+  result CUDAAPI name parameters { body(name, arguments, cuwarden::shim::real_driver()) } \
+  }                                                                                       \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                        \
+    body(name, arguments, cuwarden::shim::driver_below())                                 \
   }
+#define QUERY(result, name, parameters, arguments) \
+  CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_QUERY)
+#define SUBMIT(result, name, parameters, arguments) \
+  CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_SUBMIT)
 
 #define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
   if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
