@@ -47,6 +47,11 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
+def gpus():
+    return GPUS
+
+
+@pytest.fixture
 def place(request, tmp_path):
     keep = os.environ.get("CUWARDEN_GPU_KEEP")
     if keep is None:

@@ -40,14 +40,15 @@ def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave
 
 # Rows are as long as the driver makes them; what is known of a pointer is as of its pool.
 @pytest.mark.parametrize("make", ["pitch", "3d", "async", "own"])
-def test_whichever_way_it_was_asked_for(place, make):
+def test_whichever_way_it_was_asked_for(place, gpus, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     options = [f"bytes={300 * MIB + 12345}", f"make={make}"]
     plain = place.run([program, *options], shim=False)
     run = place.run([program, *options, "leave=100"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.output[:-1] == plain.output[:-1]
     # With two devices a page of the driver's own tables stays.
-    assert run.last_line["free_before"] - run.last_line["free_after"] in (0, 2 * MIB)
+    kept = run.last_line["free_before"] - run.last_line["free_after"]
+    assert kept == 0 or (gpus > 1 and kept == 2 * MIB)
     assert spilled(run) > 100 * MIB
 
 
