@@ -96,6 +96,16 @@ class Bench:
         )
         print(f"CUWARDEN_ENABLED=0: {(found['off'] - found['bare']) / 2:.2f} ns a call")
 
+    def cold(self, depth):
+        """In a program that does other things in between, so that nothing of ours is in its caches."""
+        pair = self.pair("cold", depth)
+        found = self.medians({"bare": (pair, self.bare), "shimmed": (pair, self.shim)})
+        print(
+            f"{depth:3} frames, cold: {found['shimmed'] - found['bare']:.0f} ns added"
+            f" ({found['bare']:.0f} -> {found['shimmed']:.0f})",
+            flush=True,
+        )
+
     def launches(self):
         """Of kernels that were launched before; two of them are a pair."""
         pair = self.pair("launches", 1)

@@ -2,6 +2,14 @@
 // of THREADS threads. WHAT is `device` (the driver's functions), `host` (malloc and free), or
 // `launches` (two launches, of kernels in turn, in place of a pair). Prints the nanoseconds of CPU
 // time that one pair takes a thread, and then those in all.
+//
+// `cold` is the driver's functions in a program that does a lot in between, on ways that are new to
+// the processor: before each call other memory is read, as much as its own caches hold, and each
+// pair is another stack of 64. Prints the nanoseconds that the calls of a pair take, twice.
+#include <alloca.h>
+#include <x86intrin.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -45,6 +53,59 @@ constexpr std::size_t bytes = 4096;
       cuLaunchKernel(kernels[(2 * i + part) % 200], 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr,
                      nullptr);
   }
+}
+
+// What the processor has of its own, and then some; what all of its cores share holds it.
+constexpr std::size_t other_bytes = std::size_t{4} << 20;
+std::uint64_t read_other_memory() {
+  static const std::vector<char> memory(other_bytes, 1);
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < other_bytes; at += 64)
+    sum += static_cast<std::uint64_t>(memory[(at * 4097) % other_bytes]);
+  return sum;
+}
+
+// The way's bits say which of two functions the levels are, and how large some frames.
+struct ColdPair {
+  unsigned way;
+  std::uint64_t ticks;
+};
+template <int which>
+[[gnu::noinline]] void cold_level(int depth, ColdPair& pair) {
+  const unsigned bits = pair.way >> depth % 28;
+  if (depth % 8 == 0) static_cast<volatile char*>(alloca(bits % 16 * 16 + 16))[0] = 0;
+  if (depth > 0) {
+    bits % 2 != 0 ? cold_level<1>(depth - 1, pair) : cold_level<0>(depth - 1, pair);
+  } else {
+    std::uint64_t address = 0;
+    const auto timed = [&](auto call) {
+      if (read_other_memory() == 0) std::abort();
+      _mm_lfence();
+      const std::uint64_t start = __rdtsc();
+      call();
+      _mm_lfence();
+      pair.ticks += __rdtsc() - start;
+    };
+    timed([&] { cuMemAlloc_v2(&address, bytes); });
+    timed([&] { cuMemFree_v2(address); });
+  }
+  asm volatile("" ::: "memory");
+}
+
+// The median of a pair.
+double cold_ns(int depth, Clock::duration limit) {
+  std::vector<std::uint64_t> ticks;
+  const auto start = Clock::now();
+  const std::uint64_t first = __rdtsc();
+  for (unsigned i = 0; Clock::now() - start < limit || i < 1000; ++i) {
+    ColdPair pair{i % 64 * 0x9e3779b9, 0};
+    cold_level<0>(depth, pair);
+    if (i >= 500) ticks.push_back(pair.ticks);
+  }
+  const std::chrono::duration<double, std::nano> all = Clock::now() - start;
+  const double tick_ns = all.count() / static_cast<double>(__rdtsc() - first);
+  std::nth_element(ticks.begin(), ticks.begin() + ticks.size() / 2, ticks.end());
+  return static_cast<double>(ticks[ticks.size() / 2]) * tick_ns;
 }
 
 using Pairs = void (*)(int);
@@ -93,6 +154,11 @@ int main(int argc, char** argv) {
   const auto limit = std::chrono::milliseconds(std::atoi(argv[4]));
   std::vector<PairTime> times(static_cast<std::size_t>(std::atoi(argv[3])));
   cuInit(0);
+  if (std::strcmp(argv[1], "cold") == 0) {
+    const double ns = cold_ns(depth, limit);
+    std::printf("%.1f\n%.1f\n", ns, ns);
+    return 0;
+  }
   std::vector<std::thread> threads;
   for (PairTime& each : times) threads.emplace_back(run, depth, pairs, limit, &each);
   for (std::thread& thread : threads) thread.join();
