@@ -14,6 +14,8 @@ class CallMark {
   CallMark(const CallMark&) = delete;
   CallMark& operator=(const CallMark&) = delete;
 
+  const void* frame() const noexcept { return frame_; }
+
   // Whether the call that had its mark here is certainly over, as seen from a hooked function with
   // this frame. In doubt, no: then the newer call counts as a part of it, and is not recorded.
   // What is taken for over while it is not might be recorded in the midst of our own work.

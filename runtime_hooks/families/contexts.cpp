@@ -66,7 +66,7 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
     call.recorder().device_is_used(DeviceOrdinal{device});
     creation.done(id_of(*context));
   }
-  call.recorder().refused(call.api(), result, ledger::Asked::context, DeviceOrdinal{device});
+  call.recorder().refused(call.caller(), result, ledger::Asked::context, DeviceOrdinal{device});
   return result;
 }
 
@@ -227,7 +227,7 @@ CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice de
     call.recorder().device_is_used(device);
     creation.done(id_of(*pctx));
   }
-  call.recorder().refused(call.api(), result, ledger::Asked::context, device);
+  call.recorder().refused(call.caller(), result, ledger::Asked::context, device);
   return result;
 }
 
@@ -236,7 +236,7 @@ CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc
                           unsigned int flags) {
   const CUresult result = call.real().cuGreenCtxCreate(phCtx, desc, dev, flags);
   if (call.recording())
-    call.recorder().refused(call.api(), result, ledger::Asked::context, DeviceOrdinal{dev});
+    call.recorder().refused(call.caller(), result, ledger::Asked::context, DeviceOrdinal{dev});
   if (call.recording() && result == CUDA_SUCCESS)
     call.recorder().contexts().green_created(reinterpret_cast<std::uint64_t>(*phCtx),
                                              DeviceOrdinal{dev});

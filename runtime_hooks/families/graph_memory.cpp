@@ -35,7 +35,7 @@ bool note_effect(HookedCall& call, CUgraphExec exec, CUgraphNode node) {
     if (call.real().cuGraphMemAllocNodeGetParams(node, &parameters) != CUDA_SUCCESS) return true;
     GroupId group = makers.maker_of(parameters.dptr);
     if (group.value == 0)
-      group = call.recorder().group_here(call.api(), Kind::graph,
+      group = call.recorder().group_of(call.caller(), Kind::graph,
                                          DeviceOrdinal{parameters.poolProps.location.id});
     return effects.add({number_of(exec), parameters.dptr, parameters.bytesize, group, true});
   }
@@ -52,7 +52,7 @@ void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address,
   if (!call.recording() || result != CUDA_SUCCESS || address == 0) return;
   seen.store(true, std::memory_order_relaxed);
   call.recorder().graph_uses(device);
-  makers.made(address, call.recorder().group_here(call.api(), Kind::graph, device));
+  makers.made(address, call.recorder().group_of(call.caller(), Kind::graph, device));
   say_where_left(call);
 }
 

@@ -73,18 +73,18 @@ class HookedCall {
   bool recording() const { return recorder_ != nullptr; }
   Recorder& recorder() { return *recorder_; }
 
-  // The name that the report gives this call.
-  HookId api() const {
-    return call_state.runtime_row != 0
-               ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
-               : driver::hook_id(row_);
+  Caller caller() const {
+    return {call_state.runtime_row != 0
+                ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
+                : driver::hook_id(row_),
+            mark_.frame()};
   }
 
   // After the real allocating call: records a success, counts a refusal for lack of memory.
   // The record's group and time are filled in.
   void allocated(CUresult result, const Allocation& allocation) {
     if (recording() && !(refusal_is_known_ && result == CUDA_ERROR_OUT_OF_MEMORY))
-      recorder_->allocated(api(), result, allocation);
+      recorder_->allocated(caller(), result, allocation);
   }
 
   // Calls `real_call`, which asks for that much memory, once; where it is refused and rescues are
@@ -99,7 +99,7 @@ class HookedCall {
         rescue::is_reclaiming())
       return result;
     refusal_is_known_ = true;
-    return recorder_->rescue(api(), asked_for, real_call, place) ? CUDA_SUCCESS : result;
+    return recorder_->rescue(caller(), asked_for, real_call, place) ? CUDA_SUCCESS : result;
   }
 
   // Frees `address` by calling `real_free`, so that no moment shows a record of freed memory nor

@@ -12,7 +12,7 @@ constexpr auto relaxed = std::memory_order_relaxed;
 }  // namespace
 
 void note_refusal(HookedCall& call, CUresult result, ledger::Asked asked) noexcept {
-  if (call.recording()) call.recorder().refused(call.api(), result, asked);
+  if (call.recording()) call.recorder().refused(call.caller(), result, asked);
 }
 
 ImplicitMemory::ImplicitMemory() noexcept {

@@ -112,7 +112,7 @@ void FirstLaunch::done(CUresult result) noexcept {
   if (gave_back) span_.book_given_back(given_back, here_.context);
   // Its code may have been loaded all the same.
   if (taken && *taken > 0) span_.book({.module_bytes = *taken});
-  call_.recorder().refused_for_itself(call_.api(), result, ledger::Asked::launch, here_.device,
+  call_.recorder().refused_for_itself(call_.caller(), result, ledger::Asked::launch, here_.device,
                                       {lacked, given_back});
 }
 

@@ -77,11 +77,16 @@ DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
 
 // A known stack's name is the group that was last made from there: nearly always the one that is
 // wanted, and otherwise one of the same stack.
-GroupId Recorder::group_unguarded(HookId api, Kind kind, DeviceOrdinal device) noexcept {
-  if (stack_depth_ == 0) return ledger_.group({{}, api, kind, device});
-  const void* const frame = __builtin_frame_address(0);
-  if (const GroupId known{unwinder_.recognise(frame)}; known.value != 0)
-    return ledger_.group_of_stack_in(known, api, kind, device);
+GroupId Recorder::group_unguarded(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
+  if (stack_depth_ == 0) return ledger_.group({{}, caller.api, kind, device});
+  if (const GroupId known{unwinder_.recognise(caller.frame)}; known.value != 0)
+    return ledger_.group_of_stack_in(known, caller.api, kind, device);
+  return group_of_unknown(caller, kind, device);
+}
+
+[[gnu::noinline]] GroupId Recorder::group_of_unknown(const Caller& caller, Kind kind,
+                                                     DeviceOrdinal device) noexcept {
+  const auto [api, frame] = caller;
   const std::uint32_t generation = unwinder_.generation();
   auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
   const stacks::Captured captured = unwinder_.capture(frame, {frames, stack_depth_});
@@ -95,15 +100,15 @@ GroupId Recorder::group_unguarded(HookId api, Kind kind, DeviceOrdinal device) n
   return group;
 }
 
-StackId Recorder::whole_stack() noexcept {
+StackId Recorder::whole_stack(const Caller& caller) noexcept {
   std::uint64_t frames[stacks::depth_limit];
-  const stacks::Captured captured = unwinder_.capture(__builtin_frame_address(0), frames);
+  const stacks::Captured captured = unwinder_.capture(caller.frame, frames);
   return captured.whole ? ledger_.intern_stack({frames, captured.count}, false) : StackId{};
 }
 
-GroupId Recorder::group_here(HookId api, Kind kind, DeviceOrdinal device) noexcept {
+GroupId Recorder::group_of(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
-  return group_unguarded(api, kind, device);
+  return group_unguarded(caller, kind, device);
 }
 
 void Recorder::modules_changed() noexcept {
@@ -120,7 +125,8 @@ void Recorder::give_notice_of(std::uint32_t reasons) noexcept {
     if ((fresh & reason) != 0) notice_(reason);
 }
 
-void Recorder::allocated(HookId api, CUresult result, const Allocation& allocation) noexcept {
+void Recorder::allocated(const Caller& caller, CUresult result,
+                         const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) return;
   const Place here = place_unguarded();
@@ -132,15 +138,15 @@ void Recorder::allocated(HookId api, CUresult result, const Allocation& allocati
     meet(device);
     implicit_.disturb(device);
   }
-  const GroupId group = group_unguarded(api, allocation.kind, device);
+  const GroupId group = group_unguarded(caller, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    refused({allocation.bytes, device, api, allocation.kind}, group, result, ledger::Asked::memory);
+    refused({allocation.bytes, device, caller.api, allocation.kind}, group, result, ledger::Asked::memory);
     give_notice();
     return;
   }
   if (allocation.address == 0) return;  // success without memory: a size of 0
   if (was_refused_.load(std::memory_order_relaxed))
-    served({allocation.bytes, device, api, allocation.kind});
+    served({allocation.bytes, device, caller.api, allocation.kind});
   // As of the last tick: the kernel's exact answer would take a tenth of the whole call.
   const std::uint64_t now = ledger_.recently_ns();
   ledger::NewRecord record;

@@ -8,6 +8,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/families/caller.hpp"
 #include "runtime_hooks/families/captures.hpp"
 #include "runtime_hooks/families/implicit_memory.hpp"
 #include "runtime_hooks/families/live_contexts.hpp"
@@ -121,7 +122,7 @@ class Recorder {
   void modules_changed() noexcept;
 
   // All functions here keep errno as it was.
-  void allocated(HookId api, CUresult, const Allocation&) noexcept;
+  void allocated(const Caller&, CUresult, const Allocation&) noexcept;
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // After the real free. A driver that refuses only because the process is ending has freed the
   // memory as far as the program is concerned.
@@ -133,7 +134,7 @@ class Recorder {
   // served after all; `place` was called where that was with other memory than the driver's, which
   // is possible where it is not null. Not noexcept: a thread may be cancelled inside the driver.
   using PlaceElsewhere = FunctionRef<void(std::uint64_t address)>;
-  bool rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request,
+  bool rescue(const Caller&, const Allocation& asked_for, FunctionRef<CUresult()> request,
               const PlaceElsewhere* place);
   pool::Spill& spill() noexcept { return spill_; }
   pool::DevicePool& pool() noexcept { return pool_; }
@@ -194,16 +195,16 @@ class Recorder {
 
   // After a call that asks for something else than memory, on this device or the current one: does
   // something only where it was refused for lack of memory, or a context by the compute mode.
-  void refused(HookId api, CUresult, ledger::Asked, DeviceOrdinal = no_device) noexcept;
+  void refused(const Caller&, CUresult, ledger::Asked, DeviceOrdinal = no_device) noexcept;
   // The same of a call that needed memory for itself.
   struct Needed {
     std::uint64_t bytes = 0;  // 0: nobody knows. Else another error than a lack of memory is one
     std::uint64_t given_back = 0;  // by the driver, in vain
   };
-  void refused_for_itself(HookId api, CUresult, ledger::Asked, DeviceOrdinal,
+  void refused_for_itself(const Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
 
-  GroupId group_here(HookId api, Kind, DeviceOrdinal) noexcept;
+  GroupId group_of(const Caller&, Kind, DeviceOrdinal) noexcept;
   Place place() const noexcept;
   // The device that a device pointer lives on, whatever context is current.
   DeviceOrdinal device_of(CUdeviceptr) const noexcept;
@@ -279,9 +280,9 @@ class Recorder {
   void read_devices_at_exit() noexcept;
 
  private:
-  // Not inlined: its own frame is where the walk begins.
-  [[gnu::noinline]] GroupId group_unguarded(HookId, Kind, DeviceOrdinal) noexcept;
-  void refused(const RefusedRequest&, CUresult, ledger::Asked) noexcept;
+  GroupId group_unguarded(const Caller&, Kind, DeviceOrdinal) noexcept;
+  GroupId group_of_unknown(const Caller&, Kind, DeviceOrdinal) noexcept;
+  void refused(const Caller&, const RefusedRequest&, CUresult, ledger::Asked) noexcept;
   void refused(const RefusedRequest&, GroupId, CUresult, ledger::Asked) noexcept;
   void tell(const ledger::Writer::Refused& refused, Stage stage) noexcept {
     if (refused.first && incident_notice_ != nullptr) incident_notice_(refused.incident, stage);
@@ -321,8 +322,8 @@ class Recorder {
                                     FunctionRef<CUresult()> request, const PlaceElsewhere&);
   // A copy of what is asked for, where the host's memory may stand in for it.
   std::optional<pool::Range> spillable(const Allocation&, const Place&, DeviceOrdinal) noexcept;
-  // Of the calling thread, as deep as can be. Not inlined, as group_unguarded().
-  [[gnu::noinline]] StackId whole_stack() noexcept;  // 0: not all of it is known
+  // Of the calling thread, as deep as can be.
+  StackId whole_stack(const Caller&) noexcept;  // 0: not all of it is known
   bool may_free_deferred() noexcept {
     return (spill_.has_deferred() || pool_.deferred().any() || pinned_.deferred().any()) &&
            !captures_.any();

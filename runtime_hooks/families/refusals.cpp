@@ -191,15 +191,15 @@ rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group
 }
 
 // The incident's facts are of the moment of the refusal.
-bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUresult()> request,
+bool Recorder::rescue(const Caller& caller, const Allocation& asked_for, FunctionRef<CUresult()> request,
                       const PlaceElsewhere* place) {
   const ErrnoGuard keep;
   const Place here = place_unguarded();
   DeviceOrdinal device = no_device;
   if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
   meet(device);
-  const RefusedRequest asked{asked_for.bytes, device, api, asked_for.kind};
-  const GroupId group = group_unguarded(api, asked.kind, device);
+  const RefusedRequest asked{asked_for.bytes, device, caller.api, asked_for.kind};
+  const GroupId group = group_unguarded(caller, asked.kind, device);
   const ledger::Writer::Refused refused =
       note_refusal(asked, group, CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::memory);
   const rescue::Situation now = situation(asked, group, refused.incident);
@@ -218,7 +218,7 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
     const auto is_captured = [&] { return captures_.any(); };
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
       if (captures_.any() || ladder_.holds_lock_among(modules)) return true;
-      if (!stack) stack = whole_stack();
+      if (!stack) stack = whole_stack(caller);
       return !has_none_of(ledger_, *stack, modules);
     };
     // By what is live now: something may have been given back.
@@ -260,7 +260,7 @@ bool Recorder::rescue(HookId api, const Allocation& asked_for, FunctionRef<CUres
   return served;
 }
 
-void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
+void Recorder::refused(const Caller& caller, CUresult result, ledger::Asked asked,
                        DeviceOrdinal device) noexcept {
   if (result == CUDA_SUCCESS) return;
   const ErrnoGuard keep;
@@ -269,20 +269,21 @@ void Recorder::refused(HookId api, CUresult result, ledger::Asked asked,
     return;
   if (device == no_device) device = place_unguarded().device;
   const Kind kind = asked == ledger::Asked::graph ? Kind::graph : Kind::device;
-  refused({0, device, api, kind}, result, asked);
+  refused(caller, {0, device, caller.api, kind}, result, asked);
 }
 
-void Recorder::refused_for_itself(HookId api, CUresult result, ledger::Asked asked,
+void Recorder::refused_for_itself(const Caller& caller, CUresult result, ledger::Asked asked,
                                   DeviceOrdinal device, const Needed& needed) noexcept {
   if (result == CUDA_SUCCESS || (needed.bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY)) return;
   const ErrnoGuard keep;
-  refused({needed.bytes, device, api, Kind::device, needed.given_back}, result, asked);
+  refused(caller, {needed.bytes, device, caller.api, Kind::device, needed.given_back}, result,
+          asked);
 }
 
-void Recorder::refused(const RefusedRequest& request, CUresult result,
+void Recorder::refused(const Caller& caller, const RefusedRequest& request, CUresult result,
                        ledger::Asked asked) noexcept {
   meet(request.device);
-  refused(request, group_unguarded(request.api, request.kind, request.device), result, asked);
+  refused(request, group_unguarded(caller, request.kind, request.device), result, asked);
   give_notice();
 }
 

@@ -77,7 +77,7 @@ CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
     span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
                                         : ledger::ImplicitChange{.heap_bytes = *taken});
   if (result == CUDA_SUCCESS) limit_set(call.recorder(), here, limit, value);
-  call.recorder().refused_for_itself(call.api(), result, ledger::Asked::limit, here.device,
+  call.recorder().refused_for_itself(call.caller(), result, ledger::Asked::limit, here.device,
                                      {0, given_back});
   return result;
 }

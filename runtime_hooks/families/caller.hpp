@@ -1,0 +1,15 @@
+// Who asks, as far as the report tells.
+#pragma once
+
+#include "runtime_hooks/core/strong_types.hpp"
+
+namespace cuwarden::families {
+
+// The program's call: the name that the report gives it, and the frame of the hooked function, as
+// its __builtin_frame_address(0). Stacks are seen from there; the function goes on running.
+struct Caller {
+  HookId api;
+  const void* frame = nullptr;
+};
+
+}  // namespace cuwarden::families
