@@ -27,18 +27,20 @@ bool due(std::atomic<std::uint64_t>& next, std::uint64_t now, std::uint64_t inte
 
 }  // namespace
 
-Place Recorder::place() const noexcept {
+Place Recorder::place() noexcept {
   const ErrnoGuard keep;
   return place_unguarded();
 }
 
-Place Recorder::place_unguarded() const noexcept {
+Place Recorder::place_unguarded() noexcept {
   Place place;
   CUcontext context = nullptr;
   if (real_.cuCtxGetCurrent != nullptr && real_.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
     place.context.value = reinterpret_cast<std::uint64_t>(context);
+  if (context == nullptr) return place;
+  place.device = only_device();
   CUdevice device = -1;
-  if (context != nullptr && real_.cuCtxGetDevice != nullptr &&
+  if (place.device == no_device && real_.cuCtxGetDevice != nullptr &&
       real_.cuCtxGetDevice(&device) == CUDA_SUCCESS)
     place.device.value = device;
   return place;

@@ -205,7 +205,7 @@ class Recorder {
                           const Needed&) noexcept;
 
   GroupId group_of(const Caller&, Kind, DeviceOrdinal) noexcept;
-  Place place() const noexcept;
+  Place place() noexcept;
   // The device that a device pointer lives on, whatever context is current.
   DeviceOrdinal device_of(CUdeviceptr) const noexcept;
   // Where the process sees one device only, that one: then nobody needs to be asked.
@@ -338,7 +338,7 @@ class Recorder {
   void served(const RefusedRequest&) noexcept;
   static std::uint32_t next_serial() noexcept;
   // For callers that keep errno themselves.
-  Place place_unguarded() const noexcept;
+  Place place_unguarded() noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void look_around(std::uint64_t now_ns) noexcept;
   void disturb_spans() noexcept;

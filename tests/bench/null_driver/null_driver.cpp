@@ -1,4 +1,6 @@
 // A driver that does nothing: what remains of a recorded call is the recording.
+#include <x86intrin.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +12,19 @@ thread_local std::uint64_t taken = 0;
 thread_local std::uint64_t space = 0;
 thread_local bool one_slab = false;
 std::uint64_t next_space = 0;
+
+// For how many of the processor's ticks an allocation or a free is at work: NULL_DRIVER_TICKS.
+[[gnu::constructor]] void read_ticks();
+std::uint64_t ticks = 0;
+void read_ticks() {
+  if (const char* const text = std::getenv("NULL_DRIVER_TICKS"))
+    ticks = std::strtoull(text, nullptr, 10);
+}
+void work() {
+  if (ticks == 0) return;
+  for (const std::uint64_t start = __rdtsc(); __rdtsc() - start < ticks;) {
+  }
+}
 }  // namespace
 
 NULL_DRIVER cuInit(unsigned) { return 0; }
@@ -24,6 +39,7 @@ NULL_DRIVER cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 // Every thread has addresses of its own, and takes them in turn: 2 MiB each, or, where
 // NULL_DRIVER_ONE_SLAB is set, every 64th piece of the same 2 MiB.
 NULL_DRIVER cuMemAlloc_v2(std::uint64_t* address, std::size_t) {
+  work();
   if (space == 0) {
     const std::uint64_t number = __atomic_add_fetch(&next_space, 1, __ATOMIC_RELAXED);
     one_slab = std::getenv("NULL_DRIVER_ONE_SLAB") != nullptr;
@@ -31,7 +47,10 @@ NULL_DRIVER cuMemAlloc_v2(std::uint64_t* address, std::size_t) {
   }
   return *address = space + (one_slab ? taken++ % 64 << 15 : taken++ % 4096 << 9), 0;
 }
-NULL_DRIVER cuMemFree_v2(std::uint64_t) { return 0; }
+NULL_DRIVER cuMemFree_v2(std::uint64_t) {
+  work();
+  return 0;
+}
 NULL_DRIVER cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                            unsigned, void*, void**, void**) {
   return 0;
