@@ -14,6 +14,7 @@
 #include "runtime_hooks/families/live_contexts.hpp"
 #include "runtime_hooks/families/memory_pools.hpp"
 #include "runtime_hooks/families/refused_request.hpp"
+#include "runtime_hooks/families/rescues.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "runtime_hooks/pool/pinned_pool.hpp"
@@ -46,42 +47,6 @@ struct Allocation {
 struct Place {
   ContextId context;
   DeviceOrdinal device = no_device;
-};
-
-// What the user is told of. With it goes the device, what was asked for, and the host's part of it.
-enum class RescueNews : std::uint8_t {
-  spilled,
-  cap_reached,
-  host_is_full,
-  not_supported,
-  refused,
-  not_shared,       // the program asked for an IPC handle of such memory
-  not_granted,      // copies from another device may fail for such memory
-  pool_not_shared,  // the program asked for an IPC handle of memory of the pool
-  lost,             // the driver did not map memory again that was moved
-  pool_not_supported,
-  waited_in_vain,
-};
-// When new requests that the driver would serve with a waste are served by the pool.
-enum class PoolUse : std::uint8_t {
-  never,
-  when_slabs_lock,  // once the driver's slabs lock a fiftieth of the device
-  from_start,
-};
-// How refused requests are served. `rescue_notice` is called for the first of each news.
-struct Rescues {
-  rescue::Settings ladder{};
-  PoolUse pool = PoolUse::never;
-  // Whether a library is loaded that gives its memory to other processes, which the pool's cannot
-  // be; asked for before the pool is turned on by itself. Null: none is.
-  bool (*shares_memory)() noexcept = nullptr;
-  // The longest pause for moving memory behind the program's addresses; 0: it is not moved. Nor
-  // where a library is loaded that may reach it past the driver's calls, or nobody says.
-  std::uint64_t mesh_pause_ns = 0;
-  bool (*reaches_memory)() noexcept = nullptr;
-  pool::SpillSettings spill{};
-  void (*rescue_notice)(RescueNews, DeviceOrdinal, std::uint64_t bytes,
-                        std::uint64_t host_bytes) noexcept = nullptr;
 };
 
 class Recorder {
