@@ -36,7 +36,7 @@ bool note_effect(HookedCall& call, CUgraphExec exec, CUgraphNode node) {
     GroupId group = makers.maker_of(parameters.dptr);
     if (group.value == 0)
       group = call.recorder().group_of(call.caller(), Kind::graph,
-                                         DeviceOrdinal{parameters.poolProps.location.id});
+                                       DeviceOrdinal{parameters.poolProps.location.id});
     return effects.add({number_of(exec), parameters.dptr, parameters.bytesize, group, true});
   }
   if (type != CU_GRAPH_NODE_TYPE_MEM_FREE) return true;

@@ -142,7 +142,8 @@ void Recorder::allocated(const Caller& caller, CUresult result,
   }
   const GroupId group = group_unguarded(caller, allocation.kind, device);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    refused({allocation.bytes, device, caller.api, allocation.kind}, group, result, ledger::Asked::memory);
+    refused({allocation.bytes, device, caller.api, allocation.kind}, group, result,
+            ledger::Asked::memory);
     give_notice();
     return;
   }

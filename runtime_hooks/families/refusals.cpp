@@ -191,8 +191,8 @@ rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group
 }
 
 // The incident's facts are of the moment of the refusal.
-bool Recorder::rescue(const Caller& caller, const Allocation& asked_for, FunctionRef<CUresult()> request,
-                      const PlaceElsewhere* place) {
+bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
+                      FunctionRef<CUresult()> request, const PlaceElsewhere* place) {
   const ErrnoGuard keep;
   const Place here = place_unguarded();
   DeviceOrdinal device = no_device;

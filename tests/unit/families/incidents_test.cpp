@@ -236,7 +236,8 @@ TEST_F(IncidentsTest, ADeviceThatCannotBeReadIsAsLargeAsItIs) {
 
 TEST_F(IncidentsTest, MorePlacesThanThereIsRoomForAreStillCounted) {
   for (int i = 0; i < 1500; ++i)
-    recorder.refused(Caller{HookId{0}, __builtin_frame_address(0)}, CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::launch, DeviceOrdinal{i});
+    recorder.refused(Caller{HookId{0}, __builtin_frame_address(0)}, CUDA_ERROR_OUT_OF_MEMORY,
+                     ledger::Asked::launch, DeviceOrdinal{i});
   EXPECT_LE(incidents().size(), 1000u);
   EXPECT_GE(incidents().size(), 16u);
 }
