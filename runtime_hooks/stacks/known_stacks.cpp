@@ -58,6 +58,13 @@ static_assert(KnownStacks::block == 4);
 
 constinit std::atomic<std::uint64_t> next_serial{1};
 
+constexpr std::size_t line_bytes = 64;
+std::uint8_t lines_of(std::uint32_t bytes) {
+  return static_cast<std::uint8_t>((bytes + line_bytes - 1) / line_bytes);
+}
+static_assert(sizeof(KnownStacks::Pairs) * KnownStacks::Entry::most_pairs <= 255 * line_bytes);
+static_assert(sizeof(KnownStacks::Words) * KnownStacks::Entry::most_words <= 255 * line_bytes);
+
 bool is_being_written(std::uint64_t stamp) { return (stamp >> 32) % 2 != 0; }
 std::uint64_t next_stamp(std::uint64_t stamp, std::uint32_t name) {
   return ((stamp >> 32) + 1) << 32 | name;
@@ -97,25 +104,60 @@ CUWARDEN_READS_ANYTHING inline std::uint32_t KnownStacks::name_where_unchanged(
 std::uint32_t KnownStacks::find(std::uint64_t start) const noexcept {
   const Mine& mine = mine_;
   if (mine.serial != serial_) return 0;
-  const Entry& recent = *mine.table->recent[set_of(start)].load(relaxed);
-  const std::uint32_t name = name_where_unchanged(recent, start, mine.table->top);
-  return __builtin_expect(name != 0, true) ? name : find_elsewhere(*mine.table, start);
+  Entry& expected = *mine.table->expected.load(relaxed);
+  const std::uint32_t name = name_where_unchanged(expected, start, mine.table->top);
+  if (__builtin_expect(name == 0, false)) return find_elsewhere(*mine.table, start);
+  was_found(*mine.table, expected);
+  return name;
+}
+
+std::uint32_t KnownStacks::expected() const noexcept {
+  const Mine& mine = mine_;
+  return mine.serial == serial_ ? mine.table->expected_name.load(relaxed) : 0;
+}
+
+// A signal handler in between spoils a guess at worst.
+CUWARDEN_READS_ANYTHING inline void KnownStacks::was_found(Table& table, Entry& entry) noexcept {
+  const auto next = std::bit_cast<Next>(entry.next.load(relaxed));
+  Entry& expected = table.entries[next.entry];
+  table.found.store(&entry, relaxed);
+  if (&expected == &entry) return;
+  table.expected.store(&expected, relaxed);
+  table.expected_name.store(next.name, relaxed);
+  const auto fetch = [](const void* from, std::size_t lines) {
+    // Not into the nearest cache: what the program does until then would drive it out.
+    for (std::size_t i = 0; i < lines; ++i)
+      __builtin_prefetch(static_cast<const std::byte*>(from) + i * line_bytes, 0, 2);
+  };
+  fetch(&expected, 1);
+  fetch(expected.pair_blocks, next.pair_lines);
+  fetch(expected.word_blocks, next.word_lines);
+}
+
+// It followed the one that was found last.
+void KnownStacks::was_not_expected(Table& table, Entry& entry) noexcept {
+  const Next next{static_cast<std::uint8_t>(&entry - table.entries),
+                  lines_of(load_field(entry.pair_bytes)), lines_of(load_field(entry.word_bytes)), 0,
+                  static_cast<std::uint32_t>(entry.stamp.load(relaxed))};
+  table.found.load(relaxed)->next.store(std::bit_cast<std::uint64_t>(next), relaxed);
+  table.expected.store(&entry, relaxed);
+  table.expected_name.store(next.name, relaxed);
+  was_found(table, entry);
 }
 
 [[gnu::noinline]] std::uint32_t KnownStacks::find_elsewhere(Table& table,
                                                             std::uint64_t start) noexcept {
   const std::size_t at = set_of(start);
   const Set& set = table.sets[at];
-  std::atomic<Entry*>& recent = table.recent[at];
   for (std::size_t way = 0; way < ways; ++way) {
     Entry& entry = table.entries[at * ways + way];
-    if (set.starts[way].load(relaxed) != start || &entry == recent.load(relaxed)) continue;
+    if (set.starts[way].load(relaxed) != start || &entry == table.expected.load(relaxed)) continue;
     const auto probe = std::bit_cast<Probe>(set.probes[way].load(relaxed));
     if (static_cast<std::uint32_t>(difference(address_of(table.top, probe.place), probe.value)) !=
         0)
       continue;
     if (const std::uint32_t name = name_where_unchanged(entry, start, table.top)) {
-      recent.store(&entry, relaxed);
+      was_not_expected(table, entry);
       return name;
     }
   }
@@ -126,8 +168,8 @@ std::uint32_t KnownStacks::find(std::uint64_t start) const noexcept {
   Mapping memory = Mapping::anonymous(sizeof(Table));
   if (!memory) return nullptr;
   auto* const made = static_cast<Table*>(memory.data());
-  for (std::size_t set = 0; set < sets; ++set)
-    made->recent[set].store(made->entries + set * ways, relaxed);
+  made->found.store(made->entries, relaxed);
+  made->expected.store(made->entries, relaxed);
   Table* there = nullptr;
   // A signal handler may have been here meanwhile.
   if (!tables_[thread.number].compare_exchange_strong(there, made)) return there;
@@ -185,8 +227,9 @@ void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) no
   Entry& entry = table.entries[at * ways + way];
   const std::uint64_t stamp = entry.stamp.load(relaxed);
   if (is_being_written(stamp)) return;
-  const Entry* const recent = table.recent[at].load(relaxed);
-  if (recent->start.load(relaxed) == start && recent != &entry) draft.recent_ = recent;
+  for (std::size_t other = 0; other < ways; ++other)
+    if (other != way && table.sets[at].starts[other].load(relaxed) == start)
+      draft.other_ = &table.entries[at * ways + other];
   draft.entry_ = &entry;
   draft.set_ = &table.sets[at];
   draft.way_ = way;
@@ -223,13 +266,14 @@ void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generatio
   Entry& entry = *draft.entry_;
   std::atomic<std::uint64_t>& start = draft.set_->starts[draft.way_];
   if (generation_.load(std::memory_order_acquire) != generation) return draft.drop();
-  const Probe probe = probe_for(entry, draft.recent_ != nullptr ? *draft.recent_ : entry);
+  const Probe probe = probe_for(entry, draft.other_ != nullptr ? *draft.other_ : entry);
   draft.set_->probes[draft.way_].store(std::bit_cast<std::uint64_t>(probe), relaxed);
   // While the stamp is odd it has no name, and no signal handler writes here.
   entry.start.store(draft.where_, std::memory_order_seq_cst);
   entry.stamp.store(next_stamp(entry.stamp.load(relaxed), name), std::memory_order_release);
   draft.entry_ = nullptr;
   start.store(draft.where_, std::memory_order_seq_cst);
+  was_not_expected(*mine_.table, entry);
   if (generation_.load(std::memory_order_seq_cst) == generation) return;
   // forget_all() may not have seen it.
   start.store(0, relaxed);

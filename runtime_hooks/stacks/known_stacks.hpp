@@ -2,12 +2,14 @@
 // the words that it read; where all of them are as they were, so is the stack, and the name that
 // the caller gave it is returned without a walk.
 //
-// Each thread has a table of its own. A stack is looked for in it by the address where its walk
-// began. Nobody else writes there but a handler of the thread's signals, at any moment: an entry's
-// stamp changes with it, and is compared around each reading. (Others only ever take starts away.)
-// What is read need not be held against the stack's bounds: places are counted from the stack's
-// top, and each that was ever stored lay in memory that stays readable for as long as the thread
-// runs.
+// Each thread has a table of its own. Programs repeat themselves: a stack is expected to be
+// followed by the one that followed it last time, and what a search for that one reads is fetched
+// ahead, for a program does much else in between. Any other is looked for by the address where its
+// walk began. Nobody else writes there but a handler of the thread's signals, at any moment: an
+// entry's stamp changes with it, and is compared around each reading. (Others only ever take starts
+// away.) What is read need not be held against the stack's bounds: places are counted from the
+// stack's top, and each that was ever stored lay in memory that stays readable for as long as the
+// thread runs.
 #pragma once
 
 #include <atomic>
@@ -52,6 +54,7 @@ class KnownStacks {
     std::atomic<std::uint64_t> stamp;
     std::atomic<std::uint64_t> start;      // 0: of no stack
     std::uint32_t pair_bytes, word_bytes;  // of the blocks that are filled
+    std::atomic<std::uint64_t> next;       // a Next
     // The innermost pair lies at the start. It is compared word by word: both were written only
     // just now, and the processor waits before it reads two such words at once.
     Pair first;
@@ -64,6 +67,13 @@ class KnownStacks {
   };
 
   static constexpr std::size_t sets = 32, ways = 8;
+  // The stack that is expected after another one: where it is, how many cache lines its blocks
+  // fill, its name.
+  struct Next {
+    std::uint8_t entry, pair_lines, word_lines, unused;
+    std::uint32_t name;
+  };
+  static_assert(sets * ways == 1 << 8);
   // A word that tells a stack from another one of the same start, kept where many are looked
   // through: a place, and half the value.
   struct Probe {
@@ -92,12 +102,14 @@ class KnownStacks {
     Entry* entry_ = nullptr;
     Set* set_ = nullptr;
     std::size_t way_ = 0;
-    std::uint64_t where_ = 0;        // the walk began
-    const Entry* recent_ = nullptr;  // the stack of this start that was found last; null: none
+    std::uint64_t where_ = 0;       // the walk began
+    const Entry* other_ = nullptr;  // a stack of this start; null: there is none
   };
 
   // The name, or 0.
   std::uint32_t find(std::uint64_t start) const noexcept;
+  // That of the stack that is expected after the one found last, or 0: a guess.
+  std::uint32_t expected() const noexcept;
 
   // Changes when names are forgotten.
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
@@ -118,14 +130,13 @@ class KnownStacks {
   static constexpr std::uint8_t reluctance = 8;
 
   struct Table {
-    Set sets[KnownStacks::sets];
-    // Which was found last: loops that are entered from two places differ in their outermost frames
-    // only, and are told apart only there.
-    std::atomic<Entry*> recent[KnownStacks::sets];
-    std::atomic<std::uint8_t> refused[KnownStacks::sets];
-    std::uint64_t top;      // of the stack of the thread that fills it
-    std::uint32_t tenancy;  // of that thread
+    std::atomic<Entry*> found, expected;
+    std::atomic<std::uint32_t> expected_name;
+    std::uint32_t tenancy;  // of the thread that fills it
+    std::uint64_t top;      // of that thread's stack
     std::uint32_t victims;
+    std::atomic<std::uint8_t> refused[KnownStacks::sets];
+    Set sets[KnownStacks::sets];
     Entry entries[KnownStacks::sets * ways];
   };
 
@@ -137,6 +148,8 @@ class KnownStacks {
   bool take_table(ThreadSlot) noexcept;
   Table* make_table(ThreadSlot) noexcept;
   static void forget(Table&) noexcept;
+  static void was_found(Table&, Entry&) noexcept;
+  static void was_not_expected(Table&, Entry&) noexcept;
   static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
   std::size_t choose_way(Table&, std::size_t set) noexcept;
   static std::uint32_t name_where_unchanged(const Entry&, std::uint64_t start,

@@ -118,6 +118,33 @@ TEST(KnownStacksTest, StacksOfOneStartAreToldApart) {
   }
 }
 
+// Of one start and of others, in turns of which each is a surprise at first.
+TEST(KnownStacksTest, WhatFollowedLastTimeIsExpected) {
+  MadeUpStack stack;
+  KnownStacks known;
+  EXPECT_EQ(known.expected(), 0u);
+  const std::size_t starts[] = {7, 7, 40, 7, 90};
+  const auto each = [&](const auto& visit) {
+    for (std::uint32_t path = 1; path <= 5; ++path) {
+      stack.words[9] = path;
+      visit(path, starts[path - 1]);
+    }
+  };
+  each([&](std::uint32_t path, std::size_t start) { stack.remember(known, slot, start, path); });
+  each(
+      [&](std::uint32_t path, std::size_t start) { ASSERT_EQ(known.find(stack.at(start)), path); });
+  for (int turn = 0; turn < 2; ++turn)
+    each([&](std::uint32_t path, std::size_t start) {
+      EXPECT_EQ(known.expected(), path);
+      EXPECT_EQ(known.find(stack.at(start)), path);
+    });
+  // One that is left out, and another order, are found all the same.
+  for (const std::uint32_t path : {2u, 4u, 3u, 5u, 1u}) {
+    stack.words[9] = path;
+    EXPECT_EQ(known.find(stack.at(starts[path - 1])), path);
+  }
+}
+
 TEST(KnownStacksTest, ANameFromBeforeNamesWereForgottenIsNotKept) {
   MadeUpStack stack;
   KnownStacks known;
