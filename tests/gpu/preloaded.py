@@ -84,7 +84,11 @@ class Run:
 
     @property
     def last_line(self):
-        return json.loads(self.output[-1])
+        try:
+            return json.loads(self.output[-1])
+        except (IndexError, json.JSONDecodeError):
+            said = f"{self.stdout[-1500:]}{self.stderr[-1500:]}"
+            raise AssertionError(f"no last line, status {self.returncode}: {said}") from None
 
     @property
     def figures(self):
