@@ -65,7 +65,11 @@ void add_holders(const ReportDocument& report, const json& incident, const Paint
   for (const json& holder : report.table("incident_holders"))
     if (holder.at("incident") == incident.at("id")) holders.push_back(&holder);
   if (holders.empty()) return;
-  const bool locked = text_of(incident, "verdict", "") == "slab_fragmentation";
+  const bool locked = std::ranges::any_of(holders,
+                                          [](const json* holder) {
+                                            return number_of(*holder, "slab_locked_bytes") > 0;
+                                          }) &&
+                      text_of(incident, "verdict", "") == "slab_fragmentation";
   std::ranges::stable_sort(holders, [locked](const json* left, const json* right) {
     const std::uint64_t left_locked = locked ? number_of(*left, "slab_locked_bytes") : 0,
                         right_locked = locked ? number_of(*right, "slab_locked_bytes") : 0;
@@ -112,14 +116,30 @@ std::string sharing_of(const ReportDocument& report, const json& incident) {
          ": if other ranks' reports name the same device, give each rank a device of its own";
 }
 
+// "synchronise 2.0 s (timed out) · reclaim torch 1.2 ms (no memory)": what was tried at the first
+// refusal, but for what had nothing to do.
+std::string attempts_of(const ReportDocument& report, const json& incident) {
+  std::string text;
+  for (const json& rung : report.table("rungs")) {
+    std::string outcome = text_of(rung, "outcome", "");
+    if (rung.at("incident") != incident.at("id") || outcome == "nothing_to_do") continue;
+    std::ranges::replace(outcome, '_', ' ');
+    text += (text.empty() ? "" : " · ") + text_of(rung, "rung", "") +
+            (rung.at("reclaimer").is_string() ? " " + text_of(rung, "reclaimer", "") : "") + " " +
+            human_time(number_of(rung, "duration_ns")) + " (" + outcome + ")";
+  }
+  return text;
+}
+
 void add_incident(const ReportDocument& report, const json& incident, const Paint& paint,
                   std::string& text) {
   const std::uint64_t all = number_of(incident, "repeats") + 1;
-  const std::uint64_t recovered = number_of(incident, "recovered_count");
+  const std::uint64_t recovered = number_of(incident, "recovered_count"),
+                      rescued = number_of(incident, "rescued_count");
   // A compute mode refuses contexts, however much is free.
   const bool lacked_memory = text_of(incident, "result", "") == "CUDA_ERROR_OUT_OF_MEMORY";
   text += "\n" + paint.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
-          paint.bold(request_of(incident)) + " failed" +
+          paint.bold(request_of(incident)) + (rescued > 0 ? " was refused" : " failed") +
           (all > 1 ? " " + times(all) + ", first" : "") + " after " +
           human_time(number_of(incident, "time_ns")) + ": " +
           paint.bold(text_of(incident, "verdict", "unknown")) + "\n";
@@ -136,9 +156,12 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
                  : paint.dim(" was")) +
             paint.dim(" after " + human_time(number_of(incident, "last_ns"))) + "\n";
   }
-  if (const std::uint64_t rescued = number_of(incident, "rescued_count"); rescued > 0)
+  if (rescued > 0)
     text += "  " + human_count(rescued) + " of them " + (rescued == 1 ? "was" : "were") +
-            " rescued, mostly by " + text_of(incident, "rescued_by", "another try") + "\n";
+            " served all the same, mostly by " + text_of(incident, "rescued_by", "another try") +
+            "; the program saw " + human_count(all - std::min(all, rescued)) + " fail\n";
+  if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
+    text += paint.dim("  tried for the first: " + attempts) + "\n";
   if (recovered > 0)
     text += "  the program freed something and was served the same afterwards " + times(recovered) +
             "\n";
@@ -169,7 +192,7 @@ void add_rescue(const ReportDocument& report, const json& incident, const Paint&
         rung.at("rung") == incident.at("rescued_by"))
       text +=
           (rung.at("reclaimer").is_string() ? " (" + text_of(rung, "reclaimer", "") + ")" : "") +
-          " after " + human_time(number_of(rung, "duration_ns"));
+          ", which took " + human_time(number_of(rung, "duration_ns"));
   text += "\n";
   add_stack(report, incident, most_frames, paint, text);
 }

@@ -1,5 +1,6 @@
 """Requests that would have failed and are served: what helped, what the program and the report say."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,8 @@ def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, cuwa
     assert run.report["pool"]["rescued_bytes"] == run.last_line["requested_bytes"]
     assert run.report.totals()["device"]["live_bytes"] == run.last_line["requested_bytes"]
     text = cuwarden("report", run.report.path).stdout
-    assert "RESCUED" in text and "OUT OF MEMORY" not in text and "synchronise" in text
+    assert "RESCUED" in text and "OUT OF MEMORY" not in text
+    assert re.search(r"and was served by synchronise, which took [0-9.]+ .?s\n", text), text
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place):
@@ -132,7 +134,9 @@ def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwa
     assert rungs["wait"]["outcome"] == "timed_out"
     assert rungs["wait"]["duration_ns"] >= 200_000_000
     assert run.report.totals()["device"]["failures"] == 1
-    assert "OUT OF MEMORY" in cuwarden("report", run.report.path).stdout
+    text = cuwarden("report", run.report.path).stdout
+    assert "OUT OF MEMORY" in text and "RESCUED" not in text
+    assert re.search(r"tried for the first: retry .*wait 2\d\d\.\d ms \(timed out\)", text), text
     assert run.said_about("CUWARDEN_WAIT", "GPU 0", "did not come in time") and len(run.said) == 1
 
 

@@ -178,6 +178,52 @@ TEST_F(TextReport,
   EXPECT_FALSE(has(with(), "this is"));
 }
 
+// Three refusals of which two were rescued: the program saw one. Nothing is locked, whatever the
+// verdict.
+TEST_F(TextReport, what_was_tried_and_what_of_it_helped_is_told) {
+  const nlohmann::json incident = {{"id", 1},
+                                   {"api", "cudaMalloc"},
+                                   {"asked_for", "memory"},
+                                   {"kind", "device"},
+                                   {"bytes", 3 << 20},
+                                   {"device", 0},
+                                   {"time_ns", 5'000'000'000},
+                                   {"repeats", 2},
+                                   {"last_bytes", 3 << 20},
+                                   {"last_ns", 9'000'000'000},
+                                   {"recovered_count", 0},
+                                   {"rescued_count", 2},
+                                   {"rescued_by", "wait"},
+                                   {"outcome", "failed"},
+                                   {"result", "CUDA_ERROR_OUT_OF_MEMORY"},
+                                   {"verdict", "slab_fragmentation"},
+                                   {"proof", nlohmann::json::object()},
+                                   {"advice", ""},
+                                   {"stack", 1}};
+  const auto rung = [](int order, const char* name, const char* outcome, int ns) {
+    return nlohmann::json{{"incident", 1},      {"order", order},    {"rung", name},
+                          {"outcome", outcome}, {"duration_ns", ns}, {"reclaimer", nullptr}};
+  };
+  const nlohmann::json holder = {{"incident", 1}, {"kind", "device"}, {"bytes", 1 << 20},
+                                 {"count", 4},    {"stack", 1},       {"slab_locked_bytes", 0}};
+  const std::string shown =
+      text_with({{"incidents", {incident}},
+                 {"incident_holders", {holder}},
+                 {"rungs",
+                  {rung(1, "retry", "no_memory", 2000), rung(2, "trim", "nothing_to_do", 100),
+                   rung(3, "wait", "timed_out", 500'000'000)}}});
+  EXPECT_TRUE(has(shown,
+                  "OUT OF MEMORY: cudaMalloc of 3.0 MiB (GPU 0) was refused 3 times, first "
+                  "after 5.0 s: slab_fragmentation\n"))
+      << shown;
+  EXPECT_TRUE(
+      has(shown, "2 of them were served all the same, mostly by wait; the program saw 1 fail"));
+  EXPECT_TRUE(
+      has(shown, "tried for the first: retry 2.0 µs (no memory) · wait 500.0 ms (timed out)\n"));
+  EXPECT_TRUE(has(shown, "who held it at that moment"));
+  EXPECT_FALSE(has(shown, "locks"));
+}
+
 TEST_F(TextReport, the_devices_that_are_visible_are_named_without_a_job_too) {
   ledger.environment = {{"CUDA_VISIBLE_DEVICES", "1,0", true}};
   EXPECT_TRUE(has(text(), "\n  CUDA_VISIBLE_DEVICES=1,0\n"));
