@@ -137,6 +137,8 @@ def main():
         bench = Bench(options.build.resolve(), Path(scratch), options.runs, options.milliseconds)
         for depth in options.depths:
             bench.depth(depth)
+        for depth in options.depths:
+            bench.cold(depth)
         bench.threads(options.threads)
         bench.disabled()
         bench.launches()
