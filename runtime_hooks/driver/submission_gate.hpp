@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 
 namespace cuwarden::driver {
@@ -62,11 +63,11 @@ class SubmissionGate {
 };
 extern constinit SubmissionGate submission_gate;
 
-// The gate closed for the length of a scope, where it could be by then.
+// The gate closed for the length of a scope, where it can be so soon. (To arm it takes its time.)
 class GateClosed {
  public:
-  explicit GateClosed(std::uint64_t deadline_ns) noexcept
-      : is_closed_(submission_gate.arm() && submission_gate.close(deadline_ns)) {}
+  explicit GateClosed(std::uint64_t patience_ns) noexcept
+      : is_closed_(submission_gate.arm() && submission_gate.close(now_ns() + patience_ns)) {}
   ~GateClosed() {
     if (is_closed_) submission_gate.open();
   }

@@ -1,6 +1,5 @@
 #include "runtime_hooks/families/pool_memory.hpp"
 
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
@@ -227,7 +226,7 @@ bool Recorder::is_idle_here() noexcept {
   constexpr std::uint64_t patience_ns = 1'000'000;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  const driver::GateClosed closed(now_ns() + patience_ns);
+  const driver::GateClosed closed(patience_ns);
   return closed && !captures_.any() && driver::is_idle(real_, place_unguarded().context);
 }
 

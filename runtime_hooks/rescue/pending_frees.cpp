@@ -1,6 +1,5 @@
 #include "runtime_hooks/rescue/pending_frees.hpp"
 
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
@@ -224,7 +223,7 @@ void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
 bool PendingFrees::Marks::synchronise_defaults() {
   constexpr std::uint64_t patience_ns = 1'000'000;
   if (real_.cuStreamSynchronize == nullptr) return false;
-  const driver::GateClosed closed(now_ns() + patience_ns);
+  const driver::GateClosed closed(patience_ns);
   if (!closed) return false;
   const Locked locked(pending_.lock_);
   if (!locked || !pending_.may_ask()) return false;
