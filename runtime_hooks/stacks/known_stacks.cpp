@@ -59,11 +59,15 @@ static_assert(KnownStacks::block == 4);
 constinit std::atomic<std::uint64_t> next_serial{1};
 
 constexpr std::size_t line_bytes = 64;
-std::uint8_t lines_of(std::uint32_t bytes) {
-  return static_cast<std::uint8_t>((bytes + line_bytes - 1) / line_bytes);
+// Of blocks, which begin within a line.
+constexpr std::size_t blocks_at = 16;
+static_assert(offsetof(KnownStacks::Entry, pair_blocks) % line_bytes == blocks_at);
+static_assert(offsetof(KnownStacks::Entry, word_blocks) % line_bytes == blocks_at);
+constexpr std::uint8_t lines_of(std::size_t bytes) {
+  return bytes == 0 ? std::uint8_t{0}
+                    : static_cast<std::uint8_t>((blocks_at + bytes + line_bytes - 1) / line_bytes);
 }
-static_assert(sizeof(KnownStacks::Pairs) * KnownStacks::Entry::most_pairs <= 255 * line_bytes);
-static_assert(sizeof(KnownStacks::Words) * KnownStacks::Entry::most_words <= 255 * line_bytes);
+static_assert(sizeof(KnownStacks::Entry) <= 255 * line_bytes);
 
 bool is_being_written(std::uint64_t stamp) { return (stamp >> 32) % 2 != 0; }
 std::uint64_t next_stamp(std::uint64_t stamp, std::uint32_t name) {
@@ -107,7 +111,11 @@ std::uint32_t KnownStacks::find(std::uint64_t start) const noexcept {
   Entry& expected = *mine.table->expected.load(relaxed);
   const std::uint32_t name = name_where_unchanged(expected, start, mine.table->top);
   if (__builtin_expect(name == 0, false)) return find_elsewhere(*mine.table, start);
-  was_found(*mine.table, expected);
+  // Else another stack was written there since.
+  if (__builtin_expect(name == mine.table->expected_name.load(relaxed), true))
+    was_found(*mine.table, expected);
+  else
+    was_not_expected(*mine.table, expected);
   return name;
 }
 
@@ -129,7 +137,7 @@ CUWARDEN_READS_ANYTHING inline void KnownStacks::was_found(Table& table, Entry& 
     for (std::size_t i = 0; i < lines; ++i)
       __builtin_prefetch(static_cast<const std::byte*>(from) + i * line_bytes, 0, 2);
   };
-  fetch(&expected, 1);
+  fetch(&expected, (offsetof(Entry, pair_blocks) + line_bytes - 1) / line_bytes);
   fetch(expected.pair_blocks, next.pair_lines);
   fetch(expected.word_blocks, next.word_lines);
 }
@@ -230,6 +238,7 @@ void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) no
   for (std::size_t other = 0; other < ways; ++other)
     if (other != way && table.sets[at].starts[other].load(relaxed) == start)
       draft.other_ = &table.entries[at * ways + other];
+  draft.table_ = &table;
   draft.entry_ = &entry;
   draft.set_ = &table.sets[at];
   draft.way_ = way;
@@ -273,7 +282,7 @@ void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generatio
   entry.stamp.store(next_stamp(entry.stamp.load(relaxed), name), std::memory_order_release);
   draft.entry_ = nullptr;
   start.store(draft.where_, std::memory_order_seq_cst);
-  was_not_expected(*mine_.table, entry);
+  was_not_expected(*draft.table_, entry);
   if (generation_.load(std::memory_order_seq_cst) == generation) return;
   // forget_all() may not have seen it.
   start.store(0, relaxed);

@@ -22,6 +22,8 @@
 namespace cuwarden::stacks {
 
 class KnownStacks {
+  struct Table;
+
  public:
   KnownStacks() noexcept;
   ~KnownStacks();
@@ -99,6 +101,7 @@ class KnownStacks {
 
    private:
     friend KnownStacks;
+    Table* table_ = nullptr;
     Entry* entry_ = nullptr;
     Set* set_ = nullptr;
     std::size_t way_ = 0;
