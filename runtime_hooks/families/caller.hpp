@@ -8,8 +8,10 @@ namespace cuwarden::families {
 // The program's call: the name that the report gives it, and the frame of the hooked function, as
 // its __builtin_frame_address(0). Stacks are seen from there; the function goes on running.
 struct Caller {
+  Caller(HookId name, const void* seen_from) noexcept : api(name), frame(seen_from) {}
+
   HookId api;
-  const void* frame = nullptr;
+  const void* frame;
 };
 
 }  // namespace cuwarden::families
