@@ -27,22 +27,32 @@ bool due(std::atomic<std::uint64_t>& next, std::uint64_t now, std::uint64_t inte
 
 }  // namespace
 
-Place Recorder::place() noexcept {
+Place Recorder::place() const noexcept {
   const ErrnoGuard keep;
   return place_unguarded();
 }
 
-Place Recorder::place_unguarded() noexcept {
+Place Recorder::place_unguarded() const noexcept {
   Place place;
   CUcontext context = nullptr;
   if (real_.cuCtxGetCurrent != nullptr && real_.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
     place.context.value = reinterpret_cast<std::uint64_t>(context);
-  if (context == nullptr) return place;
-  place.device = only_device();
   CUdevice device = -1;
-  if (place.device == no_device && real_.cuCtxGetDevice != nullptr &&
+  if (context != nullptr && real_.cuCtxGetDevice != nullptr &&
       real_.cuCtxGetDevice(&device) == CUDA_SUCCESS)
     place.device.value = device;
+  return place;
+}
+
+// A context in which something was served is alive, and of the only device where there is one: the
+// driver's answer for one that has ended is an error.
+Place Recorder::place_that_served() noexcept {
+  Place place;
+  CUcontext context = nullptr;
+  if ((place.device = only_device()) == no_device || real_.cuCtxGetCurrent == nullptr ||
+      real_.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr)
+    return place_unguarded();
+  place.context.value = reinterpret_cast<std::uint64_t>(context);
   return place;
 }
 
@@ -133,7 +143,7 @@ void Recorder::allocated(const Caller& caller, CUresult result,
                          const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) return;
-  const Place here = place_unguarded();
+  const Place here = result == CUDA_SUCCESS ? place_that_served() : place_unguarded();
   DeviceOrdinal device = no_device;
   if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
   meet(here.device);

@@ -170,7 +170,7 @@ class Recorder {
                           const Needed&) noexcept;
 
   GroupId group_of(const Caller&, Kind, DeviceOrdinal) noexcept;
-  Place place() noexcept;
+  Place place() const noexcept;
   // The device that a device pointer lives on, whatever context is current.
   DeviceOrdinal device_of(CUdeviceptr) const noexcept;
   // Where the process sees one device only, that one: then nobody needs to be asked.
@@ -303,7 +303,8 @@ class Recorder {
   void served(const RefusedRequest&) noexcept;
   static std::uint32_t next_serial() noexcept;
   // For callers that keep errno themselves.
-  Place place_unguarded() noexcept;
+  Place place_unguarded() const noexcept;
+  Place place_that_served() noexcept;
   void read_device(DeviceOrdinal, ledger::ReadingAt) noexcept;
   void look_around(std::uint64_t now_ns) noexcept;
   void disturb_spans() noexcept;

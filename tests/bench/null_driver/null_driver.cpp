@@ -32,6 +32,7 @@ NULL_DRIVER cuDriverGetVersion(int* version) { return *version = 13000, 0; }
 NULL_DRIVER cuCtxGetCurrent(void** context) {
   return *context = reinterpret_cast<void*>(std::uintptr_t{0x1000}), 0;
 }
+NULL_DRIVER cuDeviceGetCount(int* count) { return *count = 1, 0; }
 NULL_DRIVER cuCtxGetDevice(int* device) { return *device = 0, 0; }
 NULL_DRIVER cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return *free = *total = std::size_t{1} << 40, 0;

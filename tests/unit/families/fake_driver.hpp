@@ -34,6 +34,8 @@ struct FakeDriver {
   std::size_t free_bytes = 100, total_bytes = 1000;
   int readings = 0;   // calls of cuMemGetInfo_v2
   int questions = 0;  // and of cuFuncGetAttribute
+  int devices = 2;
+  int device_questions = 0;  // calls of cuCtxGetDevice
   int current_device = 0;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   int readings_not_relaxed = 0;
@@ -46,8 +48,10 @@ inline driver::RealDriver fake_functions() {
     errno = EIO;
     return *context = fake.current, CUDA_SUCCESS;
   };
+  real.cuDeviceGetCount = [](int* count) { return *count = fake.devices, CUDA_SUCCESS; };
   real.cuCtxGetDevice = [](CUdevice* device) {
     errno = EIO;
+    ++fake.device_questions;
     return *device = fake.current_device, CUDA_SUCCESS;
   };
   real.cuPointerGetAttribute = [](void* data, CUpointer_attribute, CUdeviceptr) {

@@ -19,6 +19,27 @@ TEST_F(FamiliesTest, NoticeOfAnIncompleteLedgerIsGivenOnceForEachReason) {
   EXPECT_EQ(unknown_frees(), 0u);
 }
 
+// The answer for a context that has ended is an error, and nothing else tells.
+TEST_F(FamiliesTest, WhereThereIsOneDeviceOnlyWhoWasServedNeedNotAsk) {
+  fake.devices = 1;
+  allocate();
+  const int before = fake.device_questions;
+  allocate();
+  EXPECT_EQ(fake.device_questions, before);
+  EXPECT_EQ(recorder.ledger().device_of(records()[1].group), DeviceOrdinal{0});
+  EXPECT_EQ(recorder.place().device, DeviceOrdinal{0});
+  EXPECT_EQ(fake.device_questions, before + 1);
+}
+
+TEST_F(FamiliesTest, WhereThereAreMoreDevicesEachServedRequestAsksWhichOneItIs) {
+  allocate();
+  fake.current_device = 1;
+  const int before = fake.device_questions;
+  allocate();
+  EXPECT_EQ(fake.device_questions, before + 1);
+  EXPECT_EQ(recorder.ledger().device_of(records()[1].group), DeviceOrdinal{1});
+}
+
 #if CUDA_VERSION >= 12040
 TEST_F(FamiliesTest, AtExitOnlyContextsThatAreAliveArePushed) {
   CUcontext context = nullptr;
