@@ -9,8 +9,11 @@ namespace cuwarden::families {
 namespace {
 
 // What a stream's own pool gives lies on the stream's device.
-DeviceOrdinal of_the_streams(HookedCall& call) {
-  return call.recording() ? call.recorder().only_device() : no_device;
+DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
+  if (!call.recording()) return no_device;
+  Recorder& recorder = call.recorder();
+  if (const DeviceOrdinal only = recorder.only_device(); only != no_device) return only;
+  return recorder.contexts().device_of(recorder.context_of(stream));
 }
 
 // `device`: where the caller knows it. `stream` and `pool`: the request's; no pool is the stream's
@@ -19,8 +22,11 @@ template <class RealCall>
 CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node,
                   DeviceOrdinal device, CUstream stream, CUmemoryPool pool,
                   const RealCall& real_call) {
-  Allocation made{
-      .kind = Kind::stream_ordered, .bytes = bytes, .stream = stream, .memory_pool = pool};
+  Allocation made{.kind = Kind::stream_ordered,
+                  .bytes = bytes,
+                  .device = device,
+                  .stream = stream,
+                  .memory_pool = pool};
   bool spilled = false;
   const auto put = [&](std::uint64_t address) {
     *dptr = address;
@@ -35,7 +41,7 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node,
   // Ours goes with its context.
   made.owned_by_context = spilled;
   if (spilled) device = call.recorder().place().device;
-  // A null pointer has no device of its own: a refused request counts for the current one.
+  // A null pointer has no device: a refused request of unknown ones counts for the current one.
   if (device == no_device && made.address != 0) device = call.recorder().device_of(made.address);
   made.device = device;
   call.recorder().pools().used_on(device);
@@ -75,14 +81,14 @@ CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, a
 
 CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
-  return allocate(call, dptr, bytesize, node, of_the_streams(call), hStream, nullptr,
+  return allocate(call, dptr, bytesize, node, of_the_streams(call, hStream), hStream, nullptr,
                   [&] { return call.real().cuMemAllocAsync(dptr, bytesize, hStream); });
 }
 
 CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                               CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
-  return allocate(call, dptr, bytesize, node, of_the_streams(call), hStream, nullptr,
+  return allocate(call, dptr, bytesize, node, of_the_streams(call, hStream), hStream, nullptr,
                   [&] { return call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream); });
 }
 

@@ -1,6 +1,7 @@
 """Requests that are refused for lack of memory: each gets the verdict that fits, with figures that the
 program's own count confirms. The variations were written after the rules."""
 
+import sys
 import time
 
 import pytest
@@ -266,3 +267,28 @@ def test_the_report_is_on_disk_when_the_process_dies_later(place, live, cuwarden
     recovered = Report.read(path)
     assert recovered["incidents"][0]["repeats"] > report["incidents"][0]["repeats"]
     assert recovered["process"]["end_reason"] != "running"
+
+
+OTHERS_STREAM = """
+import ctypes
+rt = ctypes.CDLL("libcudart.so.13")
+memory, stream = ctypes.c_void_p(), ctypes.c_void_p()
+rt.cudaSetDevice(1)
+rt.cudaStreamCreate(ctypes.byref(stream))
+rt.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(3 << 30))
+rt.cudaSetDevice(0)
+for size in (1 << 20, 2 << 30):
+    print(rt.cudaMallocAsync(ctypes.byref(memory), ctypes.c_size_t(size), stream))
+"""
+
+
+@pytest.mark.parametrize("mode", ["off", "rescue"])
+def test_a_request_in_the_stream_of_another_device_is_that_devices(place, mode):
+    run = place.run([sys.executable, "-c", OTHERS_STREAM], environment(CUWARDEN_POOL=mode))
+    assert run.stdout == "0\n2\n", run.stderr
+    (incident,) = run.report["incidents"]
+    assert (incident["device"], incident["kind"]) == (1, "stream_ordered")
+    # Its context is not entered: another thread may be ending it.
+    assert incident["verdict"] == "unknown"
+    rows = {row["device"]: row for row in run.report["totals"] if row["kind"] == "stream_ordered"}
+    assert rows[1]["live_bytes"] == 1 << 20 and rows[1]["failures"] == 1 and 0 not in rows
