@@ -158,10 +158,11 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
   }
   if (rescued > 0)
     text += "  " + human_count(rescued) + " of them " + (rescued == 1 ? "was" : "were") +
-            " served all the same, mostly by " + text_of(incident, "rescued_by", "another try") +
-            "; the program saw " + human_count(all - std::min(all, rescued)) + " fail\n";
+            " served all the same, " + (rescued == 1 ? "by " : "mostly by ") +
+            text_of(incident, "rescued_by", "another try") + "; the program saw " +
+            human_count(all - std::min(all, rescued)) + " fail\n";
   if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
-    text += paint.dim("  tried for the first: " + attempts) + "\n";
+    text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
   if (recovered > 0)
     text += "  the program freed something and was served the same afterwards " + times(recovered) +
             "\n";
@@ -185,14 +186,15 @@ void add_rescue(const ReportDocument& report, const json& incident, const Paint&
   text += "\n" + paint.yellow("RESCUED") + ": " + paint.bold(request_of(incident)) +
           " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " after " +
           human_time(number_of(incident, "time_ns")) + ": " +
-          text_of(incident, "verdict", "unknown") + ", and was served by " +
+          text_of(incident, "verdict", "unknown") +
+          (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
           paint.bold(text_of(incident, "rescued_by", "another try"));
   for (const json& rung : report.table("rungs"))
     if (rung.at("incident") == incident.at("id") && rung.at("outcome") == "served" &&
         rung.at("rung") == incident.at("rescued_by"))
       text +=
           (rung.at("reclaimer").is_string() ? " (" + text_of(rung, "reclaimer", "") + ")" : "") +
-          ", which took " + human_time(number_of(rung, "duration_ns"));
+          (all > 1 ? ", the first in " : " in ") + human_time(number_of(rung, "duration_ns"));
   text += "\n";
   add_stack(report, incident, most_frames, paint, text);
 }

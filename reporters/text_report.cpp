@@ -137,7 +137,7 @@ void add_failures(const ReportDocument& report, const Paint& paint, std::string&
     if (failures == 0) continue;
     text += "\n" + paint.red("FAILED") + ": " + human_count(failures) +
             (failures == 1 ? " request for " : " requests for ") + place_of(row) +
-            (failures == 1 ? " was" : " were") + " refused by the driver\n";
+            ": the program saw " + (failures == 1 ? "it" : "them") + " fail\n";
   }
 }
 

@@ -34,7 +34,7 @@ def test_a_cache_of_the_programs_own_is_emptied_where_a_request_would_fail(place
     totals = run.report.totals()["device"]
     assert totals["live_bytes"] == facts["requested_bytes"]
     shown = cuwarden("report", run.report.path).stdout
-    assert "served by reclaim (own cache), which took " in shown
+    assert "and was served by reclaim (own cache) in " in shown
 
 
 def test_without_rescues_none_is_called(place):
