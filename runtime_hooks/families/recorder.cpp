@@ -91,10 +91,8 @@ DeviceOrdinal Recorder::device_of(CUdeviceptr pointer) const noexcept {
 // wanted, and otherwise one of the same stack.
 GroupId Recorder::group_unguarded(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
   if (stack_depth_ == 0) return ledger_.group({{}, caller.api, kind, device});
-  if (const GroupId known{unwinder_.recognise(caller.frame)}; known.value != 0) {
-    ledger_.prefetch(GroupId{unwinder_.expected()});
+  if (const GroupId known{unwinder_.recognise(caller.frame)}; known.value != 0)
     return ledger_.group_of_stack_in(known, caller.api, kind, device);
-  }
   return group_of_unknown(caller, kind, device);
 }
 

@@ -15,12 +15,6 @@ class GroupTable {
       : storage_(storage), lanes_(lanes), totals_(totals) {}
   bool create() noexcept { return ids_.create(); }
 
-  void prefetch(GroupId id) const noexcept {
-    const Group& group = storage_.rows<Group>(RegionId::groups)[id.value];
-    __builtin_prefetch(&group, 0, 2);
-    __builtin_prefetch(&group.counters, 1, 2);
-  }
-
   GroupId get(const GroupKey& key) noexcept {
     const std::uint64_t what = std::uint64_t{key.api.value} << 40 |
                                std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 32 |

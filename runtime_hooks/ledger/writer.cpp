@@ -102,8 +102,6 @@ GroupId Writer::group_of_stack_in(GroupId known, HookId api, Kind kind,
   return state_.groups.get({StackId{group.stack}, api, kind, device});
 }
 
-void Writer::prefetch(GroupId id) const noexcept { state_.groups.prefetch(id); }
-
 void Writer::modules_changed() noexcept {
   state_.modules.remove_gone([this](ModuleTable::Gone range) { state_.stacks.retire(range); });
 }

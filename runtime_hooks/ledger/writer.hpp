@@ -133,9 +133,6 @@ class Writer {
   // StackId or GroupId that the caller keeps for such a stack must not be used for new records.
   void modules_changed() noexcept;
 
-  // What will be read of it comes nearer to the processor.
-  void prefetch(GroupId) const noexcept;
-
   // --- allocations
   void add(NewRecord&) noexcept;  // sets them in the caller's: a copy costs too much here
   void add(NewRecord&& given) noexcept { add(given); }

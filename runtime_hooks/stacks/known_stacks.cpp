@@ -58,17 +58,6 @@ static_assert(KnownStacks::block == 4);
 
 constinit std::atomic<std::uint64_t> next_serial{1};
 
-constexpr std::size_t line_bytes = 64;
-// Of blocks, which begin within a line.
-constexpr std::size_t blocks_at = 16;
-static_assert(offsetof(KnownStacks::Entry, pair_blocks) % line_bytes == blocks_at);
-static_assert(offsetof(KnownStacks::Entry, word_blocks) % line_bytes == blocks_at);
-constexpr std::uint8_t lines_of(std::size_t bytes) {
-  return bytes == 0 ? std::uint8_t{0}
-                    : static_cast<std::uint8_t>((blocks_at + bytes + line_bytes - 1) / line_bytes);
-}
-static_assert(sizeof(KnownStacks::Entry) <= 255 * line_bytes);
-
 bool is_being_written(std::uint64_t stamp) { return (stamp >> 32) % 2 != 0; }
 std::uint64_t next_stamp(std::uint64_t stamp, std::uint32_t name) {
   return ((stamp >> 32) + 1) << 32 | name;
@@ -111,45 +100,26 @@ std::uint32_t KnownStacks::find(std::uint64_t start) const noexcept {
   Entry& expected = *mine.table->expected.load(relaxed);
   const std::uint32_t name = name_where_unchanged(expected, start, mine.table->top);
   if (__builtin_expect(name == 0, false)) return find_elsewhere(*mine.table, start);
-  // Else another stack was written there since.
-  if (__builtin_expect(name == mine.table->expected_name.load(relaxed), true))
-    was_found(*mine.table, expected);
-  else
-    was_not_expected(*mine.table, expected);
+  was_found(*mine.table, expected);
   return name;
 }
 
 std::uint32_t KnownStacks::expected() const noexcept {
   const Mine& mine = mine_;
-  return mine.serial == serial_ ? mine.table->expected_name.load(relaxed) : 0;
+  if (mine.serial != serial_) return 0;
+  return static_cast<std::uint32_t>(mine.table->expected.load(relaxed)->stamp.load(relaxed));
 }
 
 // A signal handler in between spoils a guess at worst.
 CUWARDEN_READS_ANYTHING inline void KnownStacks::was_found(Table& table, Entry& entry) noexcept {
-  const auto next = std::bit_cast<Next>(entry.next.load(relaxed));
-  Entry& expected = table.entries[next.entry];
+  Entry* const next = entry.next.load(relaxed);
   table.found.store(&entry, relaxed);
-  if (&expected == &entry) return;
-  table.expected.store(&expected, relaxed);
-  table.expected_name.store(next.name, relaxed);
-  const auto fetch = [](const void* from, std::size_t lines) {
-    // Not into the nearest cache: what the program does until then would drive it out.
-    for (std::size_t i = 0; i < lines; ++i)
-      __builtin_prefetch(static_cast<const std::byte*>(from) + i * line_bytes, 0, 2);
-  };
-  fetch(&expected, (offsetof(Entry, pair_blocks) + line_bytes - 1) / line_bytes);
-  fetch(expected.pair_blocks, next.pair_lines);
-  fetch(expected.word_blocks, next.word_lines);
+  table.expected.store(next != nullptr ? next : &entry, relaxed);
 }
 
 // It followed the one that was found last.
 void KnownStacks::was_not_expected(Table& table, Entry& entry) noexcept {
-  const Next next{static_cast<std::uint8_t>(&entry - table.entries),
-                  lines_of(load_field(entry.pair_bytes)), lines_of(load_field(entry.word_bytes)), 0,
-                  static_cast<std::uint32_t>(entry.stamp.load(relaxed))};
-  table.found.load(relaxed)->next.store(std::bit_cast<std::uint64_t>(next), relaxed);
-  table.expected.store(&entry, relaxed);
-  table.expected_name.store(next.name, relaxed);
+  table.found.load(relaxed)->next.store(&entry, relaxed);
   was_found(table, entry);
 }
 
@@ -240,11 +210,10 @@ void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) no
       draft.other_ = &table.entries[at * ways + other];
   draft.table_ = &table;
   draft.entry_ = &entry;
-  draft.set_ = &table.sets[at];
   draft.way_ = way;
   draft.where_ = start;
   entry.stamp.store(next_stamp(stamp, 0), std::memory_order_release);
-  draft.set_->starts[way].store(0, relaxed);
+  table.sets[at].starts[way].store(0, relaxed);
   entry.start.store(0, std::memory_order_release);
 }
 
@@ -273,10 +242,11 @@ KnownStacks::Probe KnownStacks::probe_for(const Entry& entry, const Entry& other
 void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept {
   if (draft.entry_ == nullptr) return;
   Entry& entry = *draft.entry_;
-  std::atomic<std::uint64_t>& start = draft.set_->starts[draft.way_];
+  Set& set = draft.table_->sets[set_of(draft.where_)];
+  std::atomic<std::uint64_t>& start = set.starts[draft.way_];
   if (generation_.load(std::memory_order_acquire) != generation) return draft.drop();
   const Probe probe = probe_for(entry, draft.other_ != nullptr ? *draft.other_ : entry);
-  draft.set_->probes[draft.way_].store(std::bit_cast<std::uint64_t>(probe), relaxed);
+  set.probes[draft.way_].store(std::bit_cast<std::uint64_t>(probe), relaxed);
   // While the stamp is odd it has no name, and no signal handler writes here.
   entry.start.store(draft.where_, std::memory_order_seq_cst);
   entry.stamp.store(next_stamp(entry.stamp.load(relaxed), name), std::memory_order_release);

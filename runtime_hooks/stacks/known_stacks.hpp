@@ -3,9 +3,8 @@
 // the caller gave it is returned without a walk.
 //
 // Each thread has a table of its own. Programs repeat themselves: a stack is expected to be
-// followed by the one that followed it last time, and what a search for that one reads is fetched
-// ahead, for a program does much else in between. Any other is looked for by the address where its
-// walk began. Nobody else writes there but a handler of the thread's signals, at any moment: an
+// followed by the one that followed it last time, and any other is looked for by the address where
+// its walk began. Nobody else writes there but a handler of the thread's signals, at any moment: an
 // entry's stamp changes with it, and is compared around each reading. (Others only ever take starts
 // away.) What is read need not be held against the stack's bounds: places are counted from the
 // stack's top, and each that was ever stored lay in memory that stays readable for as long as the
@@ -56,7 +55,7 @@ class KnownStacks {
     std::atomic<std::uint64_t> stamp;
     std::atomic<std::uint64_t> start;      // 0: of no stack
     std::uint32_t pair_bytes, word_bytes;  // of the blocks that are filled
-    std::atomic<std::uint64_t> next;       // a Next
+    std::atomic<Entry*> next;              // what followed it last time; null: nothing yet
     // The innermost pair lies at the start. It is compared word by word: both were written only
     // just now, and the processor waits before it reads two such words at once.
     Pair first;
@@ -69,13 +68,6 @@ class KnownStacks {
   };
 
   static constexpr std::size_t sets = 32, ways = 8;
-  // The stack that is expected after another one: where it is, how many cache lines its blocks
-  // fill, its name.
-  struct Next {
-    std::uint8_t entry, pair_lines, word_lines, unused;
-    std::uint32_t name;
-  };
-  static_assert(sets * ways == 1 << 8);
   // A word that tells a stack from another one of the same start, kept where many are looked
   // through: a place, and half the value.
   struct Probe {
@@ -103,7 +95,6 @@ class KnownStacks {
     friend KnownStacks;
     Table* table_ = nullptr;
     Entry* entry_ = nullptr;
-    Set* set_ = nullptr;
     std::size_t way_ = 0;
     std::uint64_t where_ = 0;       // the walk began
     const Entry* other_ = nullptr;  // a stack of this start; null: there is none
@@ -111,7 +102,7 @@ class KnownStacks {
 
   // The name, or 0.
   std::uint32_t find(std::uint64_t start) const noexcept;
-  // That of the stack that is expected after the one found last, or 0: a guess.
+  // That of the stack that is looked at first; for tests.
   std::uint32_t expected() const noexcept;
 
   // Changes when names are forgotten.
@@ -134,7 +125,6 @@ class KnownStacks {
 
   struct Table {
     std::atomic<Entry*> found, expected;
-    std::atomic<std::uint32_t> expected_name;
     std::uint32_t tenancy;  // of the thread that fills it
     std::uint64_t top;      // of that thread's stack
     std::uint32_t victims;

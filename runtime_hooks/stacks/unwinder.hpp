@@ -48,10 +48,6 @@ class Unwinder {
     return known_.find(reinterpret_cast<std::uint64_t>(frame));
   }
 
-  // What that will return for the thread's next stack, if it is the one that came next last time;
-  // or 0.
-  std::uint32_t expected() const noexcept { return known_.expected(); }
-
   // Fills `frames` innermost first and leaves out the frames of this shared object, that of `frame`
   // included. A frame is an address inside the call instruction: the return address less one, or
   // the interrupted instruction itself below a signal handler.
