@@ -8,20 +8,20 @@
 namespace cuwarden::families {
 namespace {
 
-// What a stream's own pool gives lies on the stream's device.
-DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
+// What a stream's own pool gives lies on the stream's device. A node's is told by its address: its
+// stream is asked for nothing while it captures.
+DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream, bool node) {
   if (!call.recording()) return no_device;
   Recorder& recorder = call.recorder();
-  if (const DeviceOrdinal only = recorder.only_device(); only != no_device) return only;
+  if (const DeviceOrdinal only = recorder.only_device(); only != no_device || node) return only;
   return recorder.contexts().device_of(recorder.context_of(stream));
 }
 
-// `device`: where the caller knows it. `stream` and `pool`: the request's; no pool is the stream's
-// own.
+// `stream` and `pool`: the request's; no pool is the stream's own.
 template <class RealCall>
-CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node,
-                  DeviceOrdinal device, CUstream stream, CUmemoryPool pool,
-                  const RealCall& real_call) {
+CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, CUstream stream,
+                  CUmemoryPool pool, const RealCall& real_call) {
+  DeviceOrdinal device = pool == nullptr ? of_the_streams(call, stream, node) : no_device;
   Allocation made{.kind = Kind::stream_ordered,
                   .bytes = bytes,
                   .device = device,
@@ -81,21 +81,21 @@ CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, a
 
 CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
-  return allocate(call, dptr, bytesize, node, of_the_streams(call, hStream), hStream, nullptr,
+  return allocate(call, dptr, bytesize, node, hStream, nullptr,
                   [&] { return call.real().cuMemAllocAsync(dptr, bytesize, hStream); });
 }
 
 CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                               CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
-  return allocate(call, dptr, bytesize, node, of_the_streams(call, hStream), hStream, nullptr,
+  return allocate(call, dptr, bytesize, node, hStream, nullptr,
                   [&] { return call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream); });
 }
 
 CUresult cuMemAllocFromPoolAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                                  CUmemoryPool pool, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
-  return allocate(call, dptr, bytesize, node, no_device, hStream, pool, [&] {
+  return allocate(call, dptr, bytesize, node, hStream, pool, [&] {
     return call.real().cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
   });
 }
@@ -103,7 +103,7 @@ CUresult cuMemAllocFromPoolAsync(HookedCall& call, CUdeviceptr* dptr, size_t byt
 CUresult cuMemAllocFromPoolAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
                                       CUmemoryPool pool, CUstream hStream) {
   const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
-  return allocate(call, dptr, bytesize, node, no_device, hStream, pool, [&] {
+  return allocate(call, dptr, bytesize, node, hStream, pool, [&] {
     return call.real().cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream);
   });
 }
