@@ -14,12 +14,10 @@ thread_local bool one_slab = false;
 std::uint64_t next_space = 0;
 
 // For how many of the processor's ticks an allocation or a free is at work: NULL_DRIVER_TICKS.
-[[gnu::constructor]] void read_ticks();
-std::uint64_t ticks = 0;
-void read_ticks() {
-  if (const char* const text = std::getenv("NULL_DRIVER_TICKS"))
-    ticks = std::strtoull(text, nullptr, 10);
-}
+const std::uint64_t ticks = [] {
+  const char* const text = std::getenv("NULL_DRIVER_TICKS");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
+}();
 void work() {
   if (ticks == 0) return;
   for (const std::uint64_t start = __rdtsc(); __rdtsc() - start < ticks;) {
