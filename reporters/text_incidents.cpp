@@ -65,11 +65,13 @@ void add_holders(const ReportDocument& report, const json& incident, const Paint
   for (const json& holder : report.table("incident_holders"))
     if (holder.at("incident") == incident.at("id")) holders.push_back(&holder);
   if (holders.empty()) return;
-  const bool locked = std::ranges::any_of(holders,
-                                          [](const json* holder) {
-                                            return number_of(*holder, "slab_locked_bytes") > 0;
-                                          }) &&
-                      text_of(incident, "verdict", "") == "slab_fragmentation";
+  const auto locks_slabs = [](const json* holder) {
+    return number_of(*holder, "slab_locked_bytes") > 0;
+  };
+  const bool locked = text_of(incident, "verdict", "") == "slab_fragmentation" &&
+                      std::ranges::any_of(holders, locks_slabs);
+  const bool any_grows =
+      std::ranges::any_of(holders, [](const json* holder) { return grows(*holder); });
   std::ranges::stable_sort(holders, [locked](const json* left, const json* right) {
     const std::uint64_t left_locked = locked ? number_of(*left, "slab_locked_bytes") : 0,
                         right_locked = locked ? number_of(*right, "slab_locked_bytes") : 0;
@@ -78,13 +80,14 @@ void add_holders(const ReportDocument& report, const json& incident, const Paint
     if (left_grows != right_grows) return left_grows;
     return number_of(*left, "bytes") > number_of(*right, "bytes");
   });
-  text += locked ? "  who locks slabs, most first, and who held most at that moment:\n"
-                 : "  who held it at that moment, first what grows:\n";
+  text += locked      ? "  who locks slabs, most first, and who held most at that moment:\n"
+          : any_grows ? "  who held it at that moment, first what grows:\n"
+                      : "  who held it at that moment, most first:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
     text += "    " + paint.bold(human_bytes(number_of(*holders[i], "bytes"))) + " in " +
             allocations(number_of(*holders[i], "count")) + " · " +
             text_of(*holders[i], "kind", "") +
-            (locked && number_of(*holders[i], "slab_locked_bytes") > 0
+            (locked && locks_slabs(holders[i])
                  ? " · locks " + human_bytes(number_of(*holders[i], "slab_locked_bytes"))
                  : "") +
             (grows(*holders[i]) ? " · " + paint.red("growing") : "") + "\n";
