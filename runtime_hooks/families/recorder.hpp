@@ -252,8 +252,11 @@ class Recorder {
   void tell(const ledger::Writer::Refused& refused, Stage stage) noexcept {
     if (refused.first && incident_notice_ != nullptr) incident_notice_(refused.incident, stage);
   }
-  ledger::Writer::Refused note_refusal(const RefusedRequest&, GroupId, CUresult,
-                                       ledger::Asked) noexcept;
+  ledger::Writer::Refused note_refusal(const RefusedRequest&, const ledger::Refusal&) noexcept;
+  // The program hears of it. What it is an incident of then.
+  ledger::Writer::Refused note_failure(const ledger::Writer::Refused&, const RefusedRequest&,
+                                       const ledger::Refusal&) noexcept;
+  void describe(const ledger::Writer::Refused&, const RefusedRequest&, ledger::Asked) noexcept;
   // 0: one that there is no bit for.
   static std::uint64_t bit_of(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;

@@ -26,12 +26,7 @@ class LastRefused {
     recorder_ = recorder;
     request_ = request;
     time_ns_ = now_ns;
-    for (Count& count : counts_) {
-      if (count.incident.value != 0 && count.incident != incident) continue;
-      count.incident = incident;
-      ++count.times;
-      return;
-    }
+    count(incident);
   }
   // Whether the thread was refused before this time, and has got nothing since: less may be asked
   // for.
@@ -53,6 +48,15 @@ class LastRefused {
         visit(count.incident, times);
     }
     *this = {};
+  }
+  // It is counted with another incident.
+  void moved(IncidentId from, IncidentId to) noexcept {
+    for (Count& count : counts_) {
+      if (count.incident != from) continue;
+      if (--count.times == 0) count = {};
+      break;
+    }
+    count(to);
   }
   // When the program heard of it.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
@@ -79,6 +83,14 @@ class LastRefused {
     IncidentId incident;  // 0: none
     std::uint32_t times = 0;
   };
+  void count(IncidentId incident) noexcept {
+    for (Count& count : counts_) {
+      if (count.incident.value != 0 && count.incident != incident) continue;
+      count.incident = incident;
+      ++count.times;
+      return;
+    }
+  }
   RefusedRequest request_;
   std::uint32_t recorder_ = 0;  // a forked child has another one, and this memory
   bool was_served_other_ = false;
@@ -87,6 +99,37 @@ class LastRefused {
   Count counts_[3];
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local LastRefused last_refused{};
+
+// What was tried for one request, in its order.
+class ClimbedRungs {
+ public:
+  void add(const rescue::Climbed& climbed) noexcept {
+    if (count_ == most) return;
+    Row& row = rows_[count_++];
+    row.climbed = climbed;
+    row.climbed.reclaimer = {row.name, climbed.reclaimer.copy(row.name, sizeof row.name)};
+  }
+  void write_last(ledger::Writer& ledger, IncidentId incident) const noexcept {
+    if (count_ != 0) write(ledger, incident, count_ - 1);
+  }
+  void write(ledger::Writer& ledger, IncidentId incident) const noexcept {
+    for (std::size_t i = 0; i < count_; ++i) write(ledger, incident, i);
+  }
+
+ private:
+  void write(ledger::Writer& ledger, IncidentId incident, std::size_t at) const noexcept {
+    const rescue::Climbed& climbed = rows_[at].climbed;
+    ledger.add_rung(incident, {static_cast<std::uint32_t>(at + 1), climbed.rung, climbed.outcome,
+                               climbed.duration_ns, climbed.reclaimer});
+  }
+  static constexpr std::size_t most = ledger::rung_count + rescue::Reclaimers::limit;
+  struct Row {
+    rescue::Climbed climbed;
+    char name[sizeof rescue::Reclaimers::Entry::name];
+  };
+  Row rows_[most];
+  std::size_t count_ = 0;
+};
 
 }  // namespace
 
@@ -147,25 +190,41 @@ void Recorder::note_compute_mode(IncidentId incident, DeviceOrdinal device) noex
     ledger_.set_fact(incident, ledger::Fact::compute_mode, static_cast<std::uint64_t>(mode));
 }
 
-ledger::Writer::Refused Recorder::note_refusal(const RefusedRequest& request, GroupId group,
-                                               CUresult result, ledger::Asked asked) noexcept {
-  const ledger::Writer::Refused refused =
-      ledger_.refused({group, asked, result, ByteCount{request.bytes}});
+ledger::Writer::Refused Recorder::note_refusal(const RefusedRequest& request,
+                                               const ledger::Refusal& refusal) noexcept {
+  const ledger::Writer::Refused refused = ledger_.refused(refusal);
   last_refused.add(serial_, request, refused.incident, ledger_.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
-  if (!refused.first) return refused;
+  if (refused.first) describe(refused, request, refusal.asked);
+  return refused;
+}
+
+ledger::Writer::Refused Recorder::note_failure(const ledger::Writer::Refused& known,
+                                               const RefusedRequest& request,
+                                               const ledger::Refusal& refusal) noexcept {
+  const ledger::Writer::Refused now = ledger_.failed(known, refusal);
+  last_refused.refused_at(ledger_.recently_ns());
+  if (now.incident == known.incident) return known;
+  last_refused.moved(known.incident, now.incident);
+  if (now.first) describe(now, request, refusal.asked);
+  return now;
+}
+
+// As things are now.
+void Recorder::describe(const ledger::Writer::Refused& refused, const RefusedRequest& request,
+                        ledger::Asked asked) noexcept {
   note_device(refused.incident, request.device);
   if (request.given_back_bytes != 0)
     ledger_.set_fact(refused.incident, ledger::Fact::given_back_bytes, request.given_back_bytes);
   if (asked == ledger::Asked::context) note_compute_mode(refused.incident, request.device);
   ledger_.publish_incident(refused.incident);
   tell(refused, Stage::refused);
-  return refused;
 }
 
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
                        ledger::Asked asked) noexcept {
-  tell(note_refusal(request, group, result, asked), Stage::settled);
+  const ledger::Refusal refusal{group, asked, result, ByteCount{request.bytes}};
+  tell(note_failure(note_refusal(request, refusal), request, refusal), Stage::settled);
   // Whoever asks again may be served then.
   if (pool_use_ != PoolUse::never) empty_pool(request.device);
 }
@@ -190,7 +249,8 @@ rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group
   return now;
 }
 
-// The incident's facts are of the moment of the refusal.
+// The incident's facts are of the moment of the refusal, before the climb: that may take long, and
+// be what the program dies in. Only what fails where all was served before is described after it.
 bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
                       FunctionRef<CUresult()> request, const PlaceElsewhere* place) {
   const ErrnoGuard keep;
@@ -200,12 +260,13 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
   meet(device);
   const RefusedRequest asked{asked_for.bytes, device, caller.api, asked_for.kind};
   const GroupId group = group_unguarded(caller, asked.kind, device);
-  const ledger::Writer::Refused refused =
-      note_refusal(asked, group, CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::memory);
+  const ledger::Refusal refusal{group, ledger::Asked::memory, CUDA_ERROR_OUT_OF_MEMORY,
+                                ByteCount{asked.bytes}};
+  const ledger::Writer::Refused refused = note_refusal(asked, refusal);
+  ClimbedRungs climbed_rungs;
   const rescue::Situation now = situation(asked, group, refused.incident);
   bool served = false;
   if (ladder_.is_worth_climbing(now)) {
-    std::uint32_t order = 0;
     rescue::Rung last{};
     const auto may_enter = [&](ContextId context) {
       return contexts_.device_of(context) == device;
@@ -238,9 +299,8 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
       last = climbed.rung;
       waited_in_vain = waited_in_vain || (climbed.rung == rescue::Rung::wait &&
                                           climbed.outcome == rescue::RungOutcome::timed_out);
-      if (refused.first)
-        ledger_.add_rung(refused.incident, {++order, climbed.rung, climbed.outcome,
-                                            climbed.duration_ns, climbed.reclaimer});
+      climbed_rungs.add(climbed);
+      if (refused.first) climbed_rungs.write_last(ledger_, refused.incident);
     };
     served = ladder_.climb({real_, pending_, here.context, device.value, asked.bytes, request,
                             may_enter, trim, empty_pool, has_pool_for(device), is_unsafe_to_reclaim,
@@ -250,12 +310,15 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
     if (served && refused.incident.value != 0)
       ledger_.rescued(refused.incident, last, ByteCount{asked.bytes});
   }
-  if (served)
+  if (served) {
     last_refused.rescued(serial_, refused.incident,
                          [&](IncidentId id, std::uint32_t times) { ledger_.recovered(id, times); });
-  else
-    last_refused.refused_at(ledger_.recently_ns());
-  tell(refused, Stage::settled);
+    tell(refused, Stage::settled);
+  } else {
+    const ledger::Writer::Refused failed = note_failure(refused, asked, refusal);
+    if (failed.first && !refused.first) climbed_rungs.write(ledger_, failed.incident);
+    tell(failed, Stage::settled);
+  }
   give_notice();
   return served;
 }

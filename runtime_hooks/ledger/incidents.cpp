@@ -15,18 +15,51 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t most_incidents = 1000;
 constexpr std::size_t most_holders = 8;
 
+std::uint64_t rescues_of(const Incident& incident) {
+  std::uint64_t all = 0;
+  for (const std::atomic<std::uint64_t>& rescued : incident.rescued) all += rescued.load(relaxed);
+  return all;
+}
+
 // All that was refused here was served soon after: this time it may not be, and then the facts of
 // this moment are wanted. So that a program which always helps itself has no row for each time, the
 // time to the next one grows.
 bool is_another_matter(const Incident& known, std::uint64_t now_ns) {
   constexpr std::uint64_t first_wait_ns = 10'000'000'000;
-  std::uint64_t served = known.recovered.load(relaxed);
-  for (const std::atomic<std::uint64_t>& rescued : known.rescued) served += rescued.load(relaxed);
+  const std::uint64_t served = known.recovered.load(relaxed) + rescues_of(known);
   const std::uint64_t wait = first_wait_ns << std::min<std::uint32_t>(2 * known.number, 30);
   return served > known.repeats.load(relaxed) && now_ns > known.time_ns + wait / 4;
 }
 
+// It has ended, in one way or the other.
+void note_last(Incident& incident, std::uint64_t bytes, std::uint64_t now_ns) {
+  incident.last_ns.store(now_ns, relaxed);
+  incident.last_bytes.store(bytes, relaxed);
+}
+
 }  // namespace
+
+std::uint32_t Incidents::begin(const Refusal& refusal, ThreadId thread, std::uint64_t now_ns,
+                               std::uint32_t& latest) noexcept {
+  if (storage_.used(RegionId::incidents) > most_incidents) return 0;
+  const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1));
+  if (made == 0) return 0;
+  Incident& incident = row({made});
+  incident.group = refusal.group.value;
+  incident.thread = thread.value;
+  incident.result = refusal.result;
+  incident.time_ns = now_ns;
+  incident.bytes = refusal.bytes.value;
+  incident.asked = refusal.asked;
+  note_last(incident, refusal.bytes.value, now_ns);
+  for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
+  incident.number = latest == 0 ? 1 : row({latest}).number + 1;
+  // Another thread may have come first; then this row stays as it is, and nobody sees it.
+  return group(refusal.group.value)
+                 .incident.compare_exchange_strong(latest, made, std::memory_order_acq_rel)
+             ? made
+             : 0;
+}
 
 Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
                                    std::uint64_t now_ns) noexcept {
@@ -35,32 +68,33 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
   if (refusal.asked == Asked::memory || refusal.asked == Asked::graph)
     from.failures.fetch_add(1, relaxed);
   std::uint32_t known = from.incident.load(std::memory_order_acquire);
-  const bool anew = known == 0 || is_another_matter(row({known}), now_ns);
-  const bool has_room = anew && storage_.used(RegionId::incidents) <= most_incidents;
-  const auto made =
-      has_room ? static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1)) : 0;
-  if (made != 0) {
-    Incident& incident = row({made});
-    incident.group = refusal.group.value;
-    incident.thread = thread.value;
-    incident.result = refusal.result;
-    incident.time_ns = now_ns;
-    incident.bytes = refusal.bytes.value;
-    incident.asked = refusal.asked;
-    incident.last_ns.store(now_ns, relaxed);
-    incident.last_bytes.store(refusal.bytes.value, relaxed);
-    for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
-    // Another thread may have come first; then this row stays as it is, and nobody sees it.
-    incident.number = known == 0 ? 1 : row({known}).number + 1;
-    if (from.incident.compare_exchange_strong(known, made, std::memory_order_acq_rel))
+  if (known == 0 || is_another_matter(row({known}), now_ns))
+    if (const std::uint32_t made = begin(refusal, thread, now_ns, known); made != 0)
       return {{made}, true};
-  }
   if (known == 0) return {};
-  Incident& incident = row({known});
-  incident.repeats.fetch_add(1, relaxed);
-  incident.last_ns.store(now_ns, relaxed);
-  incident.last_bytes.store(refusal.bytes.value, relaxed);
+  row({known}).repeats.fetch_add(1, relaxed);
   return {{known}, false};
+}
+
+Writer::Refused Incidents::failed(const Writer::Refused& known, const Refusal& refusal,
+                                  ThreadId thread, std::uint64_t now_ns) noexcept {
+  if (known.incident.value == 0) return {};
+  std::uint32_t now = known.incident.value;
+  Incident& before = row(known.incident);
+  bool begun = false;
+  if (!known.first && before.failed.load(relaxed) == 0 && rescues_of(before) > 0) {
+    const std::uint32_t made = begin(refusal, thread, now_ns, now);
+    begun = made != 0;
+    if (begun) now = made;
+  }
+  Incident& incident = row({now});
+  if (now != known.incident.value) {
+    before.repeats.fetch_sub(1, relaxed);
+    if (!begun) incident.repeats.fetch_add(1, relaxed);
+  }
+  incident.failed.store(1, relaxed);
+  note_last(incident, refusal.bytes.value, now_ns);
+  return {{now}, begun};
 }
 
 void Incidents::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
@@ -187,8 +221,10 @@ void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
 }
 
 // To the program it was no failure.
-void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes) noexcept {
+void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes,
+                        std::uint64_t now_ns) noexcept {
   Incident& incident = row(id);
+  note_last(incident, bytes, now_ns);
   group(incident.group).failures.fetch_sub(1, relaxed);
   incident.rescued_bytes.fetch_add(bytes, relaxed);
   incident.rescued[static_cast<std::size_t>(by)].fetch_add(1, std::memory_order_release);

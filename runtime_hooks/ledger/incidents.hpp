@@ -16,6 +16,8 @@ class Incidents {
 
   // Not published yet where it is the first.
   Writer::Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
+  Writer::Refused failed(const Writer::Refused&, const Refusal&, ThreadId,
+                         std::uint64_t now_ns) noexcept;
   void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
   void publish(IncidentId) noexcept;
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
@@ -25,7 +27,7 @@ class Incidents {
   void add_slabs(IncidentId, std::span<const Writer::SlabRow>) noexcept;
   void recovered(IncidentId, std::uint32_t times) noexcept;
   void add_rung(IncidentId, const Writer::RungRow&) noexcept;
-  void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
+  void rescued(IncidentId, Rung, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
  private:
   Incident& row(IncidentId id) const noexcept {
@@ -37,6 +39,10 @@ class Incidents {
   IncidentHolder& holder_row(std::uint64_t row) const noexcept {
     return storage_.rows<IncidentHolder>(RegionId::incident_holders)[row];
   }
+  // In the place of `latest`, which is of the same place. 0: there is no room, or another thread
+  // has come first, and `latest` is its row.
+  std::uint32_t begin(const Refusal&, ThreadId, std::uint64_t now_ns,
+                      std::uint32_t& latest) noexcept;
   struct NewHolder {
     std::uint32_t incident = 0, group = 0, pid = 0;
     std::uint64_t count = 0, bytes = 0, slab_locked_bytes = unknown_bytes;

@@ -191,11 +191,13 @@ bool Writer::opened_again(Space space, DeviceAddress address) noexcept {
 bool Writer::closed_not_last(Space space, DeviceAddress address) noexcept {
   return state_.records.drop_reference(space, address);
 }
-
 void Writer::count_unknown_free() noexcept { header().unknown_frees.fetch_add(1, relaxed); }
 
 Writer::Refused Writer::refused(const Refusal& refusal) noexcept {
   return state_.incidents.refused(refusal, thread(), now_ns());
+}
+Writer::Refused Writer::failed(const Refused& known, const Refusal& refusal) noexcept {
+  return state_.incidents.failed(known, refusal, thread(), now_ns());
 }
 void Writer::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
   state_.incidents.set_fact(id, fact, value);
@@ -216,7 +218,7 @@ void Writer::add_rung(IncidentId id, const RungRow& row) noexcept {
 }
 
 void Writer::rescued(IncidentId id, Rung by, ByteCount bytes) noexcept {
-  state_.incidents.rescued(id, by, bytes.value);
+  state_.incidents.rescued(id, by, bytes.value, now_ns());
 }
 
 void Writer::add_slabs(IncidentId id, std::span<const SlabRow> slabs) noexcept {

@@ -151,6 +151,10 @@ class Writer {
     bool first = false;
   };
   Refused refused(const Refusal&) noexcept;
+  // It is refused to the program, too. The incident that it is counted with from now on, which
+  // `first` says is another one and not published yet, where the one before is of requests that
+  // were served after all.
+  Refused failed(const Refused&, const Refusal&) noexcept;
   // May also be set after it was published.
   void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
   // With what is live now, and with those who hold most of it.

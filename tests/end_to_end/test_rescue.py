@@ -56,6 +56,36 @@ def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, cuwa
     assert re.search(r"and was served by synchronise in [0-9.]+ .?s\n", text), text
 
 
+def test_what_fails_where_another_was_served_has_its_own_cause(place, cuwarden):
+    run = place.run([program("shortages"), "changing", "times=4"], environment(CUWARDEN_POOL="rescue"))
+    assert (run.last_line["served"], run.last_line["failures"]) == (1, 3)
+    served, failed = sorted(run.report["incidents"], key=lambda incident: incident["time_ns"])
+    assert served["stack"] == failed["stack"]
+    assert (served["outcome"], served["rescued_by"]) == ("rescued", "synchronise")
+    assert (served["verdict"], served["repeats"]) == ("pending_frees", 0)
+    assert (failed["outcome"], failed["rescued_by"]) == ("failed", None)
+    assert (failed["verdict"], failed["repeats"]) == ("device_full_own", 2)
+    assert failed["bytes"] == failed["last_bytes"] == run.last_line["requested_bytes"]
+    rungs = {
+        incident["id"]: [
+            (row["order"], row["rung"], row["outcome"])
+            for row in run.report["rungs"]
+            if row["incident"] == incident["id"]
+        ]
+        for incident in (served, failed)
+    }
+    assert rungs[served["id"]][-1][1:] == ("synchronise", "served")
+    assert rungs[failed["id"]][0] == (1, "retry", "no_memory")
+    assert all(outcome != "served" for _, _, outcome in rungs[failed["id"]])
+    holders = {row["incident"] for row in run.report["incident_holders"]}
+    assert failed["id"] in holders
+    assert run.report["pool"]["rescued_count"] == 1
+    assert sum(total["failures"] for total in run.report["totals"]) == 3
+    text = cuwarden("report", run.report.path).stdout
+    assert re.search(r"OUT OF MEMORY: .* failed 3 times, first after .*: device_full_own\n", text), text
+    assert re.search(r"RESCUED: .* would have failed after .*: pending_frees, and was served by synch", text), text
+
+
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place):
     env = environment(CUWARDEN_POOL="rescue", CUWARDEN_SIM_KERNEL_TIME="300ms")
     command = [program("shortages"), "pending", "busy=300"]

@@ -20,6 +20,16 @@ class LedgerIncidentsTest : public LedgerParts {
     if (refused.first) incidents.publish(refused.incident);
     return refused;
   }
+  Writer::Refused fail(const Writer::Refused& refused, std::uint64_t bytes, std::uint64_t now_ns) {
+    const auto failed = incidents.failed(refused,
+                                         {.group = view(refused.incident).group,
+                                          .asked = Asked::memory,
+                                          .result = 2,
+                                          .bytes = {bytes}},
+                                         {}, now_ns);
+    if (failed.first) incidents.publish(failed.incident);
+    return failed;
+  }
   IncidentView view(IncidentId id) { return reader().incident(id.value).value(); }
 
   Incidents incidents{storage};
@@ -29,9 +39,13 @@ TEST_F(LedgerIncidentsTest, each_place_has_a_row_and_its_repeats_are_counted_the
   const auto first = refuse(group(1), 100, second);
   EXPECT_TRUE(first.first);
   EXPECT_TRUE(refuse(group(2), 100, second).first);
+  fail(first, 100, 2 * second);
   const auto again = refuse(group(1), 300, 5 * hour);
   EXPECT_FALSE(again.first);
   EXPECT_EQ(again.incident, first.incident);
+  const auto failed = fail(again, 300, 5 * hour);
+  EXPECT_FALSE(failed.first);
+  EXPECT_EQ(failed.incident, first.incident);
   const IncidentView seen = view(first.incident);
   EXPECT_EQ(seen.bytes, 100u);
   EXPECT_EQ(seen.last_bytes, 300u);
@@ -64,6 +78,55 @@ TEST_F(LedgerIncidentsTest, a_program_that_always_helps_itself_has_few_rows) {
   EXPECT_LT(rows, 15u);
 }
 
+TEST_F(LedgerIncidentsTest, what_fails_where_all_were_served_has_a_row_of_its_own) {
+  const auto served = refuse(group(1), 100, second);
+  incidents.rescued(served.incident, Rung::retry, 100, second);
+  const auto also_served = refuse(group(1), 200, 2 * second);
+  incidents.rescued(also_served.incident, Rung::retry, 200, 3 * second);
+  const auto refused = refuse(group(1), 500, 4 * second);
+  EXPECT_FALSE(refused.first) << "it may be served as well";
+  const auto failed = fail(refused, 500, 5 * second);
+  EXPECT_TRUE(failed.first);
+  EXPECT_NE(failed.incident, served.incident);
+  IncidentView before = view(served.incident), after = view(failed.incident);
+  EXPECT_EQ(before.repeats, 1u);
+  EXPECT_EQ(before.rescued[0], 2u);
+  EXPECT_EQ(before.last_bytes, 200u);
+  EXPECT_EQ(before.last_ns, 3 * second);
+  EXPECT_EQ(after.bytes, 500u);
+  EXPECT_EQ(after.time_ns, 5 * second);
+  EXPECT_EQ(after.repeats, 0u);
+  // From then on they are counted there, however they end.
+  EXPECT_EQ(fail(refuse(group(1), 600, 6 * second), 600, 6 * second).incident, failed.incident);
+  const auto later = refuse(group(1), 50, 7 * second);
+  incidents.rescued(later.incident, Rung::retry, 50, 7 * second);
+  EXPECT_EQ(later.incident, failed.incident);
+  after = view(failed.incident);
+  EXPECT_EQ(after.repeats, 2u);
+  EXPECT_EQ(after.rescued[0], 1u);
+  EXPECT_EQ(storage.rows<Group>(RegionId::groups)[1].failures.load(), 2u);
+}
+
+TEST_F(LedgerIncidentsTest, threads_that_fail_where_all_were_served_share_the_new_row) {
+  const auto served = refuse(group(1), 100, second);
+  incidents.rescued(served.incident, Rung::retry, 100, second);
+  const auto one = refuse(group(1), 500, 2 * second), other = refuse(group(1), 500, 2 * second);
+  const auto first = fail(one, 500, 3 * second), next = fail(other, 500, 4 * second);
+  EXPECT_TRUE(first.first);
+  EXPECT_FALSE(next.first);
+  EXPECT_EQ(next.incident, first.incident);
+  EXPECT_EQ(view(first.incident).repeats, 1u);
+  EXPECT_EQ(view(served.incident).repeats, 0u);
+}
+
+TEST_F(LedgerIncidentsTest, the_first_that_fails_keeps_its_row_though_others_were_served) {
+  const auto first = refuse(group(1), 100, second), other = refuse(group(1), 100, second);
+  incidents.rescued(other.incident, Rung::retry, 100, second);
+  const auto failed = fail(first, 100, 2 * second);
+  EXPECT_EQ(failed.incident, first.incident);
+  EXPECT_EQ(fail(refuse(group(1), 100, 3 * second), 100, 3 * second).incident, first.incident);
+}
+
 TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
   const GroupId known = group(1);
   const auto first = refuse(known, 100, second);
@@ -73,6 +136,10 @@ TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
   EXPECT_FALSE(later.first);
   EXPECT_EQ(view(first.incident).repeats, 1u);
   EXPECT_EQ(storage.rows<Group>(RegionId::groups)[known.value].failures.load(), 2u);
+  incidents.rescued(first.incident, Rung::retry, 100, 6 * hour);
+  const auto failed = fail(later, 200, 7 * hour);
+  EXPECT_EQ(failed.incident, first.incident);
+  EXPECT_EQ(view(first.incident).repeats, 1u);
 }
 
 TEST_F(LedgerIncidentsTest, all_slabs_of_a_moment_are_kept_or_none_and_the_next_has_room) {

@@ -2,8 +2,8 @@
 //
 //     shortages SITUATION [name=value]...
 //
-// SITUATION is one of slabs, rounding, pending, own, larger, absurd, library, recovers, repeats,
-// enough; of host_shortages.cpp, freeing_shortage.cpp or
+// SITUATION is one of slabs, rounding, pending, own, changing, larger, absurd, library, recovers,
+// repeats, enough; of host_shortages.cpp, freeing_shortage.cpp or
 // implicit_shortages.cpp. only=MIB is what is left of the
 // device for it. The last line is what the program itself knows, as JSON: what was asked for, what
 // was free, and what it holds or has lost by its own count.
@@ -185,6 +185,21 @@ void own() {
   request(free_bytes() + number("more", 64) * MiB);
 }
 
+// The first request finds room as soon as a free is done, and those after it, of the same place,
+// find none.
+void changing() {
+  cudaStream_t stream{};
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  void* buffer = nullptr;
+  const std::size_t bytes = free_bytes() / 10 * 8 / page * page;
+  cudaMallocAsync(&buffer, bytes, stream);
+  cudaDeviceSynchronize();
+  cudaFreeAsync(buffer, stream);
+  std::size_t more = bytes - 64 * MiB;
+  for (std::size_t i = 0; i < number("times", 3); ++i, more = 128 * MiB)
+    request(free_bytes() + more);
+}
+
 void library() {
   std::vector<void*> tensors;
   const std::size_t bytes = number("bytes", 64 * MiB);
@@ -228,6 +243,7 @@ void run(const std::string& situation) {
   if (situation == "rounding") rounding();
   if (situation == "pending") pending();
   if (situation == "own") own();
+  if (situation == "changing") changing();
   if (situation == "larger") request(total_bytes() + number("more", 1) * MiB);
   if (situation == "absurd")
     request(number("bytes", 0) == 0 ? ~std::size_t{0} : number("bytes", 0));
