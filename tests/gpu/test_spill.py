@@ -25,15 +25,21 @@ def spilled(run):
     return run.report["pool"]["spilled_peak_bytes"]
 
 
+def check_given_back(run, gpus):
+    # With two devices a page of the driver's own tables stays, as it does without us.
+    kept = run.last_line["free_before"] - run.last_line["free_after"]
+    assert kept == 0 or (gpus > 1 and kept == 2 * MIB)
+
+
 # The device has 64 MiB to keep and 36 to 136 for the request.
 @pytest.mark.parametrize("leave", [66, 100, 200, 40])
-def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave):
+def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, gpus, leave):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     size = f"bytes={300 * MIB + 12345}"
     plain = place.run([program, size], shim=False)
     run = place.run([program, size, f"leave={leave}"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.output[:-1] == plain.output[:-1]
-    assert run.last_line["free_after"] == run.last_line["free_before"]
+    check_given_back(run, gpus)
     assert spilled(run) > 100 * MIB
     assert run.last_line["ipc"] != 0
 
@@ -46,15 +52,13 @@ def test_whichever_way_it_was_asked_for(place, gpus, make):
     plain = place.run([program, *options], shim=False)
     run = place.run([program, *options, "leave=100"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.output[:-1] == plain.output[:-1]
-    # With two devices a page of the driver's own tables stays.
-    kept = run.last_line["free_before"] - run.last_line["free_after"]
-    assert kept == 0 or (gpus > 1 and kept == 2 * MIB)
+    check_given_back(run, gpus)
     assert spilled(run) > 100 * MIB
 
 
 @pytest.mark.parametrize("make", ["malloc", "async"])
 @pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
-def test_it_ends_as_the_devices_does(place, how, make):
+def test_it_ends_as_the_devices_does(place, gpus, how, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     run = place.run([program, "leave=100", how, f"make={make}"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.returncode == 0, run.stderr
@@ -62,19 +66,20 @@ def test_it_ends_as_the_devices_does(place, how, make):
         assert run.last_line["free_after"] > run.last_line["free_before"]
     else:
         assert "free: 0" in run.output and "twice: 1" in run.output
-        assert run.last_line["free_after"] == run.last_line["free_before"]
+        check_given_back(run, gpus)
     assert run.report["pool"]["spilled_bytes"] == 0
 
 
 @pytest.mark.parametrize("size", [512 * MIB, 3 * GIB + 8 * 1000])
-def test_kernels_and_copies_see_one_memory(place, size):
+def test_kernels_and_copies_see_one_memory(place, gpus, size):
     program = preloaded.program("spilled_work")
     plain = place.run([program, "0", str(size)], shim=False)
     assert plain.returncode == 0, plain.stderr
     run = place.run([program, "260", str(size)], {"CUWARDEN_SPILL": "8GiB"})
     assert run.output == plain.output and run.returncode == 0, run.stderr
     print(f"all on the device {plain.figures}, in part the host's {run.figures}")
-    assert run.figures["given_back"] == 1
+    # As above of two devices.
+    assert run.figures["given_back"] == 1 or (gpus > 1 and plain.figures["given_back"] == 0)
     # The device's tables for the host's memory, 8 bytes for 4 KiB of it, lie on the device.
     host = spilled(run)
     beside = run.figures["taken"] + host - -(-size // (2 * MIB)) * 2 * MIB
