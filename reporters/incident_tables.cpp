@@ -160,6 +160,7 @@ void write_incident(const ledger::Reader& reader, const IncidentCase& given,
   row["repeats"] = number(incident.repeats);
   row["recovered_count"] = number(incident.recovered);
   row["rescued_count"] = number(rescues_of(incident));
+  row["failed_count"] = number(incident.failed);
   row["last_ns"] = number(incident.last_ns);
   row["last_bytes"] = incident.last_bytes == 0 ? Row(nullptr) : number(incident.last_bytes);
   row["proof"] = judgement.proof;

@@ -124,6 +124,7 @@ constexpr Field incidents[] = {{"id", Type::id},
                                {"advice", Type::text_or_null},
                                {"recovered_count", Type::figure, true},
                                {"rescued_count", Type::figure, true},
+                               {"failed_count", Type::figure, true},
                                {"last_bytes", Type::figure, true},
                                {"last_ns", Type::figure, true}};
 constexpr Field device_processes[] = {{"pid", Type::figure}, {"used_bytes", Type::figure}};

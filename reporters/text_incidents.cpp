@@ -138,11 +138,14 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
                   std::string& text) {
   const std::uint64_t all = number_of(incident, "repeats") + 1;
   const std::uint64_t recovered = number_of(incident, "recovered_count"),
-                      rescued = number_of(incident, "rescued_count");
+                      rescued = number_of(incident, "rescued_count"),
+                      seen = incident.contains("failed_count") ? number_of(incident, "failed_count")
+                                                               : all - std::min(all, rescued),
+                      open = all - std::min(all, rescued + seen);
   // A compute mode refuses contexts, however much is free.
   const bool lacked_memory = text_of(incident, "result", "") == "CUDA_ERROR_OUT_OF_MEMORY";
   text += "\n" + paint.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
-          paint.bold(request_of(incident)) + (rescued > 0 ? " was refused" : " failed") +
+          paint.bold(request_of(incident)) + (seen == all ? " failed" : " was refused") +
           (all > 1 ? " " + times(all) + ", first" : "") + " after " +
           human_time(number_of(incident, "time_ns")) + ": " +
           paint.bold(text_of(incident, "verdict", "unknown")) + "\n";
@@ -163,7 +166,12 @@ void add_incident(const ReportDocument& report, const json& incident, const Pain
     text += "  " + human_count(rescued) + " of them " + (rescued == 1 ? "was" : "were") +
             " served all the same, " + (rescued == 1 ? "by " : "mostly by ") +
             text_of(incident, "rescued_by", "another try") + "; the program saw " +
-            human_count(all - std::min(all, rescued)) + " fail\n";
+            human_count(seen) + " fail\n";
+  if (open > 0)
+    text += "  " +
+            (all == 1 ? std::string("it was")
+                      : human_count(open) + (open == 1 ? " of them was" : " of them were")) +
+            " still being tried: the program had not heard of it\n";
   if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
     text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
   if (recovered > 0)

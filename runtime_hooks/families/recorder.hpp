@@ -256,7 +256,9 @@ class Recorder {
   // The program hears of it. What it is an incident of then.
   ledger::Writer::Refused note_failure(const ledger::Writer::Refused&, const RefusedRequest&,
                                        const ledger::Refusal&) noexcept;
-  void describe(const ledger::Writer::Refused&, const RefusedRequest&, ledger::Asked) noexcept;
+  void describe(IncidentId, const RefusedRequest&, ledger::Asked) noexcept;
+  void tell_of_failure(const ledger::Writer::Refused& known,
+                       const ledger::Writer::Refused& failed) noexcept;
   // 0: one that there is no bit for.
   static std::uint64_t bit_of(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;

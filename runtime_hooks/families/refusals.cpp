@@ -195,7 +195,8 @@ ledger::Writer::Refused Recorder::note_refusal(const RefusedRequest& request,
   const ledger::Writer::Refused refused = ledger_.refused(refusal);
   last_refused.add(serial_, request, refused.incident, ledger_.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
-  if (refused.first) describe(refused, request, refusal.asked);
+  if (refused.first) describe(refused.incident, request, refusal.asked);
+  tell(refused, Stage::refused);
   return refused;
 }
 
@@ -206,25 +207,31 @@ ledger::Writer::Refused Recorder::note_failure(const ledger::Writer::Refused& kn
   last_refused.refused_at(ledger_.recently_ns());
   if (now.incident == known.incident) return known;
   last_refused.moved(known.incident, now.incident);
-  if (now.first) describe(now, request, refusal.asked);
+  if (now.first) describe(now.incident, request, refusal.asked);
   return now;
 }
 
-// As things are now.
-void Recorder::describe(const ledger::Writer::Refused& refused, const RefusedRequest& request,
+// As things are now. It is published first: the driver's answers may take a while, or not come.
+void Recorder::describe(IncidentId incident, const RefusedRequest& request,
                         ledger::Asked asked) noexcept {
-  note_device(refused.incident, request.device);
+  ledger_.publish_incident(incident);
+  note_device(incident, request.device);
   if (request.given_back_bytes != 0)
-    ledger_.set_fact(refused.incident, ledger::Fact::given_back_bytes, request.given_back_bytes);
-  if (asked == ledger::Asked::context) note_compute_mode(refused.incident, request.device);
-  ledger_.publish_incident(refused.incident);
-  tell(refused, Stage::refused);
+    ledger_.set_fact(incident, ledger::Fact::given_back_bytes, request.given_back_bytes);
+  if (asked == ledger::Asked::context) note_compute_mode(incident, request.device);
+}
+
+void Recorder::tell_of_failure(const ledger::Writer::Refused& known,
+                               const ledger::Writer::Refused& failed) noexcept {
+  if (!known.first) tell(failed, Stage::refused);
+  tell(failed, Stage::settled);
 }
 
 void Recorder::refused(const RefusedRequest& request, GroupId group, CUresult result,
                        ledger::Asked asked) noexcept {
   const ledger::Refusal refusal{group, asked, result, ByteCount{request.bytes}};
-  tell(note_failure(note_refusal(request, refusal), request, refusal), Stage::settled);
+  const ledger::Writer::Refused known = note_refusal(request, refusal);
+  tell_of_failure(known, note_failure(known, request, refusal));
   // Whoever asks again may be served then.
   if (pool_use_ != PoolUse::never) empty_pool(request.device);
 }
@@ -317,7 +324,7 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
   } else {
     const ledger::Writer::Refused failed = note_failure(refused, asked, refusal);
     if (failed.first && !refused.first) climbed_rungs.write(ledger_, failed.incident);
-    tell(failed, Stage::settled);
+    tell_of_failure(refused, failed);
   }
   give_notice();
   return served;

@@ -8,12 +8,11 @@
 namespace cuwarden::families {
 namespace {
 
-// What a stream's own pool gives lies on the stream's device. A node's is told by its address: its
-// stream is asked for nothing while it captures.
-DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream, bool node) {
+// What a stream's own pool gives lies on the stream's device.
+DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
   if (!call.recording()) return no_device;
   Recorder& recorder = call.recorder();
-  if (const DeviceOrdinal only = recorder.only_device(); only != no_device || node) return only;
+  if (const DeviceOrdinal only = recorder.only_device(); only != no_device) return only;
   return recorder.contexts().device_of(recorder.context_of(stream));
 }
 
@@ -21,7 +20,7 @@ DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream, bool node) {
 template <class RealCall>
 CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, CUstream stream,
                   CUmemoryPool pool, const RealCall& real_call) {
-  DeviceOrdinal device = pool == nullptr ? of_the_streams(call, stream, node) : no_device;
+  DeviceOrdinal device = pool == nullptr ? of_the_streams(call, stream) : no_device;
   Allocation made{.kind = Kind::stream_ordered,
                   .bytes = bytes,
                   .device = device,

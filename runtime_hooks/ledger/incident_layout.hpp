@@ -75,9 +75,9 @@ enum class RungOutcome : std::uint8_t {
 };
 inline constexpr std::uint8_t rung_outcome_count = 7;
 
-// A request that was refused for lack of memory. Requests from the same stack that end alike are
-// counted here and not listed again: where all were served after all, what fails has a row of its
-// own, since it has another cause.
+// A request that was refused for lack of memory. The same request again, from the same stack, is
+// counted here and not listed again; but what fails where all before it were served after all has a
+// row of its own, since it has another cause.
 struct Incident {
   std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t group;
@@ -86,12 +86,13 @@ struct Incident {
   std::uint64_t time_ns;
   std::uint64_t bytes;  // 0: the call does not say
   Asked asked;
-  std::atomic<std::uint8_t> failed;  // 1: the program heard of one
-  std::uint8_t reserved[2];
-  std::uint32_t number;                                     // of those from this place, from 1
-  std::atomic<std::uint64_t> repeats, last_ns, last_bytes;  // the last whose end is known
+  std::uint8_t reserved[3];
+  std::uint32_t number;  // of those from this place, from 1
+  std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
   // How often, of all times, the thread soon had the same request served.
   std::atomic<std::uint64_t> recovered;
+  // Of how many the program has heard. What is neither that nor rescued is being tried.
+  std::atomic<std::uint64_t> failed;
   // How often it was served after all without the program's knowing, by the rung that did.
   std::atomic<std::uint64_t> rescued[rung_count];
   std::atomic<std::uint64_t> rescued_bytes;

@@ -31,7 +31,6 @@ bool is_another_matter(const Incident& known, std::uint64_t now_ns) {
   return served > known.repeats.load(relaxed) && now_ns > known.time_ns + wait / 4;
 }
 
-// It has ended, in one way or the other.
 void note_last(Incident& incident, std::uint64_t bytes, std::uint64_t now_ns) {
   incident.last_ns.store(now_ns, relaxed);
   incident.last_bytes.store(bytes, relaxed);
@@ -70,31 +69,45 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
   std::uint32_t known = from.incident.load(std::memory_order_acquire);
   if (known == 0 || is_another_matter(row({known}), now_ns))
     if (const std::uint32_t made = begin(refusal, thread, now_ns, known); made != 0)
-      return {{made}, true};
+      return {.incident = {made}, .first = true};
   if (known == 0) return {};
-  row({known}).repeats.fetch_add(1, relaxed);
-  return {{known}, false};
+  Incident& incident = row({known});
+  const Writer::Refused again{.incident = {known},
+                              .time_ns = now_ns,
+                              .last_ns = incident.last_ns.load(relaxed),
+                              .last_bytes = incident.last_bytes.load(relaxed)};
+  incident.repeats.fetch_add(1, relaxed);
+  note_last(incident, refusal.bytes.value, now_ns);
+  return again;
 }
 
 Writer::Refused Incidents::failed(const Writer::Refused& known, const Refusal& refusal,
                                   ThreadId thread, std::uint64_t now_ns) noexcept {
   if (known.incident.value == 0) return {};
-  std::uint32_t now = known.incident.value;
   Incident& before = row(known.incident);
+  std::uint32_t now = known.incident.value;
   bool begun = false;
   if (!known.first && before.failed.load(relaxed) == 0 && rescues_of(before) > 0) {
-    const std::uint32_t made = begin(refusal, thread, now_ns, now);
-    begun = made != 0;
-    if (begun) now = made;
+    // Another thread may have begun one already, or does so now.
+    now = group(refusal.group.value).incident.load(std::memory_order_acquire);
+    if (now == known.incident.value)
+      if (const std::uint32_t made = begin(refusal, thread, now_ns, now); made != 0) {
+        now = made;
+        begun = true;
+      }
   }
   Incident& incident = row({now});
   if (now != known.incident.value) {
+    if (!begun) {
+      incident.repeats.fetch_add(1, relaxed);
+      note_last(incident, refusal.bytes.value, now_ns);
+    }
     before.repeats.fetch_sub(1, relaxed);
-    if (!begun) incident.repeats.fetch_add(1, relaxed);
+    if (before.last_ns.load(relaxed) == known.time_ns)
+      note_last(before, known.last_bytes, known.last_ns);
   }
-  incident.failed.store(1, relaxed);
-  note_last(incident, refusal.bytes.value, now_ns);
-  return {{now}, begun};
+  incident.failed.fetch_add(1, relaxed);
+  return {.incident = {now}, .first = begun};
 }
 
 void Incidents::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
@@ -221,10 +234,8 @@ void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
 }
 
 // To the program it was no failure.
-void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes,
-                        std::uint64_t now_ns) noexcept {
+void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes) noexcept {
   Incident& incident = row(id);
-  note_last(incident, bytes, now_ns);
   group(incident.group).failures.fetch_sub(1, relaxed);
   incident.rescued_bytes.fetch_add(bytes, relaxed);
   incident.rescued[static_cast<std::size_t>(by)].fetch_add(1, std::memory_order_release);

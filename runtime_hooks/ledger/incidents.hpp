@@ -27,7 +27,7 @@ class Incidents {
   void add_slabs(IncidentId, std::span<const Writer::SlabRow>) noexcept;
   void recovered(IncidentId, std::uint32_t times) noexcept;
   void add_rung(IncidentId, const Writer::RungRow&) noexcept;
-  void rescued(IncidentId, Rung, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:
   Incident& row(IncidentId id) const noexcept {

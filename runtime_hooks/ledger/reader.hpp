@@ -127,7 +127,7 @@ struct IncidentView {
   int result = 0;
   std::uint64_t time_ns = 0, bytes = 0;
   Asked asked{};
-  std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0;
+  std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
   std::array<std::uint64_t, rung_count> rescued{};
   std::uint64_t rescued_bytes = 0;
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};

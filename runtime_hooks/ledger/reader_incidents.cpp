@@ -19,6 +19,7 @@ std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept
   view.last_ns = get(found->last_ns);
   view.last_bytes = get(found->last_bytes);
   view.recovered = get(found->recovered);
+  view.failed = get(found->failed);
   for (std::size_t i = 0; i < rung_count; ++i) view.rescued[i] = get(found->rescued[i]);
   view.rescued_bytes = get(found->rescued_bytes);
   for (std::size_t i = 0; i < kind_count; ++i) {

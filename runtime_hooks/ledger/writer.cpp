@@ -218,7 +218,7 @@ void Writer::add_rung(IncidentId id, const RungRow& row) noexcept {
 }
 
 void Writer::rescued(IncidentId id, Rung by, ByteCount bytes) noexcept {
-  state_.incidents.rescued(id, by, bytes.value, now_ns());
+  state_.incidents.rescued(id, by, bytes.value);
 }
 
 void Writer::add_slabs(IncidentId id, std::span<const SlabRow> slabs) noexcept {

@@ -149,6 +149,8 @@ class Writer {
   struct Refused {
     IncidentId incident;
     bool first = false;
+    // When it was, and the incident's last one before it.
+    std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
   };
   Refused refused(const Refusal&) noexcept;
   // It is refused to the program, too. The incident that it is counted with from now on, which

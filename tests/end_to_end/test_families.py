@@ -56,6 +56,11 @@ def test_the_totals_and_leaks_of_a_family_equal_the_programs_account(run_both, f
     assert run.report["coverage"]["complete"] is True, run.report["coverage"]
 
 
+def test_a_captured_allocation_lies_on_its_streams_device_before_it_is_launched(run_shimmed):
+    run = run_shimmed([program("families"), "captured"], {"CUWARDEN_SIM_DEVICES": "3"})
+    assert {row["device"] for row in run.report["totals"] if row["kind"] == "graph"} == {0}
+
+
 def test_memory_opened_from_another_process_is_imported_there_and_device_memory_here(run_shimmed):
     run = run_shimmed([program("families"), "imported_ipc"])
     assert run.returncode == 0, run.stderr

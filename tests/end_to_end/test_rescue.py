@@ -1,5 +1,6 @@
 """Requests that would have failed and are served: what helped, what the program and the report say."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import time
 
 import pytest
 
-from shimmed import BUILD, program, sample
+from shimmed import BUILD, only_report, program, sample
 from test_incidents import environment
 
 GIB = 1 << 30
@@ -65,7 +66,12 @@ def test_what_fails_where_another_was_served_has_its_own_cause(place, cuwarden):
     assert (served["verdict"], served["repeats"]) == ("pending_frees", 0)
     assert (failed["outcome"], failed["rescued_by"]) == ("failed", None)
     assert (failed["verdict"], failed["repeats"]) == ("device_full_own", 2)
-    assert failed["bytes"] == failed["last_bytes"] == run.last_line["requested_bytes"]
+    assert (served["failed_count"], failed["failed_count"]) == (0, 3)
+    assert served["bytes"] == served["last_bytes"] > 3 * GIB
+    assert served["time_ns"] == served["last_ns"] < failed["time_ns"] < failed["last_ns"]
+    # The first that failed asked for 128 MiB more than was free, and each for another 128 MiB more.
+    assert failed["last_bytes"] == run.last_line["requested_bytes"]
+    assert failed["bytes"] == failed["last_bytes"] - (256 << 20)
     rungs = {
         incident["id"]: [
             (row["order"], row["rung"], row["outcome"])
@@ -84,6 +90,35 @@ def test_what_fails_where_another_was_served_has_its_own_cause(place, cuwarden):
     text = cuwarden("report", run.report.path).stdout
     assert re.search(r"OUT OF MEMORY: .* failed 3 times, first after .*: device_full_own\n", text), text
     assert re.search(r"RESCUED: .* would have failed after .*: pending_frees, and was served by synch", text), text
+
+
+def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_another(place, live, cuwarden):
+    env = environment(CUWARDEN_POOL="rescue", CUWARDEN_WAIT="100s")
+    process = live(program("shortages"), "changing", "times=2", env=env)
+
+    def second():
+        done = cuwarden("snapshot", "--output", "-", process.pid)
+        incidents = json.loads(done.stdout)["incidents"] if done.returncode == 0 else []
+        return incidents and incidents[0]["repeats"] == 1
+
+    begun = time.monotonic()
+    while not second():
+        assert process.poll() is None and time.monotonic() - begun < 30
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert cuwarden("recover", place.ledger).returncode == 0
+    report = only_report(place)
+    (incident,) = report["incidents"]
+    counts = [incident[f"{count}_count"] for count in ("rescued", "failed", "recovered")]
+    assert (incident["outcome"], incident["repeats"], counts) == ("failed", 1, [1, 0, 0])
+    # Of the one that it died in.
+    assert incident["last_ns"] > incident["time_ns"]
+    assert incident["last_bytes"] < incident["bytes"]
+    text = cuwarden("report", report.path).stdout
+    assert re.search(r"OUT OF MEMORY: .* was refused 2 times, first after .*\n", text), text
+    assert "1 of them was served all the same, by synchronise; the program saw 0 fail\n" in text
+    assert "1 of them was still being tried: the program had not heard of it\n" in text
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place):

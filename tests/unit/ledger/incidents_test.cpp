@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <random>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/ledger/ledger_parts.hpp"
@@ -80,11 +83,12 @@ TEST_F(LedgerIncidentsTest, a_program_that_always_helps_itself_has_few_rows) {
 
 TEST_F(LedgerIncidentsTest, what_fails_where_all_were_served_has_a_row_of_its_own) {
   const auto served = refuse(group(1), 100, second);
-  incidents.rescued(served.incident, Rung::retry, 100, second);
+  incidents.rescued(served.incident, Rung::retry, 100);
   const auto also_served = refuse(group(1), 200, 2 * second);
-  incidents.rescued(also_served.incident, Rung::retry, 200, 3 * second);
+  incidents.rescued(also_served.incident, Rung::retry, 200);
   const auto refused = refuse(group(1), 500, 4 * second);
   EXPECT_FALSE(refused.first) << "it may be served as well";
+  EXPECT_EQ(view(refused.incident).last_bytes, 500u) << "what the process may die in";
   const auto failed = fail(refused, 500, 5 * second);
   EXPECT_TRUE(failed.first);
   EXPECT_NE(failed.incident, served.incident);
@@ -92,36 +96,89 @@ TEST_F(LedgerIncidentsTest, what_fails_where_all_were_served_has_a_row_of_its_ow
   EXPECT_EQ(before.repeats, 1u);
   EXPECT_EQ(before.rescued[0], 2u);
   EXPECT_EQ(before.last_bytes, 200u);
-  EXPECT_EQ(before.last_ns, 3 * second);
+  EXPECT_EQ(before.last_ns, 2 * second);
+  EXPECT_EQ(before.failed, 0u);
   EXPECT_EQ(after.bytes, 500u);
   EXPECT_EQ(after.time_ns, 5 * second);
   EXPECT_EQ(after.repeats, 0u);
   // From then on they are counted there, however they end.
   EXPECT_EQ(fail(refuse(group(1), 600, 6 * second), 600, 6 * second).incident, failed.incident);
   const auto later = refuse(group(1), 50, 7 * second);
-  incidents.rescued(later.incident, Rung::retry, 50, 7 * second);
+  incidents.rescued(later.incident, Rung::retry, 50);
   EXPECT_EQ(later.incident, failed.incident);
   after = view(failed.incident);
   EXPECT_EQ(after.repeats, 2u);
+  EXPECT_EQ(after.failed, 2u);
   EXPECT_EQ(after.rescued[0], 1u);
   EXPECT_EQ(storage.rows<Group>(RegionId::groups)[1].failures.load(), 2u);
 }
 
 TEST_F(LedgerIncidentsTest, threads_that_fail_where_all_were_served_share_the_new_row) {
   const auto served = refuse(group(1), 100, second);
-  incidents.rescued(served.incident, Rung::retry, 100, second);
+  incidents.rescued(served.incident, Rung::retry, 100);
   const auto one = refuse(group(1), 500, 2 * second), other = refuse(group(1), 500, 2 * second);
   const auto first = fail(one, 500, 3 * second), next = fail(other, 500, 4 * second);
   EXPECT_TRUE(first.first);
   EXPECT_FALSE(next.first);
   EXPECT_EQ(next.incident, first.incident);
   EXPECT_EQ(view(first.incident).repeats, 1u);
+  EXPECT_EQ(view(first.incident).failed, 2u);
   EXPECT_EQ(view(served.incident).repeats, 0u);
+}
+
+TEST_F(LedgerIncidentsTest, many_that_fail_at_once_where_all_were_served_take_one_row) {
+  const auto served = refuse(group(1), 100, second);
+  incidents.rescued(served.incident, Rung::retry, 100);
+  std::vector<Writer::Refused> in_flight;
+  for (int i = 0; i < 300; ++i) in_flight.push_back(refuse(group(1), 500, 2 * second));
+  for (const auto& one : in_flight) fail(one, 500, 3 * second);
+  EXPECT_EQ(storage.used(RegionId::incidents), served.incident.value + 2u);
+}
+
+// However the threads' requests end, each is counted once.
+TEST_F(LedgerIncidentsTest, threads_lose_no_request) {
+  for (std::uint32_t place = 1; place <= 50; ++place) {
+    const Refusal refusal{.group = group(place), .asked = Asked::memory, .result = 2, .bytes = {5}};
+    const std::uint64_t from = storage.used(RegionId::incidents);
+    std::atomic<std::uint64_t> failures{0};
+    const auto work = [&](std::uint32_t seed) {
+      std::mt19937 random(seed);
+      for (int i = 0; i < 50; ++i) {
+        const auto refused = incidents.refused(refusal, {}, second);
+        if (refused.first) incidents.publish(refused.incident);
+        if (random() % 4 == 0) std::this_thread::yield();
+        if (random() % 20 != 0) {
+          incidents.rescued(refused.incident, Rung::retry, 5);
+          continue;
+        }
+        const auto failed = incidents.failed(refused, refusal, {}, second);
+        if (failed.first) incidents.publish(failed.incident);
+        ++failures;
+      }
+    };
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < 8; ++i) threads.emplace_back(work, place * 8 + i);
+    for (std::thread& thread : threads) thread.join();
+    std::uint64_t refused = 0, rescued = 0, failed = 0, rows = 0;
+    for (std::uint64_t i = from; i < storage.used(RegionId::incidents); ++i) {
+      const auto row = reader().incident(i);
+      if (!row) continue;  // another thread was first
+      ++rows;
+      refused += row->repeats + 1;
+      rescued += row->rescued[0];
+      failed += row->failed;
+    }
+    EXPECT_EQ(refused, 400u);
+    EXPECT_EQ(failed, failures);
+    EXPECT_EQ(rescued, 400u - failures);
+    EXPECT_LE(rows, 2u);
+    EXPECT_EQ(storage.rows<Group>(RegionId::groups)[refusal.group.value].failures.load(), failures);
+  }
 }
 
 TEST_F(LedgerIncidentsTest, the_first_that_fails_keeps_its_row_though_others_were_served) {
   const auto first = refuse(group(1), 100, second), other = refuse(group(1), 100, second);
-  incidents.rescued(other.incident, Rung::retry, 100, second);
+  incidents.rescued(other.incident, Rung::retry, 100);
   const auto failed = fail(first, 100, 2 * second);
   EXPECT_EQ(failed.incident, first.incident);
   EXPECT_EQ(fail(refuse(group(1), 100, 3 * second), 100, 3 * second).incident, first.incident);
@@ -136,7 +193,7 @@ TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
   EXPECT_FALSE(later.first);
   EXPECT_EQ(view(first.incident).repeats, 1u);
   EXPECT_EQ(storage.rows<Group>(RegionId::groups)[known.value].failures.load(), 2u);
-  incidents.rescued(first.incident, Rung::retry, 100, 6 * hour);
+  incidents.rescued(first.incident, Rung::retry, 100);
   const auto failed = fail(later, 200, 7 * hour);
   EXPECT_EQ(failed.incident, first.incident);
   EXPECT_EQ(view(first.incident).repeats, 1u);

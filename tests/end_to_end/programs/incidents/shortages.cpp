@@ -195,9 +195,8 @@ void changing() {
   cudaMallocAsync(&buffer, bytes, stream);
   cudaDeviceSynchronize();
   cudaFreeAsync(buffer, stream);
-  std::size_t more = bytes - 64 * MiB;
-  for (std::size_t i = 0; i < number("times", 3); ++i, more = 128 * MiB)
-    request(free_bytes() + more);
+  for (std::size_t i = 0; i < number("times", 3); ++i)
+    request(free_bytes() + (i == 0 ? bytes - 64 * MiB : i * 128 * MiB));
 }
 
 void library() {
