@@ -27,7 +27,7 @@ const std::map<std::string, std::string>& item_names() {
       {"live_graph", "live, graphs"},
       {"slab_waste", "locked in slabs"},
       {"rounding_waste", "lost to rounding"},
-      {"pool", "free parts of CUWARDEN_POOL's pages"},
+      {"pool", "free in pool's pages"},
       {"mempool_idle", "idle in pools"},
       {"context", "context"},
       {"modules", "code (modules)"},

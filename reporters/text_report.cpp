@@ -103,6 +103,17 @@ void add_reasons(const ReportDocument& report, const Paint& paint, std::string& 
   }
 }
 
+// What CUWARDEN_SPILL has put behind memory of devices, which the rows above count in full.
+void add_spilled(const ReportDocument& report, std::string& text) {
+  const auto pool = report.root().find("pool");
+  if (pool == report.root().end() || number_of(*pool, "spilled_count") == 0) return;
+  const std::uint64_t live = number_of(*pool, "spilled_bytes");
+  text += "  " + padded("of that in host memory", 26) +
+          padded(live == 0 ? "nothing" : human_bytes(live), 28) +
+          human_bytes(number_of(*pool, "spilled_peak_bytes")) + ", behind " +
+          allocations(number_of(*pool, "spilled_count")) + " (CUWARDEN_SPILL)\n";
+}
+
 void add_totals(const ReportDocument& report, const Paint& paint, std::string& text) {
   const json& totals = report.table("totals");
   if (totals.empty()) return;
@@ -128,6 +139,7 @@ void add_totals(const ReportDocument& report, const Paint& paint, std::string& t
                28) +
         peak + "\n";
   }
+  add_spilled(report, text);
 }
 
 // A failed request leaves nothing behind that a list of leaks would show.

@@ -310,9 +310,10 @@ class Judge {
     prove("own_bytes", own_);
     std::string advice = "this process holds " + human_bytes(own_) + " itself, all of it live: ";
     // What stays as it is was there when the program still ran.
-    if (case_.growing_bytes >= *missing_) {
-      prove("growing_bytes", case_.growing_bytes);
-      advice += human_bytes(case_.growing_bytes) + " of it grow all the time, look at that first";
+    // What was spilled lies elsewhere, whoever holds it.
+    if (const std::uint64_t growing = std::min(case_.growing_bytes, own_); growing >= *missing_) {
+      prove("growing_bytes", growing);
+      advice += human_bytes(growing) + " of it grow all the time, look at that first";
     } else {
       advice += "see who holds it, and free or shrink that";
     }

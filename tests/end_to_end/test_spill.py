@@ -1,5 +1,6 @@
 """Requests that the device has no room for, served with the host's memory behind the same pointer."""
 
+import re
 import time
 
 import pytest
@@ -299,6 +300,8 @@ def test_oversubscribe_runs(place, cuwarden):
     assert run.report["pool"]["spilled_peak_bytes"] >= planned - 2 * GIB
     shown = cuwarden("report", run.report.path).stdout
     assert "RESCUED" in shown and "spill" in shown
+    count = run.report["pool"]["spilled_count"]
+    assert re.search(rf"of that in host memory +\d\S* [MG]iB +\d\S* [MG]iB, behind {count} allocations", shown), shown
 
 
 @pytest.mark.parametrize("value", ["8", "8GB", "101%", "-1GiB", "GiB", "1.5GiB", "99999999999999999999GiB", "8GiB:shown"])
