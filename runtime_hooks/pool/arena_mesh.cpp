@@ -1,90 +1,12 @@
 // Pages of addresses that come to share memory.
-#include <algorithm>
-
-#include "runtime_hooks/pool/arena.hpp"
-#include "runtime_hooks/pool/mesh_plan.hpp"
+#include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {
 
-// What is taken of a run: with more there is little to be gained.
-constexpr std::uint64_t most_taken_share = 2;
 constexpr int most_pauses = 20;
 
 }  // namespace
-
-// One pass over the runs that are little used. Memory that several pages are to share is made when
-// the first of them comes, at an address of its own, to which what lies in them is copied; then
-// their addresses get it. A run makes no more of it than it gives back: a little room is enough.
-class Arena::Meshing {
- public:
-  Meshing(Arena& arena, const driver::RealDriver& real) : arena_(arena), real_(real) {
-    find_moves();
-    drop_useless();
-    reserve();
-  }
-  ~Meshing() { give_up_scratch(); }
-  Meshing(const Meshing&) = delete;
-  Meshing& operator=(const Meshing&) = delete;
-
-  // If all of it is done.
-  std::uint64_t gain() const noexcept {
-    std::uint64_t held = 0;
-    for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
-    return held - std::min(held, used_targets_ * page_bytes);
-  }
-  bool take_scratch() noexcept {
-    return real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
-  }
-  // Until it is enough, or something fails. What was gained.
-  std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes) noexcept;
-
- private:
-  struct Move {
-    std::uint64_t page = 0;
-    std::uint32_t item = 0, target = 0;
-  };
-  // Of a run, each page with blocks is an item of the plan; of one whose pages share memory
-  // already, all of them together: it makes no more memory than it gives back either.
-  struct Candidate {
-    RunIndex run = 0;
-    std::uint32_t first_move = 0, moves = 0, items = 0;
-  };
-  enum class Moved : std::uint8_t { all, no_room, failed };
-  struct Target {
-    CUmemGenericAllocationHandle handle = 0;
-    RunIndex run = 0;  // that it has become
-  };
-
-  PageSteps steps_of(std::uint64_t page) const;
-  void find_moves();
-  void drop_useless();
-  void reserve();
-  bool make(Target&) noexcept;
-  void drop(Target&) noexcept;
-  void give_up_scratch() noexcept;
-  std::uint64_t scratch_bytes() const noexcept {
-    return whole_addresses(targets_.size() * page_bytes);
-  }
-  CUdeviceptr scratch_of(const Target& target) const noexcept {
-    return scratch_ + static_cast<std::uint64_t>(&target - targets_.data()) * page_bytes;
-  }
-  bool copy(const Move&) noexcept;
-  bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
-  bool swap_memory(const Candidate&, const Run&) noexcept;
-  void undo(const Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
-  void join(const Move&) noexcept;
-  bool make_targets(const Candidate&) noexcept;
-  Moved move(const Candidate&) noexcept;
-
-  Arena& arena_;
-  const driver::RealDriver& real_;
-  std::vector<Move> moves_;
-  std::vector<Candidate> candidates_;
-  std::vector<Target> targets_;
-  std::uint64_t used_targets_ = 0;
-  CUdeviceptr scratch_ = 0;
-};
 
 // One plan for all pauses: what is half done would be in the next one's way.
 std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes) noexcept {
@@ -104,72 +26,6 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes
   for (Target& target : targets_)
     if (target.handle != 0 && target.run == 0) drop(target);
   return gained();
-}
-
-PageSteps Arena::Meshing::steps_of(std::uint64_t page) const {
-  PageSteps steps;
-  const std::uint64_t start = arena_.address_of(page);
-  arena_.packing_.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
-    steps.take(static_cast<std::uint32_t>((first - start) / Packing::step_bytes),
-               static_cast<std::uint32_t>((end - start) / Packing::step_bytes));
-  });
-  return steps;
-}
-
-void Arena::Meshing::find_moves() {
-  std::vector<PageSteps> pages;
-  for (RunIndex index = 1; index <= arena_.runs_.size(); ++index) {
-    const Run& run = arena_.run(index);
-    if (run.count == 0 || run.pages_in_use == 0) continue;
-    Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};
-    const auto first_item = static_cast<std::uint32_t>(pages.size());
-    std::uint64_t taken = 0;
-    arena_.each_page(run, [&](std::uint64_t page) {
-      if (arena_.pages_[page].blocks == 0) return;
-      if (!run.is_shared || pages.size() == first_item) pages.emplace_back();
-      const PageSteps steps = steps_of(page);
-      pages.back().take(steps);
-      moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(pages.size() - 1)});
-      taken += steps.taken() * Packing::step_bytes;
-    });
-    if (taken * most_taken_share > run.bytes()) {
-      moves_.resize(candidate.first_move);
-      pages.resize(first_item);
-      continue;
-    }
-    candidate.moves = static_cast<std::uint32_t>(moves_.size()) - candidate.first_move;
-    candidate.items = static_cast<std::uint32_t>(pages.size()) - first_item;
-    candidates_.push_back(candidate);
-  }
-  const MeshPlan plan = plan_mesh(pages);
-  for (Move& move : moves_) move.target = plan.target_of[move.item];
-  targets_.resize(plan.targets);
-}
-
-// A run whose pages would all have their memory alone, and be as many as before. The smallest come
-// first: what they need is there most likely.
-void Arena::Meshing::drop_useless() {
-  std::vector<std::uint32_t> items(targets_.size());
-  const auto count_items = [&](const Candidate& candidate) {
-    for (std::uint32_t i = 0, last = UINT32_MAX; i < candidate.moves; ++i) {
-      const Move& move = moves_[candidate.first_move + i];
-      if (move.item != last && items[move.target]++ == 0) ++used_targets_;
-      last = move.item;
-    }
-  };
-  for (const Candidate& candidate : candidates_) count_items(candidate);
-  std::erase_if(candidates_, [&](const Candidate& candidate) {
-    if (candidate.items * page_bytes < arena_.run(candidate.run).bytes()) return false;
-    for (std::uint32_t i = 0; i < candidate.moves; ++i)
-      if (items[moves_[candidate.first_move + i].target] != 1) return false;
-    return true;
-  });
-  std::ranges::stable_sort(candidates_, {}, [&](const Candidate& candidate) {
-    return arena_.run(candidate.run).bytes();
-  });
-  std::ranges::fill(items, 0);
-  used_targets_ = 0;
-  for (const Candidate& candidate : candidates_) count_items(candidate);
 }
 
 // Nothing may be lacking once memory is being exchanged.
