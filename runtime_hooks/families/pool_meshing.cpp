@@ -45,9 +45,11 @@ bool Recorder::may_mesh() noexcept {
 
 bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept {
   const auto lacking = [&]() -> std::uint64_t {
+    // A small one lacks a page.
+    const std::uint64_t whole = pool::up_to_page(wanted_bytes);
     const auto reading = driver::read_current_device(real_);
-    if (!reading || reading->free_bytes >= wanted_bytes) return 0;
-    return wanted_bytes + driver_share - reading->free_bytes;
+    if (!reading || reading->free_bytes >= whole) return 0;
+    return whole + driver_share - reading->free_bytes;
   };
   const auto may_be_gained = [&] {
     const pool::ArenaCounts counts = pool_.counts(here.device);

@@ -4,7 +4,7 @@
 namespace cuwarden::pool {
 namespace {
 
-constexpr int most_pauses = 20;
+constexpr int most_pauses = 20, most_tries = 4;
 
 }  // namespace
 
@@ -15,12 +15,16 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes
   auto next = candidates_.begin();
   // Without room for the first one nobody need be held up.
   bool goes_on = next != candidates_.end() && make_targets(*next);
+  lacked_room_ = next != candidates_.end() && !goes_on;
   const auto has_more = [&] {
     return goes_on && next != candidates_.end() && gained() < enough_bytes;
   };
   for (int pauses = 0; pauses < most_pauses && has_more() && pause.begin(); ++pauses) {
-    do goes_on = move(*next++) != Moved::failed;
-    while (has_more() && !pause.is_over());
+    do {
+      const Moved moved = move(*next++);
+      goes_on = moved != Moved::failed;
+      lacked_room_ = lacked_room_ || moved == Moved::no_room;
+    } while (has_more() && !pause.is_over());
     arena_.counts_.pause_ns += pause.end();
   }
   for (Target& target : targets_)
@@ -38,43 +42,50 @@ void Arena::Meshing::reserve() {
 
 bool Arena::Meshing::make(Target& target) noexcept {
   if (target.handle != 0) return true;
+  if (is_own(target)) {
+    if (real_.cuMemRetainAllocationHandle(&target.handle, reinterpret_cast<void*>(target.at)) ==
+        CUDA_SUCCESS)
+      return true;
+    target.handle = 0;
+    return false;
+  }
+  target.at = scratch_ + static_cast<std::uint64_t>(&target - targets_.data()) * page_bytes;
   if (real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0) != CUDA_SUCCESS) {
     target.handle = 0;
     return false;
   }
-  const CUdeviceptr at = scratch_of(target);
-  if (real_.cuMemMap(at, page_bytes, 0, target.handle, 0) != CUDA_SUCCESS) {
+  if (real_.cuMemMap(target.at, page_bytes, 0, target.handle, 0) != CUDA_SUCCESS) {
     real_.cuMemRelease(target.handle);
     target.handle = 0;
     return false;
   }
   arena_.counts_.held_bytes += page_bytes;
-  if (Peers::grant(real_, at, page_bytes, arena_.device(), 0) == CUDA_SUCCESS) return true;
+  if (Peers::grant(real_, target.at, page_bytes, arena_.device(), 0) == CUDA_SUCCESS) return true;
   drop(target);
   return false;
 }
 
 void Arena::Meshing::drop(Target& target) noexcept {
-  real_.cuMemUnmap(scratch_of(target), page_bytes);
+  real_.cuMemUnmap(target.at, page_bytes);
   real_.cuMemRelease(target.handle);
   target.handle = 0;
   arena_.counts_.held_bytes -= page_bytes;
 }
 
 // Pages keep their memory by themselves.
-void Arena::Meshing::give_up_scratch() noexcept {
-  if (scratch_ == 0) return;
+void Arena::Meshing::give_up_targets() noexcept {
   bool all_unmapped = true;
   for (const Target& target : targets_) {
     if (target.handle == 0) continue;
-    all_unmapped = real_.cuMemUnmap(scratch_of(target), page_bytes) == CUDA_SUCCESS && all_unmapped;
+    if (new_targets_ != 0)
+      all_unmapped = real_.cuMemUnmap(target.at, page_bytes) == CUDA_SUCCESS && all_unmapped;
     real_.cuMemRelease(target.handle);
   }
-  if (all_unmapped) real_.cuMemAddressFree(scratch_, scratch_bytes());
+  if (scratch_ != 0 && all_unmapped) real_.cuMemAddressFree(scratch_, scratch_bytes());
 }
 
 bool Arena::Meshing::copy(const Move& move) noexcept {
-  const CUdeviceptr from = arena_.address_of(move.page), to = scratch_of(targets_[move.target]);
+  const CUdeviceptr from = arena_.address_of(move.page), to = targets_[move.target].at;
   const auto part = [&](std::uint64_t first, std::uint64_t end) {
     return real_.cuMemcpyDtoDAsync_v2(to + (first - from), first, end - first, nullptr) ==
            CUDA_SUCCESS;
@@ -148,6 +159,14 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, const Run& run) noe
   return good;
 }
 
+// The run's one page, which was announced. What is free there may be another page's from now on.
+void Arena::Meshing::share(const Target& target) noexcept {
+  Run& run = arena_.run(target.run);
+  run.is_shared = true;
+  ++arena_.counts_.meshed_pages;
+  arena_.packing_.withhold(arena_.address_of(run.first), page_bytes);
+}
+
 void Arena::Meshing::join(const Move& move) noexcept {
   Target& target = targets_[move.target];
   if (target.run == 0) {
@@ -179,7 +198,8 @@ bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
 Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept {
   Run& run = arena_.run(candidate.run);
   const auto first = moves_.begin() + candidate.first_move, end = first + candidate.moves;
-  const std::uint64_t anew = run.is_shared ? 0 : candidate.moves;
+  std::uint64_t anew = run.is_shared ? 0 : candidate.moves;
+  each_alone(candidate, [&](const Target&) { ++anew; });
   if (!make_targets(candidate)) return Moved::no_room;
   try {
     arena_.packing_.announce_withheld(anew);
@@ -199,6 +219,7 @@ Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept 
     });
   }
   arena_.drop_run(run);
+  each_alone(candidate, [&](const Target& target) { share(target); });
   std::for_each(first, end, [&](const Move& move) { join(move); });
   return Moved::all;
 }
@@ -211,9 +232,25 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
   if (!held || has_ended() || is_closing() || real.cuMemRetainAllocationHandle == nullptr ||
       real.cuMemcpyDtoDAsync_v2 == nullptr || real.cuStreamSynchronize == nullptr)
     return 0;
-  Meshing meshing(*this, real);
-  if (meshing.gain() == 0 || meshing.gain() < least_bytes || !meshing.take_scratch()) return 0;
-  const std::uint64_t gained = meshing.run(pause, enough_bytes);
+  std::uint64_t gained = 0, least = least_bytes;
+  // Whether there was memory to move into.
+  const auto pass = [&](Meshing::Into into) {
+    Meshing meshing(*this, real, into);
+    if (meshing.gain() == 0 || meshing.gain() < std::exchange(least, 0) || !meshing.take_scratch())
+      return true;
+    gained += meshing.run(pause, enough_bytes - gained);
+    return !meshing.lacked_room();
+  };
+  try {
+    for (int tries = 0; tries < most_tries && gained < enough_bytes; ++tries) {
+      if (pass(Meshing::Into::new_memory)) break;
+      const std::uint64_t before = gained;
+      if (gained < enough_bytes) pass(Meshing::Into::own_memory);
+      if (gained == before) break;
+    }
+  } catch (...) {
+    if (gained == 0) throw;
+  }
   counts_.returned_bytes += gained;
   counts_.meshed_bytes += gained;
   return gained;

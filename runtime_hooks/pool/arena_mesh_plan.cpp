@@ -6,6 +6,9 @@ namespace {
 
 // What is taken of a run: with more there is little to be gained.
 constexpr std::uint64_t most_taken_share = 2;
+constexpr std::size_t most_own = 256;
+// The largest runs that growth makes want an eighth of it.
+constexpr std::uint64_t enough_to_begin = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -19,34 +22,97 @@ PageSteps Arena::Meshing::steps_of(std::uint64_t page) const {
   return steps;
 }
 
+// False: too much of it is taken. Items get what each of its items takes.
+bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items) {
+  const Run& run = arena_.run(index);
+  Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};
+  const auto first_item = static_cast<std::uint32_t>(items.size());
+  std::uint64_t taken = 0;
+  arena_.each_page(run, [&](std::uint64_t page) {
+    if (arena_.pages_[page].blocks == 0) return;
+    if (!run.is_shared || items.size() == first_item) items.emplace_back();
+    const PageSteps steps = steps_of(page);
+    items.back().take(steps);
+    moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(items.size() - 1)});
+    taken += steps.taken() * Packing::step_bytes;
+  });
+  if (taken * most_taken_share > run.bytes()) {
+    moves_.resize(candidate.first_move);
+    items.resize(first_item);
+    return false;
+  }
+  candidate.moves = static_cast<std::uint32_t>(moves_.size()) - candidate.first_move;
+  candidate.items = static_cast<std::uint32_t>(items.size()) - first_item;
+  candidates_.push_back(candidate);
+  return true;
+}
+
 void Arena::Meshing::find_moves() {
   std::vector<PageSteps> pages;
-  for (RunIndex index = 1; index <= arena_.runs_.size(); ++index) {
-    const Run& run = arena_.run(index);
-    if (run.count == 0 || run.pages_in_use == 0) continue;
-    Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};
-    const auto first_item = static_cast<std::uint32_t>(pages.size());
-    std::uint64_t taken = 0;
-    arena_.each_page(run, [&](std::uint64_t page) {
-      if (arena_.pages_[page].blocks == 0) return;
-      if (!run.is_shared || pages.size() == first_item) pages.emplace_back();
-      const PageSteps steps = steps_of(page);
-      pages.back().take(steps);
-      moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(pages.size() - 1)});
-      taken += steps.taken() * Packing::step_bytes;
-    });
-    if (taken * most_taken_share > run.bytes()) {
-      moves_.resize(candidate.first_move);
-      pages.resize(first_item);
-      continue;
-    }
-    candidate.moves = static_cast<std::uint32_t>(moves_.size()) - candidate.first_move;
-    candidate.items = static_cast<std::uint32_t>(pages.size()) - first_item;
-    candidates_.push_back(candidate);
-  }
+  for (RunIndex index = 1; index <= arena_.runs_.size(); ++index)
+    if (arena_.run(index).pages_in_use != 0) add_candidate(index, pages);
   const MeshPlan plan = plan_mesh(pages);
   for (Move& move : moves_) move.target = plan.target_of[move.item];
   targets_.resize(plan.targets);
+  new_targets_ = plan.targets;
+}
+
+std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
+  std::vector<Own> all;
+  for (RunIndex index = 1; index <= arena_.runs_.size() && all.size() < most_own; ++index) {
+    const Run& run = arena_.run(index);
+    if (run.pages_in_use == 0 || run.bytes() != page_bytes) continue;
+    all.emplace_back().run = index;
+    arena_.each_page(run, [&](std::uint64_t page) { all.back().steps.take(steps_of(page)); });
+  }
+  return all;
+}
+
+// One for each of the candidate's items, which moves_ gets. False: there are too few.
+bool Arena::Meshing::find_own_targets(const Candidate& candidate,
+                                      const std::vector<PageSteps>& items, std::vector<Own>& own) {
+  std::vector<std::pair<std::uint32_t, PageSteps>> before;  // each item's target, without it
+  for (const PageSteps& item : items) {
+    const auto fits = std::ranges::find_if(own, [&](const Own& one) {
+      return !one.has_moved && one.run != candidate.run && !one.steps.meets(item);
+    });
+    if (fits == own.end()) {
+      while (!before.empty()) {
+        own[before.back().first].steps = before.back().second;
+        before.pop_back();
+      }
+      return false;
+    }
+    before.emplace_back(static_cast<std::uint32_t>(fits - own.begin()), fits->steps);
+    fits->steps.take(item);
+  }
+  for (std::uint32_t i = 0; i < candidate.moves; ++i) {
+    Move& move = moves_[candidate.first_move + i];
+    move.target = before[move.item].first;
+    own[move.target].is_target = true;
+  }
+  for (Own& one : own) one.has_moved = one.has_moved || one.run == candidate.run;
+  return true;
+}
+
+// As much as new memory is wanted for at first.
+void Arena::Meshing::find_moves_into_own() {
+  std::vector<Own> own = find_own();
+  std::uint64_t gain = 0;
+  for (RunIndex index = 1; index <= arena_.runs_.size() && gain < enough_to_begin; ++index) {
+    const bool is_target =
+        std::ranges::any_of(own, [&](const Own& one) { return one.run == index && one.is_target; });
+    std::vector<PageSteps> items;
+    if (arena_.run(index).pages_in_use == 0 || is_target || !add_candidate(index, items)) continue;
+    if (find_own_targets(candidates_.back(), items, own)) {
+      gain += arena_.run(index).bytes();
+      continue;
+    }
+    moves_.resize(candidates_.back().first_move);
+    candidates_.pop_back();
+  }
+  for (const Own& one : own)
+    targets_.push_back({.at = arena_.address_of(arena_.run(one.run).first), .run = one.run});
 }
 
 // A run whose pages would all have their memory alone, and be as many as before. The smallest come

@@ -143,6 +143,14 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(place, pause):
     account_adds_up(run.report)
 
 
+def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(place):
+    run = place.run([program("meshed"), "full=1", "spare=0", "least=6", "sizes=1", "rounds=2"], pooled())
+    assert run.returncode == 0, run.stdout
+    assert (run.last_line["wrong"], run.last_line["served"]) == (0, 2)
+    assert run.report["pool"]["mesh_recovered_bytes"] > 0
+    account_adds_up(run.report)
+
+
 def test_a_capture_is_not_lost_to_whoever_moves_memory(place):
     # Streams take room of their own.
     options = ["rounds=10", "captures=1", "threads=1", "blocks=512", "spare=128"]

@@ -123,6 +123,15 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(place, name, pause):
     preloaded.check_covered(run.report)
 
 
+def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(place):
+    sizes = ["blocks=256"] if preloaded.SIMULATED else ["blocks=2048"]
+    run = place.run([PROGRAMS / "meshed", "full=1", "spare=0", "least=6", "sizes=1", "rounds=2", *sizes], pooled())
+    print(run.last_line, run.report["pool"])
+    assert run.returncode == 0, run.output
+    assert (run.last_line["wrong"], run.last_line["served"]) == (0, 2)
+    preloaded.check_covered(run.report)
+
+
 def test_a_pinned_buffer_for_each_step_costs_next_to_nothing(place):
     sample = preloaded.BUILD / "samples" / "pinned_churn"
     # So many that the pool's first piece, which the driver pins, is among what is negligible.

@@ -3,10 +3,12 @@
 //     meshed [name=value]...
 //
 // The device is filled but for `blocks` and `spare` MiB; `blocks` MiB are allocated in blocks of
-// 512 bytes to 1 MiB, and written; one of `keep` stays, and ask=PERCENT of what that gave up is
-// asked for in one request while threads=N write and check what stayed. rounds=N times over.
-// captures=1: another thread captures a stream all the time. The last line, as JSON, says how many
-// requests were served, how many bytes were wrong, and how many captures failed.
+// 512 bytes to 1 MiB (least=L sizes=N: of N powers of two from 512 << L on), and written; one of
+// `keep` stays, and ask=PERCENT of what that gave up is asked for in one request while threads=N
+// write and check what stayed. rounds=N times over. full=1: as many blocks are allocated as the
+// device takes, and nothing is free when some are freed. captures=1: another thread captures a
+// stream all the time. The last line, as JSON, says how many requests were served, how many bytes
+// were wrong, and how many captures failed.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -56,7 +58,8 @@ inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::siz
 template <class Worker>
 int run(int argc, char** argv) {
   std::map<std::string, std::size_t> options{{"blocks", 256}, {"spare", 48},  {"keep", 10},
-                                             {"ask", 60},     {"threads", 3}, {"rounds", 2}};
+                                             {"ask", 60},     {"threads", 3}, {"rounds", 2},
+                                             {"least", 0},    {"sizes", 12}};
   for (int i = 1; i < argc; ++i) {
     const std::string text = argv[i];
     options[text.substr(0, text.find('='))] =
@@ -81,8 +84,8 @@ int run(int argc, char** argv) {
   for (std::size_t round = 0; round < options["rounds"]; ++round) {
     std::size_t sum = 0, given_up = 0;
     for (const Block& block : blocks) sum += block.bytes;
-    while (sum < options["blocks"] * mib) {
-      Block block{.bytes = std::size_t{512} << random() % 12,
+    while (options["full"] != 0 || sum < options["blocks"] * mib) {
+      Block block{.bytes = std::size_t{512} << (options["least"] + random() % options["sizes"]),
                   .value = static_cast<unsigned char>(random())};
       if (cudaMalloc(&block.memory, block.bytes) != cudaSuccess) break;
       own.write(block);
