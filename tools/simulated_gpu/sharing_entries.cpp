@@ -145,6 +145,25 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle va
   return CUDA_SUCCESS;
 }
 
+// A descriptor by which other devices would reach the pages; here it is a file of that size.
+CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr address, std::size_t bytes,
+                                       CUmemRangeHandleType type, unsigned long long) {
+  InContext at;
+  SIM_TRY(at.error);
+  const auto whole_pages = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) - 1;
+  if (out == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || bytes == 0 ||
+      ((address | bytes) & whole_pages) != 0 || at.sim.ranges.around(address) == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  const int made = memfd_create("simulated-gpu-dma-buf", MFD_CLOEXEC);
+  if (made < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (ftruncate(made, static_cast<off_t>(bytes)) != 0) {
+    close(made);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *static_cast<int*>(out) = made;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* os_handle,
                                         CUmemAllocationHandleType type) {
   InContext at;

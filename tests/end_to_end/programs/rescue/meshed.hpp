@@ -6,11 +6,12 @@
 // 512 bytes to 1 MiB (least=L sizes=N: of N powers of two from 512 << L on), and written; one of
 // `keep` stays, and ask=PERCENT of what that gave up is asked for in one request while threads=N
 // write and check what stayed. rounds=N times over. full=1: as many blocks are allocated as the
-// device takes, and nothing is free when some are freed. captures=1: another thread captures a
-// stream all the time. The last line, as JSON, says how many requests were served, how many bytes
-// were wrong, and how many captures failed.
+// device takes, and nothing is free when some are freed. handle=1: a dma-buf of a block is made.
+// captures=1: another thread captures a stream all the time. The last line, as JSON, says how many
+// requests were served, how many bytes were wrong, and how many captures failed.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -54,6 +55,20 @@ inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::siz
   }
 }
 
+// By which a network card, say, would reach it. It is never closed.
+inline bool make_handle(const Block& block) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult answer{};
+  int descriptor = -1;
+  constexpr std::uint64_t page = 4096;
+  const auto address = reinterpret_cast<CUdeviceptr>(block.memory) / page * page;
+  return cudaGetDriverEntryPointByVersion("cuMemGetHandleForAddressRange", &found, 11070,
+                                          cudaEnableDefault, &answer) == cudaSuccess &&
+         answer == cudaDriverEntryPointSuccess &&
+         reinterpret_cast<decltype(&cuMemGetHandleForAddressRange)>(found)(
+             &descriptor, address, page, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) == CUDA_SUCCESS;
+}
+
 // Worker: made once for each thread; write() and wrong_bytes() wait for what they did.
 template <class Worker>
 int run(int argc, char** argv) {
@@ -92,6 +107,7 @@ int run(int argc, char** argv) {
       sum += block.bytes;
       blocks.push_back(block);
     }
+    if (options["handle"] != 0) wrong += make_handle(blocks.front()) ? 0 : 1;
     std::shuffle(blocks.begin(), blocks.end(), random);
     while (blocks.size() > 100 && given_up * options["keep"] < sum * (options["keep"] - 1)) {
       require(cudaFree(blocks.back().memory), "cudaFree");
