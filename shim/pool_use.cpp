@@ -21,19 +21,23 @@ families::PoolUse pool_use(PoolMode mode) noexcept {
 
 namespace {
 
-bool is_any_loaded(std::span<const std::string_view> stems) {
-  return any_loaded_object([&](const LoadedObject& object) {
-    return std::ranges::any_of(
-        stems, [&](std::string_view stem) { return is_library(object.soname(), stem); });
-  });
+// MPI, UCX, NVSHMEM.
+constexpr std::string_view that_share[] = {"libmpi.so", "libmpich.so", "libucp.so", "libuct.so",
+                                           "libnvshmem_host.so"};
+constexpr std::string_view that_reach[] = {
+    "libibverbs.so",       "libcufile.so", "libgdrapi.so",  "libnvcuvid.so",
+    "libnvidia-encode.so", "libfabric.so", "libnvoptix.so", "libnvidia-opticalflow.so"};
+
+bool is_one_of(const LoadedObject& object, std::span<const std::string_view> stems) {
+  return std::ranges::any_of(
+      stems, [&](std::string_view stem) { return is_library(object.soname(), stem); });
 }
 
 }  // namespace
 
 bool shares_memory_with_processes() noexcept {
-  constexpr std::string_view stems[] = {"libmpi.so", "libmpich.so", "libucp.so", "libuct.so",
-                                        "libnvshmem_host.so"};
-  return is_any_loaded(stems);
+  return any_loaded_object(
+      [](const LoadedObject& object) { return is_one_of(object, that_share); });
 }
 
 std::uint64_t mesh_pause_ns(const Settings& settings) noexcept {
@@ -43,10 +47,19 @@ std::uint64_t mesh_pause_ns(const Settings& settings) noexcept {
 }
 
 bool reaches_memory_unseen() noexcept {
-  constexpr std::string_view stems[] = {
-      "libibverbs.so",       "libcufile.so", "libgdrapi.so",  "libnvcuvid.so",
-      "libnvidia-encode.so", "libfabric.so", "libnvoptix.so", "libnvidia-opticalflow.so"};
-  return shares_memory_with_processes() || is_any_loaded(stems);
+  return any_loaded_object([](const LoadedObject& object) {
+    return is_one_of(object, that_share) || is_one_of(object, that_reach);
+  });
+}
+
+std::string libraries_that_reach_memory() {
+  std::string names;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (is_one_of(object, that_share) || is_one_of(object, that_reach))
+      names += (names.empty() ? "" : ", ") + std::string(object.soname());
+    return false;
+  });
+  return names;
 }
 
 }  // namespace cuwarden::shim

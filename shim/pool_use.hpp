@@ -1,6 +1,8 @@
 // What the setting CUWARDEN_POOL means for requests that the driver would serve with a waste.
 #pragma once
 
+#include <string>
+
 #include "runtime_hooks/families/recorder.hpp"
 #include "shim/settings.hpp"
 
@@ -17,5 +19,7 @@ std::uint64_t mesh_pause_ns(const Settings&) noexcept;
 // Those, and what has network cards, disks and video engines reach device memory by addresses that
 // it was told of: no call says when.
 bool reaches_memory_unseen() noexcept;
+// Their names, as a list to be read. May throw std::bad_alloc.
+std::string libraries_that_reach_memory();
 
 }  // namespace cuwarden::shim

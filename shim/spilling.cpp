@@ -8,6 +8,7 @@
 #include "reporters/quantities.hpp"
 #include "shim/host_limits.hpp"
 #include "shim/log.hpp"
+#include "shim/pool_use.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -59,6 +60,9 @@ void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_
   using enum families::RescueNews;
   const std::string of =
       "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";
+  const std::string left_apart =
+      "CUWARDEN_MESH: " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) +
+      " are free parts of the pool's pages, which are not put together: ";
   switch (news) {
     case not_granted:
       return log_warn(
@@ -90,6 +94,15 @@ void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_
                        " of the program's memory on GPU " + std::to_string(device.value) +
                        " again: what lay there is lost; please report this, and use "
                        "CUWARDEN_MESH=off");
+    case memory_has_handle:
+      return log_warn(left_apart +
+                      "the program had handles made for memory, by which others reach it");
+    case library_reaches_memory:
+      return log_warn(left_apart + libraries_that_reach_memory() +
+                      " may reach it without a call of the driver");
+    case unknown_functions:
+      return log_warn(left_apart +
+                      "the program uses functions of the driver that are newer than cuwarden");
     case pool_not_supported:
       return log_warn("CUWARDEN_POOL=on: GPU " + std::to_string(device.value) +
                       " or its driver cannot map memory: its requests are left to the driver, and "

@@ -32,15 +32,20 @@ bool Recorder::all_are_idle(ContextId current) noexcept {
   return all && has_current;
 }
 
-// What reaches memory without a call that passes the gate must not be there: other processes,
-// network cards and video engines by way of handles or of libraries that know the addresses,
-// functions of a driver that is newer than this one's list, and captures, which must not be
-// disturbed.
+// Captures must not be disturbed.
 bool Recorder::may_mesh() noexcept {
   return mesh_pause_ns_ != 0 && pool_.any() && driver::submission_gate.is_armed() &&
-         now_ns() >= mesh_not_before_ns_.load(std::memory_order_relaxed) &&
-         !is_reached_.load(std::memory_order_relaxed) && !captures_.any() &&
-         ledger_.unhooked_lookups() == 0 && reaches_memory_ != nullptr && !reaches_memory_();
+         now_ns() >= mesh_not_before_ns_.load(std::memory_order_relaxed) && !captures_.any();
+}
+
+// What reaches memory without a call that passes the gate must not be there: other processes,
+// network cards and video engines by way of handles or of libraries that know the addresses, and
+// functions of a driver that is newer than this one's list.
+std::optional<RescueNews> Recorder::mesh_obstacle() noexcept {
+  if (is_reached_.load(std::memory_order_relaxed)) return RescueNews::memory_has_handle;
+  if (ledger_.unhooked_lookups() != 0) return RescueNews::unknown_functions;
+  if (reaches_memory_ == nullptr || reaches_memory_()) return RescueNews::library_reaches_memory;
+  return std::nullopt;
 }
 
 bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept {
@@ -59,6 +64,10 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
   if (needed == 0 || needed > may_be_gained() || !may_mesh()) return false;
   const ErrnoGuard keep;
   const Uncancelled whole;
+  if (const auto obstacle = mesh_obstacle()) {
+    tell_once(*obstacle, here.device, may_be_gained(), 0);
+    return false;
+  }
   std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
   const auto begin = [&] {
     // Others are to get on with their work.

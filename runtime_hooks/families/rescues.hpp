@@ -22,6 +22,10 @@ enum class RescueNews : std::uint8_t {
   lost,             // the driver did not map memory again that was moved
   pool_not_supported,
   waited_in_vain,
+  // Why the pool's memory stays where it is, though what fails could be had of it.
+  memory_has_handle,
+  library_reaches_memory,
+  unknown_functions,
 };
 // When new requests that the driver would serve with a waste are served by the pool.
 enum class PoolUse : std::uint8_t {

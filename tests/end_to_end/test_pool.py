@@ -166,6 +166,14 @@ def test_a_page_that_something_else_may_reach_stays(place):
     run = place.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
     assert run.last_line["served"] == 0
     assert run.report["pool"]["meshed_pages"] == 0
+    assert run.said_about("CUWARDEN_MESH", "on GPU 0", "libmpi.so") and len(run.said) == 1
+
+
+def test_memory_that_has_a_handle_stays(place):
+    run = place.run([program("meshed"), "threads=0", "rounds=1", "handle=1"], pooled())
+    assert (run.last_line["served"], run.last_line["wrong"]) == (0, 0)
+    assert run.report["pool"]["meshed_pages"] == 0
+    assert run.said_about("CUWARDEN_MESH", "on GPU 0", "handles") and len(run.said) == 1
 
 
 def test_what_the_pool_keeps_is_given_to_whoever_lacks_it(place):
