@@ -192,7 +192,7 @@ constexpr Known known[] = {
     {"CUWARDEN_POOL", read_pool, "off, rescue, on or auto", "auto"},
     {"CUWARDEN_WAIT", read_wait, "a time as 500ms, 30s or 2m", "0"},
     {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, "a time as 500ms, 30s or 2m", "2s"},
-    {"CUWARDEN_SPILL", read_spill, "an amount as 8GiB or 25%, with :visible", "0"},
+    {"CUWARDEN_SPILL", read_spill, "an amount as 8GiB or 25%, or as 8GiB:visible", "0"},
     {"CUWARDEN_MESH", read_mesh, "on or off", "on"},
     {"CUWARDEN_MESH_PAUSE", read_mesh_pause, "a time as 500ms, 30s or 2m", "500ms"},
     {"CUWARDEN_SYMBOL_TIME", read_symbol_time, "a time as 500ms, 30s or 2m", "1600ms"},
@@ -218,10 +218,18 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// What may have been meant: what it is the beginning of, or differs from in two letters, of short
+// names in fewer. Empty: nothing is like it.
 std::string_view nearest(std::string_view name) {
-  std::string_view best = known[0].name;
-  for (const Known& candidate : known)
-    if (distance(name, candidate.name) < distance(name, best)) best = candidate.name;
+  std::string_view best;
+  std::size_t least = std::min<std::size_t>(3, (name.size() - prefix.size() + 1) / 2);
+  for (const Known& candidate : known) {
+    const bool is_beginning = name.size() > prefix.size() + 2 && candidate.name.starts_with(name);
+    const std::size_t edits = is_beginning ? 1 : distance(name, candidate.name);
+    if (edits >= least) continue;
+    least = edits;
+    best = candidate.name;
+  }
   return best;
 }
 
@@ -235,8 +243,9 @@ void read_one(Settings& settings, std::string_view name, std::string_view value,
                            setting.accepted, setting.fallback));
     return;
   }
-  complain(
-      fmt::format("{}={}: no such setting; did you mean {}? Ignored.", name, value, nearest(name)));
+  const std::string_view meant = nearest(name);
+  complain(fmt::format("{}={}: no such setting{} Ignored.", name, value,
+                       meant.empty() ? "." : fmt::format("; did you mean {}?", meant)));
 }
 
 std::string_view variable(const char* name) {

@@ -59,6 +59,13 @@ def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, 
     run.report.check_leaks(run.last_line["leaked"])
 
 
+@pytest.mark.parametrize("name", ["CUWARDEN_MODE", "CUWARDEN_FOO", "CUWARDEN_", "CUWARDEN_S"])
+def test_what_is_like_no_known_name_is_one_line_without_a_guess(run_both, name):
+    run = run_both(ALLOCATE, {name: "some-value"})
+    line = run.said_about(name, "no such setting")
+    assert line.count("CUWARDEN_") == 1 and len(run.said) == 1
+
+
 def test_several_bad_settings_are_a_line_each(run_both):
     run = run_both(
         ALLOCATE,
