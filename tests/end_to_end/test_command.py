@@ -43,6 +43,13 @@ def test_run_says_when_a_program_was_killed_and_still_has_its_report(cuwarden, p
     report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
 
 
+def test_the_programs_processes_share_the_simulated_device(cuwarden, place):
+    done = cuwarden(*simulated(place, sample("neighbour")))
+    request = json.loads(done.stdout.splitlines()[-1])["request"]
+    assert request["error"] == "cudaErrorMemoryAllocation", done.stdout
+    assert "held_by_other_processes" in done.stderr
+
+
 def test_the_simulated_device_has_the_size_that_was_asked_for(cuwarden, place):
     command = ("run", "--simulate", "2GiB", "--report", place.reports / "report.json", "--")
     done = cuwarden(*command, program("answers"), "exhaust")

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "reporters/cuda_frames.hpp"
@@ -44,10 +45,10 @@ constexpr int status_not_found = 127, status_not_runnable = 126;  // as shells d
 constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
 constexpr std::size_t most_summaries = 4;  // the others get a line each
 
-// A list file of mode 0600 that goes with the object.
-class ListFile {
+// A file of mode 0600 that goes with the object.
+class TemporaryFile {
  public:
-  ListFile() {
+  TemporaryFile() {
     const char* folder = std::getenv("TMPDIR");
     path_ =
         std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") + "/cuwarden-run-XXXXXX";
@@ -58,9 +59,9 @@ class ListFile {
       close(descriptor);
     }
   }
-  ListFile(const ListFile&) = delete;
-  ListFile& operator=(const ListFile&) = delete;
-  ~ListFile() {
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
     if (error_ == 0) unlink(path_.c_str());
   }
   const std::string& path() const { return path_; }
@@ -91,6 +92,9 @@ class Environment {
     }
   }
   void set(const std::string& name, const std::string& value) { values_[name] = value; }
+  void set_if_missing(const std::string& name, const std::string& value) {
+    values_.emplace(name, value);
+  }
   void prepend(const std::string& name, const std::string& value) {
     std::string& old = values_[name];
     old = old.empty() ? value : value + ":" + old;
@@ -194,8 +198,8 @@ bool can_be_preloaded(const std::string& path) {
 }
 
 // False after an error line.
-bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& list,
-            Environment& environment) {
+bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile& list,
+            const std::optional<TemporaryFile>& devices, Environment& environment) {
   const auto shim = find_shim();
   if (!shim) {
     print_error("libcuwarden.so is neither beside this command nor in ../lib; reinstall cuwarden");
@@ -221,6 +225,9 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const ListFile& lis
     preloads += ":" + *simulated + "/libcuda.so.1:" + *simulated + "/libcudart.so.13";
     environment.prepend("LD_LIBRARY_PATH", *simulated);
     environment.set("CUWARDEN_SIM_MEMORY", std::to_string(*verb.simulated_bytes));
+    // One device for all processes that the program starts, as there would be.
+    if (devices && devices->error() == 0)
+      environment.set_if_missing("CUWARDEN_SIM_SHARED", devices->path());
   }
   // The dynamic linker splits LD_PRELOAD at blanks and colons and knows no quoting.
   std::string unquoted = preloads;
@@ -268,7 +275,7 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
 }
 
 // `said` becomes true where an error line told why one is missing.
-std::vector<std::string> finished_reports(const ListFile& list, const RecoveryRequest& child,
+std::vector<std::string> finished_reports(const TemporaryFile& list, const RecoveryRequest& child,
                                           bool& said) {
   std::vector<std::string> reports;
   const auto add = [&](const std::string& path) {
@@ -328,13 +335,15 @@ int run_verb(const RunVerb& verb) {
   }
   ProgramFile program;
   if (verb.simulated_bytes) program = inspect_program(*path);
-  const ListFile list;
+  const TemporaryFile list;
+  std::optional<TemporaryFile> devices;
+  if (verb.simulated_bytes) devices.emplace();
   if (list.error() != 0) {
     print_error("cannot make " + list.path() + ": " + error_text(list.error()) +
                 "; no summary will be shown (set TMPDIR to a folder that can be written)");
   }
   Environment environment;
-  if (!set_up(verb, program, list, environment)) return 2;
+  if (!set_up(verb, program, list, devices, environment)) return 2;
 
   int wait_status = 0;
   RecoveryRequest child;
