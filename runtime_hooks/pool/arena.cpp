@@ -6,8 +6,15 @@
 namespace cuwarden::pool {
 namespace {
 
-// Who grows, grows by a sixteenth: to map a page takes as long as to map many.
-constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{8} << 20;
+// Who grows, grows by a sixteenth: to map a page takes as long as to map many. But here and there
+// some are mapped alone, into which meshing can move others where the device is full.
+constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{8} << 20,
+                        alone_each_bytes = std::uint64_t{512} << 20;
+
+std::uint64_t bytes_ahead(std::uint64_t held) {
+  if (held % alone_each_bytes < most_ahead_bytes) return 0;
+  return std::min(std::bit_floor(held / growth_share + 1), most_ahead_bytes);
+}
 
 }  // namespace
 
@@ -103,9 +110,7 @@ void Arena::drop_run(Run& run) noexcept {
 // Memory for all pages that the block lies in, and for some after it where the arena grows.
 bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64_t now_ns) {
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
-  const std::uint64_t ahead =
-      std::min(std::bit_floor(counts_.held_bytes / growth_share + 1), most_ahead_bytes) /
-      page_bytes;
+  const std::uint64_t ahead = bytes_ahead(counts_.held_bytes) / page_bytes;
   const std::uint64_t pages = std::min(last + 1 + ahead, bytes_.load() / page_bytes);
   if (pages_.size() < pages) pages_.resize(pages);
   // As many as there are stretches without memory; and each of them may be given back.

@@ -77,7 +77,7 @@ class Arena {
   // Blocks stay at their addresses, but pages that are little used come to share memory, and what
   // that saves goes back to the device: how much. The arena's device is that of the current
   // context. Nothing is done where all of it were less than `least_bytes`, and no more than
-  // `enough_bytes` where that is enough. May throw std::bad_alloc, and has done nothing then.
+  // `enough_bytes` where that is enough. May throw std::bad_alloc, and has gained nothing then.
   std::uint64_t mesh(const driver::RealDriver&, const Pause&, std::uint64_t least_bytes,
                      std::uint64_t enough_bytes);
   void was_paused(std::uint64_t ns) noexcept;

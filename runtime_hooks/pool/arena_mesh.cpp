@@ -9,7 +9,8 @@ constexpr int most_pauses = 20, most_tries = 4;
 }  // namespace
 
 // One plan for all pauses: what is half done would be in the next one's way.
-std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes) noexcept {
+std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes,
+                                  int& pauses_left) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
   const auto gained = [&] { return held - std::min(held, arena_.counts_.held_bytes); };
   auto next = candidates_.begin();
@@ -19,7 +20,8 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes
   const auto has_more = [&] {
     return goes_on && next != candidates_.end() && gained() < enough_bytes;
   };
-  for (int pauses = 0; pauses < most_pauses && has_more() && pause.begin(); ++pauses) {
+  while (pauses_left > 0 && has_more() && pause.begin()) {
+    --pauses_left;
     do {
       const Moved moved = move(*next++);
       goes_on = moved != Moved::failed;
@@ -49,9 +51,11 @@ bool Arena::Meshing::make(Target& target) noexcept {
     target.handle = 0;
     return false;
   }
+  if (is_full_) return false;
   target.at = scratch_ + static_cast<std::uint64_t>(&target - targets_.data()) * page_bytes;
   if (real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0) != CUDA_SUCCESS) {
     target.handle = 0;
+    is_full_ = true;
     return false;
   }
   if (real_.cuMemMap(target.at, page_bytes, 0, target.handle, 0) != CUDA_SUCCESS) {
@@ -206,8 +210,10 @@ Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept 
   } catch (...) {
     return Moved::failed;
   }
-  if (!std::all_of(first, end, [&](const Move& move) { return copy(move); }) ||
-      real_.cuStreamSynchronize(nullptr) != CUDA_SUCCESS || !swap_memory(candidate, run)) {
+  const bool copied = std::all_of(first, end, [&](const Move& move) { return copy(move); });
+  // Even then: what was begun would write where others write next.
+  if (real_.cuStreamSynchronize(nullptr) != CUDA_SUCCESS || !copied ||
+      !swap_memory(candidate, run)) {
     arena_.packing_.renounce_withheld(anew);
     return Moved::failed;
   }
@@ -219,6 +225,7 @@ Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept 
     });
   }
   arena_.drop_run(run);
+  is_full_ = false;
   each_alone(candidate, [&](const Target& target) { share(target); });
   std::for_each(first, end, [&](const Move& move) { join(move); });
   return Moved::all;
@@ -233,12 +240,13 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
       real.cuMemcpyDtoDAsync_v2 == nullptr || real.cuStreamSynchronize == nullptr)
     return 0;
   std::uint64_t gained = 0, least = least_bytes;
-  // Whether there was memory to move into.
+  int pauses_left = most_pauses;
+  // False: there was no memory to move into, or nothing that new memory would help.
   const auto pass = [&](Meshing::Into into) {
     Meshing meshing(*this, real, into);
-    if (meshing.gain() == 0 || meshing.gain() < std::exchange(least, 0) || !meshing.take_scratch())
-      return true;
-    gained += meshing.run(pause, enough_bytes - gained);
+    if (meshing.gain() < std::exchange(least, 0)) return true;
+    if (meshing.gain() == 0 || !meshing.take_scratch()) return false;
+    gained += meshing.run(pause, enough_bytes - gained, pauses_left);
     return !meshing.lacked_room();
   };
   try {

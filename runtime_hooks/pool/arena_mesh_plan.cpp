@@ -7,6 +7,9 @@ namespace {
 // What is taken of a run: with more there is little to be gained.
 constexpr std::uint64_t most_taken_share = 2;
 constexpr std::size_t most_own = 256;
+constexpr std::uint32_t most_taken_of_own = PageSteps::count / 8 * 7;
+// Whose pages find no place among those: others are no better.
+constexpr int most_in_vain = 1000;
 // The largest runs that growth makes want an eighth of it.
 constexpr std::uint64_t enough_to_begin = std::uint64_t{64} << 20;
 
@@ -64,6 +67,8 @@ std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
     if (run.pages_in_use == 0 || run.bytes() != page_bytes) continue;
     all.emplace_back().run = index;
     arena_.each_page(run, [&](std::uint64_t page) { all.back().steps.take(steps_of(page)); });
+    // Hardly anything goes there.
+    if (all.back().steps.taken() > most_taken_of_own) all.pop_back();
   }
   return all;
 }
@@ -99,7 +104,9 @@ bool Arena::Meshing::find_own_targets(const Candidate& candidate,
 void Arena::Meshing::find_moves_into_own() {
   std::vector<Own> own = find_own();
   std::uint64_t gain = 0;
-  for (RunIndex index = 1; index <= arena_.runs_.size() && gain < enough_to_begin; ++index) {
+  int in_vain = 0;
+  for (RunIndex index = 1;
+       index <= arena_.runs_.size() && gain < enough_to_begin && in_vain < most_in_vain; ++index) {
     const bool is_target =
         std::ranges::any_of(own, [&](const Own& one) { return one.run == index && one.is_target; });
     std::vector<PageSteps> items;
@@ -108,6 +115,7 @@ void Arena::Meshing::find_moves_into_own() {
       gain += arena_.run(index).bytes();
       continue;
     }
+    ++in_vain;
     moves_.resize(candidates_.back().first_move);
     candidates_.pop_back();
   }

@@ -43,7 +43,7 @@ class Arena::Meshing {
            real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
   }
   // Until it is enough, or something fails. What was gained.
-  std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes) noexcept;
+  std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
   // For memory to move into.
   bool lacked_room() const noexcept { return lacked_room_; }
 
@@ -117,6 +117,7 @@ class Arena::Meshing {
   std::vector<Target> targets_;
   std::uint64_t new_targets_ = 0, used_targets_ = 0;  // of memory that is made
   CUdeviceptr scratch_ = 0;
+  bool is_full_ = false;  // the device, since something was given back
   bool lacked_room_ = false;
 };
 

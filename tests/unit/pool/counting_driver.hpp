@@ -12,6 +12,7 @@
 #include <mutex>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "runtime_hooks/driver/real_functions.hpp"
 
@@ -44,6 +45,10 @@ struct Driver {
   int errors = 0;
   std::uint64_t least_free_bytes = UINT64_MAX;     // after a handle was made
   std::function<void()> in_create, in_set_access;  // once, without the lock
+  struct Copy {
+    std::uint64_t to = 0, from = 0, bytes = 0;
+  };
+  std::vector<Copy> under_way;  // until somebody synchronises
 
   bool fails() {
     if (fail_after >= 0 && fail_after-- == 0) return true;
@@ -173,11 +178,14 @@ inline CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   driver->errors += to % 512 != 0 || from % 512 != 0 || bytes % 512 != 0;
-  for (std::uint64_t at = 0; at < bytes; at += 512) driver->word(to + at) = driver->word(from + at);
+  driver->under_way.push_back({to, from, bytes});
   return CUDA_SUCCESS;
 }
 inline CUresult synchronise(CUstream) {
   const std::lock_guard locked(driver->lock);
+  for (const auto& [to, from, bytes] : std::exchange(driver->under_way, {}))
+    for (std::uint64_t at = 0; at < bytes; at += 512)
+      driver->word(to + at) = driver->word(from + at);
   return driver->fails() ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 

@@ -189,6 +189,25 @@ TEST_F(MeshingTest, without_any_room_it_begins_in_pages_that_are_there) {
   expect_all_goes();
 }
 
+TEST_F(MeshingTest, pages_that_are_full_are_not_those_that_others_move_into) {
+  driver->free_bytes = 2 * room;
+  driver->largest_handle = page;  // each by itself
+  std::vector<std::uint64_t> pieces;
+  for (int i = 0; i < 4 * 390; ++i) pieces.push_back(allocate(page / 4));
+  ASSERT_TRUE(std::ranges::count(pieces, 0u) == 0);
+  // 300 stay full; of the others each keeps another quarter.
+  for (std::size_t i = 4 * 300; i < pieces.size(); ++i)
+    if (i / 4 % 4 != i % 4) free(pieces[i]);
+  pool.give_back(real, no_device, UINT64_MAX);
+  const std::uint64_t free = driver->free_bytes;
+  driver->free_bytes = 0;
+  EXPECT_GE(mesh(40 * MiB), 40 * MiB);
+  EXPECT_TRUE(all_is_right());
+  driver->free_bytes += free - room;
+  driver->largest_handle = UINT64_MAX;
+  expect_all_goes();
+}
+
 TEST_F(MeshingTest, without_room_and_without_single_pages_nothing_is_moved) {
   fill(200 * MiB, 9);
   const std::uint64_t start = blocks.begin()->first;
@@ -236,6 +255,7 @@ TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_in_its_place) {
     driver->fail_after = calls;
     mesh(1000);
     driver->free_bytes += withheld;
+    ASSERT_TRUE(driver->under_way.empty()) << "what is copied late is written over others' bytes";
     failed += driver->fail_after < 0;
     driver->fail_after = -1;
     ASSERT_TRUE(all_is_right()) << calls;
