@@ -53,13 +53,17 @@ bool reaches_memory_unseen() noexcept {
 }
 
 std::string libraries_that_reach_memory() {
-  std::string names;
+  // Under the loader's lock nothing is allocated.
+  char names[512];
+  std::size_t length = 0;
   any_loaded_object([&](const LoadedObject& object) {
-    if (is_one_of(object, that_share) || is_one_of(object, that_reach))
-      names += (names.empty() ? "" : ", ") + std::string(object.soname());
+    if (!is_one_of(object, that_share) && !is_one_of(object, that_reach)) return false;
+    for (const std::string_view part :
+         {length == 0 ? std::string_view() : std::string_view(", "), object.soname()})
+      length += part.copy(names + length, sizeof names - length);
     return false;
   });
-  return names;
+  return {names, length};
 }
 
 }  // namespace cuwarden::shim

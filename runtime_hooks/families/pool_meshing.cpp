@@ -38,12 +38,18 @@ bool Recorder::may_mesh() noexcept {
          now_ns() >= mesh_not_before_ns_.load(std::memory_order_relaxed) && !captures_.any();
 }
 
+// What calls of the program have brought about.
+std::optional<RescueNews> Recorder::obstacle_met() noexcept {
+  if (is_reached_.load(std::memory_order_relaxed)) return RescueNews::memory_has_handle;
+  if (ledger_.unhooked_lookups() != 0) return RescueNews::unknown_functions;
+  return std::nullopt;
+}
+
 // What reaches memory without a call that passes the gate must not be there: other processes,
 // network cards and video engines by way of handles or of libraries that know the addresses, and
 // functions of a driver that is newer than this one's list.
 std::optional<RescueNews> Recorder::mesh_obstacle() noexcept {
-  if (is_reached_.load(std::memory_order_relaxed)) return RescueNews::memory_has_handle;
-  if (ledger_.unhooked_lookups() != 0) return RescueNews::unknown_functions;
+  if (const auto met = obstacle_met()) return met;
   if (reaches_memory_ == nullptr || reaches_memory_()) return RescueNews::library_reaches_memory;
   return std::nullopt;
 }
@@ -74,9 +80,11 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
     if (begun_ns != 0) sleep_ns(between_pauses_ns);
     begun_ns = now_ns();
     deadline_ns = begun_ns + mesh_pause_ns_;
+    // Libraries are looked for before: whoever loads one may wait at the gate.
+    if (mesh_obstacle()) return false;
     if (driver::submission_gate.close(deadline_ns)) {
       for (;; sleep_ns(poll_ns)) {
-        if (captures_.any()) break;
+        if (captures_.any() || obstacle_met()) break;
         if (all_are_idle(here.context)) return true;
         if (now_ns() >= deadline_ns) break;
       }

@@ -280,6 +280,7 @@ class Recorder {
   }
   bool all_are_idle(ContextId current) noexcept;
   bool may_mesh() noexcept;
+  std::optional<RescueNews> obstacle_met() noexcept;
   std::optional<RescueNews> mesh_obstacle() noexcept;
   bool mesh_pool(const Place&, std::uint64_t wanted_bytes) noexcept;
   // As empty_pool(), for a request of so many bytes.

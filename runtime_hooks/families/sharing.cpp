@@ -1,4 +1,5 @@
 // Memory that another process or another API owns, opened here: the record is of the opening.
+#include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/pool_memory.hpp"
 #include "runtime_hooks/families/queries.hpp"
@@ -102,7 +103,10 @@ CUresult cuExternalMemoryGetMappedMipmappedArray(
 
 // Whoever has such a handle reaches the pages themselves, whatever they are mapped to later.
 namespace {
-CUresult reached(HookedCall& call, CUresult result, CUdeviceptr address) {
+CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
+  // Nor does anybody get one while memory is being moved.
+  const driver::Submission at_the_gate;
+  const CUresult result = make();
   if (call.recording() && result == CUDA_SUCCESS && is_in_pool(address))
     call.recorder().memory_is_reached();
   return result;
@@ -112,16 +116,18 @@ CUresult reached(HookedCall& call, CUresult result, CUdeviceptr address) {
 CUresult cuMemGetHandleForAddressRange(HookedCall& call, void* handle, CUdeviceptr dptr,
                                        size_t size, CUmemRangeHandleType handleType,
                                        unsigned long long flags) {
-  return reached(
-      call, call.real().cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags), dptr);
+  return reached(call, dptr, [&] {
+    return call.real().cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags);
+  });
 }
 
 #if CUDA_VERSION >= 12010
 CUresult cuMulticastBindAddr(HookedCall& call, CUmemGenericAllocationHandle mcHandle,
                              size_t mcOffset, CUdeviceptr memptr, size_t size,
                              unsigned long long flags) {
-  return reached(call, call.real().cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags),
-                 memptr);
+  return reached(call, memptr, [&] {
+    return call.real().cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags);
+  });
 }
 #endif
 
