@@ -265,6 +265,8 @@ void read_settings(Settings& settings, Complain complain) {
   if (settings.pool == PoolMode::off && (settings.spill_bytes != 0 || settings.spill_percent != 0))
     complain(
         "CUWARDEN_SPILL: nothing is spilled, for CUWARDEN_POOL=off serves no request that fails");
+  if (settings.pool == PoolMode::off && settings.wait_ns != 0)
+    complain("CUWARDEN_WAIT: nothing waits, for CUWARDEN_POOL=off serves no request that fails");
 }
 
 // A program that runs with more rights than its caller is left alone: the environment that says

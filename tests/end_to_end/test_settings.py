@@ -59,6 +59,12 @@ def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, 
     run.report.check_leaks(run.last_line["leaked"])
 
 
+@pytest.mark.parametrize("name, value", [("CUWARDEN_WAIT", "3s"), ("CUWARDEN_SPILL", "1GiB")])
+def test_what_has_no_effect_without_rescues_is_said_to_have_none(run_both, name, value):
+    run = run_both(ALLOCATE, {"CUWARDEN_POOL": "off", name: value})
+    assert run.said_about(name, "CUWARDEN_POOL=off") and len(run.said) == 1
+
+
 @pytest.mark.parametrize("name", ["CUWARDEN_MODE", "CUWARDEN_FOO", "CUWARDEN_", "CUWARDEN_S"])
 def test_what_is_like_no_known_name_is_one_line_without_a_guess(run_both, name):
     run = run_both(ALLOCATE, {name: "some-value"})
