@@ -101,6 +101,8 @@ std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
       return "unsafe";
     case ledger::RungOutcome::failed:
       return "failed";
+    case ledger::RungOutcome::under_way:
+      return "under_way";
     case ledger::RungOutcome::nothing_to_do:
       break;
   }

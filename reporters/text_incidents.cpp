@@ -119,17 +119,19 @@ std::string sharing_of(const ReportDocument& report, const json& incident) {
          ": if other ranks' reports name the same device, give each rank a device of its own";
 }
 
-// "synchronise 2.0 s (timed out) · reclaim torch 1.2 ms (no memory)": what was tried at the first
-// refusal, but for what had nothing to do.
+// "synchronise 2.0 s (timed out) · reclaim torch 1.2 ms (no memory) · pool (nothing to do)": what
+// was tried at the first refusal.
 std::string attempts_of(const ReportDocument& report, const json& incident) {
   std::string text;
   for (const json& rung : report.table("rungs")) {
     std::string outcome = text_of(rung, "outcome", "");
-    if (rung.at("incident") != incident.at("id") || outcome == "nothing_to_do") continue;
+    if (rung.at("incident") != incident.at("id")) continue;
+    const bool took_time = !outcome.starts_with("nothing_") && outcome != "under_way";
     std::ranges::replace(outcome, '_', ' ');
     text += (text.empty() ? "" : " · ") + text_of(rung, "rung", "") +
-            (rung.at("reclaimer").is_string() ? " " + text_of(rung, "reclaimer", "") : "") + " " +
-            human_time(number_of(rung, "duration_ns")) + " (" + outcome + ")";
+            (rung.at("reclaimer").is_string() ? " " + text_of(rung, "reclaimer", "") : "") +
+            (took_time ? " " + human_time(number_of(rung, "duration_ns")) : "") + " (" + outcome +
+            ")";
   }
   return text;
 }
@@ -207,6 +209,8 @@ void add_rescue(const ReportDocument& report, const json& incident, const Paint&
           (rung.at("reclaimer").is_string() ? " (" + text_of(rung, "reclaimer", "") + ")" : "") +
           (all > 1 ? ", the first in " : " in ") + human_time(number_of(rung, "duration_ns"));
   text += "\n";
+  if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
+    text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
   add_stack(report, incident, most_frames, paint, text);
 }
 

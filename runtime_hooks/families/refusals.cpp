@@ -104,8 +104,10 @@ class LastRefused {
 class ClimbedRungs {
  public:
   void add(const rescue::Climbed& climbed) noexcept {
-    if (count_ == most) return;
-    Row& row = rows_[count_++];
+    const bool goes_on =
+        count_ != 0 && rows_[count_ - 1].climbed.outcome == rescue::RungOutcome::under_way;
+    if (!goes_on && count_ == most) return;
+    Row& row = rows_[goes_on ? count_ - 1 : count_++];
     row.climbed = climbed;
     row.climbed.reclaimer = {row.name, climbed.reclaimer.copy(row.name, sizeof row.name)};
   }

@@ -72,8 +72,9 @@ enum class RungOutcome : std::uint8_t {
   other_error,
   unsafe,  // not tried: whoever asked may hold a lock that it takes
   failed,
+  under_way,
 };
-inline constexpr std::uint8_t rung_outcome_count = 7;
+inline constexpr std::uint8_t rung_outcome_count = 8;
 
 // A request that was refused for lack of memory. The same request again, from the same stack, is
 // counted here and not listed again; but what fails where all before it were served after all has a

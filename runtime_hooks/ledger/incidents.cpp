@@ -64,8 +64,6 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
                                    std::uint64_t now_ns) noexcept {
   if (refusal.group.value == 0) return {};
   Group& from = group(refusal.group.value);
-  if (refusal.asked == Asked::memory || refusal.asked == Asked::graph)
-    from.failures.fetch_add(1, relaxed);
   std::uint32_t known = from.incident.load(std::memory_order_acquire);
   if (known == 0 || is_another_matter(row({known}), now_ns))
     if (const std::uint32_t made = begin(refusal, thread, now_ns, known); made != 0)
@@ -83,6 +81,8 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
 
 Writer::Refused Incidents::failed(const Writer::Refused& known, const Refusal& refusal,
                                   ThreadId thread, std::uint64_t now_ns) noexcept {
+  if (refusal.group.value != 0 && (refusal.asked == Asked::memory || refusal.asked == Asked::graph))
+    group(refusal.group.value).failures.fetch_add(1, relaxed);
   if (known.incident.value == 0) return {};
   Incident& before = row(known.incident);
   std::uint32_t now = known.incident.value;
@@ -220,10 +220,21 @@ void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute)
   holder_row(holder).growth_bytes_per_minute.store(bytes_per_minute, std::memory_order_release);
 }
 
+// One that was under way is told to the end.
 void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
+  IncidentRung* const rows = storage_.rows<IncidentRung>(RegionId::incident_rungs);
+  const std::uint64_t used = storage_.used(RegionId::incident_rungs);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    IncidentRung& rung = rows[i];
+    if (rung.state.load(std::memory_order_acquire) != 1 || rung.incident != id.value ||
+        rung.order != given.order)
+      continue;
+    store_field(rung.duration_ns, given.duration_ns);
+    return store_field(rung.outcome, given.outcome);
+  }
   const std::uint64_t made = storage_.allocate(RegionId::incident_rungs, 1);
   if (made == 0) return;
-  IncidentRung& rung = storage_.rows<IncidentRung>(RegionId::incident_rungs)[made];
+  IncidentRung& rung = rows[made];
   rung.incident = id.value;
   rung.duration_ns = given.duration_ns;
   rung.order = given.order;
@@ -233,10 +244,8 @@ void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
   rung.state.store(1, std::memory_order_release);
 }
 
-// To the program it was no failure.
 void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes) noexcept {
   Incident& incident = row(id);
-  group(incident.group).failures.fetch_sub(1, relaxed);
   incident.rescued_bytes.fetch_add(bytes, relaxed);
   incident.rescued[static_cast<std::size_t>(by)].fetch_add(1, std::memory_order_release);
 }

@@ -125,7 +125,12 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
        reclaim_ends(attempt, ends)) ||
       (spills_first && ends(Rung::spill, attempt.spill)) ||
       (now.is_last_resort_due && settings_.wait_ns != 0 && attempt.may_others_help() &&
-       ends(Rung::wait, [&] { return wait_there(attempt, now); })) ||
+       ends(Rung::wait,
+            [&] {
+              // It may be what the process is ended in.
+              climbed({Rung::wait, RungOutcome::under_way, 0, {}});
+              return wait_there(attempt, now);
+            })) ||
       (can_spill && !spills_first && ends(Rung::spill, attempt.spill));
   // What the device had not come to by then it may have come to soon, and a capture ends.
   if (!ended && !pool_waits && !(timed_out && last != RungOutcome::timed_out))

@@ -37,6 +37,7 @@ struct Situation {
   bool fits_device = true;  // were it empty
 };
 
+// Of a wait twice: when it begins (under_way), and when it has ended.
 struct Climbed {
   Rung rung{};
   RungOutcome outcome{};

@@ -92,6 +92,38 @@ def test_what_fails_where_another_was_served_has_its_own_cause(place, cuwarden):
     assert re.search(r"RESCUED: .* would have failed after .*: pending_frees, and was served by synch", text), text
 
 
+def kill_once(process, is_time):
+    begun = time.monotonic()
+    while not is_time():
+        assert process.poll() is None and time.monotonic() - begun < 30
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+
+
+def test_what_a_process_waited_for_when_it_was_killed_is_in_the_report(place, live, cuwarden):
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="100s")
+    process = live(program("shortages"), "own", "room=10000", "more=900", env=env)
+
+    def waits():
+        done = cuwarden("snapshot", "--output", "-", process.pid)
+        rungs = json.loads(done.stdout)["rungs"] if done.returncode == 0 else []
+        return rungs and rungs[-1]["rung"] == "wait"
+
+    kill_once(process, waits)
+    assert cuwarden("recover", place.ledger).returncode == 0
+    report = only_report(place)
+    (incident,) = report["incidents"]
+    counts = [incident[f"{count}_count"] for count in ("rescued", "failed", "recovered")]
+    assert (incident["repeats"], counts) == (0, [0, 0, 0])
+    assert incident["verdict"] == "held_by_other_processes"
+    assert report["rungs"][-1]["outcome"] == "under_way"
+    assert all(total["failures"] == 0 for total in report["totals"])
+    text = cuwarden("report", report.path).stdout
+    assert "wait (under way)\n" in text and "FAILED" not in text
+    assert "it was still being tried: the program had not heard of it\n" in text
+
+
 def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_another(place, live, cuwarden):
     env = environment(CUWARDEN_POOL="rescue", CUWARDEN_WAIT="100s")
     process = live(program("shortages"), "changing", "times=2", env=env)
@@ -101,12 +133,7 @@ def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_anoth
         incidents = json.loads(done.stdout)["incidents"] if done.returncode == 0 else []
         return incidents and incidents[0]["repeats"] == 1
 
-    begun = time.monotonic()
-    while not second():
-        assert process.poll() is None and time.monotonic() - begun < 30
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
+    kill_once(process, second)
     assert cuwarden("recover", place.ledger).returncode == 0
     report = only_report(place)
     (incident,) = report["incidents"]

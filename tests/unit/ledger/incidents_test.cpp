@@ -126,6 +126,20 @@ TEST_F(LedgerIncidentsTest, threads_that_fail_where_all_were_served_share_the_ne
   EXPECT_EQ(view(served.incident).repeats, 0u);
 }
 
+TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_is_told_to_its_end) {
+  const auto refused = refuse(group(1), 100, second), other = refuse(group(2), 100, second);
+  incidents.add_rung(refused.incident, {1, Rung::retry, RungOutcome::no_memory, 5, {}});
+  incidents.add_rung(refused.incident, {2, Rung::wait, RungOutcome::under_way, 0, {}});
+  incidents.add_rung(other.incident, {2, Rung::wait, RungOutcome::under_way, 0, {}});
+  incidents.add_rung(refused.incident, {2, Rung::wait, RungOutcome::timed_out, 7, {}});
+  const Reader read = reader();
+  ASSERT_EQ(read.rows(RegionId::incident_rungs), 4u);
+  EXPECT_EQ(read.incident_rung(1)->outcome, RungOutcome::no_memory);
+  EXPECT_EQ(read.incident_rung(2)->outcome, RungOutcome::timed_out);
+  EXPECT_EQ(read.incident_rung(2)->duration_ns, 7u);
+  EXPECT_EQ(read.incident_rung(3)->outcome, RungOutcome::under_way);
+}
+
 TEST_F(LedgerIncidentsTest, many_that_fail_at_once_where_all_were_served_take_one_row) {
   const auto served = refuse(group(1), 100, second);
   incidents.rescued(served.incident, Rung::retry, 100);
@@ -188,14 +202,13 @@ TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
   const GroupId known = group(1);
   const auto first = refuse(known, 100, second);
   for (std::uint32_t stack = 2; stack < 2000; ++stack) refuse(group(stack), 1, second);
-  incidents.recovered(first.incident, 1);
+  incidents.rescued(first.incident, Rung::retry, 100);
   const auto later = refuse(known, 200, 5 * hour);
   EXPECT_FALSE(later.first);
   EXPECT_EQ(view(first.incident).repeats, 1u);
-  EXPECT_EQ(storage.rows<Group>(RegionId::groups)[known.value].failures.load(), 2u);
-  incidents.rescued(first.incident, Rung::retry, 100);
   const auto failed = fail(later, 200, 7 * hour);
   EXPECT_EQ(failed.incident, first.incident);
+  EXPECT_EQ(storage.rows<Group>(RegionId::groups)[known.value].failures.load(), 1u);
   EXPECT_EQ(view(first.incident).repeats, 1u);
 }
 

@@ -156,7 +156,7 @@ TEST(Lanes, a_signal_handler_that_allocates_in_between_loses_no_count) {
   action.sa_handler = [](int) {
     // Counts only: the records' locks are not to be taken twice by one thread.
     interrupted_writer->count_call(HookId{0});
-    interrupted_writer->refused({.group = interrupted_group, .bytes = {512}});
+    interrupted_writer->failed({}, {.group = interrupted_group, .bytes = {512}});
     interruptions = interruptions + 1;
   };
   interruptions = 0;

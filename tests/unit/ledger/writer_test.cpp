@@ -257,7 +257,8 @@ TEST_F(LedgerTest, counters_and_names_are_kept) {
   writer->count_unhooked_lookup("cuMemFuture");
   writer->count_unhooked_lookup("cuMemOther");
   writer->count_unknown_free();
-  writer->refused({.group = device_group(), .bytes = {512}});
+  const Refusal refusal{.group = device_group(), .bytes = {512}};
+  writer->failed(writer->refused(refusal), refusal);
   writer->set_setting("stack_depth", "64", true);
   writer->set_environment("CUDA_VISIBLE_DEVICES", "0");
   writer->set_versions(13000, 0);

@@ -219,7 +219,9 @@ TEST_F(TextReport, what_was_tried_and_what_of_it_helped_is_told) {
   EXPECT_TRUE(
       has(shown, "2 of them were served all the same, mostly by wait; the program saw 1 fail"));
   EXPECT_TRUE(
-      has(shown, "tried for the first: retry 2.0 µs (no memory) · wait 500.0 ms (timed out)\n"));
+      has(shown,
+          "tried for the first: retry 2.0 µs (no memory) · trim (nothing to do) · wait 500.0 ms "
+          "(timed out)\n"));
   EXPECT_TRUE(has(shown, "who held it at that moment"));
   EXPECT_FALSE(has(shown, "locks"));
 }
