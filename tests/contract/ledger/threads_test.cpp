@@ -140,7 +140,8 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
           record.group = writer->group({writer->intern_stack(frames, false), HookId{0},
                                         static_cast<Kind>(random() % 2), DeviceOrdinal{0}});
           if (random() % 16 == 0) {
-            writer->refused({.group = record.group, .bytes = {512}});
+            const Refusal refusal{.group = record.group, .bytes = {512}};
+            writer->failed(writer->refused(refusal), refusal);
             ++failures;
             driver.free(address);
             continue;
