@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <utility>
 
 #include "runtime_hooks/ledger/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
@@ -32,13 +30,6 @@ std::optional<bool> parse_deepbind(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<LogLevel> parse_level(std::string_view text) {
-  constexpr std::string_view names[] = {"off", "error", "warn", "info", "debug"};
-  for (std::size_t i = 0; i < std::size(names); ++i)
-    if (names[i] == text) return static_cast<LogLevel>(i);
-  return std::nullopt;
-}
-
 bool copy(char (&to)[path_limit], std::string_view from) {
   if (from.empty() || from.size() >= path_limit) return false;
   std::memcpy(to, from.data(), from.size());
@@ -46,30 +37,24 @@ bool copy(char (&to)[path_limit], std::string_view from) {
   return true;
 }
 
-bool read_enabled(Settings& settings, std::string_view text) {
-  const auto value = parse_switch(text);
-  if (value) settings.enabled = *value;
+// False, and as it was, where there is none.
+template <class Value>
+bool assign(Value& to, const std::optional<Value>& value) {
+  if (value) to = *value;
   return value.has_value();
 }
 
+bool read_enabled(Settings& settings, std::string_view text) {
+  return assign(settings.enabled, parse_switch(text));
+}
+
 bool read_report(Settings& settings, std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') continue;
-    ++i;
-    if (i == text.size() || std::string_view("ehpjr%").find(text[i]) == std::string_view::npos)
-      return false;
-  }
-  return copy(settings.report, text);
+  return is_report_path(text) && copy(settings.report, text);
 }
 
 static_assert(stacks::depth_limit <= ledger::deepest_stack);  // readers refuse deeper ones
 bool read_stack_depth(Settings& settings, std::string_view text) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value > stacks::depth_limit)
-    return false;
-  settings.stack_depth = value;
-  return true;
+  return assign(settings.stack_depth, parse_number(text, stacks::depth_limit));
 }
 
 bool read_ledger_folder(Settings& settings, std::string_view text) {
@@ -78,7 +63,7 @@ bool read_ledger_folder(Settings& settings, std::string_view text) {
 
 bool read_log(Settings& settings, std::string_view text) {
   const std::size_t colon = text.find(':');
-  const auto level = parse_level(text.substr(0, colon));
+  const auto level = parse_log_level(text.substr(0, colon));
   if (!level) return false;
   if (colon != std::string_view::npos && !copy(settings.log_file, text.substr(colon + 1)))
     return false;
@@ -87,88 +72,29 @@ bool read_log(Settings& settings, std::string_view text) {
 }
 
 bool read_deepbind(Settings& settings, std::string_view text) {
-  const auto value = parse_deepbind(text);
-  if (value) settings.drop_deepbind = *value;
-  return value.has_value();
+  return assign(settings.drop_deepbind, parse_deepbind(text));
 }
 
 bool read_pool(Settings& settings, std::string_view text) {
-  for (std::size_t i = 0; i < std::size(pool_mode_names); ++i) {
-    if (pool_mode_names[i] != text) continue;
-    settings.pool = static_cast<PoolMode>(i);
-    return true;
-  }
-  return false;
-}
-
-// "30s", "2m", "500ms", "1h", or "0".
-std::optional<std::uint64_t> parse_duration_ns(std::string_view text) {
-  constexpr std::uint64_t longest = 366ull * 24 * 3600;  // seconds: no wait is meant to be longer
-  constexpr std::pair<std::string_view, std::uint64_t> units[] = {
-      {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (error != std::errc()) return std::nullopt;
-  if (value == 0 && unit.empty()) return 0;
-  for (const auto& [name, ns] : units) {
-    if (unit != name) continue;
-    if (value > longest * 1'000'000'000 / ns) return std::nullopt;
-    return value * ns;
-  }
-  return std::nullopt;
-}
-
-bool read_duration(std::uint64_t& to, std::string_view text) {
-  const auto value = parse_duration_ns(text);
-  if (value) to = *value;
-  return value.has_value();
+  return assign(settings.pool, parse_pool_mode(text));
 }
 bool read_wait(Settings& settings, std::string_view text) {
-  return read_duration(settings.wait_ns, text);
+  return assign(settings.wait_ns, parse_duration_ns(text));
 }
 bool read_sync_timeout(Settings& settings, std::string_view text) {
-  return read_duration(settings.sync_timeout_ns, text);
+  return assign(settings.sync_timeout_ns, parse_duration_ns(text));
 }
-
+bool read_spill(Settings& settings, std::string_view text) {
+  return assign(settings.spill, parse_spill(text));
+}
 bool read_mesh(Settings& settings, std::string_view text) {
-  if (text != "on" && text != "off") return false;
-  settings.meshes = text == "on";
-  return true;
+  return assign(settings.meshes, parse_on_off(text));
 }
 bool read_mesh_pause(Settings& settings, std::string_view text) {
-  return read_duration(settings.mesh_pause_ns, text);
+  return assign(settings.mesh_pause_ns, parse_duration_ns(text));
 }
 bool read_symbol_time(Settings& settings, std::string_view text) {
-  return read_duration(settings.symbol_time_ns, text);
-}
-
-// "8GiB", "512MiB", "25%", or "0"; with ":visible" behind it.
-bool read_spill(Settings& settings, std::string_view text) {
-  constexpr std::pair<std::string_view, unsigned> units[] = {
-      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-  constexpr std::string_view visible = ":visible";
-  const bool is_visible = text.ends_with(visible);
-  if (is_visible) text.remove_suffix(visible.size());
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (error != std::errc()) return false;
-  std::uint64_t bytes = 0;
-  unsigned percent = 0;
-  if (unit == "%") {
-    if (value > 100) return false;
-    percent = static_cast<unsigned>(value);
-  } else if (value != 0 || !unit.empty()) {
-    const auto found = std::find_if(std::begin(units), std::end(units),
-                                    [&](const auto& each) { return each.first == unit; });
-    if (found == std::end(units) || value > UINT64_MAX >> found->second) return false;
-    bytes = value << found->second;
-  }
-  settings.spill_bytes = bytes;
-  settings.spill_percent = percent;
-  settings.spill_is_visible = is_visible;
-  return true;
+  return assign(settings.symbol_time_ns, parse_duration_ns(text));
 }
 
 // Written by `cuwarden run` for the shim; not for users.
@@ -184,18 +110,17 @@ struct Known {
 };
 constexpr Known known[] = {
     {"CUWARDEN_ENABLED", read_enabled, "0 or 1", "1"},
-    {"CUWARDEN_REPORT", read_report, "a path; %e %h %p %j %r %% are replaced",
-     "cuwarden-%e-%h-%p.json"},
-    {"CUWARDEN_STACK_DEPTH", read_stack_depth, "a number of frames from 0 to 1024", "256"},
+    {"CUWARDEN_REPORT", read_report, accepted_report_path, "cuwarden-%e-%h-%p.json"},
+    {"CUWARDEN_STACK_DEPTH", read_stack_depth, accepted_stack_depth, "256"},
     {"CUWARDEN_LEDGER_DIR", read_ledger_folder, "a folder", "the report's folder"},
-    {"CUWARDEN_LOG", read_log, "off, error, warn, info or debug, with :FILE into a file", "warn"},
-    {"CUWARDEN_POOL", read_pool, "off, rescue, on or auto", "auto"},
-    {"CUWARDEN_WAIT", read_wait, "a time as 500ms, 30s or 2m", "0"},
-    {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, "a time as 500ms, 30s or 2m", "2s"},
-    {"CUWARDEN_SPILL", read_spill, "an amount as 8GiB or 25%, or as 8GiB:visible", "0"},
-    {"CUWARDEN_MESH", read_mesh, "on or off", "on"},
-    {"CUWARDEN_MESH_PAUSE", read_mesh_pause, "a time as 500ms, 30s or 2m", "500ms"},
-    {"CUWARDEN_SYMBOL_TIME", read_symbol_time, "a time as 500ms, 30s or 2m", "1600ms"},
+    {"CUWARDEN_LOG", read_log, accepted_log, "warn"},
+    {"CUWARDEN_POOL", read_pool, accepted_pool_mode, "auto"},
+    {"CUWARDEN_WAIT", read_wait, accepted_duration, "0"},
+    {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, accepted_duration, "2s"},
+    {"CUWARDEN_SPILL", read_spill, accepted_spill, "0"},
+    {"CUWARDEN_MESH", read_mesh, accepted_on_off, "on"},
+    {"CUWARDEN_MESH_PAUSE", read_mesh_pause, accepted_duration, "500ms"},
+    {"CUWARDEN_SYMBOL_TIME", read_symbol_time, accepted_duration, "1600ms"},
     {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
     {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
 };
@@ -262,7 +187,7 @@ void read_settings(Settings& settings, Complain complain) {
     if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
     read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
   }
-  if (settings.pool == PoolMode::off && (settings.spill_bytes != 0 || settings.spill_percent != 0))
+  if (settings.pool == PoolMode::off && (settings.spill.bytes != 0 || settings.spill.percent != 0))
     complain(
         "CUWARDEN_SPILL: nothing is spilled, for CUWARDEN_POOL=off serves no request that fails");
   if (settings.pool == PoolMode::off && settings.wait_ns != 0)

@@ -5,11 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cuwarden::shim {
+#include "reporters/setting_values.hpp"
 
-enum class LogLevel { off, error, warn, info, debug };
-enum class PoolMode { off, rescue, on, automatic };
-inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
+namespace cuwarden::shim {
 
 inline constexpr std::size_t path_limit = 4096;
 
@@ -25,11 +23,7 @@ struct Settings {
   char ledger_folder[path_limit] = "";                 // empty: chosen
   PoolMode pool = PoolMode::automatic;
   std::uint64_t wait_ns = 0, sync_timeout_ns = 2'000'000'000;
-  // Of the host's memory for requests that the device has no room for: bytes, or a share of the
-  // host's RAM.
-  std::uint64_t spill_bytes = 0;
-  unsigned spill_percent = 0;
-  bool spill_is_visible = false;
+  SpillAmount spill;  // for requests that the device has no room for
   bool meshes = true;
   std::uint64_t mesh_pause_ns = 500'000'000;  // at most, each
   // For naming functions and lines in the last report.

@@ -36,23 +36,24 @@ std::uint64_t host_room() noexcept {
 }  // namespace
 
 pool::SpillSettings spill_settings(const Settings& settings) noexcept {
-  pool::SpillSettings made{.most_host_bytes = settings.spill_bytes, .host_room = host_room};
-  if (settings.spill_percent != 0) {
+  pool::SpillSettings made{.most_host_bytes = settings.spill.bytes, .host_room = host_room};
+  if (settings.spill.percent != 0) {
     const std::uint64_t ram = read_host_memory().ram_bytes;
-    made.most_host_bytes = ram == HostLimits::unknown ? 0 : ram / 100 * settings.spill_percent;
+    made.most_host_bytes = ram == HostLimits::unknown ? 0 : ram / 100 * settings.spill.percent;
   }
   // What is off has nothing to show.
   if (settings.pool == PoolMode::off) made.most_host_bytes = 0;
   // A program that plans by it is not told of what the host does not have.
-  if (settings.spill_is_visible) made.visible_bytes = std::min(made.most_host_bytes, host_room());
+  if (settings.spill.is_visible) made.visible_bytes = std::min(made.most_host_bytes, host_room());
   return made;
 }
 
 std::string spill_text(const Settings& settings) {
-  const std::string amount = settings.spill_percent != 0
-                                 ? fmt::format("{}%", settings.spill_percent)
-                                 : fmt::format("{}KiB", settings.spill_bytes >> 10);
-  return amount + (settings.spill_is_visible ? ":visible" : "");
+  const auto& [bytes, percent, is_visible] = settings.spill;
+  const std::string amount = percent != 0        ? fmt::format("{}%", percent)
+                             : bytes % 1024 == 0 ? fmt::format("{}KiB", bytes / 1024)
+                                                 : fmt::format("{}B", bytes);
+  return amount + (is_visible ? ":visible" : "");
 }
 
 void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_t bytes,

@@ -17,12 +17,11 @@ void note_start(ledger::Writer& ledger, const Settings& settings) {
   const auto note = [&](std::string_view name, std::string_view value) {
     ledger.set_setting(name, value, std::getenv(std::string(name).c_str()) != nullptr);
   };
-  constexpr std::string_view levels[] = {"off", "error", "warn", "info", "debug"};
   note("CUWARDEN_ENABLED", "1");
   note("CUWARDEN_REPORT", settings.report);
   note("CUWARDEN_STACK_DEPTH", fmt::to_string(settings.stack_depth));
   note("CUWARDEN_LEDGER_DIR", settings.ledger_folder);
-  note("CUWARDEN_LOG", levels[static_cast<int>(settings.log_level)]);
+  note("CUWARDEN_LOG", log_level_names[static_cast<int>(settings.log_level)]);
   note("CUWARDEN_POOL", pool_mode_names[static_cast<int>(settings.pool)]);
   note("CUWARDEN_WAIT", fmt::format("{}ms", settings.wait_ns / 1'000'000));
   note("CUWARDEN_SYNC_TIMEOUT", fmt::format("{}ms", settings.sync_timeout_ns / 1'000'000));

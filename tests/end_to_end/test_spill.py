@@ -304,8 +304,15 @@ def test_oversubscribe_runs(place, cuwarden):
     assert re.search(rf"of that in host memory +\d\S* [MG]iB +\d\S* [MG]iB, behind {count} allocations", shown), shown
 
 
-@pytest.mark.parametrize("value", ["8", "8GB", "101%", "-1GiB", "GiB", "1.5GiB", "99999999999999999999GiB", "8GiB:shown"])
+@pytest.mark.parametrize("value", ["8", "8gb", "101%", "-1GiB", "GiB", "1.5%", "99999999999999999999GiB", "8GiB:shown"])
 def test_a_bad_amount_is_one_line_and_none(place, value):
     run = place.run([POINTER, "leave=90"], spilling(value))
     assert run.last_line["served"] == 0
     assert run.said_about(f"CUWARDEN_SPILL={value}", "not accepted", "8GiB") and len(run.said) == 1
+
+
+@pytest.mark.parametrize("value, shown", [("2GB", "1953125KiB"), ("1.5GiB", "1572864KiB"), ("900000001B", "900000001B")])
+def test_amounts_are_written_as_people_write_them(place, value, shown):
+    run = place.run([POINTER, "leave=90"], spilling(value))
+    assert run.last_line["served"] == 1 and not [line for line in run.said if "accepted" in line]
+    assert run.report.setting("CUWARDEN_SPILL")["value"] == shown

@@ -1,0 +1,98 @@
+// No stdio and no exceptions: the shim reads them inside the program's first CUDA call.
+#include "reporters/setting_values.hpp"
+
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include "reporters/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+// The number that the text begins with, and what follows it.
+template <class Number>
+std::optional<std::pair<Number, std::string_view>> leading(std::string_view text) {
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return std::pair(value, text);
+}
+
+template <class Value, std::size_t count>
+std::optional<Value> named(const std::string_view (&names)[count], std::string_view text) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (names[i] == text) return static_cast<Value>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<LogLevel> parse_log_level(std::string_view text) {
+  return named<LogLevel>(log_level_names, text);
+}
+
+std::optional<PoolMode> parse_pool_mode(std::string_view text) {
+  return named<PoolMode>(pool_mode_names, text);
+}
+
+std::optional<bool> parse_on_off(std::string_view text) {
+  constexpr std::string_view names[] = {"off", "on"};
+  return named<bool>(names, text);
+}
+
+std::optional<unsigned> parse_number(std::string_view text, unsigned most) {
+  const auto number = leading<unsigned>(text);
+  if (!number || !number->second.empty() || number->first > most) return std::nullopt;
+  return number->first;
+}
+
+// "30s", "2m", "500ms", "1h", or "0".
+std::optional<std::uint64_t> parse_duration_ns(std::string_view text) {
+  constexpr std::uint64_t longest = 366ull * 24 * 3600;  // seconds: no wait is meant to be longer
+  constexpr std::pair<std::string_view, std::uint64_t> units[] = {
+      {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
+  const auto number = leading<std::uint64_t>(text);
+  if (!number) return std::nullopt;
+  const auto& [value, unit] = *number;
+  if (value == 0 && unit.empty()) return 0;
+  for (const auto& [name, ns] : units) {
+    if (unit != name) continue;
+    if (value > longest * 1'000'000'000 / ns) return std::nullopt;
+    return value * ns;
+  }
+  return std::nullopt;
+}
+
+// "8GiB", "1.5GB", "25%", or "0"; with ":visible" behind it.
+std::optional<SpillAmount> parse_spill(std::string_view text) {
+  constexpr std::string_view visible = ":visible";
+  SpillAmount amount{.is_visible = text.ends_with(visible)};
+  if (amount.is_visible) text.remove_suffix(visible.size());
+  if (text.ends_with('%')) {
+    text.remove_suffix(1);
+    const auto percent = parse_number(text, 100);
+    if (!percent) return std::nullopt;
+    amount.percent = *percent;
+    return amount;
+  }
+  const auto bytes = parse_size(text);
+  // A number alone is more likely to be meant as gigabytes than as bytes.
+  const bool has_unit = !text.empty() && (text.back() < '0' || text.back() > '9');
+  if (!bytes || (*bytes != 0 && !has_unit)) return std::nullopt;
+  amount.bytes = *bytes;
+  return amount;
+}
+
+bool is_report_path(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') continue;
+    ++i;
+    if (i == text.size() || std::string_view("ehpjr%").find(text[i]) == std::string_view::npos)
+      return false;
+  }
+  return !text.empty();
+}
+
+}  // namespace cuwarden

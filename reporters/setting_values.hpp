@@ -1,0 +1,40 @@
+// Values of settings, as the environment and the command line give them. None where a text is not
+// accepted; what would be is in words for whoever has to be told.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace cuwarden {
+
+enum class LogLevel { off, error, warn, info, debug };
+enum class PoolMode { off, rescue, on, automatic };
+inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
+inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
+
+// Of the host's memory: bytes, or a share of the host's RAM.
+struct SpillAmount {
+  std::uint64_t bytes = 0;
+  unsigned percent = 0;
+  bool is_visible = false;  // to cuMemGetInfo
+};
+
+std::optional<LogLevel> parse_log_level(std::string_view text);  // without a file
+std::optional<PoolMode> parse_pool_mode(std::string_view text);
+std::optional<bool> parse_on_off(std::string_view text);
+std::optional<unsigned> parse_number(std::string_view text, unsigned most);
+std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
+std::optional<SpillAmount> parse_spill(std::string_view text);
+
+bool is_report_path(std::string_view text);
+
+inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
+inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
+inline constexpr char accepted_on_off[] = "on or off";
+inline constexpr char accepted_stack_depth[] = "a number of frames from 0 to 1024";
+inline constexpr char accepted_duration[] = "a time as 500ms, 30s or 2m";
+inline constexpr char accepted_spill[] = "an amount as 8GiB, 8GB or 25%, or as 8GiB:visible";
+inline constexpr char accepted_report_path[] = "a path; %e %h %p %j %r %% are replaced";
+
+}  // namespace cuwarden

@@ -1,0 +1,63 @@
+#include "reporters/setting_values.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cuwarden {
+namespace {
+
+TEST(SettingValues, times_have_units) {
+  EXPECT_EQ(parse_duration_ns("500ms"), 500'000'000u);
+  EXPECT_EQ(parse_duration_ns("30s"), 30'000'000'000u);
+  EXPECT_EQ(parse_duration_ns("2m"), 120'000'000'000u);
+  EXPECT_EQ(parse_duration_ns("1h"), 3'600'000'000'000u);
+  EXPECT_EQ(parse_duration_ns("0"), 0u);
+  for (const char* bad :
+       {"", "s", "5", "-5s", "5 s", "1.5s", "5sec", "99999999999h", "99999999999999999999s"})
+    EXPECT_EQ(parse_duration_ns(bad), std::nullopt) << bad;
+}
+
+TEST(SettingValues, what_may_be_spilled_is_an_amount_or_a_share) {
+  const auto bytes = [](const char* text) { return parse_spill(text).value().bytes; };
+  EXPECT_EQ(bytes("8GiB"), std::uint64_t{8} << 30);
+  EXPECT_EQ(bytes("8GB"), 8'000'000'000u);
+  EXPECT_EQ(bytes("1.5GB"), 1'500'000'000u);
+  EXPECT_EQ(bytes("64 MiB"), 64u << 20);
+  EXPECT_EQ(bytes("0"), 0u);
+  EXPECT_EQ(parse_spill("25%").value().percent, 25u);
+  EXPECT_FALSE(parse_spill("25%").value().is_visible);
+  EXPECT_TRUE(parse_spill("25%:visible").value().is_visible);
+  EXPECT_TRUE(parse_spill("8GB:visible").value().is_visible);
+  for (const char* bad : {"", "8", "%", "101%", "-1%", "2.5%", "8gib", "8GiB:", "8GiB:hidden",
+                          ":visible", "lots", "99999999TiB"})
+    EXPECT_EQ(parse_spill(bad).has_value(), false) << bad;
+}
+
+TEST(SettingValues, words_are_what_they_are) {
+  for (std::size_t i = 0; i < std::size(pool_mode_names); ++i)
+    EXPECT_EQ(parse_pool_mode(pool_mode_names[i]), static_cast<PoolMode>(i));
+  for (std::size_t i = 0; i < std::size(log_level_names); ++i)
+    EXPECT_EQ(parse_log_level(log_level_names[i]), static_cast<LogLevel>(i));
+  EXPECT_EQ(parse_on_off("on"), true);
+  EXPECT_EQ(parse_on_off("off"), false);
+  for (const char* bad : {"", "On", "1", "automatic", "warning"}) {
+    EXPECT_EQ(parse_pool_mode(bad), std::nullopt);
+    EXPECT_EQ(parse_log_level(bad), std::nullopt);
+    EXPECT_EQ(parse_on_off(bad), std::nullopt);
+  }
+}
+
+TEST(SettingValues, numbers_are_whole_and_bounded) {
+  EXPECT_EQ(parse_number("1024", 1024), 1024u);
+  for (const char* bad : {"", "1025", "-1", "1.0", "12frames", "99999999999999999999"})
+    EXPECT_EQ(parse_number(bad, 1024), std::nullopt) << bad;
+}
+
+TEST(SettingValues, paths_of_reports_have_known_parts_only) {
+  for (const char* good : {"report.json", "/a/%e-%h-%p-%j-%r.json", "100%%"})
+    EXPECT_TRUE(is_report_path(good)) << good;
+  for (const char* bad : {"", "report-%q.json", "report%"})
+    EXPECT_FALSE(is_report_path(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace cuwarden
