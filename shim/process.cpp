@@ -32,6 +32,7 @@
 #include "shim/reclaimers.hpp"
 #include "shim/report_path.hpp"
 #include "shim/reports.hpp"
+#include "shim/rescue_news.hpp"
 #include "shim/runtime_tables.hpp"
 #include "shim/spilling.hpp"
 #include "shim/start_facts.hpp"
