@@ -36,7 +36,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
   account.add("mempool_idle", device.pool_idle_bytes.value_or(0));
   account.add("pool", device.arena.unused_bytes());
   account.add_other_processes(device.other_processes_bytes);
-  account.add("context", context_bytes(device.implicit));
+  account.add("context", device.implicit.contexts());
   account.add("modules", device.implicit.modules);
   account.add("local_memory", device.implicit.local_memory);
   account.add("heap", device.implicit.heap);

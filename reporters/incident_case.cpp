@@ -11,16 +11,7 @@ namespace {
 
 using ledger::Fact;
 
-// What was in use inside a device's first context has what other processes had in it. No context
-// takes so much by itself (measured: 527 MiB on an H200): then the number says nothing of it.
-constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
-
 }  // namespace
-
-std::uint64_t context_bytes(const ledger::ImplicitBytes& implicit) {
-  const std::uint64_t first = implicit.used_after_first_context;
-  return (first <= largest_context ? first : 0) + implicit.further_contexts;
-}
 
 void Account::add(std::string item, std::uint64_t bytes) {
   if (bytes == 0 || bytes > largest_number) return;

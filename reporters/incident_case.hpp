@@ -40,9 +40,6 @@ struct Account {
   std::uint64_t of(std::string_view item) const noexcept;
 };
 
-// What the contexts of this process take of a device, as far as it is known.
-std::uint64_t context_bytes(const ledger::ImplicitBytes&);
-
 // A request that was refused, and all that a verdict may follow from.
 struct IncidentCase {
   ledger::IncidentView incident;

@@ -95,7 +95,7 @@ void note_implicit(ledger::Writer& ledger, const ledger::Reader& reader,
   const auto device = device_row(reader, given.device);
   if (!device) return;
   const ledger::ImplicitBytes& implicit = device->implicit;
-  const std::pair<Fact, std::uint64_t> facts[] = {{Fact::context_bytes, context_bytes(implicit)},
+  const std::pair<Fact, std::uint64_t> facts[] = {{Fact::context_bytes, implicit.contexts()},
                                                   {Fact::module_bytes, implicit.modules},
                                                   {Fact::local_memory_bytes, implicit.local_memory},
                                                   {Fact::heap_bytes, implicit.heap},

@@ -1,5 +1,7 @@
 #include "shim/rescue_news.hpp"
 
+#include <unistd.h>
+
 #include <string>
 
 #include "reporters/quantities.hpp"
@@ -16,6 +18,9 @@ void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_
   const std::string left_apart =
       "CUWARDEN_MESH: " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) +
       " are free parts of the pool's pages, which are not put together: ";
+  const std::string amount =
+      human_bytes(bytes) + (device == no_device ? std::string(" of the host's memory")
+                                                : " on GPU " + std::to_string(device.value));
   switch (news) {
     case not_granted:
       return log_warn(
@@ -60,10 +65,13 @@ void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_
       return log_warn("CUWARDEN_POOL=on: GPU " + std::to_string(device.value) +
                       " or its driver cannot map memory: its requests are left to the driver, and "
                       "the pool serves page-locked memory alone");
+    case waits:
+      return log_warn(
+          "CUWARDEN_WAIT: " + amount +
+          " are not free: the request waits for others to give them back (`cuwarden snapshot " +
+          std::to_string(getpid()) + "` says who has what); later waits are not announced");
     case waited_in_vain:
-      return log_warn("CUWARDEN_WAIT: room for " + human_bytes(bytes) +
-                      (device == no_device ? std::string(" of the host's memory")
-                                           : " on GPU " + std::to_string(device.value)) +
+      return log_warn("CUWARDEN_WAIT: room for " + amount +
                       " did not come in time; the request fails");
     case pool_not_shared:
       return log_warn("CUWARDEN_POOL: an allocation of " + human_bytes(bytes) + " on GPU " +

@@ -291,14 +291,15 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
       if (!stack) stack = whole_stack(caller);
       return !has_none_of(ledger_, *stack, modules);
     };
-    // By what is live now: something may have been given back.
+    // By what it has itself now: something may have been given back.
     const auto may_others_help = [&] {
       std::size_t total = 0;
       if (device == no_device || real_.cuDeviceTotalMem_v2 == nullptr ||
           real_.cuDeviceTotalMem_v2(&total, device.value) != CUDA_SUCCESS)
         return true;
       const std::uint64_t live = ledger_.live_bytes_on(device);
-      const std::uint64_t there = live - std::min(live, ledger_.spilled_bytes_on(device));
+      const std::uint64_t there = live - std::min(live, ledger_.spilled_bytes_on(device)) +
+                                  ledger_.implicit_bytes_on(device);
       return asked.bytes <= total && there <= total - asked.bytes;
     };
     const auto spill = [&] { return spill_to_host(asked_for, here, device, request, *place); };
@@ -306,6 +307,8 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
     bool waited_in_vain = false;
     const auto note = [&](const rescue::Climbed& climbed) {
       last = climbed.rung;
+      if (climbed.outcome == rescue::RungOutcome::under_way)
+        tell_once(RescueNews::waits, device, asked.bytes, 0);
       waited_in_vain = waited_in_vain || (climbed.rung == rescue::Rung::wait &&
                                           climbed.outcome == rescue::RungOutcome::timed_out);
       climbed_rungs.add(climbed);

@@ -21,6 +21,7 @@ enum class RescueNews : std::uint8_t {
   pool_not_shared,  // the program asked for an IPC handle of memory of the pool
   lost,             // the driver did not map memory again that was moved
   pool_not_supported,
+  waits,
   waited_in_vain,
   // Why the pool's memory stays where it is, though what fails could be had of it.
   memory_has_handle,

@@ -13,6 +13,17 @@ struct ImplicitBytes {
   std::uint64_t further_contexts = 0;
   std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0;
   std::uint64_t largest_local = 0;  // a thread, of the kernel that needs most
+
+  // What was in use inside a device's first context has what other processes had in it. No context
+  // takes so much by itself (measured: 527 MiB on an H200): then the number says nothing of it.
+  static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
+  std::uint64_t contexts() const noexcept {
+    return (used_after_first_context <= largest_context ? used_after_first_context : 0) +
+           further_contexts;
+  }
+  std::uint64_t all() const noexcept {
+    return contexts() + modules + local_memory + heap + streams;
+  }
 };
 
 // As the fields are at this moment: whether they belong together the row's version tells.

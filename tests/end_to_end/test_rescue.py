@@ -125,7 +125,7 @@ def test_what_a_process_waited_for_when_it_was_killed_is_in_the_report(place, li
 
 
 def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_another(place, live, cuwarden):
-    env = environment(CUWARDEN_POOL="rescue", CUWARDEN_WAIT="100s")
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="1GiB", CUWARDEN_WAIT="100s")
     process = live(program("shortages"), "changing", "times=2", env=env)
 
     def second():
@@ -216,6 +216,18 @@ def test_an_allocator_that_asks_again_waits_when_it_does(place, tmp_path, name, 
     assert rungs == ([tried, [*tried, "wait"]] if waits == 2 else [[*tried, "wait"], []])
 
 
+@pytest.mark.parametrize("more", [100, 400])
+def test_nobody_waits_for_what_its_own_context_takes(place, more):
+    env = environment(CUWARDEN_WAIT="20s")
+    run = place.run([program("shortages"), "own", "room=1000", f"more={more}"], env)
+    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
+    accounts = [row for row in run.report["accounts"] if row["incident"] is None]
+    (context,) = [row["bytes"] for row in accounts if row["item"] == "context"]
+    assert more << 20 < context, "only by the context does it not fit"
+    assert [row["rung"] for row in run.report["rungs"]] == ["retry", "synchronise", "trim"]
+    assert run.said == []
+
+
 def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="200ms")
     run = place.run([program("shortages"), "own", "room=10000", "more=900"], env)
@@ -229,7 +241,8 @@ def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwa
     text = cuwarden("report", run.report.path).stdout
     assert "OUT OF MEMORY" in text and "RESCUED" not in text
     assert re.search(r"tried: retry .*wait 2\d\d\.\d ms \(timed out\)", text), text
-    assert run.said_about("CUWARDEN_WAIT", "GPU 0", "did not come in time") and len(run.said) == 1
+    assert run.said_about("CUWARDEN_WAIT", "GPU 0 are not free", "cuwarden snapshot")
+    assert run.said_about("CUWARDEN_WAIT", "GPU 0", "did not come in time") and len(run.said) == 2
 
 
 def test_a_program_that_asks_in_vain_without_end_is_not_held_up(run_both):
