@@ -73,6 +73,11 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
   // "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
   const auto device = device_row(reader, group->device);
   if (device && device->name.find(" MIG ") != std::string_view::npos) made.slice = device->name;
+  each_row(reader, ledger::RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
+    if ((setting.name == "CUWARDEN_MESH" && setting.value == "off") ||
+        (setting.name == "CUWARDEN_MESH_PAUSE" && setting.value == "0ms"))
+      made.may_mesh = false;
+  });
   int holders = 0;
   each_row(
       reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,

@@ -77,7 +77,7 @@ const char* outcome_of(const ledger::IncidentView& incident) {
 }
 
 constexpr std::string_view rung_names[] = {"retry", "synchronise", "trim", "reclaim",
-                                           "pool",  "wait",        "spill"};
+                                           "pool",  "mesh",        "wait", "spill"};
 static_assert(std::size(rung_names) == ledger::rung_count);
 
 // By most of its rescues.
@@ -108,6 +108,7 @@ std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
   }
   if (rung == ledger::Rung::synchronise) return "nothing_pending";
   if (rung == ledger::Rung::reclaim) return "nothing_given_back";
+  if (rung == ledger::Rung::mesh) return "too_little_to_gain";
   return rung == ledger::Rung::trim ? "nothing_to_trim" : "nothing_to_do";
 }
 

@@ -220,7 +220,8 @@ class Judge {
       return found_on_device(Verdict::slab_fragmentation,
                              human_bytes(unused) +
                                  " are the free parts of pages that the pool's allocations still "
-                                 "use: free what pins them");
+                                 "use: free what pins them" +
+                                 (case_.may_mesh ? "" : ", or have CUWARDEN_MESH=on"));
     return found_on_device(
         Verdict::slab_fragmentation,
         locked >= rounding

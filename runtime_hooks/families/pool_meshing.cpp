@@ -16,6 +16,8 @@ namespace {
 
 // What the driver needs besides for a request, and does not hand out.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
+using rescue::RungOutcome;
+
 constexpr std::uint64_t between_pauses_ns = 20'000'000, poll_ns = 20'000;
 
 }  // namespace
@@ -30,12 +32,6 @@ bool Recorder::all_are_idle(ContextId current) noexcept {
     return inside && driver::is_idle(real_, context);
   });
   return all && has_current;
-}
-
-// Captures must not be disturbed.
-bool Recorder::may_mesh() noexcept {
-  return mesh_pause_ns_ != 0 && pool_.any() && driver::submission_gate.is_armed() &&
-         now_ns() >= mesh_not_before_ns_.load(std::memory_order_relaxed) && !captures_.any();
 }
 
 // What calls of the program have brought about.
@@ -54,7 +50,7 @@ std::optional<RescueNews> Recorder::mesh_obstacle() noexcept {
   return std::nullopt;
 }
 
-bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept {
+RungOutcome Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept {
   const auto lacking = [&]() -> std::uint64_t {
     // A small one lacks a page.
     const std::uint64_t whole = pool::up_to_page(wanted_bytes);
@@ -67,21 +63,25 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
     return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
   };
   const std::uint64_t needed = lacking();
-  if (needed == 0 || needed > may_be_gained() || !may_mesh()) return false;
+  if (needed == 0 || needed > may_be_gained() || !driver::submission_gate.is_armed())
+    return RungOutcome::nothing_to_do;
+  if (captures_.any()) return RungOutcome::unsafe;  // they must not be disturbed
+  if (now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed)) return RungOutcome::timed_out;
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (const auto obstacle = mesh_obstacle()) {
     tell_once(*obstacle, here.device, may_be_gained(), 0);
-    return false;
+    return RungOutcome::unsafe;
   }
   std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
+  RungOutcome without = RungOutcome::nothing_to_do;
   const auto begin = [&] {
     // Others are to get on with their work.
     if (begun_ns != 0) sleep_ns(between_pauses_ns);
     begun_ns = now_ns();
     deadline_ns = begun_ns + mesh_pause_ns_;
     // Libraries are looked for before: whoever loads one may wait at the gate.
-    if (mesh_obstacle()) return false;
+    if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
     if (driver::submission_gate.close(deadline_ns)) {
       for (;; sleep_ns(poll_ns)) {
         if (captures_.any() || obstacle_met()) break;
@@ -90,6 +90,7 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
       }
       driver::submission_gate.open();
     }
+    without = RungOutcome::timed_out;
     const std::uint64_t now = now_ns();
     vain_ns += now - begun_ns;
     mesh_not_before_ns_.store(now + rescue::vain_times * (now - begun_ns),
@@ -106,15 +107,7 @@ bool Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) noexcept
   if (any || vain_ns != 0) note_pool(here.device);
   if (const std::uint64_t lost = pool_.counts(here.device).lost_bytes; lost != 0)
     tell_once(RescueNews::lost, here.device, lost, 0);
-  return any;
-}
-
-// What the pools keep, and where that is not enough and `may_pause`, what meshing saves.
-std::optional<bool> Recorder::make_room(const Place& here, DeviceOrdinal device,
-                                        std::uint64_t bytes, bool may_pause) noexcept {
-  const auto emptied = empty_pool(device);
-  if (!emptied || device == no_device || device != here.device || !may_pause) return emptied;
-  return mesh_pool(here, bytes) || *emptied;
+  return any ? RungOutcome::served : without;
 }
 
 }  // namespace cuwarden::families

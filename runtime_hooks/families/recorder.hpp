@@ -279,13 +279,10 @@ class Recorder {
     return device == no_device ? pinned_.any() : pool_.any();
   }
   bool all_are_idle(ContextId current) noexcept;
-  bool may_mesh() noexcept;
   std::optional<RescueNews> obstacle_met() noexcept;
   std::optional<RescueNews> mesh_obstacle() noexcept;
-  bool mesh_pool(const Place&, std::uint64_t wanted_bytes) noexcept;
-  // As empty_pool(), for a request of so many bytes.
-  std::optional<bool> make_room(const Place&, DeviceOrdinal, std::uint64_t bytes,
-                                bool may_pause) noexcept;
+  // For a request of so many bytes. `served`: some went back to the device.
+  rescue::RungOutcome mesh_pool(const Place&, std::uint64_t wanted_bytes) noexcept;
   // The device was read, or something went wrong there.
   void note_pool(DeviceOrdinal) noexcept;
   void note_pinned() noexcept;

@@ -281,9 +281,10 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
       return contexts_.device_of(context) == device;
     };
     const auto trim = [&] { return pools_.trim(real_, device); };
-    const auto empty_pool = [&] {
-      return make_room(here, device, asked.bytes, now.is_last_resort_due && now.fits_device);
-    };
+    const auto empty_pool = [&] { return this->empty_pool(device); };
+    const auto mesh = [&] { return mesh_pool(here, asked.bytes); };
+    const bool can_mesh =
+        mesh_pause_ns_ != 0 && device != no_device && device == here.device && pool_.any();
     std::optional<StackId> stack;
     const auto is_captured = [&] { return captures_.any(); };
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
@@ -315,8 +316,8 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
       if (refused.first) climbed_rungs.write_last(ledger_, refused.incident);
     };
     served = ladder_.climb({real_, pending_, here.context, device.value, asked.bytes, request,
-                            may_enter, trim, empty_pool, has_pool_for(device), is_unsafe_to_reclaim,
-                            may_others_help, spill, can_spill, is_captured},
+                            may_enter, trim, empty_pool, has_pool_for(device), mesh, can_mesh,
+                            is_unsafe_to_reclaim, may_others_help, spill, can_spill, is_captured},
                            now, note);
     if (waited_in_vain && !served) tell_once(RescueNews::waited_in_vain, device, asked.bytes, 0);
     if (served && refused.incident.value != 0)

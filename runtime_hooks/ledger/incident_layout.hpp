@@ -62,8 +62,8 @@ inline constexpr std::size_t fact_count = 34;
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
 
 // What may be tried before a refused request is refused to the program, and what came of it.
-enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, wait, spill };
-inline constexpr std::size_t rung_count = 7;
+enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };
+inline constexpr std::size_t rung_count = 8;
 enum class RungOutcome : std::uint8_t {
   served,
   no_memory,

@@ -22,7 +22,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 11;
+inline constexpr std::uint32_t layout_version = 12;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.

@@ -108,8 +108,9 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
     const std::uint64_t begun_ns = now_ns();
     last = take();
     climbed({rung, last, now_ns() - begun_ns, reclaimer});
-    timed_out = timed_out || last == RungOutcome::timed_out;
-    unsafe = unsafe || last == RungOutcome::unsafe;
+    // What keeps the pool's memory where it is may do so for ever.
+    timed_out = timed_out || (rung != Rung::mesh && last == RungOutcome::timed_out);
+    unsafe = unsafe || (rung != Rung::mesh && last == RungOutcome::unsafe);
     pool_waits = pool_waits || (rung == Rung::pool && last == RungOutcome::unsafe);
     return last == RungOutcome::served || last == RungOutcome::other_error;
   };
@@ -121,6 +122,8 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
        (ends(Rung::synchronise, [&] { return synchronise_there(attempt, now); }) ||
         ends(Rung::trim, [&] { return trim(attempt); }))) ||
       (attempt.has_pool && ends(Rung::pool, [&] { return empty_pool(attempt); })) ||
+      (now.is_last_resort_due && now.fits_device && attempt.can_mesh &&
+       ends(Rung::mesh, [&] { return mesh(attempt); })) ||
       (now.is_last_resort_due && now.fits_device && has_reclaimers() &&
        reclaim_ends(attempt, ends)) ||
       (spills_first && ends(Rung::spill, attempt.spill)) ||

@@ -56,6 +56,11 @@ RungOutcome empty_pool(const Attempt& attempt) {
   return *given ? ask(attempt) : RungOutcome::nothing_to_do;
 }
 
+RungOutcome mesh(const Attempt& attempt) {
+  const RungOutcome meshed = attempt.mesh();
+  return meshed == RungOutcome::served ? ask(attempt) : meshed;
+}
+
 RungOutcome reclaim(const Attempt& attempt, Reclaimers& all, std::size_t place,
                     const Reclaimers::Entry& entry, std::uint64_t deadline_ns,
                     std::optional<Reclaimers::Trouble>& trouble) {

@@ -33,6 +33,10 @@ struct Attempt {
   // where there is one.
   FunctionRef<std::optional<bool>()> empty_pool;
   bool has_pool = false;
+  // What the pool's blocks lie in comes to lie in fewer pages; served: some went back to the
+  // device. Asked only where that is allowed.
+  FunctionRef<RungOutcome()> mesh;
+  bool can_mesh = false;
   // Whether whoever has one of these modules (a comma-separated list) on its stack asks: it may
   // hold a lock that the reclaimer of those wants. Or memory must not be given back at all.
   FunctionRef<bool(std::string_view modules)> is_unsafe_to_reclaim;
@@ -53,6 +57,7 @@ RungOutcome retry(const Attempt&);
 RungOutcome synchronise(const Attempt&, std::uint64_t deadline_ns);
 RungOutcome trim(const Attempt&);
 RungOutcome empty_pool(const Attempt&);
+RungOutcome mesh(const Attempt&);
 // Has the reclaimer at this place give back what it keeps, unless it takes longer than that.
 RungOutcome reclaim(const Attempt&, Reclaimers&, std::size_t place, const Reclaimers::Entry& entry,
                     std::uint64_t deadline_ns, std::optional<Reclaimers::Trouble>& trouble);

@@ -1,6 +1,8 @@
 """CUWARDEN_POOL=on and auto: small and badly rounded requests come from the pool, and nobody notices
 but for the room that is left."""
 
+import re
+
 import pytest
 
 from shimmed import DRIVER, RUNTIME, program, sample
@@ -106,19 +108,27 @@ def test_what_churn_asks_for_is_there(place):
 # --- meshing
 
 
-def test_what_a_mesh_gave_up_is_there_for_one_block(place):
+def rungs_of(report):
+    return [(row["rung"], row["outcome"]) for row in report["rungs"]]
+
+
+def test_what_a_mesh_gave_up_is_there_for_one_block(place, cuwarden):
     """Nine of ten blocks are freed at random: nearly all pages keep something."""
     plain = place.run([sample("adaptive_mesh")], pooled(), shim=False)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     run = place.run([sample("adaptive_mesh")], pooled())
     assert run.last_line["request"]["error"] == "cudaSuccess"
     (incident,) = run.report["incidents"]
-    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "pool")
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "mesh")
+    assert rungs_of(run.report)[-2:] == [("pool", "no_memory"), ("mesh", "served")]
     pool = run.report["pool"]
     assert pool["mesh_recovered_bytes"] > run.last_line["request"]["bytes"] * 0.9
     assert pool["meshed_pages"] > pool["mesh_recovered_bytes"] // (2 * MIB) // 3
     assert pool["mesh_pause_ns"] > 0
     account_adds_up(run.report)
+    text = cuwarden("report", run.report.path).stdout
+    assert re.search(rf"the pool's pages +\S+ [MG]iB +{pool['served_count']:,} allocations served", text), text
+    assert re.search(rf"given back by meshing +\S+ [MG]iB +{pool['meshed_pages']:,} pages came to share memory, the program paused for \d", text), text
 
 
 @pytest.mark.parametrize("how", [{"CUWARDEN_MESH": "off"}, {"CUWARDEN_MESH_PAUSE": "0"}])
@@ -128,6 +138,19 @@ def test_where_memory_is_not_to_be_moved_the_request_fails(place, how):
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["verdict"]) == ("failed", "slab_fragmentation")
     assert run.report["pool"]["meshed_pages"] == 0
+    assert "mesh" not in dict(rungs_of(run.report))
+    assert "CUWARDEN_MESH=on" in incident["advice"]
+
+
+def test_what_cannot_lie_together_is_said_to_bring_too_little(place, cuwarden):
+    """Pieces of more than half a page each."""
+    run = place.run([sample("churn")], pooled(CUWARDEN_SIM_MEMORY="4GiB"))
+    assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["verdict"]) == ("failed", "slab_fragmentation")
+    assert rungs_of(run.report)[-1] == ("mesh", "too_little_to_gain")
+    assert "CUWARDEN_MESH" not in incident["advice"]
+    assert re.search(r"mesh \S+ \S+ \(too little to gain\)", cuwarden("report", run.report.path).stdout)
 
 
 @pytest.mark.parametrize("pause", ["500ms", "5ms"])
@@ -166,6 +189,7 @@ def test_a_page_that_something_else_may_reach_stays(place):
     run = place.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
     assert run.last_line["served"] == 0
     assert run.report["pool"]["meshed_pages"] == 0
+    assert rungs_of(run.report)[-1] == ("mesh", "unsafe")
     assert run.said_about("CUWARDEN_MESH", "on GPU 0", "libmpi.so") and len(run.said) == 1
 
 

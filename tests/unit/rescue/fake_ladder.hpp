@@ -116,13 +116,14 @@ class LadderTest : public testing::Test {
       if (pool_must_not) return std::nullopt;
       return pool_emptied = pool_keeps;
     };
+    const auto mesh = [&] { return ++meshed, mesh_outcome; };
     const auto is_unsafe = [&](std::string_view modules) { return modules == unsafe_modules; };
     const auto others = [&] { return may_others_help; };
     const auto spill = [&] { return ++spills, spill_outcome; };
     const auto captured = [&] { return is_captured; };
-    const Attempt attempt{real,      pending,   here,  on_device ? 0 : -1, 5000,
-                          request,   may_enter, trim,  empty_pool,         has_pool,
-                          is_unsafe, others,    spill, can_spill,          captured};
+    const Attempt attempt{real,      pending, here,       on_device ? 0 : -1, 5000,    request,
+                          may_enter, trim,    empty_pool, has_pool,           mesh,    can_mesh,
+                          is_unsafe, others,  spill,      can_spill,          captured};
     served = ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait},
                           [&](const Climbed& climbed) {
                             all.emplace_back(climbed.rung, climbed.outcome);
@@ -146,6 +147,10 @@ class LadderTest : public testing::Test {
   std::string_view unsafe_modules = "not safe";
   std::vector<std::string> named;  // reclaimers
   bool has_pool = false, pool_keeps = false, pool_emptied = false, pool_must_not = false;
+  bool can_mesh = false;
+  RungOutcome mesh_outcome = RungOutcome::served;
+  int meshed = 0;
+  std::function<RungOutcome()> no_mesh = [] { return RungOutcome::nothing_to_do; };
   bool is_captured = false;
   std::function<bool()> not_captured = [] { return false; };
   bool has_idle_pools = false, trimmed = false, served = false;

@@ -85,10 +85,39 @@ TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
     const auto empty = [&]() -> std::optional<bool> {
       return must_not ? std::nullopt : std::optional(false);
     };
-    ladder.climb({real, pending, here, 0, 100, refused, may_enter, trim, empty, true, is_unsafe,
-                  others, spill, false, not_captured},
+    ladder.climb({real, pending, here, 0, 100, refused, may_enter, trim, empty, true, no_mesh,
+                  false, is_unsafe, others, spill, false, not_captured},
                  situation, [](const Climbed&) {});
     EXPECT_EQ(ladder.is_worth_climbing(situation), must_not);
+  }
+}
+
+TEST_F(LadderTest, what_the_pool_has_is_moved_where_giving_back_was_not_enough) {
+  has_pool = can_mesh = true;
+  is_there = [this] { return meshed > 0; };
+  const auto last = [&](bool may_wait = true) { return climb(settings, may_wait).back(); };
+  EXPECT_EQ(last(), std::pair(Rung::mesh, RungOutcome::served));
+  is_there = [this] { return pool_emptied; };
+  pool_keeps = true;
+  EXPECT_EQ(last(), std::pair(Rung::pool, RungOutcome::served));
+  EXPECT_EQ(meshed, 1) << "that was enough";
+  pool_keeps = pool_emptied = false;
+  EXPECT_EQ(last(), std::pair(Rung::mesh, RungOutcome::no_memory)) << "some went back";
+  EXPECT_EQ(last(false).first, Rung::pool) << "whoever asks helps itself first";
+  requests = 0;
+  mesh_outcome = RungOutcome::timed_out;
+  EXPECT_EQ(last(), std::pair(Rung::mesh, RungOutcome::timed_out));
+  EXPECT_EQ(requests, 1) << "nothing came of it";
+}
+
+TEST_F(LadderTest, what_cannot_be_moved_is_not_tried_again_at_once) {
+  can_mesh = true;
+  const Situation again{.device = 1, .bytes = 5000};
+  for (const RungOutcome outcome : {RungOutcome::unsafe, RungOutcome::timed_out}) {
+    Ladder ladder(settings);
+    mesh_outcome = outcome;
+    EXPECT_EQ(climb(ladder).back(), std::pair(Rung::mesh, outcome));
+    EXPECT_FALSE(ladder.is_worth_climbing(again));
   }
 }
 
@@ -156,7 +185,7 @@ class ClimbedAgain : public LadderTest {
         rungs->push_back(climbed.rung);
     };
     return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, is_unsafe, others, spill, can_spill, not_captured},
+                         false, no_mesh, false, is_unsafe, others, spill, can_spill, not_captured},
                         situation, note);
   }
   ClimbedAgain() { spill_outcome = RungOutcome::no_memory; }
