@@ -103,15 +103,25 @@ void add_reasons(const ReportDocument& report, const Paint& paint, std::string& 
   }
 }
 
-// What CUWARDEN_SPILL has put behind memory of devices, which the rows above count in full.
-void add_spilled(const ReportDocument& report, std::string& text) {
+// What is behind the allocations that the rows above count.
+void add_pool(const ReportDocument& report, std::string& text) {
   const auto pool = report.root().find("pool");
-  if (pool == report.root().end() || number_of(*pool, "spilled_count") == 0) return;
-  const std::uint64_t live = number_of(*pool, "spilled_bytes");
-  text += "  " + padded("of that in host memory", 26) +
-          padded(live == 0 ? "nothing" : human_bytes(live), 28) +
-          human_bytes(number_of(*pool, "spilled_peak_bytes")) + ", behind " +
-          allocations(number_of(*pool, "spilled_count")) + " (CUWARDEN_SPILL)\n";
+  if (pool == report.root().end()) return;
+  const auto add_row = [&](const char* name, std::uint64_t live_bytes, const std::string& more) {
+    text += "  " + padded(name, 26) +
+            padded(live_bytes == 0 ? "nothing" : human_bytes(live_bytes), 28) + more + "\n";
+  };
+  if (const std::uint64_t count = number_of(*pool, "spilled_count"))
+    add_row("of that in host memory", number_of(*pool, "spilled_bytes"),
+            human_bytes(number_of(*pool, "spilled_peak_bytes")) + ", behind " + allocations(count) +
+                " (CUWARDEN_SPILL)");
+  if (const std::uint64_t count = number_of(*pool, "served_count"))
+    add_row("the pool's pages", number_of(*pool, "held_bytes"),
+            allocations(count) + " served in all (CUWARDEN_POOL)");
+  if (const std::uint64_t pages = number_of(*pool, "meshed_pages"))
+    add_row("given back by meshing", number_of(*pool, "mesh_recovered_bytes"),
+            human_count(pages) + " pages came to share memory, the program paused for " +
+                human_time(number_of(*pool, "mesh_pause_ns")) + " in all");
 }
 
 void add_totals(const ReportDocument& report, const Paint& paint, std::string& text) {
@@ -139,7 +149,7 @@ void add_totals(const ReportDocument& report, const Paint& paint, std::string& t
                28) +
         peak + "\n";
   }
-  add_spilled(report, text);
+  add_pool(report, text);
 }
 
 // A failed request leaves nothing behind that a list of leaks would show.
