@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "reporters/printable.hpp"
+#include "reporters/setting_values.hpp"
+#include "runtime_hooks/ledger/layout.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/usage.hpp"
@@ -25,35 +27,62 @@ int usage_error(const std::string& line) {
 
 using Text = const std::string&;
 
+// Options that are settings of the shim.
+struct SettingOption {
+  const char *name, *variable, *type, *help;
+  bool (*is_accepted)(std::string_view);
+  const char* accepted;
+};
+
+bool is_duration(std::string_view text) { return parse_duration_ns(text).has_value(); }
+
+constexpr SettingOption setting_options[] = {
+    {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %r are replaced",
+     is_report_path, accepted_report_path},
+    {"--stack-depth", "CUWARDEN_STACK_DEPTH", "N", "frames kept per allocation",
+     [](std::string_view text) { return parse_number(text, ledger::deepest_stack).has_value(); },
+     accepted_stack_depth},
+    {"--log", "CUWARDEN_LOG", "LEVEL", "off, error, warn, info or debug, with :FILE into a file",
+     [](std::string_view text) {
+       return !text.ends_with(':') && parse_log_level(text.substr(0, text.find(':'))).has_value();
+     },
+     accepted_log},
+    {"--ledger-dir", "CUWARDEN_LEDGER_DIR", "DIR", "folder of the live ledger",
+     [](std::string_view text) { return !text.empty(); }, "a folder"},
+    {"--pool", "CUWARDEN_POOL", "MODE",
+     "off; rescue requests that fail; on or auto: serve wasteful ones, too",
+     [](std::string_view text) { return parse_pool_mode(text).has_value(); }, accepted_pool_mode},
+    {"--wait", "CUWARDEN_WAIT", "TIME", "how long a failing request may wait, as 30s or 2m",
+     is_duration, accepted_duration},
+    {"--sync-timeout", "CUWARDEN_SYNC_TIMEOUT", "TIME", "bound on a rescue's synchronisation",
+     is_duration, accepted_duration},
+    {"--spill", "CUWARDEN_SPILL", "SIZE",
+     "host memory that failing device requests may use, as 8GiB or 25%",
+     [](std::string_view text) { return parse_spill(text).has_value(); }, accepted_spill},
+    {"--mesh", "CUWARDEN_MESH", "on|off",
+     "whether a failing request may have the pool's blocks moved",
+     [](std::string_view text) { return parse_on_off(text).has_value(); }, accepted_on_off},
+    {"--mesh-pause", "CUWARDEN_MESH_PAUSE", "TIME",
+     "the longest that the program is paused for that", is_duration, accepted_duration},
+    {"--symbol-time", "CUWARDEN_SYMBOL_TIME", "TIME", "bound on naming functions and lines at exit",
+     is_duration, accepted_duration},
+};
+
 CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   CLI::App* verb = app.add_subcommand("run", "run a program under the shim, show its report");
   set_usage(*verb, "run [OPTIONS] -- CMD...");
   verb->prefix_command();
-  verb->add_option("--report", run.report, "report path (CUWARDEN_REPORT; %e %h %p %j %r)")
-      ->type_name("PATH");
-  verb->add_option("--stack-depth", run.stack_depth,
-                   "frames kept per allocation (CUWARDEN_STACK_DEPTH)")
-      ->type_name("N");
-  verb->add_option("--log", run.log, "off, error, warn, info or debug (CUWARDEN_LOG)")
-      ->type_name("LEVEL");
-  verb->add_option("--ledger-dir", run.ledger_dir,
-                   "folder of the live ledger (CUWARDEN_LEDGER_DIR)")
-      ->type_name("DIR");
-  verb->add_option(
-          "--pool", run.pool,
-          "off; rescue requests that fail; on or auto: serve wasteful ones (CUWARDEN_POOL)")
-      ->type_name("MODE");
-  verb->add_option("--wait", run.wait, "how long a failing request may wait (CUWARDEN_WAIT)")
-      ->type_name("TIME");
-  verb->add_option("--sync-timeout", run.sync_timeout,
-                   "bound on a rescue's synchronisation (CUWARDEN_SYNC_TIMEOUT)")
-      ->type_name("TIME");
-  verb->add_option("--spill", run.spill,
-                   "host memory that failing device requests may use (CUWARDEN_SPILL)")
-      ->type_name("SIZE");
-  verb->add_option("--symbol-time", run.symbol_time,
-                   "bound on naming functions and lines at exit (CUWARDEN_SYMBOL_TIME)")
-      ->type_name("TIME");
+  for (const SettingOption& option : setting_options) {
+    const auto take = [&run, &option](Text text) {
+      if (!option.is_accepted(text))
+        throw CLI::ValidationError(std::string(option.name) + " takes " + option.accepted +
+                                   ", not '" + text + "'");
+      run.settings.emplace_back(option.variable, text);
+    };
+    verb->add_option_function<std::string>(option.name, take,
+                                           std::string(option.help) + " (" + option.variable + ")")
+        ->type_name(option.type);
+  }
   verb->add_option_function<std::string>(
           "--simulate", [&run](Text text) { run.simulated_bytes = size_value("--simulate", text); },
           "run on a simulated GPU with SIZE of memory")

@@ -237,22 +237,11 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
     return false;
   }
   environment.prepend("LD_PRELOAD", preloads);
-  if (verb.report) {
-    if (verb.report->empty()) {
-      print_error("--report: a path is missing");
-      return false;
-    }
+  for (const auto& [name, value] : verb.settings) {
     // The program may change its folder before its first CUDA call.
-    environment.set("CUWARDEN_REPORT", fs::absolute(*verb.report).string());
+    const bool is_path = name == "CUWARDEN_REPORT" || name == "CUWARDEN_LEDGER_DIR";
+    environment.set(name, is_path ? fs::absolute(value).string() : value);
   }
-  if (verb.stack_depth) environment.set("CUWARDEN_STACK_DEPTH", *verb.stack_depth);
-  if (verb.log) environment.set("CUWARDEN_LOG", *verb.log);
-  if (verb.pool) environment.set("CUWARDEN_POOL", *verb.pool);
-  if (verb.wait) environment.set("CUWARDEN_WAIT", *verb.wait);
-  if (verb.sync_timeout) environment.set("CUWARDEN_SYNC_TIMEOUT", *verb.sync_timeout);
-  if (verb.spill) environment.set("CUWARDEN_SPILL", *verb.spill);
-  if (verb.symbol_time) environment.set("CUWARDEN_SYMBOL_TIME", *verb.symbol_time);
-  if (verb.ledger_dir) environment.set("CUWARDEN_LEDGER_DIR", fs::absolute(*verb.ledger_dir));
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reporters/text_report.hpp"
@@ -21,8 +22,7 @@ int report_verb(const ReportVerb&);
 
 struct RunVerb {
   std::vector<std::string> command;
-  std::optional<std::string> report, stack_depth, log, ledger_dir, pool, wait, sync_timeout,
-      symbol_time, spill;
+  std::vector<std::pair<std::string, std::string>> settings;  // variables of the shim
   std::optional<std::uint64_t> simulated_bytes;
 };
 int run_verb(const RunVerb&);
