@@ -46,6 +46,11 @@ bool was_running(const ReportDocument& report) {
   return text_of(report.root().at("process"), "end_reason", "") == "running";
 }
 
+bool was_killed(const ReportDocument& report) {
+  const std::string reason = text_of(report.root().at("process"), "end_reason", "");
+  return reason == "signal" || reason.empty();
+}
+
 namespace {
 
 bool in_cuda_library(const ReportDocument& report, const json& frame) {

@@ -274,6 +274,9 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
     // What a process still works with is no leak yet.
     text += paint.bold("STILL ALLOCATED") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
             allocations(count) + "\n";
+  } else if (was_killed(report)) {
+    text += paint.red("NOT FREED") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
+            allocations(count) + " when it died: what grows may be a leak, the rest in use\n";
   } else {
     text += paint.red("LEAKS") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
             allocations(count) + " never freed\n";
