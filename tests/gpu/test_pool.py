@@ -99,6 +99,7 @@ def test_what_a_mesh_gave_up_is_there_for_one_block(place):
     print(run.last_line, account_adds_up(run.report), run.report["pool"], run.report["rungs"])
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     assert run.last_line["request"]["error"] == "cudaSuccess", run.stderr
+    assert [row["rescued_by"] for row in run.report["incidents"]] == ["mesh"]
     assert run.report["pool"]["mesh_recovered_bytes"] > 8 << 30
     preloaded.check_covered(run.report)
 
