@@ -32,15 +32,26 @@ def check_checkerboard(report, facts, piece_bytes):
     return row
 
 
-def check_worst_moment(report, facts, piece_bytes, names_of):
+def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
     """Of a checkerboard of halves that was cleared before the end. As the first of its slabs is cleared
-    a little more is locked, until its last piece is freed."""
+    a little more is locked, until its last piece is freed. Where threads make it together, slabs that
+    lose all of their pieces may have locked more before they did."""
     assert report["fragmentation"] == [] and report["slab_map"] == []
     (row,) = report["worst_fragmentation"]
     held = facts["held_when_full_bytes"] - facts["given_back_bytes"]
     lost = held - facts["live_bytes"]
-    assert is_close(row["slab_locked_bytes"] + row["rounding_bytes"], lost, held), (row, facts)
-    assert row["slab_count"] * 2 * MIB == held, (row, facts)
+    locked = row["slab_locked_bytes"] + row["rounding_bytes"]
+    live_bytes = sum(slab["live_bytes"] for slab in report["worst_slab_map"])
+    if threads == 1:
+        assert is_close(locked, lost, held), (row, facts)
+        assert row["slab_count"] * 2 * MIB == held, (row, facts)
+        assert live_bytes <= facts["live_bytes"] * 1.01
+    else:
+        assert locked >= lost - held / 100, (row, facts)
+        assert held <= row["slab_count"] * 2 * MIB <= facts["held_when_full_bytes"], (row, facts)
+        whole = row["slab_count"] * 2 * MIB
+        assert is_close(live_bytes, whole - row["slab_locked_bytes"], whole), (row, facts)
+    assert live_bytes >= facts["live_bytes"] - 2 * MIB
     if piece_bytes <= MIB // 4:  # larger ones may be alone in their pages by then
         assert row["pieces_seen"] >= 8 * MIB // piece_bytes
     if row["read_ns"] is not None:
@@ -49,8 +60,6 @@ def check_worst_moment(report, facts, piece_bytes, names_of):
         assert row["largest_request_bytes"] % (2 * MIB) == 0 and row["largest_request_bytes"] > 0
     assert 0 <= row["time_ns"] <= report["process"]["end_ns"]  # as of the last tick
     assert len(report["worst_slab_map"]) == row["slab_count"]
-    live_bytes = sum(slab["live_bytes"] for slab in report["worst_slab_map"])
-    assert facts["live_bytes"] - 2 * MIB <= live_bytes <= facts["live_bytes"] * 1.01
     live = sum(slab["live"] for slab in report["worst_slab_map"])
     assert live == live_bytes // piece_bytes
     classes = report["worst_slab_classes"]

@@ -48,7 +48,7 @@ def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(
     command = [program("checkerboard"), str(piece_bytes), "half", str(BUDGET), threads, "gone"]
     run = run_shimmed(command, {"CUWARDEN_SIM_MEMORY": "2GiB"})
     assert run.returncode == 0, run.stderr
-    check_worst_moment(run.report, run.last_line, piece_bytes, names_in(run.report))
+    check_worst_moment(run.report, run.last_line, piece_bytes, names_in(run.report), int(threads))
     text = cuwarden("report", run.report.path).stdout
     _, _, worst = text.partition("FRAGMENTATION AT ITS WORST (GPU 0)")
     assert "was locked by" in worst and "fill" in worst

@@ -58,7 +58,7 @@ def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(place, piece_byte
     command = [CHECKERBOARD, piece_bytes, "half", budget, threads, "gone"]
     run = place.run(command, {"CUWARDEN_POOL": "off"})
     assert run.returncode == 0, run.stderr
-    check_worst_moment(run.report, run.last_line, piece_bytes, run.report.names)
+    check_worst_moment(run.report, run.last_line, piece_bytes, run.report.names, threads)
 
 
 def test_what_pools_keep_is_in_the_account(place):
