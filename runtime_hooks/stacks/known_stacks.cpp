@@ -44,9 +44,7 @@ CUWARDEN_READS_ANYTHING inline std::uint64_t first_difference(const KnownStacks:
 template <class Block, class Sum>
 CUWARDEN_READS_ANYTHING inline Sum differences(const Block* blocks, std::uint32_t bytes,
                                                std::uint64_t top, Sum sum) {
-  const auto* const end =
-      reinterpret_cast<const Block*>(reinterpret_cast<const std::byte*>(blocks) + bytes);
-  for (const Block* block = blocks; block != end; ++block) {
+  for (const Block* block = blocks; bytes != 0; ++block, bytes -= sizeof(Block)) {
     const auto changed = [&](std::size_t i) __attribute__((always_inline)) {
       return difference(address_of(top, block->places[i]), block->values[i]);
     };
@@ -65,8 +63,7 @@ std::uint64_t next_stamp(std::uint64_t stamp, std::uint32_t name) {
 
 }  // namespace
 
-[[gnu::tls_model("initial-exec")]] constinit thread_local KnownStacks::Mine KnownStacks::mine_{
-    nullptr, 0};
+[[gnu::tls_model("initial-exec")]] constinit thread_local KnownStacks::Mine KnownStacks::mine_{};
 
 KnownStacks::KnownStacks() noexcept : serial_(next_serial.fetch_add(1, relaxed)) {}
 
@@ -76,10 +73,13 @@ KnownStacks::~KnownStacks() {
   }
 }
 
-CUWARDEN_READS_ANYTHING inline std::uint32_t KnownStacks::name_where_unchanged(
-    const Entry& entry, std::uint64_t start, std::uint64_t top) noexcept {
+// `name`: 0 where it is only just being kept.
+CUWARDEN_READS_ANYTHING inline bool KnownStacks::is_unchanged(const Entry& entry,
+                                                              std::uint64_t start,
+                                                              std::uint64_t top,
+                                                              std::uint32_t& name) noexcept {
   const std::uint64_t stamp = entry.stamp.load(std::memory_order_acquire);
-  if (entry.start.load(std::memory_order_acquire) != start) return 0;
+  if (entry.start.load(std::memory_order_acquire) != start) return false;
   const __m128i pairs =
       differences(entry.pair_blocks, load_field(entry.pair_bytes), top, _mm_setzero_si128());
   const std::uint64_t words =
@@ -87,57 +87,58 @@ CUWARDEN_READS_ANYTHING inline std::uint32_t KnownStacks::name_where_unchanged(
                   first_difference(entry, start) |
                       difference(address_of(top, entry.last_place), entry.last_value));
   if (words != 0 || _mm_movemask_epi8(_mm_cmpeq_epi8(pairs, _mm_setzero_si128())) != 0xffff)
-    return 0;
+    return false;
   // All was read before the stamp is looked at again.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  return entry.stamp.load(std::memory_order_acquire) == stamp ? static_cast<std::uint32_t>(stamp)
-                                                              : 0;
+  name = static_cast<std::uint32_t>(stamp);
+  return entry.stamp.load(std::memory_order_acquire) == stamp;
 }
 
 std::uint32_t KnownStacks::find(std::uint64_t start) const noexcept {
-  const Mine& mine = mine_;
+  Mine& mine = mine_;
   if (mine.serial != serial_) return 0;
-  Entry& expected = *mine.table->expected.load(relaxed);
-  const std::uint32_t name = name_where_unchanged(expected, start, mine.table->top);
-  if (__builtin_expect(name == 0, false)) return find_elsewhere(*mine.table, start);
-  was_found(*mine.table, expected);
+  Entry& expected = *mine.expected.load(relaxed);
+  std::uint32_t name = 0;
+  if (__builtin_expect(!is_unchanged(expected, start, mine.top, name), false))
+    return find_elsewhere(mine, start);
+  was_found(mine, expected);
   return name;
 }
 
 std::uint32_t KnownStacks::expected() const noexcept {
   const Mine& mine = mine_;
   if (mine.serial != serial_) return 0;
-  return static_cast<std::uint32_t>(mine.table->expected.load(relaxed)->stamp.load(relaxed));
+  return static_cast<std::uint32_t>(mine.expected.load(relaxed)->stamp.load(relaxed));
 }
 
 // A signal handler in between spoils a guess at worst.
-CUWARDEN_READS_ANYTHING inline void KnownStacks::was_found(Table& table, Entry& entry) noexcept {
-  Entry* const next = entry.next.load(relaxed);
-  table.found.store(&entry, relaxed);
-  table.expected.store(next != nullptr ? next : &entry, relaxed);
+CUWARDEN_READS_ANYTHING inline void KnownStacks::was_found(Mine& mine, Entry& entry) noexcept {
+  mine.found.store(&entry, relaxed);
+  mine.expected.store(entry.next.load(relaxed), relaxed);
 }
 
 // It followed the one that was found last.
-void KnownStacks::was_not_expected(Table& table, Entry& entry) noexcept {
-  table.found.load(relaxed)->next.store(&entry, relaxed);
-  was_found(table, entry);
+void KnownStacks::was_not_expected(Mine& mine, Entry& entry) noexcept {
+  mine.found.load(relaxed)->next.store(&entry, relaxed);
+  was_found(mine, entry);
 }
 
-[[gnu::noinline]] std::uint32_t KnownStacks::find_elsewhere(Table& table,
+[[gnu::noinline]] std::uint32_t KnownStacks::find_elsewhere(Mine& mine,
                                                             std::uint64_t start) noexcept {
   const std::size_t at = set_of(start);
+  Table& table = *mine.table;
   const Set& set = table.sets[at];
   for (std::size_t way = 0; way < ways; ++way) {
     Entry& entry = table.entries[at * ways + way];
-    if (set.starts[way].load(relaxed) != start || &entry == table.expected.load(relaxed)) continue;
+    if (set.starts[way].load(relaxed) != start || &entry == mine.expected.load(relaxed)) continue;
     const auto probe = std::bit_cast<Probe>(set.probes[way].load(relaxed));
     if (static_cast<std::uint32_t>(difference(address_of(table.top, probe.place), probe.value)) !=
         0)
       continue;
-    if (const std::uint32_t name = name_where_unchanged(entry, start, table.top)) {
-      was_not_expected(table, entry);
-      return name;
-    }
+    std::uint32_t name = 0;
+    if (!is_unchanged(entry, start, table.top, name)) continue;
+    was_not_expected(mine, entry);
+    return name;
   }
   return 0;
 }
@@ -146,8 +147,6 @@ void KnownStacks::was_not_expected(Table& table, Entry& entry) noexcept {
   Mapping memory = Mapping::anonymous(sizeof(Table));
   if (!memory) return nullptr;
   auto* const made = static_cast<Table*>(memory.data());
-  made->found.store(made->entries, relaxed);
-  made->expected.store(made->entries, relaxed);
   Table* there = nullptr;
   // A signal handler may have been here meanwhile.
   if (!tables_[thread.number].compare_exchange_strong(there, made)) return there;
@@ -173,6 +172,9 @@ bool KnownStacks::take_table(ThreadSlot thread) noexcept {
   mine_.serial = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.table = table;
+  mine_.top = table->top;
+  mine_.found.store(table->entries, relaxed);
+  mine_.expected.store(table->entries, relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.serial = serial_;
   return true;
@@ -212,6 +214,7 @@ void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) no
   draft.entry_ = &entry;
   draft.way_ = way;
   draft.where_ = start;
+  if (entry.next.load(relaxed) == nullptr) entry.next.store(&entry, relaxed);
   entry.stamp.store(next_stamp(stamp, 0), std::memory_order_release);
   table.sets[at].starts[way].store(0, relaxed);
   entry.start.store(0, std::memory_order_release);
@@ -252,7 +255,7 @@ void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generatio
   entry.stamp.store(next_stamp(entry.stamp.load(relaxed), name), std::memory_order_release);
   draft.entry_ = nullptr;
   start.store(draft.where_, std::memory_order_seq_cst);
-  was_not_expected(*draft.table_, entry);
+  was_not_expected(mine_, entry);
   if (generation_.load(std::memory_order_seq_cst) == generation) return;
   // forget_all() may not have seen it.
   start.store(0, relaxed);

@@ -55,7 +55,7 @@ class KnownStacks {
     std::atomic<std::uint64_t> stamp;
     std::atomic<std::uint64_t> start;      // 0: of no stack
     std::uint32_t pair_bytes, word_bytes;  // of the blocks that are filled
-    std::atomic<Entry*> next;              // what followed it last time; null: nothing yet
+    std::atomic<Entry*> next;              // what followed it last time; at first itself
     // The innermost pair lies at the start. It is compared word by word: both were written only
     // just now, and the processor waits before it reads two such words at once.
     Pair first;
@@ -124,7 +124,6 @@ class KnownStacks {
   static constexpr std::uint8_t reluctance = 8;
 
   struct Table {
-    std::atomic<Entry*> found, expected;
     std::uint32_t tenancy;  // of the thread that fills it
     std::uint64_t top;      // of that thread's stack
     std::uint32_t victims;
@@ -133,21 +132,24 @@ class KnownStacks {
     Entry entries[KnownStacks::sets * ways];
   };
 
-  // The calling thread's.
+  // The calling thread's. What recognising begins with is here: each step to it would be waited
+  // for.
   struct Mine {
+    std::atomic<Entry*> found, expected;
+    std::uint64_t top;  // of the stack
     Table* table;
     std::uint64_t serial;  // of the KnownStacks that it belongs to
   };
   bool take_table(ThreadSlot) noexcept;
   Table* make_table(ThreadSlot) noexcept;
   static void forget(Table&) noexcept;
-  static void was_found(Table&, Entry&) noexcept;
-  static void was_not_expected(Table&, Entry&) noexcept;
+  static void was_found(Mine&, Entry&) noexcept;
+  static void was_not_expected(Mine&, Entry&) noexcept;
   static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
   std::size_t choose_way(Table&, std::size_t set) noexcept;
-  static std::uint32_t name_where_unchanged(const Entry&, std::uint64_t start,
-                                            std::uint64_t top) noexcept;
-  static std::uint32_t find_elsewhere(Table&, std::uint64_t start) noexcept;
+  static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
+                           std::uint32_t& name) noexcept;
+  static std::uint32_t find_elsewhere(Mine&, std::uint64_t start) noexcept;
   // Frames begin at multiples of 16.
   static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }
   static_assert(ways == 8);
