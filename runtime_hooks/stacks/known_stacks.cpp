@@ -44,7 +44,7 @@ CUWARDEN_READS_ANYTHING inline std::uint64_t first_difference(const KnownStacks:
 template <class Block, class Sum>
 CUWARDEN_READS_ANYTHING inline Sum differences(const Block* blocks, std::uint32_t bytes,
                                                std::uint64_t top, Sum sum) {
-  for (const Block* block = blocks; bytes != 0; ++block, bytes -= sizeof(Block)) {
+  for (const Block* block = blocks; bytes != 0; ++block, bytes -= std::uint32_t{sizeof(Block)}) {
     const auto changed = [&](std::size_t i) __attribute__((always_inline)) {
       return difference(address_of(top, block->places[i]), block->values[i]);
     };
