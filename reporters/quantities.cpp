@@ -94,7 +94,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
     const double bytes = std::floor(value / scale * factor);
-    if (bytes > 9.2e18) return std::nullopt;
+    if (!(bytes <= 9.2e18)) return std::nullopt;  // nor what is no number
     return static_cast<std::uint64_t>(bytes);
   }
   return std::nullopt;

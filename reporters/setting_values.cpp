@@ -79,8 +79,7 @@ std::optional<SpillAmount> parse_spill(std::string_view text) {
   }
   const auto bytes = parse_size(text);
   // A number alone is more likely to be meant as gigabytes than as bytes.
-  const bool has_unit = !text.empty() && (text.back() < '0' || text.back() > '9');
-  if (!bytes || (*bytes != 0 && !has_unit)) return std::nullopt;
+  if (!bytes || (text != "0" && (*bytes == 0 || !text.ends_with('B')))) return std::nullopt;
   amount.bytes = *bytes;
   return amount;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace cuwarden {
 namespace {
 
@@ -27,9 +29,11 @@ TEST(SettingValues, what_may_be_spilled_is_an_amount_or_a_share) {
   EXPECT_FALSE(parse_spill("25%").value().is_visible);
   EXPECT_TRUE(parse_spill("25%:visible").value().is_visible);
   EXPECT_TRUE(parse_spill("8GB:visible").value().is_visible);
-  for (const char* bad : {"", "8", "%", "101%", "-1%", "2.5%", "8gib", "8GiB:", "8GiB:hidden",
-                          ":visible", "lots", "99999999TiB"})
+  for (const char* bad :
+       {"", "8", "%", "101%", "-1%", "2.5%", "8gib", "8GiB:", "8GiB:hidden", ":visible", "lots",
+        "99999999TiB", "8 ", "8.", "0.5", ".5", "0GiB", "8 :visible", "0.1B"})
     EXPECT_EQ(parse_spill(bad).has_value(), false) << bad;
+  EXPECT_FALSE(parse_spill("1." + std::string(400, '1') + "GiB").has_value());
 }
 
 TEST(SettingValues, words_are_what_they_are) {
