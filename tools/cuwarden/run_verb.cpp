@@ -43,6 +43,7 @@ namespace fs = std::filesystem;
 constexpr int status_not_found = 127, status_not_runnable = 126;  // as shells do
 // Less holds no context.
 constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
 constexpr std::size_t most_summaries = 4;  // the others get a line each
 
 // A file of mode 0600 that goes with the object.
@@ -197,6 +198,20 @@ bool can_be_preloaded(const std::string& path) {
   return path.find_first_of(" :\t\n") == std::string::npos;
 }
 
+// The program may change its folder before its first CUDA call.
+std::string independent_of_folder(const std::string& name, const std::string& value) {
+  if (name == "CUWARDEN_LEDGER_DIR") return fs::absolute(value);
+  if (name == "CUWARDEN_REPORT" && !value.starts_with('/')) {
+    std::string folder;
+    for (const char letter : fs::current_path().string())
+      folder += letter == '%' ? "%%" : std::string(1, letter);
+    return folder + "/" + value;
+  }
+  const auto colon = name == "CUWARDEN_LOG" ? value.find(':') : value.npos;
+  if (colon == value.npos) return value;
+  return value.substr(0, colon + 1) + fs::absolute(value.substr(colon + 1)).string();
+}
+
 // False after an error line.
 bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile& list,
             const std::optional<TemporaryFile>& devices, Environment& environment) {
@@ -209,6 +224,10 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
   if (verb.simulated_bytes) {
     if (*verb.simulated_bytes < least_simulated_bytes) {
       print_error("--simulate: a context alone takes 527 MiB; give a size of 1GiB or more");
+      return false;
+    }
+    if (*verb.simulated_bytes > most_simulated_bytes) {
+      print_error("--simulate: give a size of 1024TiB or less");
       return false;
     }
     const std::string reason = refusal(program);
@@ -237,11 +256,8 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
     return false;
   }
   environment.prepend("LD_PRELOAD", preloads);
-  for (const auto& [name, value] : verb.settings) {
-    // The program may change its folder before its first CUDA call.
-    const bool is_path = name == "CUWARDEN_REPORT" || name == "CUWARDEN_LEDGER_DIR";
-    environment.set(name, is_path ? fs::absolute(value).string() : value);
-  }
+  for (const auto& [name, value] : verb.settings)
+    environment.set(name, independent_of_folder(name, value));
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());
   return true;
 }
