@@ -3,7 +3,7 @@
     python3 -m cuwarden train.py ...     an unmodified script; `-m module` and `-c text` work as well
     import cuwarden; cuwarden.register()     the same, from inside
 
-Rescues are to be on (CUWARDEN_POOL=rescue). In a process that does not run under cuwarden all of it
+Rescues are on unless CUWARDEN_POOL=off. In a process that does not run under cuwarden all of it
 does nothing.
 """
 
