@@ -74,9 +74,11 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
   const auto device = device_row(reader, group->device);
   if (device && device->name.find(" MIG ") != std::string_view::npos) made.slice = device->name;
   each_row(reader, ledger::RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
-    if ((setting.name == "CUWARDEN_MESH" && setting.value == "off") ||
-        (setting.name == "CUWARDEN_MESH_PAUSE" && setting.value == "0ms"))
-      made.may_mesh = false;
+    if (setting.name == "CUWARDEN_MESH" && setting.value == "off")
+      made.meshing_wants = "CUWARDEN_MESH=on";
+    if (setting.name == "CUWARDEN_MESH_PAUSE" && setting.value == "0ms" &&
+        made.meshing_wants.empty())
+      made.meshing_wants = "CUWARDEN_MESH_PAUSE above 0";
   });
   int holders = 0;
   each_row(

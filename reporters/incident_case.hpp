@@ -53,7 +53,7 @@ struct IncidentCase {
   // Live bytes by module that allocated them, of those who held most.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
   std::uint64_t growing_bytes = 0;  // of those that grow
-  bool may_mesh = true;             // by the settings
+  std::string meshing_wants;  // the setting that keeps the pool's memory where it is; else empty
 };
 
 // The module that a stack leads to: of its innermost frame outside CUDA's own libraries. Each stack

@@ -69,11 +69,11 @@ std::string result_name(int result) {
   }
 }
 
-// All of its refusals had a good end, or not.
+// All of its refusals had a good end, or not; or none had a bad one, but one had not ended.
 const char* outcome_of(const ledger::IncidentView& incident) {
   if (rescues_of(incident) > incident.repeats) return "rescued";
-  return incident.recovered + rescues_of(incident) > incident.repeats ? "recovered_by_caller"
-                                                                      : "failed";
+  if (incident.recovered + rescues_of(incident) > incident.repeats) return "recovered_by_caller";
+  return incident.failed == 0 ? "under_way" : "failed";
 }
 
 constexpr std::string_view rung_names[] = {"retry", "synchronise", "trim", "reclaim",
@@ -108,7 +108,7 @@ std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
   }
   if (rung == ledger::Rung::synchronise) return "nothing_pending";
   if (rung == ledger::Rung::reclaim) return "nothing_given_back";
-  if (rung == ledger::Rung::mesh) return "too_little_to_gain";
+  if (rung == ledger::Rung::mesh) return "nothing_gained";
   return rung == ledger::Rung::trim ? "nothing_to_trim" : "nothing_to_do";
 }
 

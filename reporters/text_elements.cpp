@@ -46,9 +46,9 @@ bool was_running(const ReportDocument& report) {
   return text_of(report.root().at("process"), "end_reason", "") == "running";
 }
 
-bool was_killed(const ReportDocument& report) {
+bool was_at_work(const ReportDocument& report) {
   const std::string reason = text_of(report.root().at("process"), "end_reason", "");
-  return reason == "signal" || reason.empty();
+  return reason == "signal" || reason == "abort" || reason.empty();
 }
 
 namespace {

@@ -36,7 +36,8 @@ std::string place_of(const nlohmann::json& row);  // "device memory (GPU 0)"
 // "CUDA_VISIBLE_DEVICES=3", where it was set.
 std::optional<std::string> visible_devices(const ReportDocument&);
 bool was_running(const ReportDocument&);  // the report is of a process that went on
-bool was_killed(const ReportDocument&);   // or died unseen: it was in the midst of its work
+// It aborted, was killed, or its record ends for another reason: in the midst of its work.
+bool was_at_work(const ReportDocument&);
 
 // The frames of a row's `stack`, a line each, without those inside CUDA's libraries.
 void add_stack(const ReportDocument&, const nlohmann::json& row, std::size_t most_frames,

@@ -126,11 +126,12 @@ std::string attempts_of(const ReportDocument& report, const json& incident) {
   for (const json& rung : report.table("rungs")) {
     std::string outcome = text_of(rung, "outcome", "");
     if (rung.at("incident") != incident.at("id")) continue;
-    const bool took_time = !outcome.starts_with("nothing_") && outcome != "under_way";
+    const bool took_time = !outcome.starts_with("nothing_") || outcome == "nothing_gained";
+    const bool is_timed = number_of(rung, "duration_ns") != 0 && took_time;
     std::ranges::replace(outcome, '_', ' ');
     text += (text.empty() ? "" : " · ") + text_of(rung, "rung", "") +
             (rung.at("reclaimer").is_string() ? " " + text_of(rung, "reclaimer", "") : "") +
-            (took_time ? " " + human_time(number_of(rung, "duration_ns")) : "") + " (" + outcome +
+            (is_timed ? " " + human_time(number_of(rung, "duration_ns")) : "") + " (" + outcome +
             ")";
   }
   return text;
@@ -202,12 +203,15 @@ void add_rescue(const ReportDocument& report, const json& incident, const Paint&
           text_of(incident, "verdict", "unknown") +
           (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
           paint.bold(text_of(incident, "rescued_by", "another try"));
-  for (const json& rung : report.table("rungs"))
-    if (rung.at("incident") == incident.at("id") && rung.at("outcome") == "served" &&
-        rung.at("rung") == incident.at("rescued_by"))
+  std::uint64_t tried_ns = 0;
+  for (const json& rung : report.table("rungs")) {
+    if (rung.at("incident") != incident.at("id")) continue;
+    tried_ns += number_of(rung, "duration_ns");
+    if (rung.at("outcome") == "served" && rung.at("rung") == incident.at("rescued_by"))
       text +=
           (rung.at("reclaimer").is_string() ? " (" + text_of(rung, "reclaimer", "") + ")" : "") +
-          (all > 1 ? ", the first in " : " in ") + human_time(number_of(rung, "duration_ns"));
+          (all > 1 ? ", the first in " : " in ") + human_time(tried_ns);
+  }
   text += "\n";
   if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
     text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
@@ -217,7 +221,7 @@ void add_rescue(const ReportDocument& report, const json& incident, const Paint&
 }  // namespace
 
 void add_incidents(const ReportDocument& report, const Paint& paint, std::string& text) {
-  std::size_t failed = 0, recovered = 0;
+  std::size_t failed = 0;
   std::uint64_t recoveries = 0;
   for (const json& incident : report.table("incidents")) {
     if (incident.at("outcome") == "rescued") {
@@ -225,8 +229,8 @@ void add_incidents(const ReportDocument& report, const Paint& paint, std::string
       continue;
     }
     if (incident.at("outcome") == "recovered_by_caller") {
-      ++recovered;
-      recoveries += number_of(incident, "repeats") + 1;
+      const std::uint64_t served = number_of(incident, "rescued_count");
+      recoveries += number_of(incident, "repeats") + 1 - served;
       continue;
     }
     if (failed++ < most_incidents) add_incident(report, incident, paint, text);
@@ -236,11 +240,11 @@ void add_incidents(const ReportDocument& report, const Paint& paint, std::string
                       " more places failed; they are in the report") +
             "\n";
   }
-  if (recovered > 0) {
+  if (recoveries > 0) {
     text += "\n" +
             paint.dim("  no alarm: " + human_count(recoveries) +
                       (recoveries == 1 ? " request" : " requests") +
-                      " failed, and the program freed something and was served") +
+                      " failed, and the program asked again and was served") +
             "\n";
   }
 }

@@ -103,25 +103,31 @@ void add_reasons(const ReportDocument& report, const Paint& paint, std::string& 
   }
 }
 
+std::string human_bytes_or_nothing(std::uint64_t bytes) {
+  return bytes == 0 ? "nothing" : human_bytes(bytes);
+}
+
 // What is behind the allocations that the rows above count.
 void add_pool(const ReportDocument& report, std::string& text) {
   const auto pool = report.root().find("pool");
   if (pool == report.root().end()) return;
-  const auto add_row = [&](const char* name, std::uint64_t live_bytes, const std::string& more) {
-    text += "  " + padded(name, 26) +
-            padded(live_bytes == 0 ? "nothing" : human_bytes(live_bytes), 28) + more + "\n";
+  const auto add_row = [&](const char* name, const std::string& now, const std::string& more) {
+    text += "  " + padded(name, 26) + padded(now, 28) + more + "\n";
   };
   if (const std::uint64_t count = number_of(*pool, "spilled_count"))
-    add_row("of that in host memory", number_of(*pool, "spilled_bytes"),
+    add_row("of that in host memory", human_bytes_or_nothing(number_of(*pool, "spilled_bytes")),
             human_bytes(number_of(*pool, "spilled_peak_bytes")) + ", behind " + allocations(count) +
                 " (CUWARDEN_SPILL)");
   if (const std::uint64_t count = number_of(*pool, "served_count"))
-    add_row("the pool's pages", number_of(*pool, "held_bytes"),
-            allocations(count) + " served in all (CUWARDEN_POOL)");
-  if (const std::uint64_t pages = number_of(*pool, "meshed_pages"))
-    add_row("given back by meshing", number_of(*pool, "mesh_recovered_bytes"),
-            human_count(pages) + " pages came to share memory, the program paused for " +
-                human_time(number_of(*pool, "mesh_pause_ns")) + " in all");
+    add_row("held by the pool in all", human_bytes_or_nothing(number_of(*pool, "held_bytes")),
+            allocations(count) + " served (CUWARDEN_POOL)");
+  if (const std::uint64_t pause_ns = number_of(*pool, "mesh_pause_ns")) {
+    const std::uint64_t pages = number_of(*pool, "meshed_pages");
+    add_row("meshing", "",
+            "gave back " + human_bytes_or_nothing(number_of(*pool, "mesh_recovered_bytes")) + ", " +
+                human_count(pages) + (pages == 1 ? " page" : " pages") +
+                " came to share memory, the program was paused for " + human_time(pause_ns));
+  }
 }
 
 void add_totals(const ReportDocument& report, const Paint& paint, std::string& text) {
@@ -274,9 +280,10 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
     // What a process still works with is no leak yet.
     text += paint.bold("STILL ALLOCATED") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
             allocations(count) + "\n";
-  } else if (was_killed(report)) {
+  } else if (was_at_work(report)) {
     text += paint.red("NOT FREED") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
-            allocations(count) + " when it died: what grows may be a leak, the rest in use\n";
+            allocations(count) +
+            " when its record ends: what grows may be a leak, the rest may have been in use\n";
   } else {
     text += paint.red("LEAKS") + ": " + human_bytes(number_of(leaks, "bytes")) + " in " +
             allocations(count) + " never freed\n";

@@ -217,11 +217,12 @@ class Judge {
     prove("rounding_bytes", rounding);
     if (unused != 0) prove("pool_unused_bytes", unused);
     if (unused > std::max(locked, rounding))
-      return found_on_device(Verdict::slab_fragmentation,
-                             human_bytes(unused) +
-                                 " are the free parts of pages that the pool's allocations still "
-                                 "use: free what pins them" +
-                                 (case_.may_mesh ? "" : ", or have CUWARDEN_MESH=on"));
+      return found_on_device(
+          Verdict::slab_fragmentation,
+          human_bytes(unused) +
+              " are the free parts of pages that the pool's allocations still "
+              "use: free what pins them" +
+              (case_.meshing_wants.empty() ? "" : ", or have " + case_.meshing_wants));
     return found_on_device(
         Verdict::slab_fragmentation,
         locked >= rounding
@@ -300,6 +301,10 @@ class Judge {
 
   bool is_held_by_implicit_memory(std::uint64_t bytes) {
     prove_implicit();
+    if (bytes == in_account("context"))
+      return found_on_device(Verdict::implicit_memory,
+                             "the contexts themselves take " + human_bytes(bytes) +
+                                 " of the device: split the request, or try CUWARDEN_SPILL");
     return found_on_device(
         Verdict::implicit_memory,
         human_bytes(bytes) +

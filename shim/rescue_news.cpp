@@ -33,20 +33,18 @@ void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_
                       " lie in the host's memory, which is slower; later ones are not announced");
     case cap_reached:
       return log_warn(of +
-                      "too much would lie in the host's memory for what is allowed; the "
-                      "request fails");
+                      "too much would lie in the host's memory for what is allowed: it is not put "
+                      "there");
     case host_is_full:
       return log_warn(of +
                       "too much would lie in the host's memory for what it has left (RAM, or "
-                      "the cgroup's limit); the request fails");
+                      "the cgroup's limit): it is not put there");
     case not_supported:
       return log_warn(of +
                       "nothing can lie in the host's memory: this device or its driver cannot "
                       "map that; requests fail as ever");
     case refused:
-      return log_warn(of +
-                      "nothing could be put into the host's memory: the driver refused; the "
-                      "request fails");
+      return log_warn(of + "nothing could be put into the host's memory: the driver refused");
     case lost:
       return log_error("CUWARDEN_MESH: the driver refused to map " + human_bytes(bytes) +
                        " of the program's memory on GPU " + std::to_string(device.value) +
@@ -67,9 +65,11 @@ void say_of_rescue(families::RescueNews news, DeviceOrdinal device, std::uint64_
                       "the pool serves page-locked memory alone");
     case waits:
       return log_warn(
-          "CUWARDEN_WAIT: " + amount +
-          " are not free: the request waits for others to give them back (`cuwarden snapshot " +
-          std::to_string(getpid()) + "` says who has what); later waits are not announced");
+          "CUWARDEN_WAIT: there is no room for " + amount + ": the request waits until there is" +
+          (device == no_device
+               ? std::string()
+               : " (`cuwarden snapshot " + std::to_string(getpid()) + "` says who has what)") +
+          "; later waits are not announced");
     case waited_in_vain:
       return log_warn("CUWARDEN_WAIT: room for " + amount +
                       " did not come in time; the request fails");

@@ -6,15 +6,23 @@
 
 namespace cuwarden::driver {
 
+// Whether the driver can say that (CUDA 12.5).
+inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
+#if CUDA_VERSION >= 12050
+  return real.cuCtxRecordEvent != nullptr && real.cuEventCreate != nullptr &&
+         real.cuEventQuery != nullptr && real.cuEventDestroy_v2 != nullptr;
+#else
+  return false;
+#endif
+}
+
 // Of the current context, `context`, whatever stream it was submitted to. A capture in one of its
 // streams would be ended by the question (cuda.h, cuCtxRecordEvent): there must be none. False also
-// where the driver cannot say (before CUDA 12.5).
+// where the driver cannot say.
 inline bool is_idle([[maybe_unused]] const RealDriver& real,
                     [[maybe_unused]] ContextId context) noexcept {
 #if CUDA_VERSION >= 12050
-  if (real.cuCtxRecordEvent == nullptr || real.cuEventCreate == nullptr ||
-      real.cuEventQuery == nullptr || real.cuEventDestroy_v2 == nullptr)
-    return false;
+  if (!can_tell_idle(real)) return false;
   CUevent event = nullptr;
   if (real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
   const bool idle =

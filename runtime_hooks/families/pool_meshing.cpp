@@ -34,6 +34,11 @@ bool Recorder::all_are_idle(ContextId current) noexcept {
   return all && has_current;
 }
 
+bool Recorder::may_mesh() const noexcept {
+  return mesh_pause_ns_ != 0 && pool_.any() && driver::submission_gate.is_armed() &&
+         driver::can_tell_idle(real_);
+}
+
 // What calls of the program have brought about.
 std::optional<RescueNews> Recorder::obstacle_met() noexcept {
   if (is_reached_.load(std::memory_order_relaxed)) return RescueNews::memory_has_handle;
@@ -63,8 +68,7 @@ RungOutcome Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) n
     return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
   };
   const std::uint64_t needed = lacking();
-  if (needed == 0 || needed > may_be_gained() || !driver::submission_gate.is_armed())
-    return RungOutcome::nothing_to_do;
+  if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
   if (captures_.any()) return RungOutcome::unsafe;  // they must not be disturbed
   if (now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed)) return RungOutcome::timed_out;
   const ErrnoGuard keep;
@@ -80,17 +84,20 @@ RungOutcome Recorder::mesh_pool(const Place& here, std::uint64_t wanted_bytes) n
     if (begun_ns != 0) sleep_ns(between_pauses_ns);
     begun_ns = now_ns();
     deadline_ns = begun_ns + mesh_pause_ns_;
+    without = RungOutcome::timed_out;
     // Libraries are looked for before: whoever loads one may wait at the gate.
     if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
     if (driver::submission_gate.close(deadline_ns)) {
       for (;; sleep_ns(poll_ns)) {
-        if (captures_.any() || obstacle_met()) break;
+        if (captures_.any() || obstacle_met()) {
+          without = RungOutcome::unsafe;
+          break;
+        }
         if (all_are_idle(here.context)) return true;
         if (now_ns() >= deadline_ns) break;
       }
       driver::submission_gate.open();
     }
-    without = RungOutcome::timed_out;
     const std::uint64_t now = now_ns();
     vain_ns += now - begun_ns;
     mesh_not_before_ns_.store(now + rescue::vain_times * (now - begun_ns),

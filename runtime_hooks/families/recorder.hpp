@@ -279,6 +279,7 @@ class Recorder {
     return device == no_device ? pinned_.any() : pool_.any();
   }
   bool all_are_idle(ContextId current) noexcept;
+  bool may_mesh() const noexcept;
   std::optional<RescueNews> obstacle_met() noexcept;
   std::optional<RescueNews> mesh_obstacle() noexcept;
   // For a request of so many bytes. `served`: some went back to the device.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/asking_modules.hpp"
 #include "runtime_hooks/families/recorder.hpp"
@@ -258,11 +259,14 @@ rescue::Situation Recorder::situation(const RefusedRequest& asked, GroupId group
   return now;
 }
 
-// The incident's facts are of the moment of the refusal, before the climb: that may take long, and
-// be what the program dies in. Only what fails where all was served before is described after it.
+// A wait is no reason to end a thread in a call that ends none without us: what is cancelled is so
+// afterwards. The incident's facts are of the moment of the refusal, before the climb: that may
+// take long, and be what the program dies in. Only what fails where all was served before is
+// described after it.
 bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
                       FunctionRef<CUresult()> request, const PlaceElsewhere* place) {
   const ErrnoGuard keep;
+  const Uncancelled whole;
   const Place here = place_unguarded();
   DeviceOrdinal device = no_device;
   if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
@@ -273,7 +277,10 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
                                 ByteCount{asked.bytes}};
   const ledger::Writer::Refused refused = note_refusal(asked, refusal);
   ClimbedRungs climbed_rungs;
-  const rescue::Situation now = situation(asked, group, refused.incident);
+  rescue::Situation now = situation(asked, group, refused.incident);
+  now.can_spill = place != nullptr && spill_.enabled() && device == here.device &&
+                  asked.bytes > pool::Spill::largest_shared_bytes &&
+                  spillable(asked_for, here, device);
   bool served = false;
   if (ladder_.is_worth_climbing(now)) {
     rescue::Rung last{};
@@ -283,8 +290,7 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
     const auto trim = [&] { return pools_.trim(real_, device); };
     const auto empty_pool = [&] { return this->empty_pool(device); };
     const auto mesh = [&] { return mesh_pool(here, asked.bytes); };
-    const bool can_mesh =
-        mesh_pause_ns_ != 0 && device != no_device && device == here.device && pool_.any();
+    const bool can_mesh = device != no_device && device == here.device && may_mesh();
     std::optional<StackId> stack;
     const auto is_captured = [&] { return captures_.any(); };
     const auto is_unsafe_to_reclaim = [&](std::string_view modules) {
@@ -292,23 +298,22 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
       if (!stack) stack = whole_stack(caller);
       return !has_none_of(ledger_, *stack, modules);
     };
-    // By what it has itself now: something may have been given back.
+    // By what is live now: something may have been given back. What contexts and code take is not
+    // counted: nobody knows how much of it is a neighbour's, who may leave.
     const auto may_others_help = [&] {
       std::size_t total = 0;
       if (device == no_device || real_.cuDeviceTotalMem_v2 == nullptr ||
           real_.cuDeviceTotalMem_v2(&total, device.value) != CUDA_SUCCESS)
         return true;
       const std::uint64_t live = ledger_.live_bytes_on(device);
-      const std::uint64_t there = live - std::min(live, ledger_.spilled_bytes_on(device)) +
-                                  ledger_.implicit_bytes_on(device);
+      const std::uint64_t there = live - std::min(live, ledger_.spilled_bytes_on(device));
       return asked.bytes <= total && there <= total - asked.bytes;
     };
     const auto spill = [&] { return spill_to_host(asked_for, here, device, request, *place); };
-    const bool can_spill = place != nullptr && spill_.enabled() && device == here.device;
     bool waited_in_vain = false;
     const auto note = [&](const rescue::Climbed& climbed) {
       last = climbed.rung;
-      if (climbed.outcome == rescue::RungOutcome::under_way)
+      if (climbed.rung == rescue::Rung::wait && climbed.outcome == rescue::RungOutcome::under_way)
         tell_once(RescueNews::waits, device, asked.bytes, 0);
       waited_in_vain = waited_in_vain || (climbed.rung == rescue::Rung::wait &&
                                           climbed.outcome == rescue::RungOutcome::timed_out);
@@ -317,7 +322,7 @@ bool Recorder::rescue(const Caller& caller, const Allocation& asked_for,
     };
     served = ladder_.climb({real_, pending_, here.context, device.value, asked.bytes, request,
                             may_enter, trim, empty_pool, has_pool_for(device), mesh, can_mesh,
-                            is_unsafe_to_reclaim, may_others_help, spill, can_spill, is_captured},
+                            is_unsafe_to_reclaim, may_others_help, spill, is_captured},
                            now, note);
     if (waited_in_vain && !served) tell_once(RescueNews::waited_in_vain, device, asked.bytes, 0);
     if (served && refused.incident.value != 0)

@@ -4,7 +4,6 @@
 #include <initializer_list>
 
 #include "runtime_hooks/core/atomic_field.hpp"
-#include "runtime_hooks/ledger/implicit_bytes.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 #include "runtime_hooks/ledger/writer_state.hpp"
 
@@ -214,12 +213,6 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
     store_field(device->largest_local_kernel.offset, name.offset);
     store_field(device->largest_local_kernel.length, name.length);
   }
-}
-
-std::uint64_t Writer::implicit_bytes_on(DeviceOrdinal ordinal) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  const Device* const device = locked ? state_.device(ordinal) : nullptr;
-  return device == nullptr ? 0 : implicit_bytes_of(*device).all();
 }
 
 std::uint64_t Writer::lent_context_bytes(DeviceOrdinal ordinal) noexcept {

@@ -21,9 +21,6 @@ struct ImplicitBytes {
     return (used_after_first_context <= largest_context ? used_after_first_context : 0) +
            further_contexts;
   }
-  std::uint64_t all() const noexcept {
-    return contexts() + modules + local_memory + heap + streams;
-  }
 };
 
 // As the fields are at this moment: whether they belong together the row's version tells.

@@ -233,7 +233,6 @@ class Writer {
   // Of linear memory on the device, what the driver's slabs lock; threads tell with some delay.
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
-  std::uint64_t implicit_bytes_on(DeviceOrdinal) noexcept;  // of all calls that ask for none
   // What contexts of the device gave back that no launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
   // What is live of the memory that its account counts, or of one kind, as the series have it.

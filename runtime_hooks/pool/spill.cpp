@@ -10,9 +10,6 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;
 // To map the host's memory the device needs tables of its own: 8 bytes for 4 KiB (measured).
 constexpr std::uint64_t host_bytes_of_a_table_byte = 512;
-// Up to this the driver hands out parts of pages (measured): a page for each would be a waste, and
-// no piece of a slab.
-constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
 // Of a range's pieces, on the device; each smaller than the last one that was refused.
 constexpr std::uint32_t most_device_pieces = Range::most_pieces - 8;
 

@@ -38,6 +38,9 @@ class Spill {
   Spill& operator=(const Spill&) = delete;
 
   bool enabled() const noexcept { return settings_.most_host_bytes != 0; }
+  // Up to this the driver hands out parts of pages (measured): a page for each would be a waste,
+  // and no piece of a slab.
+  static constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
   // What a device of which so much is free is to say of itself.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }

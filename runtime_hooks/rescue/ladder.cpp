@@ -23,7 +23,9 @@ bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
   return time == 0 || now_ns() - time >= again_after_ns || now.bytes < before.bytes.load(relaxed) ||
          now.live_bytes < before.live_bytes.load(relaxed) ||
          now.noted != before.noted.load(relaxed) ||
-         (has_last_resorts() && now.is_last_resort_due && !before.tried_all.load(relaxed));
+         (has_last_resorts() && now.is_last_resort_due &&
+          (!before.tried_all.load(relaxed) || reclaimers() != before.reclaimers.load(relaxed) ||
+           (now.can_spill && !before.tried_spill.load(relaxed))));
 }
 
 bool Ladder::holds_lock_among(std::string_view names) const noexcept {
@@ -41,6 +43,8 @@ void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   here.bytes.store(now.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
   here.tried_all.store(tried_all, relaxed);
+  here.tried_spill.store(tried_all && now.can_spill, relaxed);
+  here.reclaimers.store(reclaimers(), relaxed);
   here.time_ns.store(now_ns(), relaxed);
 }
 
@@ -86,8 +90,13 @@ RungOutcome Ladder::synchronise_there(const Attempt& attempt, const Situation& n
   return outcome;
 }
 
-RungOutcome Ladder::wait_there(const Attempt& attempt, const Situation& now) {
-  const RungOutcome outcome = wait(attempt, now_ns() + settings_.wait_ns);
+RungOutcome Ladder::wait_there(const Attempt& attempt, const Situation& now,
+                               FunctionRef<void(const Climbed&)> climbed) {
+  const std::uint64_t begun_ns = now_ns();
+  const auto goes_on = [&] {
+    climbed({Rung::wait, RungOutcome::under_way, now_ns() - begun_ns, {}});
+  };
+  const RungOutcome outcome = wait(attempt, begun_ns + settings_.wait_ns, goes_on);
   failed_[now.device % places].waited_ns.store(outcome == RungOutcome::timed_out ? now_ns() : 0,
                                                relaxed);
   return outcome;
@@ -102,19 +111,21 @@ bool Ladder::has_waited_in_vain(const Situation& now) const noexcept {
 // for most requests. The host's memory is slow, but who has it need not wait with each request.
 bool Ladder::climb(const Attempt& attempt, const Situation& now,
                    FunctionRef<void(const Climbed&)> climbed) {
-  RungOutcome last{};
+  RungOutcome last{}, last_but_mesh{};
   bool timed_out = false, unsafe = false, pool_waits = false;
   const auto ends = [&](Rung rung, auto&& take, std::string_view reclaimer = {}) {
     const std::uint64_t begun_ns = now_ns();
+    climbed({rung, RungOutcome::under_way, 0, reclaimer});
     last = take();
     climbed({rung, last, now_ns() - begun_ns, reclaimer});
     // What keeps the pool's memory where it is may do so for ever.
-    timed_out = timed_out || (rung != Rung::mesh && last == RungOutcome::timed_out);
-    unsafe = unsafe || (rung != Rung::mesh && last == RungOutcome::unsafe);
+    if (rung != Rung::mesh) last_but_mesh = last;
+    timed_out = timed_out || last_but_mesh == RungOutcome::timed_out;
+    unsafe = unsafe || last_but_mesh == RungOutcome::unsafe;
     pool_waits = pool_waits || (rung == Rung::pool && last == RungOutcome::unsafe);
     return last == RungOutcome::served || last == RungOutcome::other_error;
   };
-  const bool can_spill = now.is_last_resort_due && attempt.can_spill;
+  const bool can_spill = now.is_last_resort_due && now.can_spill;
   const bool spills_first = can_spill && has_waited_in_vain(now);
   const bool ended =
       ends(Rung::retry, [&] { return retry(attempt); }) ||
@@ -122,21 +133,16 @@ bool Ladder::climb(const Attempt& attempt, const Situation& now,
        (ends(Rung::synchronise, [&] { return synchronise_there(attempt, now); }) ||
         ends(Rung::trim, [&] { return trim(attempt); }))) ||
       (attempt.has_pool && ends(Rung::pool, [&] { return empty_pool(attempt); })) ||
-      (now.is_last_resort_due && now.fits_device && attempt.can_mesh &&
+      (now.is_last_resort_due && now.fits_device && attempt.can_mesh && !pool_waits &&
        ends(Rung::mesh, [&] { return mesh(attempt); })) ||
       (now.is_last_resort_due && now.fits_device && has_reclaimers() &&
        reclaim_ends(attempt, ends)) ||
       (spills_first && ends(Rung::spill, attempt.spill)) ||
       (now.is_last_resort_due && settings_.wait_ns != 0 && attempt.may_others_help() &&
-       ends(Rung::wait,
-            [&] {
-              // It may be what the process is ended in.
-              climbed({Rung::wait, RungOutcome::under_way, 0, {}});
-              return wait_there(attempt, now);
-            })) ||
+       ends(Rung::wait, [&] { return wait_there(attempt, now, climbed); })) ||
       (can_spill && !spills_first && ends(Rung::spill, attempt.spill));
   // What the device had not come to by then it may have come to soon, and a capture ends.
-  if (!ended && !pool_waits && !(timed_out && last != RungOutcome::timed_out))
+  if (!ended && !pool_waits && !(timed_out && last_but_mesh != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !unsafe);
   return last == RungOutcome::served;
 }

@@ -34,10 +34,12 @@ struct Situation {
   // Whether others are to give something up for this request, or to be waited for, or the host's
   // memory to be taken: not for one that whoever asks will repeat after having freed its own cache.
   bool is_last_resort_due = true;
+  bool can_spill = false;
   bool fits_device = true;  // were it empty
 };
 
-// Of a wait twice: when it begins (under_way), and when it has ended.
+// Of each rung twice: when it begins (under_way), for it may be what the process is ended in, and
+// when it has ended. Of a wait at each attempt in between, too.
 struct Climbed {
   Rung rung{};
   RungOutcome outcome{};
@@ -64,6 +66,9 @@ class Ladder {
   bool climb(const Attempt&, const Situation&, FunctionRef<void(const Climbed&)> climbed);
 
  private:
+  std::uint32_t reclaimers() const noexcept {
+    return settings_.reclaimers == nullptr ? 0 : settings_.reclaimers->changes();
+  }
   bool has_reclaimers() const noexcept {
     return settings_.reclaimers != nullptr && settings_.sync_timeout_ns != 0 &&
            settings_.reclaimers->any();
@@ -72,14 +77,16 @@ class Ladder {
   template <class Ends>
   bool reclaim_ends(const Attempt&, const Ends&);
   RungOutcome synchronise_there(const Attempt&, const Situation&);
-  RungOutcome wait_there(const Attempt&, const Situation&);
+  RungOutcome wait_there(const Attempt&, const Situation&,
+                         FunctionRef<void(const Climbed&)> climbed);
   bool has_waited_in_vain(const Situation&) const noexcept;
   void found_nothing(const Situation&, bool tried_all) noexcept;
 
   struct Failed {
     std::atomic<std::uint64_t> time_ns{0}, live_bytes{0}, bytes{0};
     std::atomic<std::uint32_t> noted{0};
-    std::atomic<bool> tried_all{false};
+    std::atomic<bool> tried_all{false}, tried_spill{false};
+    std::atomic<std::uint32_t> reclaimers{0};  // Reclaimers::changes()
     // In vain, until then; 0: not since a wait was rewarded.
     std::atomic<std::uint64_t> waited_ns{0}, synchronised_ns{0};
   };

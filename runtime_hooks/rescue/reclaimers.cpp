@@ -36,6 +36,7 @@ int Reclaimers::add(std::string_view name, std::string_view modules, ReclaimFunc
   slot->told.store(0, std::memory_order_relaxed);
   slot->state = State::ready;
   count_.fetch_add(1, std::memory_order_relaxed);
+  added_.fetch_add(1, std::memory_order_relaxed);
   return slot->entry.id = ++last_id_;
 }
 

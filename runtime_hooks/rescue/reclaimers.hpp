@@ -44,6 +44,7 @@ class Reclaimers {
   void forked() noexcept;
 
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
+  std::uint32_t changes() const noexcept { return added_.load(std::memory_order_relaxed); }
 
   struct Entry {
     int id = 0;
@@ -97,7 +98,7 @@ class Reclaimers {
   const StartThread start_;
   FutexLock lock_;
   int last_id_ = 0;
-  std::atomic<std::uint32_t> count_{0};
+  std::atomic<std::uint32_t> count_{0}, added_{0};
   Slot slots_[limit];
 };
 

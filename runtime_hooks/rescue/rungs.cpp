@@ -101,7 +101,7 @@ RungOutcome reclaim(const Attempt& attempt, Reclaimers& all, std::size_t place,
   }
 }
 
-RungOutcome wait(const Attempt& attempt, std::uint64_t deadline_ns) {
+RungOutcome wait(const Attempt& attempt, std::uint64_t deadline_ns, FunctionRef<void()> goes_on) {
   constexpr std::uint64_t first_sleep_ns = 5'000'000, longest_sleep_ns = 200'000'000;
   constexpr std::uint64_t pending_ns = 2'000'000;  // an event in an idle stream comes so soon
   for (std::uint64_t sleep = first_sleep_ns;; sleep = std::min(2 * sleep, longest_sleep_ns)) {
@@ -115,6 +115,7 @@ RungOutcome wait(const Attempt& attempt, std::uint64_t deadline_ns) {
     if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
       answer = ask(attempt);
     if (answer != RungOutcome::no_memory) return answer;
+    goes_on();
   }
 }
 

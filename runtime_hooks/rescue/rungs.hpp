@@ -44,7 +44,6 @@ struct Attempt {
   FunctionRef<bool()> may_others_help;
   // Serves the request with the host's memory, instead of the driver.
   FunctionRef<RungOutcome()> spill;
-  bool can_spill = false;
   // Whether a stream is being captured: the request itself might end that.
   FunctionRef<bool()> is_captured;
 };
@@ -61,8 +60,8 @@ RungOutcome mesh(const Attempt&);
 // Has the reclaimer at this place give back what it keeps, unless it takes longer than that.
 RungOutcome reclaim(const Attempt&, Reclaimers&, std::size_t place, const Reclaimers::Entry& entry,
                     std::uint64_t deadline_ns, std::optional<Reclaimers::Trouble>& trouble);
-// Asks now and then, for others may leave.
-RungOutcome wait(const Attempt&, std::uint64_t deadline_ns);
+// Asks now and then, for others may leave, and says each time that it goes on.
+RungOutcome wait(const Attempt&, std::uint64_t deadline_ns, FunctionRef<void()> goes_on);
 
 // What was waited for in vain is not waited for again for so many times as long.
 inline constexpr std::uint64_t vain_times = 10;

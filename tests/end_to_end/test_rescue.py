@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from shimmed import BUILD, only_report, program, sample
+from shimmed import BUILD, DRIVER, only_report, program, sample
 from test_incidents import environment
 
 GIB = 1 << 30
@@ -108,9 +108,9 @@ def test_what_a_process_waited_for_when_it_was_killed_is_in_the_report(place, li
     def waits():
         done = cuwarden("snapshot", "--output", "-", process.pid)
         rungs = json.loads(done.stdout)["rungs"] if done.returncode == 0 else []
-        return rungs and rungs[-1]["rung"] == "wait"
+        return rungs[-1] if rungs and rungs[-1]["rung"] == "wait" else None
 
-    kill_once(process, waits)
+    kill_once(process, lambda: (rung := waits()) and rung["duration_ns"] > 1_000_000_000)
     assert cuwarden("recover", place.ledger).returncode == 0
     report = only_report(place)
     (incident,) = report["incidents"]
@@ -120,8 +120,16 @@ def test_what_a_process_waited_for_when_it_was_killed_is_in_the_report(place, li
     assert report["rungs"][-1]["outcome"] == "under_way"
     assert all(total["failures"] == 0 for total in report["totals"])
     text = cuwarden("report", report.path).stdout
-    assert "wait (under way)\n" in text and "FAILED" not in text
+    assert re.search(r"wait [\d.]+ m?s \(under way\)\n", text) and "FAILED" not in text, text
+    assert report["process"]["end_ns"] >= report["rungs"][-1]["duration_ns"] > 1_000_000_000
+    assert incident["outcome"] == "under_way"
     assert "it was still being tried: the program had not heard of it\n" in text
+
+
+def test_a_thread_is_not_cancelled_by_a_wait(place):
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="1s")
+    run = place.run([program("ending"), "cancelled_in_wait"], env)
+    assert run.returncode == 0 and run.stdout == "refused: 1\ncancelled: 1\n", run.stdout
 
 
 def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_another(place, live, cuwarden):
@@ -138,7 +146,7 @@ def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_anoth
     report = only_report(place)
     (incident,) = report["incidents"]
     counts = [incident[f"{count}_count"] for count in ("rescued", "failed", "recovered")]
-    assert (incident["outcome"], incident["repeats"], counts) == ("failed", 1, [1, 0, 0])
+    assert (incident["outcome"], incident["repeats"], counts) == ("under_way", 1, [1, 0, 0])
     # Of the one that it died in.
     assert incident["last_ns"] > incident["time_ns"]
     assert incident["last_bytes"] < incident["bytes"]
@@ -216,16 +224,34 @@ def test_an_allocator_that_asks_again_waits_when_it_does(place, tmp_path, name, 
     assert rungs == ([tried, [*tried, "wait"]] if waits == 2 else [[*tried, "wait"], []])
 
 
-@pytest.mark.parametrize("more", [100, 400])
-def test_nobody_waits_for_what_its_own_context_takes(place, more):
-    env = environment(CUWARDEN_WAIT="20s")
-    run = place.run([program("shortages"), "own", "room=1000", f"more={more}"], env)
-    assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
-    accounts = [row for row in run.report["accounts"] if row["incident"] is None]
-    (context,) = [row["bytes"] for row in accounts if row["item"] == "context"]
-    assert more << 20 < context, "only by the context does it not fit"
-    assert [row["rung"] for row in run.report["rungs"]] == ["retry", "synchronise", "trim"]
-    assert run.said == []
+# Without a context.
+HOLDS = """
+import ctypes, sys
+driver, handle = ctypes.CDLL(sys.argv[1]), ctypes.c_uint64()
+pinned_on_device_0 = (ctypes.c_int * 8)(1, 0, 1, 0)
+begun = driver.cuInit(0)
+print(begun, driver.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(int(sys.argv[2])), pinned_on_device_0, ctypes.c_ulonglong(0)), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_neighbour_of_less_than_a_context_is_waited_for(place, tmp_path):
+    """What is in use when the first context is there may be the neighbour's."""
+    shared = tmp_path / "shared_device"
+    env = environment(CUWARDEN_SIM_SHARED=shared)
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, str(DRIVER), str(300 << 20)],
+        env=place.environment(env, shim=False),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert other.stdout.readline() == "0 0\n"
+    threading.Timer(1.0, other.stdin.close).start()
+    run = place.run([program("shortages"), "own", "room=1000", "more=200"], {**env, "CUWARDEN_WAIT": "30s"})
+    other.wait()
+    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
+    rescued(run.report, "wait", "auto")
 
 
 def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwarden):
@@ -241,7 +267,7 @@ def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwa
     text = cuwarden("report", run.report.path).stdout
     assert "OUT OF MEMORY" in text and "RESCUED" not in text
     assert re.search(r"tried: retry .*wait 2\d\d\.\d ms \(timed out\)", text), text
-    assert run.said_about("CUWARDEN_WAIT", "GPU 0 are not free", "cuwarden snapshot")
+    assert run.said_about("CUWARDEN_WAIT", "no room for", "GPU 0", "cuwarden snapshot")
     assert run.said_about("CUWARDEN_WAIT", "GPU 0", "did not come in time") and len(run.said) == 2
 
 

@@ -93,9 +93,7 @@ def test_whichever_way_it_was_asked_for(place, make, free):
 def test_what_others_can_open_or_is_not_to_be_more_is_the_drivers(place, make):
     run = place.run([POINTER, f"make={make}", "leave=90"], spilling())
     assert run.last_line["served"] == 0 and run.report["pool"]["spilled_count"] == 0
-    assert [row["outcome"] for row in run.report["rungs"] if row["rung"] == "spill"] == [
-        "nothing_to_do"
-    ]
+    assert "spill" not in {row["rung"] for row in run.report["rungs"]}
 
 
 @pytest.mark.parametrize("how", ["async", "thread", "capture"])
@@ -203,7 +201,7 @@ def test_a_wait_is_paid_for_once(place):
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
     assert second[-1] == ("spill", "served") and "wait" not in dict(second)
-    assert run.said_about("CUWARDEN_WAIT", "are not free")  # and not that it was in vain
+    assert run.said_about("CUWARDEN_WAIT", "there is no room for")  # and not that it was in vain
 
 
 def test_a_cgroup_full_of_files_has_room(place, tmp_path):

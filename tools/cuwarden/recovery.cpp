@@ -50,6 +50,9 @@ std::string folder_of(const std::string& path) {
   return slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
 }
 
+// Of a damaged ledger's: no rung takes longer.
+constexpr std::uint64_t longest_rung_ns = std::uint64_t{366} * 24 * 3600 * 1'000'000'000;
+
 // The last moment of which the ledger, or the file system, knows that the process was there.
 std::uint64_t last_sign_ns(const LedgerFile& file) {
   const ledger::Reader& reader = file.reader();
@@ -69,6 +72,17 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
   }
   for (std::uint64_t row = 1; row < reader.rows(RegionId::incidents); ++row) {
     if (const auto incident = reader.incident(row)) last = std::max(last, incident->last_ns);
+  }
+  // What was tried, maybe to the end.
+  std::map<std::uint32_t, std::uint64_t> tried_until;
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::incident_rungs); ++row) {
+    const auto rung = reader.incident_rung(row);
+    const auto incident = rung ? reader.incident(rung->incident.value) : std::nullopt;
+    if (!incident) continue;
+    std::uint64_t& until =
+        tried_until.try_emplace(rung->incident.value, incident->time_ns).first->second;
+    until += std::min(rung->duration_ns, longest_rung_ns);
+    last = std::max(last, until);
   }
   const std::int64_t modified = file.modified_realtime_ns() - reader.process().start_realtime_ns;
   return modified > 0 ? std::max(last, static_cast<std::uint64_t>(modified)) : last;

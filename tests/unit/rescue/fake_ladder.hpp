@@ -121,14 +121,17 @@ class LadderTest : public testing::Test {
     const auto others = [&] { return may_others_help; };
     const auto spill = [&] { return ++spills, spill_outcome; };
     const auto captured = [&] { return is_captured; };
-    const Attempt attempt{real,      pending, here,       on_device ? 0 : -1, 5000,    request,
-                          may_enter, trim,    empty_pool, has_pool,           mesh,    can_mesh,
-                          is_unsafe, others,  spill,      can_spill,          captured};
-    served = ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait},
-                          [&](const Climbed& climbed) {
-                            all.emplace_back(climbed.rung, climbed.outcome);
-                            if (!climbed.reclaimer.empty()) named.emplace_back(climbed.reclaimer);
-                          });
+    const Attempt attempt{
+        real,       pending,  here, on_device ? 0 : -1, 5000,      request, may_enter, trim,
+        empty_pool, has_pool, mesh, can_mesh,           is_unsafe, others,  spill,     captured};
+    served =
+        ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait, .can_spill = can_spill},
+                     [&](const Climbed& climbed) {
+                       if (climbed.outcome == RungOutcome::under_way)
+                         return begun_rungs.push_back(climbed.rung);
+                       all.emplace_back(climbed.rung, climbed.outcome);
+                       if (!climbed.reclaimer.empty()) named.emplace_back(climbed.reclaimer);
+                     });
     return all;
   }
   using Rungs = std::vector<std::pair<Rung, RungOutcome>>;
@@ -146,6 +149,7 @@ class LadderTest : public testing::Test {
   int spills = 0;
   std::string_view unsafe_modules = "not safe";
   std::vector<std::string> named;  // reclaimers
+  std::vector<Rung> begun_rungs;
   bool has_pool = false, pool_keeps = false, pool_emptied = false, pool_must_not = false;
   bool can_mesh = false;
   RungOutcome mesh_outcome = RungOutcome::served;

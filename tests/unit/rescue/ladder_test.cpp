@@ -1,4 +1,6 @@
 // Which rungs are climbed, in which order, how long, and when again.
+#include <algorithm>
+
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
@@ -86,7 +88,7 @@ TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
       return must_not ? std::nullopt : std::optional(false);
     };
     ladder.climb({real, pending, here, 0, 100, refused, may_enter, trim, empty, true, no_mesh,
-                  false, is_unsafe, others, spill, false, not_captured},
+                  false, is_unsafe, others, spill, not_captured},
                  situation, [](const Climbed&) {});
     EXPECT_EQ(ladder.is_worth_climbing(situation), must_not);
   }
@@ -121,6 +123,34 @@ TEST_F(LadderTest, what_cannot_be_moved_is_not_tried_again_at_once) {
   }
 }
 
+TEST_F(LadderTest, what_pends_is_tried_again_at_once_though_nothing_can_be_moved) {
+  can_mesh = true;
+  mesh_outcome = RungOutcome::timed_out;
+  pending.freed_in(stream(16), here);
+  fake.polls_until_idle[stream(16)] = -1;
+  Ladder ladder({.enabled = true, .sync_timeout_ns = 10'000'000});
+  EXPECT_EQ(climb(ladder).back(), std::pair(Rung::mesh, RungOutcome::timed_out));
+  EXPECT_TRUE(ladder.is_worth_climbing({.device = 1, .bytes = 5000}));
+}
+
+TEST_F(LadderTest, each_rung_is_told_before_it_is_climbed) {
+  Settings waits = settings;
+  waits.wait_ns = 100'000'000;
+  const Rungs all = climb(waits);
+  std::vector<Rung> climbed;
+  for (const auto& [rung, outcome] : all) climbed.push_back(rung);
+  EXPECT_GT(std::count(begun_rungs.begin(), begun_rungs.end(), Rung::wait), 2)
+      << "that it goes on, too";
+  begun_rungs.erase(std::unique(begun_rungs.begin(), begun_rungs.end()), begun_rungs.end());
+  EXPECT_EQ(begun_rungs, climbed);
+}
+
+TEST_F(LadderTest, nothing_is_moved_before_the_pool_could_give_back_what_it_keeps) {
+  has_pool = pool_must_not = can_mesh = true;
+  EXPECT_EQ(climb(settings).back(), std::pair(Rung::pool, RungOutcome::unsafe));
+  EXPECT_EQ(meshed, 0);
+}
+
 TEST_F(LadderTest, pools_are_trimmed_where_they_keep_something) {
   has_idle_pools = true;
   is_there = [this] { return trimmed; };
@@ -153,8 +183,7 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   EXPECT_EQ(climb(spilling).back(), std::pair(Rung::spill, RungOutcome::served));
   EXPECT_TRUE(served);
   const auto rungs = climb(spilling);
-  EXPECT_EQ(rungs[3], std::pair(Rung::wait, RungOutcome::under_way));
-  EXPECT_EQ(rungs[4], std::pair(Rung::wait, RungOutcome::timed_out));
+  EXPECT_EQ(rungs[3], std::pair(Rung::wait, RungOutcome::timed_out));
   spill_outcome = RungOutcome::no_memory;
   EXPECT_EQ(climb(spilling).back(), std::pair(Rung::spill, RungOutcome::no_memory));
   EXPECT_FALSE(served);
@@ -185,8 +214,12 @@ class ClimbedAgain : public LadderTest {
         rungs->push_back(climbed.rung);
     };
     return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, no_mesh, false, is_unsafe, others, spill, can_spill, not_captured},
-                        situation, note);
+                         false, no_mesh, false, is_unsafe, others, spill, not_captured},
+                        spilling(situation), note);
+  }
+  Situation spilling(Situation situation) const {
+    situation.can_spill = can_spill;
+    return situation;
   }
   ClimbedAgain() { spill_outcome = RungOutcome::no_memory; }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
@@ -204,6 +237,18 @@ TEST_F(ClimbedAgain, when_something_was_freed_or_less_is_asked_for) {
   EXPECT_TRUE(ladder.is_worth_climbing({0, 1000, 5, 100})) << "another device";
   sleep_ns(120'000'000);
   EXPECT_TRUE(ladder.is_worth_climbing(before)) << "others may have gone";
+}
+
+TEST_F(ClimbedAgain, when_it_may_lie_elsewhere_where_what_was_refused_could_not) {
+  Settings spilling_too = settings;
+  spilling_too.spills = true;
+  Ladder ladder(spilling_too);
+  climb_with(ladder, before);
+  EXPECT_FALSE(ladder.is_worth_climbing(before));
+  can_spill = true;
+  EXPECT_TRUE(ladder.is_worth_climbing(spilling(before)));
+  climb_with(ladder, before);
+  EXPECT_FALSE(ladder.is_worth_climbing(spilling(before)));
 }
 
 TEST_F(ClimbedAgain, when_it_may_wait_now) {

@@ -231,7 +231,7 @@ TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
   const Situation now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
   const auto climb_once = [&] {
     return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, no_mesh, false, is_unsafe, others, spill, false, not_captured},
+                         false, no_mesh, false, is_unsafe, others, spill, not_captured},
                         now, [](const Climbed&) {});
   };
   climb_once();
@@ -240,6 +240,17 @@ TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
   climb_once();
   EXPECT_EQ(cache.calls, 1);
   EXPECT_FALSE(ladder.is_worth_climbing(now));
+}
+
+TEST_F(ReclaimersClimbedAgain, once_there_is_another_one) {
+  Cache &first = make(), &second = make();
+  add("first", first);
+  Ladder ladder(with_reclaimers);
+  const Situation now{.device = 1, .bytes = 5000};
+  climb(ladder);
+  EXPECT_FALSE(ladder.is_worth_climbing(now));
+  add("second", second);
+  EXPECT_TRUE(ladder.is_worth_climbing(now));
 }
 
 TEST_F(ReclaimersClimbedAgain, once_who_asks_again_has_done_so) {
@@ -256,7 +267,7 @@ TEST_F(ReclaimersClimbedAgain, once_who_asks_again_has_done_so) {
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
   const auto climb_once = [&](const Situation& now) {
     return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, no_mesh, false, is_unsafe, others, spill, false, not_captured},
+                         false, no_mesh, false, is_unsafe, others, spill, not_captured},
                         now, [](const Climbed&) {});
   };
   climb_once(first);

@@ -90,6 +90,24 @@ int run_cancelled(bool in_first_call) {
   return 0;
 }
 
+// What is asked for is more than others leave.
+void* cancelled_in_wait(void*) {
+  pthread_cancel(pthread_self());
+  void* memory = nullptr;
+  std::printf("refused: %d\n", cudaMalloc(&memory, std::size_t{2} << 30) != cudaSuccess ? 1 : 0);
+  pthread_testcancel();
+  return nullptr;
+}
+
+int run_cancelled_in_wait() {
+  pthread_t thread;
+  void* result = nullptr;
+  if (pthread_create(&thread, nullptr, cancelled_in_wait, nullptr) != 0) return 3;
+  pthread_join(thread, &result);
+  std::printf("cancelled: %d\n", result == PTHREAD_CANCELED ? 1 : 0);
+  return 0;
+}
+
 // Ends in a signal handler that interrupts malloc or free, as it does almost always.
 int end_inside_malloc() {
   // libc takes its heap's lock only once there are two threads.
@@ -199,6 +217,7 @@ int main(int argc, char** argv) {
   }
   if (how == "cancelled_in_first_call") return run_cancelled(true);
   if (how == "cancelled") return run_cancelled(false);
+  if (how == "cancelled_in_wait") return run_cancelled_in_wait();
 
   allocate_three();
 
