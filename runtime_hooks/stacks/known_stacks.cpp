@@ -99,7 +99,7 @@ std::uint32_t KnownStacks::find(std::uint64_t start) const noexcept {
   if (mine.serial != serial_) return 0;
   Entry& expected = *mine.expected.load(relaxed);
   std::uint32_t name = 0;
-  if (__builtin_expect(!is_unchanged(expected, start, mine.top, name), false))
+  if (__builtin_expect(!is_unchanged(expected, start, own_stack.top, name), false))
     return find_elsewhere(mine, start);
   was_found(mine, expected);
   return name;
@@ -113,13 +113,13 @@ std::uint32_t KnownStacks::expected() const noexcept {
 
 // A signal handler in between spoils a guess at worst.
 CUWARDEN_READS_ANYTHING inline void KnownStacks::was_found(Mine& mine, Entry& entry) noexcept {
-  mine.found.store(&entry, relaxed);
+  mine.table->found.store(&entry, relaxed);
   mine.expected.store(entry.next.load(relaxed), relaxed);
 }
 
 // It followed the one that was found last.
 void KnownStacks::was_not_expected(Mine& mine, Entry& entry) noexcept {
-  mine.found.load(relaxed)->next.store(&entry, relaxed);
+  mine.table->found.load(relaxed)->next.store(&entry, relaxed);
   was_found(mine, entry);
 }
 
@@ -127,16 +127,16 @@ void KnownStacks::was_not_expected(Mine& mine, Entry& entry) noexcept {
                                                             std::uint64_t start) noexcept {
   const std::size_t at = set_of(start);
   Table& table = *mine.table;
+  const std::uint64_t top = own_stack.top;
   const Set& set = table.sets[at];
   for (std::size_t way = 0; way < ways; ++way) {
     Entry& entry = table.entries[at * ways + way];
     if (set.starts[way].load(relaxed) != start || &entry == mine.expected.load(relaxed)) continue;
     const auto probe = std::bit_cast<Probe>(set.probes[way].load(relaxed));
-    if (static_cast<std::uint32_t>(difference(address_of(table.top, probe.place), probe.value)) !=
-        0)
+    if (static_cast<std::uint32_t>(difference(address_of(top, probe.place), probe.value)) != 0)
       continue;
     std::uint32_t name = 0;
-    if (!is_unchanged(entry, start, table.top, name)) continue;
+    if (!is_unchanged(entry, start, top, name)) continue;
     was_not_expected(mine, entry);
     return name;
   }
@@ -147,6 +147,7 @@ void KnownStacks::was_not_expected(Mine& mine, Entry& entry) noexcept {
   Mapping memory = Mapping::anonymous(sizeof(Table));
   if (!memory) return nullptr;
   auto* const made = static_cast<Table*>(memory.data());
+  made->found.store(made->entries, relaxed);
   Table* there = nullptr;
   // A signal handler may have been here meanwhile.
   if (!tables_[thread.number].compare_exchange_strong(there, made)) return there;
@@ -164,16 +165,13 @@ bool KnownStacks::take_table(ThreadSlot thread) noexcept {
   if (table->tenancy != thread.tenancy) {
     // What is there are places of another thread's stack. In a new one there is nothing.
     if (table->tenancy != 0) forget(*table);
-    table->top = own_stack.top;
-    // A signal handler that finds its thread's tenancy goes by the top.
+    // A signal handler that finds its thread's tenancy finds nothing of another's.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     table->tenancy = thread.tenancy;
   }
   mine_.serial = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.table = table;
-  mine_.top = table->top;
-  mine_.found.store(table->entries, relaxed);
   mine_.expected.store(table->entries, relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.serial = serial_;

@@ -124,8 +124,8 @@ class KnownStacks {
   static constexpr std::uint8_t reluctance = 8;
 
   struct Table {
-    std::uint32_t tenancy;  // of the thread that fills it
-    std::uint64_t top;      // of that thread's stack
+    std::atomic<Entry*> found;  // last
+    std::uint32_t tenancy;      // of the thread that fills it
     std::uint32_t victims;
     std::atomic<std::uint8_t> refused[KnownStacks::sets];
     Set sets[KnownStacks::sets];
@@ -135,8 +135,7 @@ class KnownStacks {
   // The calling thread's. What recognising begins with is here: each step to it would be waited
   // for.
   struct Mine {
-    std::atomic<Entry*> found, expected;
-    std::uint64_t top;  // of the stack
+    std::atomic<Entry*> expected;
     Table* table;
     std::uint64_t serial;  // of the KnownStacks that it belongs to
   };
