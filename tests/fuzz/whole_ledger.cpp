@@ -47,7 +47,7 @@ std::vector<std::byte> whole_ledger() {
     if (i % 4 == 0) writer->take(Space::pointer, DeviceAddress{i << 21});
     const Writer::Refused refused = writer->refused({.group = group, .bytes = {512}});
     if (refused.first) {
-      writer->add_rung(refused.incident, {1, Rung::retry, RungOutcome::served, 1000});
+      writer->add_rung(refused.incident, {1, Rung::retry, RungOutcome::served, 1000, {}});
       writer->rescued(refused.incident, Rung::retry, ByteCount{512});
       writer->add_slab_class(refused.incident, {512, 1, i, 512 * i});
       const Writer::SlabRow slab{DeviceAddress{i << 21}, i, 512 * i};
