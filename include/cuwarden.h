@@ -4,8 +4,8 @@
  *
  * A reclaimer is a function that gives memory back which somebody keeps for later, such as the
  * cache of an allocator. Where a request of anybody in the process is about to fail (and rescues
- * are on, as they are unless CUWARDEN_POOL=off), cuwarden calls the reclaimers one after the other, and asks the
- * driver again after each. */
+ * are on, as they are unless CUWARDEN_POOL=off), cuwarden calls the reclaimers one after the other,
+ * and asks the driver again after each. */
 #ifndef CUWARDEN_H
 #define CUWARDEN_H
 

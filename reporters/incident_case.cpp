@@ -7,11 +7,8 @@
 #include "reporters/json_stream.hpp"
 
 namespace cuwarden {
-namespace {
 
 using ledger::Fact;
-
-}  // namespace
 
 void Account::add(std::string item, std::uint64_t bytes) {
   if (bytes == 0 || bytes > largest_number) return;
