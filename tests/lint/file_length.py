@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 LIMIT = 400
-FOLDERS = ("shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
+FOLDERS = ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
 SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".py", ".def")
 
 # file -> why it is one file.

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 VERSION = 14
-FOLDERS = ("shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
+FOLDERS = ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
 
 
 def clang_format():

@@ -1,8 +1,9 @@
-"""What libcuwarden.so needs and shows: it is copied as one file into containers and environments
-that nobody has prepared, and preloaded into programs that must not find anything of it but hooks.
+"""What the products need and show: they are copied into containers and environments that nobody has
+prepared, and libcuwarden.so is preloaded into programs that must not find anything of it but hooks.
 
-usage: shared_object.py needs LIBRARY
-       shared_object.py glibc_floor LIBRARY
+usage: shared_object.py needs PRODUCT
+       shared_object.py glibc_floor PRODUCT...
+       shared_object.py stripped PRODUCT DEBUG_FILE with_lines|without_lines
        shared_object.py heap LIBRARY
        shared_object.py static_tls LIBRARY
        shared_object.py exports LIBRARY HOOKS_DEF COMPILER [ARGUMENT...]
@@ -11,6 +12,9 @@ usage: shared_object.py needs LIBRARY
 import re
 import subprocess
 import sys
+import tempfile
+import zlib
+from pathlib import Path
 
 # glibc's own, before and since 2.34, when most of them became one.
 GLIBC = {
@@ -80,25 +84,55 @@ def needs(library):
     for name in sorted(needed - GLIBC):
         yield f"needs {name}"
     if not needed:
-        yield "needs nothing at all: is this the library?"
-    # Meson's own, for the build tree, begin with $ORIGIN and go at installation.
+        yield "needs nothing at all: is this the product?"
+    # A folder beside the product, wherever it is copied to, may be anybody's.
     for path in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.+)\]", dynamic):
-        if not all(part.startswith("$ORIGIN") for part in path.split(":")):
-            yield f"looks for libraries in {path}"
+        yield f"looks for libraries in {path}"
     if "TEXTREL" in dynamic:
         yield "has text relocations"
 
 
-def glibc_floor(library):
-    symbols = output_of("readelf", "-W", "--dyn-syms", library)
-    versions = re.findall(r"UND (\S+?)@+GLIBC_(\d+)\.(\d+)", symbols)
-    if not versions:
-        yield "no versioned symbol of glibc: is this the library?"
-    for name, major, minor in sorted(set(versions)):
-        if (int(major), int(minor)) > GLIBC_FLOOR:
-            yield f"{name} is of glibc {major}.{minor}, newer than {GLIBC_FLOOR}"
-    for name in sorted(set(re.findall(r"UND (\S+@+(?:GLIBCXX|CXXABI|GCC)_\S+)", symbols))):
-        yield f"{name} is not glibc's"
+def glibc_floor(*products):
+    for product in products:
+        symbols = output_of("readelf", "-W", "--dyn-syms", product)
+        versions = re.findall(r"UND (\S+?)@+GLIBC_(\d+)\.(\d+)", symbols)
+        if not versions:
+            yield f"{product}: no versioned symbol of glibc: is this the product?"
+        for name, major, minor in sorted(set(versions)):
+            if (int(major), int(minor)) > GLIBC_FLOOR:
+                yield f"{product}: {name} is of glibc {major}.{minor}, newer than {GLIBC_FLOOR}"
+        for name in sorted(set(re.findall(r"UND (\S+@+(?:GLIBCXX|CXXABI|GCC)_\S+)", symbols))):
+            yield f"{product}: {name} is not glibc's"
+
+
+def build_id(file):
+    return re.findall(r"Build ID: (\w+)", output_of("readelf", "-nW", file))
+
+
+def stripped(product, debug_file, lines):
+    """The product has functions' names; the file beside it has the rest, and a debugger finds it."""
+    sections = output_of("readelf", "-SW", product)
+    for name in sorted(set(re.findall(r"\.z?debug_\w+", sections))):
+        yield f"{name} is in the product"
+    for name in (".symtab", ".eh_frame", ".gnu_debuglink"):
+        if f" {name} " not in sections:
+            yield f"{name} is not in the product"
+    if not build_id(product) or build_id(product) != build_id(debug_file):
+        yield f"build ids: {build_id(product)} and {build_id(debug_file)}"
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder) / "link"
+        subprocess.run(
+            ["objcopy", f"--dump-section=.gnu_debuglink={link}", product, f"{folder}/copy"],
+            check=True,
+        )
+        content = link.read_bytes()
+    name = content.partition(b"\0")[0].decode()
+    if name != Path(debug_file).name:
+        yield f"points to {name}"
+    if content[-4:] != zlib.crc32(Path(debug_file).read_bytes()).to_bytes(4, "little"):
+        yield "points to another debug file: the checksum differs"
+    if lines == "with_lines" and " .debug_line " not in output_of("readelf", "-SW", debug_file):
+        yield "no lines are in the debug file"
 
 
 def heap(library):
@@ -159,6 +193,7 @@ def main():
     checks = {
         "needs": needs,
         "glibc_floor": glibc_floor,
+        "stripped": stripped,
         "heap": heap,
         "static_tls": static_tls,
         "exports": exports,
