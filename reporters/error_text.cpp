@@ -33,6 +33,8 @@ const char* error_text(int error) noexcept {
       return "a symbolic link is in the way";
     case EEXIST:
       return "the name is taken";
+    case EBADF:
+      return "it is closed";
     case EIO:
       return "input/output error";
     case ENOMEM:

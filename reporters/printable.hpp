@@ -1,8 +1,9 @@
-// Text from a report or a ledger on its way to a terminal: what a hostile name could do to the
-// terminal, or to the order in which a line is read, must not get there.
+// Text on its way to a terminal. Letters with which a hostile name would act on the terminal, or
+// change the order in which a line is read, do not get there.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,43 @@ inline std::string printable(std::string text) {
     i += letter.bytes;
   }
   return text;
+}
+
+// The colours that texts of this project are painted with, and their end.
+constexpr std::string_view bold_colour = "\033[1m", dim_colour = "\033[2m",
+                           red_colour = "\033[1;31m", green_colour = "\033[32m",
+                           yellow_colour = "\033[33m", reverse_colour = "\033[7m",
+                           end_of_colour = "\033[0m";
+
+// Bytes of the colour that the text starts with; 0 if it starts with none.
+constexpr std::size_t leading_colour(std::string_view text) {
+  for (const std::string_view colour : {bold_colour, dim_colour, red_colour, green_colour,
+                                        yellow_colour, reverse_colour, end_of_colour}) {
+    if (text.starts_with(colour)) return colour.size();
+  }
+  return 0;
+}
+
+// As printable(), for a text of many lines: line feeds stay and, where `colours` is true, so do
+// the colours above. It is the last barrier before a terminal. A name from outside still passes
+// printable() by itself, because a line feed in the name would begin a line of its own.
+inline std::string printable_lines(std::string_view text, bool colours) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const Utf8Letter letter = first_letter(text);
+    std::size_t bytes = letter.bytes;
+    if (colours && letter.code == '\033' && leading_colour(text) != 0) {
+      bytes = leading_colour(text);
+      result += text.substr(0, bytes);
+    } else if (letter.valid && (letter.code == '\n' || !is_control(letter.code))) {
+      result += text.substr(0, bytes);
+    } else {
+      result.append(bytes, '?');
+    }
+    text.remove_prefix(bytes);
+  }
+  return result;
 }
 
 // A continuation byte of UTF-8 takes no column of its own: "µ" is two bytes and one column.

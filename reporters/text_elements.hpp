@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "reporters/printable.hpp"
 #include "reporters/report_document.hpp"
 
 namespace cuwarden {
@@ -13,15 +14,15 @@ namespace cuwarden {
 class Paint {
  public:
   explicit Paint(bool colour) : colour_(colour) {}
-  std::string bold(const std::string& text) const { return in("\033[1m", text); }
-  std::string dim(const std::string& text) const { return in("\033[2m", text); }
-  std::string red(const std::string& text) const { return in("\033[1;31m", text); }
-  std::string green(const std::string& text) const { return in("\033[32m", text); }
-  std::string yellow(const std::string& text) const { return in("\033[33m", text); }
+  std::string bold(const std::string& text) const { return in(bold_colour, text); }
+  std::string dim(const std::string& text) const { return in(dim_colour, text); }
+  std::string red(const std::string& text) const { return in(red_colour, text); }
+  std::string green(const std::string& text) const { return in(green_colour, text); }
+  std::string yellow(const std::string& text) const { return in(yellow_colour, text); }
 
  private:
-  std::string in(const char* start, const std::string& text) const {
-    return colour_ ? start + text + "\033[0m" : text;
+  std::string in(std::string_view start, const std::string& text) const {
+    return colour_ ? std::string(start) + text + std::string(end_of_colour) : text;
   }
   bool colour_;
 };

@@ -1,32 +1,86 @@
 #include "tools/cuwarden/command_output.hpp"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <string_view>
+#include <string>
+
+#include "reporters/error_text.hpp"
+#include "reporters/printable.hpp"
 
 namespace cuwarden {
 
 void (*before_a_crash)() = nullptr;
 
-void print(int descriptor, const std::string& text) {
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t count = write(descriptor, rest.data(), rest.size());
+namespace {
+
+int stdout_error = 0;  // errno of the first write to standard output that failed
+
+void write_whole(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(descriptor, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // a closed pipe (head, less) is not an error to speak of
-    rest.remove_prefix(static_cast<std::size_t>(count));
+    if (count <= 0) {
+      if (descriptor == STDOUT_FILENO) output_failed(count < 0 ? errno : EIO);
+      return;
+    }
+    text.remove_prefix(static_cast<std::size_t>(count));
   }
 }
 
-void print_error(const std::string& line) { print(STDERR_FILENO, "cuwarden: " + line + "\n"); }
+// A handler, because it is gone after an exec, unlike SIG_IGN.
+void turn_into_an_error(int number) {
+  struct sigaction action {};
+  if (sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+void prepare_output() {
+  turn_into_an_error(SIGPIPE);
+  turn_into_an_error(SIGXFSZ);
+  // Descriptors are given out from 0 on. A write to one of these fails with EBADF, as it does
+  // where the descriptor is closed.
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) < 0 && open("/", O_PATH | O_CLOEXEC) < 0) return;
+  }
+}
+
+void print(int descriptor, std::string_view text) {
+  write_whole(descriptor, printable_lines(text, wants_colour(descriptor)));
+}
+
+void print_line(int descriptor, std::string_view line) {
+  write_whole(descriptor, printable(std::string(line)) + "\n");
+}
+
+void print_error(std::string_view line) {
+  print_line(STDERR_FILENO, "cuwarden: " + std::string(line));
+}
 
 bool wants_colour(int descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   return isatty(descriptor) == 1 && (no_colour == nullptr || *no_colour == 0) &&
          (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+void output_failed(int error) {
+  if (stdout_error == 0) stdout_error = error;
+}
+
+int finish_output(int status) {
+  constexpr int failed = 2;
+  if (stdout_error == 0 || stdout_error == EPIPE) return status;
+  print_error(std::string("cannot write to standard output: ") + error_text(stdout_error) +
+              "; what was shown is not whole");
+  return failed;
 }
 
 }  // namespace cuwarden

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "reporters/cuda_frames.hpp"
+#include "reporters/printable.hpp"
 #include "reporters/process_facts.hpp"
 #include "reporters/quantities.hpp"
 #include "tools/cuwarden/command_output.hpp"
@@ -23,6 +24,13 @@ struct ChildAnswer {
   bool good = false;
   std::string text;
 };
+
+// Sends a line of the answer. Library names and the dynamic linker's errors are in it: a line feed
+// in them does not begin a line.
+void answer_line(int answer, const std::string& text) {
+  const std::string whole = printable(text) + "\n";
+  [[maybe_unused]] const ssize_t count = write(answer, whole.data(), whole.size());
+}
 
 // Runs `body(descriptor)` in a child: a driver that hangs, prints or crashes does not take the
 // command with it. Good: the child said so by its status.
@@ -58,7 +66,7 @@ ChildAnswer ask_child(const Body& body) {
 std::string line(const std::string& topic, const std::string& fact) {
   std::string text = topic;
   text.resize(std::max<std::size_t>(text.size() + 1, 10), ' ');
-  return text + fact + "\n";
+  return text + printable(fact) + "\n";
 }
 
 // Every line of `text` under one topic.
@@ -81,7 +89,7 @@ bool check_shim(std::string& out) {
   }
   const ChildAnswer loaded = ask_child([&](int answer) {
     if (dlopen(shim->c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return true;
-    print(answer, std::string(dlerror()) + "\n");
+    answer_line(answer, std::string(dlerror()));
     return false;
   });
   if (loaded.good) {
@@ -96,12 +104,12 @@ bool check_shim(std::string& out) {
 bool ask_driver(int answer) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) {
-    print(answer, std::string("no CUDA driver: ") + dlerror() + "\n");
+    answer_line(answer, std::string("no CUDA driver: ") + dlerror());
     return false;
   }
   link_map* map = nullptr;
   if (dlinfo(driver, RTLD_DI_LINKMAP, &map) == 0) {
-    print(answer, "libcuda.so.1 is " + std::string(map->l_name) + "\n");
+    answer_line(answer, "libcuda.so.1 is " + std::string(map->l_name));
   }
   const auto find = [&]<class Function>(const char* name, Function*& function) {
     function = reinterpret_cast<Function*>(dlsym(driver, name));
@@ -116,19 +124,19 @@ bool ask_driver(int answer) {
   if (!find("cuInit", initialise) || !find("cuDriverGetVersion", version) ||
       !find("cuDeviceGetCount", count_devices) || !find("cuDeviceGet", get_device) ||
       !find("cuDeviceGetName", get_name) || !find("cuDeviceTotalMem_v2", get_memory)) {
-    print(answer, "it lacks functions that every driver has: is it a stub?\n");
+    answer_line(answer, "it lacks functions that every driver has: is it a stub?");
     return false;
   }
   int number = 0;
-  if (version(&number) == 0) print(answer, "supports CUDA " + version_text(number) + "\n");
+  if (version(&number) == 0) answer_line(answer, "supports CUDA " + version_text(number));
   if (const int error = initialise(0)) {
-    print(answer, "cuInit fails with error " + std::to_string(error) +
-                      (error == 100 ? " (no device)" : "") + "\n");
+    answer_line(answer, "cuInit fails with error " + std::to_string(error) +
+                            (error == 100 ? " (no device)" : ""));
     return false;
   }
   int devices = 0;
   if (count_devices(&devices) != 0 || devices == 0) {
-    print(answer, "no device is visible\n");
+    answer_line(answer, "no device is visible");
     return false;
   }
   for (int ordinal = 0; ordinal < devices; ++ordinal) {
@@ -137,11 +145,11 @@ bool ask_driver(int answer) {
     std::size_t bytes = 0;
     if (get_device(&device, ordinal) != 0 || get_name(name, sizeof name - 1, device) != 0 ||
         get_memory(&bytes, device) != 0) {
-      print(answer, "device " + std::to_string(ordinal) + ": cannot be asked\n");
+      answer_line(answer, "device " + std::to_string(ordinal) + ": cannot be asked");
       continue;
     }
-    print(answer,
-          "device " + std::to_string(ordinal) + ": " + name + ", " + human_bytes(bytes) + "\n");
+    answer_line(answer,
+                "device " + std::to_string(ordinal) + ": " + name + ", " + human_bytes(bytes));
   }
   return true;
 }

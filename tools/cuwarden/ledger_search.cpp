@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "reporters/error_text.hpp"
-#include "reporters/printable.hpp"
 #include "tools/cuwarden/running_processes.hpp"
 
 namespace cuwarden {
@@ -85,7 +84,7 @@ LiveLedger ledger_of(pid_t pid) {
   }
   const Mappings mappings = mappings_of(pid);
   if (mappings.error != 0) {
-    found.error = subject + " (" + printable(stat->name) +
+    found.error = subject + " (" + stat->name +
                   ") cannot be looked into: " + error_text(mappings.error) +
                   "; it is another user's, whom only root may watch";
     return found;
@@ -107,10 +106,10 @@ LiveLedger ledger_of(pid_t pid) {
     }
   }
   found.has_none = mappings.ledgers.empty();
-  found.error = subject + " (" + printable(stat->name) + ") ";
+  found.error = subject + " (" + stat->name + ") ";
   if (!mappings.ledgers.empty() && mappings.ledgers.front().deleted) {
-    found.error += "goes on in a ledger that was deleted (" +
-                   printable(mappings.ledgers.front().path) + "), which only root can still read";
+    found.error += "goes on in a ledger that was deleted (" + mappings.ledgers.front().path +
+                   "), which only root can still read";
   } else if (!mappings.ledgers.empty() && !why.empty()) {
     found.error += "has a ledger that cannot be read: " + why;
   } else if (mappings.has_shim) {

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <climits>
 #include <map>
+#include <new>
+#include <sstream>
 #include <string_view>
 
-#include "reporters/printable.hpp"
 #include "reporters/setting_values.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
 #include "tools/cuwarden/command_output.hpp"
@@ -21,7 +22,7 @@ namespace {
 constexpr int wrong_usage = 2;
 
 int usage_error(const std::string& line) {
-  print_error(printable(line));
+  print_error(line);
   return wrong_usage;
 }
 
@@ -185,6 +186,19 @@ CLI::App* declare_doctor(CLI::App& app) {
   return verb;
 }
 
+CLI::App* declare_help(CLI::App& app, std::string& topic) {
+  CLI::App* verb = app.add_subcommand("help", "show this text, or the options of a verb");
+  set_usage(*verb, "help [VERB]");
+  verb->add_option("VERB", topic, "a verb")->type_name("");
+  return verb;
+}
+
+CLI::App* declare_version(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("version", "show the version");
+  set_usage(*verb, "version");
+  return verb;
+}
+
 std::string names_of(const std::vector<CLI::App*>& verbs) {
   std::string text;
   for (std::size_t i = 0; i < verbs.size(); ++i) {
@@ -209,7 +223,8 @@ int command_line(int count, char** arguments) {
   CLI::App app("cuwarden records the CUDA memory allocations of a program with their call stacks");
   app.name("cuwarden");
   set_usage(app, "VERB [OPTIONS] ...    (cuwarden VERB --help says more)");
-  app.set_version_flag("--version", "cuwarden " CUWARDEN_VERSION);
+  constexpr const char* version = "cuwarden " CUWARDEN_VERSION;
+  app.set_version_flag("--version", version);
   app.require_subcommand(1);
   RunVerb run;
   ReportVerb report;
@@ -223,28 +238,46 @@ int command_line(int count, char** arguments) {
   TopVerb top;
   CLI::App* const top_app = declare_top(app, top);
   CLI::App* const doctor_app = declare_doctor(app);
-  const std::vector<CLI::App*> verbs{run_app,     report_app, snapshot_app,
-                                     recover_app, top_app,    doctor_app};
+  std::string topic;
+  CLI::App* const help_app = declare_help(app, topic);
+  CLI::App* const version_app = declare_version(app);
+  const std::vector<CLI::App*> verbs{run_app, report_app, snapshot_app, recover_app,
+                                     top_app, doctor_app, help_app,     version_app};
 
   if (count < 2) {
     print(STDERR_FILENO, app.help());
     return wrong_usage;
   }
   const std::string first = arguments[1];
-  const bool is_verb =
-      std::ranges::any_of(verbs, [&](const CLI::App* verb) { return verb->get_name() == first; });
-  if (!first.starts_with('-') && !is_verb) {
-    return usage_error("there is no verb '" + first + "'; there are " + names_of(verbs));
-  }
+  const auto find_verb = [&](const std::string& name) {
+    const auto verb = std::ranges::find(verbs, name, [](auto* each) { return each->get_name(); });
+    return verb == verbs.end() ? nullptr : *verb;
+  };
+  const auto no_such_verb = [&](const std::string& name) {
+    return usage_error("there is no verb '" + name + "'; there are " + names_of(verbs));
+  };
+  const bool is_verb = find_verb(first) != nullptr;
+  if (!first.starts_with('-') && !is_verb) return no_such_verb(first);
   try {
     app.parse(own_count, arguments);
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    std::ostringstream text, ignored;
+    app.exit(asked, text, ignored);
+    print(STDOUT_FILENO, text.str());
+    return 0;
   } catch (const CLI::ParseError& error) {
     if (!is_verb) return usage_error("there is no option " + first + "; see cuwarden --help");
     return usage_error(usage_line(error, app, first));
   }
 
+  if (help_app->parsed() || version_app->parsed()) {
+    if (!command.empty()) return usage_error(first + ": unexpected word: " + command.front());
+    const CLI::App* const about = topic.empty() ? &app : find_verb(topic);
+    if (about == nullptr) return no_such_verb(topic);
+    print(STDOUT_FILENO, version_app->parsed() ? version + std::string("\n")
+                                               : about->help("", CLI::AppFormatMode::Normal));
+    return 0;
+  }
   // Names that begin with a dash can be given after `--`.
   if (report_app->parsed()) {
     report.files.insert(report.files.end(), command.begin(), command.end());
@@ -284,9 +317,13 @@ int command_line(int count, char** arguments) {
 }  // namespace cuwarden
 
 int main(int count, char** arguments) {
+  cuwarden::prepare_output();
   cuwarden::zeros_where_files_shrink();
   try {
-    return cuwarden::command_line(count, arguments);
+    return cuwarden::finish_output(cuwarden::command_line(count, arguments));
+  } catch (const std::bad_alloc&) {
+    cuwarden::print_error("not enough memory; allow more (ulimit -v), or give smaller input");
+    return cuwarden::wrong_usage;
   } catch (const std::exception& error) {
     cuwarden::print_error(std::string("internal error: ") + error.what());
     return cuwarden::wrong_usage;

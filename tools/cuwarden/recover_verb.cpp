@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "reporters/error_text.hpp"
-#include "reporters/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_search.hpp"
 #include "tools/cuwarden/recovery.hpp"
@@ -18,12 +17,12 @@ namespace {
 // False after an error line.
 bool recover_one(const std::string& ledger) {
   const Recovery made = recover_as_owner(ledger, {});
-  const std::string line = printable(ledger + ": " + made.text);
+  const std::string line = ledger + ": " + made.text;
   if (made.outcome == RecoveryOutcome::failed) {
     print_error(line);
     return false;
   }
-  print(STDOUT_FILENO, line + "\n");
+  print_line(STDOUT_FILENO, line);
   return true;
 }
 
@@ -62,7 +61,7 @@ int recover_verb(const RecoverVerb& verb) {
       well = false;
     }
   }
-  if (ledgers == 0 && well) print(STDOUT_FILENO, "no ledgers in " + listed(places) + "\n");
+  if (ledgers == 0 && well) print_line(STDOUT_FILENO, "no ledgers in " + listed(places));
   return well ? 0 : 2;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "reporters/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
@@ -20,16 +19,15 @@ int report_verb(const ReportVerb& verb) {
     if (is_ledger(path)) {
       const Recovery made = recover_as_owner(path, {});
       if (made.report.empty()) {
-        print_error(printable(path + ": " + made.text));
+        print_error(path + ": " + made.text);
         status = 2;
         continue;
       }
-      print(STDERR_FILENO,
-            "report: " + printable(made.report) +
-                (made.kept.empty() ? " (of the ledger, which is removed: all that it held is there)"
-                                   : " (of the ledger, which is damaged and stays at " +
-                                         printable(made.kept) + ")") +
-                "\n");
+      print_line(STDERR_FILENO,
+                 "report: " + made.report +
+                     (made.kept.empty()
+                          ? " (of the ledger, which is removed: all that it held is there)"
+                          : " (of the ledger, which is damaged and stays at " + made.kept + ")"));
       path = made.report;
     }
     const auto report = ReportDocument::load(path, error);
@@ -56,7 +54,7 @@ int report_verb(const ReportVerb& verb) {
     if (leaks > 0 || doubt) status = std::max(status, 1);
     // As with LeakSanitizer, a check that could not be made has not been passed.
     if (leaks == 0 && doubt) {
-      print_error(printable(path) + ": --fail-on-leak: no leak is in this report, but it is not " +
+      print_error(path + ": --fail-on-leak: no leak is in this report, but it is not " +
                   "complete: " + *doubt);
     }
   }

@@ -295,13 +295,13 @@ std::vector<std::string> finished_reports(const TemporaryFile& list, const Recov
     }
     const Recovery made = recover_as_owner(line, child);
     if (made.outcome == RecoveryOutcome::recovered) add(made.report);
-    if (!made.kept.empty()) print_error(printable(made.text));
+    if (!made.kept.empty()) print_error(made.text);
     if (made.outcome == RecoveryOutcome::busy) {
-      print_error(printable(line + ": " + made.text));
+      print_error(line + ": " + made.text);
       said = true;
     }
     if (made.outcome == RecoveryOutcome::failed) {
-      print_error(printable(made.text + "; the ledger stays at " + line));
+      print_error(made.text + "; the ledger stays at " + line);
       said = true;
     }
   }
@@ -322,8 +322,8 @@ void show(const std::vector<std::string>& reports) {
       }
     }
     if (error.empty()) {
-      print(STDERR_FILENO,
-            (i < most_summaries ? "\n" : "") + std::string("report: ") + reports[i] + "\n");
+      if (i < most_summaries) print(STDERR_FILENO, "\n");
+      print_line(STDERR_FILENO, "report: " + reports[i]);
     } else {
       print_error(error);
     }

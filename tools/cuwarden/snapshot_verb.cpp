@@ -6,9 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "reporters/error_text.hpp"
 #include "reporters/output.hpp"
-#include "reporters/printable.hpp"
 #include "reporters/report_file.hpp"
 #include "reporters/report_json.hpp"
 #include "tools/cuwarden/command_output.hpp"
@@ -44,10 +42,7 @@ int snapshot_verb(const SnapshotVerb& verb) {
   if (verb.output == "-") {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);
     write_report_json(reader, options, *output);
-    if (const int error = output->finish()) {
-      print_error(std::string("cannot write the report to standard output: ") + error_text(error));
-      return 2;
-    }
+    if (const int error = output->finish()) output_failed(error);
     return 0;
   }
   std::string path = verb.output.empty() ? "." : verb.output;
@@ -57,10 +52,10 @@ int snapshot_verb(const SnapshotVerb& verb) {
   }
   ReportFile report(path, "give a path that can be written with --output");
   if (!report.write(reader, options)) {
-    print_error(printable(report.error()));
+    print_error(report.error());
     return 2;
   }
-  print(STDOUT_FILENO, "report: " + printable(report.path()) + "\n");
+  print_line(STDOUT_FILENO, "report: " + report.path());
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "reporters/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 
 namespace cuwarden {
@@ -37,9 +38,19 @@ void give_back() {
   tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
+// Controls of the terminal that are our own. A terminal that is gone is noticed by wait().
+void write_controls(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(STDOUT_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
 void take_screen() {
   tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-  print(STDOUT_FILENO, enter);
+  write_controls(enter);
   taken = 1;
 }
 
@@ -121,11 +132,11 @@ void Terminal::draw(const std::string& lines) const {
   for (std::size_t row = 0; row < rows && !rest.empty(); ++row) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     if (row > 0) text += "\r\n";
-    text += rest.substr(0, end);
+    text += printable_lines(rest.substr(0, end), true);
     text += "\033[K";
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  print(STDOUT_FILENO, text + "\033[J");
+  write_controls(text + "\033[J");
 }
 
 // Control-Z: the shell gets its terminal as it was, and we ours when we go on.

@@ -200,7 +200,7 @@ int top_verb(const TopVerb& verb) {
     raise(ended_by);
   }
   // Names may still be looked up beside us: no destructor of this process is to get in their way.
-  _exit(0);
+  _exit(finish_output(0));
 }
 
 }  // namespace cuwarden

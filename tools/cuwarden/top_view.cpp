@@ -15,12 +15,14 @@ using ledger::RegionId;
 class Lines {
  public:
   explicit Lines(const ViewSize& size) : size_(size) {}
-  void add(std::string line, const char* style = nullptr) {
+  void add(std::string line, std::string_view colour = {}) {
     if (size_.columns != 0 && cut(line, size_.columns) != line) {
       line = cut(std::move(line), size_.columns - 1) + "…";
     }
     while (line.ends_with(' ')) line.pop_back();
-    if (style != nullptr && size_.colour) line = style + line + "\033[0m";
+    if (!colour.empty() && size_.colour) {
+      line = std::string(colour) + line + std::string(end_of_colour);
+    }
     text_ += line + "\n";
     ++count_;
   }
@@ -32,9 +34,6 @@ class Lines {
   std::string text_;
   std::size_t count_ = 0;
 };
-
-constexpr const char* bold = "\033[1m";
-constexpr const char* reverse = "\033[7m";
 
 std::string place_of(Kind kind, DeviceOrdinal device) {
   const std::string name(kind_name(kind));
@@ -88,7 +87,7 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
   const Sample& now = watched.recent->newest();
   lines.add(program_of(process) + " (pid " + std::to_string(watched.pid) + ") " +
                 (watched.ended ? "has ended after " : "running for ") + age(watched),
-            bold);
+            bold_colour);
   for (std::uint64_t row = 1; row < reader.rows(RegionId::devices); ++row) {
     const auto device = reader.device(row);
     if (!device) continue;
@@ -112,7 +111,7 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
     const std::size_t count = watched.growing->count();
     lines.add(human_count(count) + (count == 1 ? " stack grows" : " stacks grow") +
                   " without bound, by " + human_bytes(watched.growing->bytes_per_minute()) + "/min",
-              bold);
+              bold_colour);
   }
   add_keys(size, lines);
   lines.add("");
@@ -154,7 +153,7 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
   lines.add(row(std::string("LIVE") + marker(by, SortBy::bytes), "COUNT",
                 std::string("GROWTH") + marker(by, SortBy::growth),
                 std::string("ALLOCS/s") + marker(by, SortBy::rate), "KIND, GPU", "CALL", "WHERE"),
-            reverse);
+            reverse_colour);
   const std::size_t shown = size.rows == 0 ? groups.size() : std::min(size.rows, groups.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const GroupSample& group = groups[i];
@@ -200,13 +199,13 @@ std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy 
   });
   lines.add("cuwarden top: " + std::to_string(order.size()) +
                 (order.size() == 1 ? " process" : " processes") + " with a ledger",
-            bold);
+            bold_colour);
   add_keys(size, lines);
   lines.add("");
   lines.add(row("PID", std::string("DEVICE") + marker(by, SortBy::bytes), "PINNED", "COUNT",
                 std::string("GROWTH") + marker(by, SortBy::growth),
                 std::string("ALLOCS/s") + marker(by, SortBy::rate), "RUNNING", "PROGRAM"),
-            reverse);
+            reverse_colour);
   const std::size_t shown = size.rows == 0 ? order.size() : std::min(size.rows, order.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const WatchedProcess& watched = *order[i];

@@ -41,5 +41,20 @@ TEST(Printable, what_changes_the_direction_or_the_line_is_replaced) {
             "a??b");
 }
 
+TEST(PrintableLines, line_feeds_stay_and_other_controls_go) {
+  EXPECT_EQ(printable_lines("a\n\033]0;title\007\r\u009b8m\u202e\n", true),
+            "a\n?]0;title????8m???\n");
+}
+
+TEST(PrintableLines, colours_of_our_own_stay_where_they_are_wanted) {
+  const std::string painted = std::string(red_colour) + "LEAKS" + std::string(end_of_colour);
+  EXPECT_EQ(printable_lines(painted, true), painted);
+  EXPECT_EQ(printable_lines(painted, false), "?[1;31mLEAKS?[0m");
+}
+
+TEST(PrintableLines, colours_that_hide_text_are_not_ours) {
+  EXPECT_EQ(printable_lines("\033[8mhidden\033[1;8m", true), "?[8mhidden?[1;8m");
+}
+
 }  // namespace
 }  // namespace cuwarden

@@ -1,0 +1,79 @@
+"""Text reaches a terminal in one way: through the functions that take out of it what acts on one.
+
+usage: terminal_text.py SOURCE_ROOT
+"""
+
+import re
+import sys
+from pathlib import Path
+
+FOLDERS = ("tools/cuwarden", "reporters", "runtime_hooks", "shim")
+
+# Ways to standard output and standard error.
+WAYS = re.compile(
+    r"\bstd::(?:cout|cerr|clog|print|println|puts|printf|fputs|perror)\b"
+    r"|\b(?:printf|fprintf|vfprintf|puts|fputs|fputc|putchar|fwrite|perror|psignal|dprintf|vdprintf)"
+    r"\s*\("
+    r"|(?<![\w.>])(?:write|writev)\s*\(\s*(?:fd|descriptor|answer|\w+\[\d\]|\w+_FILENO|\d)\s*,"
+    r"|\bOutput>?\s*\(\s*(?:STD(?:OUT|ERR)_FILENO|[12])\b"
+)
+# file -> reason for which it may use them.
+MAY_WRITE = {
+    "tools/cuwarden/command_output.cpp": "the functions themselves",
+    "tools/cuwarden/doctor_verb.cpp": "a pipe to itself",
+    "tools/cuwarden/recovery.cpp": "a pipe to itself",
+    "tools/cuwarden/terminal.cpp": "controls of the terminal, of its own",
+    "tools/cuwarden/snapshot_verb.cpp": "a report in JSON, which escapes all controls",
+    "shim/process.cpp": "the list of `cuwarden run`",
+    "shim/log.cpp": "the log itself, which passes lines through printable()",
+}
+
+# print() lets line feeds pass; a line with a name from outside goes through print_line().
+MANY_LINES = re.compile(r"(?<![\w.>:])print\s*\(\s*STD(?:OUT|ERR)_FILENO\b|(?<![\w.>:])print\s*\(")
+MAY_PRINT_LINES = {
+    "tools/cuwarden/command_output.cpp": "the function itself",
+    "tools/cuwarden/command_output.hpp": "the function itself",
+    "tools/cuwarden/doctor_verb.cpp": "lines that line() has made",
+    "tools/cuwarden/main.cpp": "help",
+    "tools/cuwarden/report_verb.cpp": "the text of a report",
+    "tools/cuwarden/run_verb.cpp": "the text of a report",
+    "tools/cuwarden/top_verb.cpp": "the view",
+}
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def main():
+    root = Path(sys.argv[1])
+    sources = [
+        path
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.suffix in (".cpp", ".hpp")
+    ]
+    assert sources, f"no sources below {root}"
+    complaints, used = [], set()
+    for path in sources:
+        name = path.relative_to(root).as_posix()
+        for number, line in enumerate(without_comments(path.read_text()).splitlines(), 1):
+            for way, reasons in ((WAYS, MAY_WRITE), (MANY_LINES, MAY_PRINT_LINES)):
+                if not (found := way.search(line)):
+                    continue
+                used.add((id(reasons), name))
+                if name not in reasons:
+                    complaints.append(f"{name}:{number}: {found[0].strip()} goes round print_line()")
+    for reasons in (MAY_WRITE, MAY_PRINT_LINES):
+        complaints += [
+            f"{name}: a reason, and no use of it"
+            for name in reasons
+            if (id(reasons), name) not in used
+        ]
+    print(f"{len(sources)} files")
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
