@@ -74,10 +74,10 @@ void read_settings_and_set_up_log() {
 
 constinit EarlyLookups early_lookups;
 
-// Tells `cuwarden run` of a ledger or a report.
+// Tells `cuwarden run` of a ledger or a report. A null byte ends it: a path may hold a line feed.
 void tell(std::string_view path) noexcept try {
   if (settings.report_list[0] == '\0' || path.empty()) return;
-  const std::string line = std::string(path) + "\n";
+  const std::string line = std::string(path) + '\0';
   const int fd = open(settings.report_list, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return;
   [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());

@@ -1,9 +1,9 @@
 // Runs a program under the shim and shows what it reported.
 //
-// Each process of the program appends two lines to a list file that `run` makes for it (its name
-// is in CUWARDEN_REPORT_LIST): the path of its ledger when it makes it, and the path of its report
-// when that is written. A ledger that is still there once the program has ended, and whose process
-// is gone, is made into the report that the process could not write.
+// Each process of the program appends two paths to a list file that `run` makes for it (its name
+// is in CUWARDEN_REPORT_LIST), each with a null byte behind it: that of its ledger when it makes
+// it, and that of its report when that is written. A ledger that is still there once the program
+// has ended, and whose process is gone, is made into the report that the process could not write.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,20 +17,19 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include "reporters/cuda_frames.hpp"
 #include "reporters/error_text.hpp"
-#include "reporters/printable.hpp"
 #include "reporters/signal_name.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/program_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/temporary_file.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
 extern char** environ;
@@ -45,42 +44,6 @@ constexpr int status_not_found = 127, status_not_runnable = 126;  // as shells d
 constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
 constexpr std::size_t most_summaries = 4;  // the others get a line each
-
-// A file of mode 0600 that goes with the object.
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    const char* folder = std::getenv("TMPDIR");
-    path_ =
-        std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") + "/cuwarden-run-XXXXXX";
-    const int descriptor = mkostemp(path_.data(), O_CLOEXEC);
-    if (descriptor < 0) {
-      error_ = errno;
-    } else {
-      close(descriptor);
-    }
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (error_ == 0) unlink(path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-  int error() const { return error_; }
-  std::vector<std::string> lines() const {
-    std::vector<std::string> result;
-    std::ifstream file(path_);
-    for (std::string line; std::getline(file, line);) {
-      if (!line.starts_with('/')) continue;
-      if (std::find(result.begin(), result.end(), line) == result.end()) result.push_back(line);
-    }
-    return result;
-  }
-
- private:
-  std::string path_;
-  int error_ = 0;
-};
 
 class Environment {
  public:
@@ -286,7 +249,7 @@ std::vector<std::string> finished_reports(const TemporaryFile& list, const Recov
   const auto add = [&](const std::string& path) {
     if (std::find(reports.begin(), reports.end(), path) == reports.end()) reports.push_back(path);
   };
-  for (const std::string& line : list.lines()) {
+  for (const std::string& line : list.entries()) {
     std::error_code ignored;
     if (!fs::exists(line, ignored)) continue;  // a ledger whose report is whole
     if (!is_ledger(line)) {

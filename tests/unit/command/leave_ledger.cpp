@@ -36,7 +36,7 @@ int main(int count, char** arguments) {
 
   const char* list = std::getenv("CUWARDEN_REPORT_LIST");
   if (list == nullptr) return 4;
-  const std::string line = std::string(writer->path()) + "\n";
+  const std::string line = std::string(writer->path()) + '\0';
   const int descriptor = open(list, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (write(descriptor, line.data(), line.size()) < 0) return 5;
   close(descriptor);

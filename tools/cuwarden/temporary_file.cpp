@@ -1,0 +1,85 @@
+#include "tools/cuwarden/temporary_file.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <fstream>
+#include <set>
+#include <string_view>
+
+namespace cuwarden {
+namespace {
+
+constexpr std::string_view name_start = "cuwarden-run-";
+// A file is made first and locked afterwards: a younger one may be another run's.
+constexpr time_t least_age_s = 60;
+
+// True where flock() is a lock of the file alone. Over a network it is also one of all its bytes,
+// which programs lock on their own account.
+bool has_own_locks(int descriptor) {
+  struct statfs system {};
+  constexpr decltype(system.f_type) cifs = 0xff534d42, smb2 = 0xfe534d42;
+  return fstatfs(descriptor, &system) == 0 && system.f_type != NFS_SUPER_MAGIC &&
+         system.f_type != SMB_SUPER_MAGIC && system.f_type != cifs && system.f_type != smb2;
+}
+
+// Removes what killed runs of this user have left in the folder.
+void remove_left_files(const std::string& folder) {
+  DIR* const opened = opendir(folder.c_str());
+  if (opened == nullptr) return;
+  while (const dirent* entry = readdir(opened)) {
+    if (!std::string_view(entry->d_name).starts_with(name_start)) continue;
+    const int file = openat(dirfd(opened), entry->d_name,
+                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) continue;
+    struct stat status {};
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        time(nullptr) - status.st_mtime >= least_age_s && has_own_locks(file) &&
+        flock(file, LOCK_EX | LOCK_NB) == 0) {
+      unlinkat(dirfd(opened), entry->d_name, 0);
+    }
+    close(file);
+  }
+  closedir(opened);
+}
+
+}  // namespace
+
+TemporaryFile::TemporaryFile() {
+  const char* const wanted = std::getenv("TMPDIR");
+  const std::string folder = wanted != nullptr && *wanted == '/' ? wanted : "/tmp";
+  remove_left_files(folder);
+  path_ = folder + "/" + std::string(name_start) + "XXXXXX";
+  descriptor_ = mkostemp(path_.data(), O_CLOEXEC);
+  if (descriptor_ < 0) {
+    error_ = errno;
+  } else if (has_own_locks(descriptor_)) {
+    flock(descriptor_, LOCK_EX | LOCK_NB);
+  }
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (descriptor_ < 0) return;
+  unlink(path_.c_str());
+  close(descriptor_);
+}
+
+std::vector<std::string> TemporaryFile::entries() const {
+  std::vector<std::string> result;
+  std::set<std::string> seen;
+  std::ifstream file(path_);
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (entry.starts_with('/') && seen.insert(entry).second) result.push_back(entry);
+  }
+  return result;
+}
+
+}  // namespace cuwarden
