@@ -17,7 +17,9 @@
 #include <ctime>
 #include <memory>
 #include <new>
+#include <string>
 
+#include "reporters/printable.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
@@ -140,12 +142,15 @@ void log(spdlog::level::level_enum level, std::string_view line) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   spdlog::logger* const present = logger.load(std::memory_order_acquire);
-  if (present == nullptr) {
-    if (level == spdlog::level::warn) keep_for_later(line);
-    return;
-  }
+  if (present != nullptr && !present->should_log(level)) return;
   try {
-    present->log(level, spdlog::string_view_t(line.data(), line.size()));
+    // Values of variables, names and paths are in it. None of them acts on a terminal, or begins a
+    // line that looks like another message.
+    const std::string shown = printable(std::string(line));
+    if (present != nullptr)
+      present->log(level, spdlog::string_view_t(shown.data(), shown.size()));
+    else if (level == spdlog::level::warn)
+      keep_for_later(shown);
   } catch (...) {
     // No memory to format a message with: there is nobody left to tell.
     return;

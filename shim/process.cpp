@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 
+#include "reporters/printable.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
@@ -51,10 +52,11 @@ alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(fami
 
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
-// Lines about settings, kept until the log they belong to is set up.
+// Lines about settings, kept until the log they belong to is set up. A line feed in a value does
+// not begin a line.
 constinit std::string* complaints = nullptr;
 void keep_complaint(std::string_view line) {
-  complaints->append(line);
+  complaints->append(printable(std::string(line)));
   complaints->push_back('\n');
 }
 

@@ -33,6 +33,27 @@ ACCEPTED = {
 }
 
 
+HOSTILE = "\033]0;owned\007\ncuwarden: forged \u202e \u009b8m"
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("CUWARDEN_POOL", HOSTILE),
+        ("CUWARDEN_" + HOSTILE, "1"),
+        ("CUWARDEN_LEDGER_DIR", "/nonexistent" + HOSTILE),
+        ("CUWARDEN_REPORT", "/dev/null/" + HOSTILE),
+    ],
+    ids=["value", "name", "folder", "report"],
+)
+def test_a_value_does_not_act_on_the_terminal(run_shimmed, name, value):
+    run = run_shimmed(ALLOCATE, {name: value})
+    assert run.returncode == 0
+    run.said_about("?]0;owned??cuwarden: forged")
+    shown = run.stderr.replace("\n", "")
+    assert shown.isprintable(), shown
+
+
 @pytest.mark.parametrize("name, value", BAD)
 def test_a_bad_value_is_one_line_and_the_default(run_both, name, value):
     run = run_both(ALLOCATE, {name: value})
