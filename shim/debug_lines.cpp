@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "shim/driver_table.hpp"
+#include "shim/import_binding.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
 
@@ -36,6 +37,8 @@ void say_what_recording_begins_with(const Settings& settings, std::string_view l
   if (settings.log_level != LogLevel::debug) return;
   const std::uint16_t row = families::call_state.runtime_row;
   log_debug(fmt::format("the driver is {}", driver_path()));
+  if (!imports_are_libcs_own())
+    log_debug("libc was not found at the start: the shim's own calls may reach wrappers of libc");
   log_debug(fmt::format("recording from the first CUDA call on ({}, thread {})",
                         row == 0 ? "made to the driver" : driver::row_names[row - 1],
                         syscall(SYS_gettid)));

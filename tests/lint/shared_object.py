@@ -2,6 +2,7 @@
 prepared, and libcuwarden.so is preloaded into programs that must not find anything of it but hooks.
 
 usage: shared_object.py needs PRODUCT
+       shared_object.py bound_imports LIBRARY
        shared_object.py glibc_floor PRODUCT...
        shared_object.py stripped PRODUCT DEBUG_FILE with_lines|without_lines
        shared_object.py heap LIBRARY
@@ -27,6 +28,7 @@ GLIBC = {
 }
 TLS_BUDGET = 256  # bytes
 GLIBC_FLOOR = (2, 28)
+BOUND_RELOCATIONS = {"R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"}
 
 # What is exported beside the rows of hooks.def: the look-ups, the ends of a process, and
 # what cuwarden.h asks for.
@@ -59,6 +61,8 @@ ALLOCATES = set(
     bindtextdomain gettext dgettext dcgettext localtime_r malloc_usable_size posix_memalign
     memalign valloc pvalloc reallocarray""".split()
 )
+# Functions that take the loader's lock, or change the program's dlerror().
+ASKS_THE_LOADER = {"dladdr", "dladdr1", "dlinfo", "dlopen", "dlclose", "dlerror"}
 # Referred to by the static libraries inside, and never called by what the shim does.
 NEVER_CALLED = {
     "setlocale": "libstdc++: names of a locale that is not the classic one",
@@ -90,6 +94,24 @@ def needs(library):
         yield f"looks for libraries in {path}"
     if "TEXTREL" in dynamic:
         yield "has text relocations"
+
+
+def bound_imports(library):
+    """shim/import_binding.cpp runs as an IFUNC resolver, and rewrites entries of these types."""
+    dynamic = output_of("readelf", "-W", "--dyn-syms", library)
+    functions = set(re.findall(r" FUNC +GLOBAL +DEFAULT +UND +(\w+)@GLIBC_", dynamic))
+    if not functions:
+        yield "imports no function of glibc: is this the library?"
+    relocations = re.findall(
+        r"^[0-9a-f]{16} +[0-9a-f]+ (R_X86_64_\w+) +(?:[0-9a-f]+ (\w+)@)?",
+        output_of("readelf", "-rW", library),
+        re.MULTILINE,
+    )
+    for kind, name in relocations:
+        if name in functions and kind not in BOUND_RELOCATIONS:
+            yield f"{name} is bound by {kind}, which the shim does not rewrite"
+    if not relocations or relocations[-1][0] != "R_X86_64_IRELATIVE":
+        yield "the resolver that binds the imports does not run last"
 
 
 def glibc_floor(*products):
@@ -144,6 +166,8 @@ def heap(library):
         yield f"{name} allocates from the host's heap"
     for name in sorted(used & {"malloc", "free", "calloc", "realloc", "aligned_alloc"}):
         yield f"{name} is the host's, not the private heap's"
+    for name in sorted(used & ASKS_THE_LOADER):
+        yield f"{name} asks the loader"
     for name in sorted(set(NEVER_CALLED) - used):
         yield f"{name} is no longer referred to: take it off the list"
 
@@ -192,6 +216,7 @@ def main():
     check, *arguments = sys.argv[1:]
     checks = {
         "needs": needs,
+        "bound_imports": bound_imports,
         "glibc_floor": glibc_floor,
         "stripped": stripped,
         "heap": heap,

@@ -1,8 +1,7 @@
-// Preloaded: files behave as on some network file systems. With NETWORK_FILES=no_mapping they
-// cannot be mapped shared (as on 9p without a cache, or FUSE with direct I/O); with
-// NETWORK_FILES=nfs they say that they lie on NFS. A memfd, which has no name anywhere, stays what
-// it is.
-#include <dlfcn.h>
+// Preloaded beside the shim: files behave as on some network file systems. With
+// NETWORK_FILES=no_mapping they cannot be mapped shared (as on 9p without a cache, or FUSE with
+// direct I/O); with NETWORK_FILES=nfs they say that they lie on NFS. A memfd, which has no name
+// anywhere, stays what it is.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,6 +11,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+
+#include "../replaced_imports.hpp"
 
 namespace {
 
@@ -31,27 +32,16 @@ void* map(void* address, size_t bytes, int protection, int flags, int file, off_
       syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
 
-template <class Status>
-int status_of(const char* path, Status* status) {
+int status_of(const char* path, struct statfs* status) {
   const long result = syscall(SYS_statfs, path, status);
   constexpr long nfs = 0x6969;
   if (result == 0 && behaves_as("nfs")) status->f_type = nfs;
   return static_cast<int>(result);
 }
 
+[[gnu::constructor]] void answer_the_shim() {
+  replace_import_of_shim("mmap64", reinterpret_cast<void*>(map));
+  replace_import_of_shim("statfs64", reinterpret_cast<void*>(status_of));
+}
+
 }  // namespace
-
-extern "C" {
-
-void* mmap(void* address, size_t bytes, int protection, int flags, int file,
-           off_t offset) noexcept {
-  return map(address, bytes, protection, flags, file, offset);
-}
-void* mmap64(void* address, size_t bytes, int protection, int flags, int file,
-             off_t offset) noexcept {
-  return map(address, bytes, protection, flags, file, offset);
-}
-
-int statfs(const char* path, struct statfs* status) noexcept { return status_of(path, status); }
-int statfs64(const char* path, struct statfs64* status) noexcept { return status_of(path, status); }
-}

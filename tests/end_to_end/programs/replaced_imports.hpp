@@ -1,0 +1,43 @@
+// Makes libc answer the shim in another way. The shim calls libc's own functions past every
+// wrapper, so its global offset table is rewritten.
+#pragma once
+
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+// Lets the shim's calls of the imported function `name` go to `replacement`. Returns false where no
+// shim is loaded; ends the process where the shim has no such import.
+inline bool replace_import_of_shim(std::string_view name, void* replacement) {
+  for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next) {
+    if (!std::string_view(object->l_name).ends_with("/libcuwarden.so")) continue;
+    const auto entry = [&](Elf64_Sxword tag) {
+      const Elf64_Dyn* at = object->l_ld;
+      while (at->d_tag != tag && at->d_tag != DT_NULL) ++at;
+      return at->d_un.d_ptr;
+    };
+    const auto* const symbols = reinterpret_cast<const Elf64_Sym*>(entry(DT_SYMTAB));
+    const auto* const names = reinterpret_cast<const char*>(entry(DT_STRTAB));
+    const auto* relocation = reinterpret_cast<const Elf64_Rela*>(entry(DT_JMPREL));
+    const auto* const end = relocation + entry(DT_PLTRELSZ) / sizeof(Elf64_Rela);
+    for (; relocation != end; ++relocation) {
+      if (names + symbols[ELF64_R_SYM(relocation->r_info)].st_name != name) continue;
+      const std::uintptr_t slot = object->l_addr + relocation->r_offset;
+      const auto page_bytes = static_cast<std::uintptr_t>(getpagesize());
+      // The table is read-only once the shim is relocated.
+      void* const page = reinterpret_cast<void*>(slot & ~(page_bytes - 1));
+      if (mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) std::abort();
+      *reinterpret_cast<void**>(slot) = replacement;
+      return true;
+    }
+    std::fprintf(stderr, "the shim does not import %.*s\n", static_cast<int>(name.size()),
+                 name.data());
+    std::abort();
+  }
+  return false;
+}

@@ -1,0 +1,60 @@
+"""A program or a preloaded library wraps functions of libc that the shim uses, and looks up the
+function behind its wrapper when it is first called: the look-up goes through the shim's dlsym.
+"""
+
+import os
+
+import pytest
+
+from shimmed import COMMAND, DRIVER, PROGRAMS, RUNTIME, SHIM, program
+
+WRAPPERS = PROGRAMS / "wrapped_libc" / "libwrapped_libc.so"
+WRAPPING_PROGRAM = PROGRAMS / "wrapped_libc" / "wraps_libc"
+
+
+def preloaded(*libraries):
+    return {"LD_PRELOAD": ":".join(map(str, [*libraries, DRIVER, RUNTIME]))}
+
+
+ORDERS = {
+    "before_the_shim": ([program("allocate"), "3"], preloaded(WRAPPERS, SHIM)),
+    "behind_the_shim": ([program("allocate"), "3"], preloaded(SHIM, WRAPPERS)),
+    "in_the_program": ([WRAPPING_PROGRAM, "3"], preloaded(SHIM)),
+}
+
+
+@pytest.mark.parametrize("where", ORDERS)
+def test_wrappers_of_libc_neither_stop_the_program_nor_are_called_by_the_shim(place, where):
+    command, env = ORDERS[where]
+    run = place.run(command, env)
+    assert run.returncode == 0, run.stderr
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize("where", ORDERS)
+def test_wrappers_of_libc_do_not_stop_a_program_that_is_not_recorded(place, where):
+    command, env = ORDERS[where]
+    run = place.run(command, {**env, "CUWARDEN_ENABLED": "0"})
+    assert run.returncode == 0, run.stderr
+    assert run.reports == [] and run.stderr == ""
+
+
+@pytest.mark.parametrize("where", ORDERS)
+def test_the_shim_looks_names_up_and_writes_the_report_without_a_wrapper(place, where):
+    """What takes another way there: messages, a trap at the end, a child that records anew."""
+    command, env = ORDERS[where]
+    script = '"$@" & wait $!; "$@"'
+    run = place.run(["/bin/sh", "-c", script, "sh", *command], {**env, "CUWARDEN_LOG": "debug"})
+    assert run.returncode == 0, run.stderr
+    assert len(run.reports) == 2
+    assert any("the driver is" in line for line in run.said)
+
+
+def test_the_command_runs_a_program_that_wraps_libc(place):
+    env = {"LD_PRELOAD": None}
+    run = place.run(
+        [COMMAND, "run", "--simulate", "2GiB", "--", WRAPPING_PROGRAM, "3"], env, shim=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "report: " in run.stderr, os.fspath(place.work)
