@@ -5,18 +5,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <utility>
 
 #include "reporters/error_text.hpp"
 #include "reporters/file_status.hpp"
+#include "reporters/report_name.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr int most_unfinished = 16;  // names tried for the file that becomes the report
-constexpr int most_names = 100'000;  // `.1`, `.2`, … before it is given up
+constexpr int most_unfinished = 16;       // names tried for the file that becomes the report
+constexpr unsigned most_names = 100'000;  // numbers in front of the ending before it is given up
 
 class Descriptor {
  public:
@@ -59,6 +61,36 @@ int make_folders(const std::string& path) {
   }
   return 0;
 }
+
+// The names of one report path in its folder, which is open as `folder`.
+struct Names {
+  int folder;
+  std::string base;
+  std::size_t most_bytes;  // of a name
+
+  std::string with(unsigned number) const {
+    return fitting_name(numbered_name(base, number), most_bytes);
+  }
+  bool is_taken(unsigned number) const {
+    struct stat status {};
+    return status_at(folder, with(number).c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 ||
+           errno != ENOENT;
+  }
+  // A number above `taken` whose name was free a moment ago. Among thousands of reports of one name
+  // that takes a few dozen looks, for numbers are taken from below.
+  unsigned free_after(unsigned taken) const {
+    unsigned step = 1;
+    while (taken + step < most_names && is_taken(taken + step)) {
+      taken += step;
+      step *= 2;
+    }
+    while (step > 1) {
+      step /= 2;
+      if (taken + step < most_names && is_taken(taken + step)) taken += step;
+    }
+    return taken + 1;
+  }
+};
 
 // Gives `from` the name `to` unless that is taken. 0 or an errno; EEXIST: taken.
 int rename_without_replacing(int folder, const char* from, const char* to) {
@@ -188,19 +220,34 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
   }
 
   const std::size_t wanted_slash = wanted_.rfind('/');
-  const std::string base =
-      wanted_slash == wanted_.npos ? wanted_ : wanted_.substr(wanted_slash + 1);
-  error = EEXIST;
-  std::string chosen;
-  for (int number = 0; number < most_names && error == EEXIST; ++number) {
-    chosen = number == 0 ? base : base + "." + std::to_string(number);
-    error = rename_without_replacing(folder.get(), beside.c_str(), chosen.c_str());
-  }
+  Names names{folder.get(),
+              wanted_slash == wanted_.npos ? wanted_ : wanted_.substr(wanted_slash + 1),
+              name_limit(folder.get())};
+  constexpr unsigned one_by_one = 16;  // numbers tried before the free ones are searched for
+  // Processes that end together find one free number; each failure spreads them further.
+  constexpr unsigned widest_spread = 4096;
+  const auto pid = static_cast<unsigned>(getpid());
+  unsigned number = 0, spread = 1;
+  do {
+    error = rename_without_replacing(folder.get(), beside.c_str(), names.with(number).c_str());
+    if (error == ENAMETOOLONG && names.most_bytes > shortest_name_limit) {
+      // Some file systems take less than they state.
+      names.most_bytes = shortest_name_limit;
+      error = EEXIST;
+    } else if (error == EEXIST && number < one_by_one) {
+      ++number;
+    } else if (error == EEXIST) {
+      number = names.free_after(number) + pid % spread;
+      spread = std::min(spread * 2, widest_spread);
+    }
+  } while (error == EEXIST && number < most_names);
   if (error != 0) {
     give_up(error, "rename");
     return;
   }
-  path_ = wanted_slash == wanted_.npos ? chosen : wanted_.substr(0, wanted_slash + 1) + chosen;
+  number_ = number;
+  path_ = (wanted_slash == wanted_.npos ? "" : wanted_.substr(0, wanted_slash + 1)) +
+          names.with(number);
   device_ = status.st_dev;
   inode_ = status.st_ino;
 }

@@ -1,6 +1,6 @@
 // Where a report goes. It is written beside its final name and renamed, with mode 0600, never
-// through a symbolic link and never over a file that another wrote: `.1`, `.2`, … is added to the
-// name instead. The same object may write again and then replaces its own file.
+// through a symbolic link and never over a file that another wrote: a number is put before the
+// ending instead (report_name.hpp). The same object may write again and then replaces its own file.
 // Nothing is thrown; no descriptor is kept between two writes.
 #pragma once
 
@@ -28,6 +28,7 @@ class ReportFile {
   bool write(const ledger::Reader&, const ReportOptions&) noexcept;
 
   const std::string& path() const noexcept { return path_; }  // empty before the first success
+  unsigned number() const noexcept { return number_; }        // before the ending; 0: none
   const std::string& error() const noexcept { return error_; }
   // Of the ledger that was read for the last report.
   bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
@@ -42,6 +43,7 @@ class ReportFile {
   std::string wanted_;
   const char* advice_;
   std::string path_, error_;
+  unsigned number_ = 0;
   bool ledger_is_damaged_ = false;
   dev_t device_ = 0;
   ino_t inode_ = 0;

@@ -76,6 +76,14 @@ std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   return reader;
 }
 
+// True if the report is on disk. The ledger learns its name, for whoever has to replace it.
+bool write_report(ledger::Writer& ledger, const ledger::Reader& reader,
+                  const ReportOptions& options) {
+  if (!reports->file.write(reader, options)) return false;
+  ledger.header().report_number.store(reports->file.number() + 1, std::memory_order_relaxed);
+  return true;
+}
+
 bool say_one_is_being_written(const ledger::Writer& ledger) {
   log_error("no last report: an earlier one is still being written" +
             where_the_records_stay(ledger.path()));
@@ -90,7 +98,7 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader)
   options.end_ns = ledger.now_ns();
   options.symbol_time = symbol_time_at_incident;
   // The last report is tried again, and says what is wrong.
-  if (reports->file.write(reader, options))
+  if (write_report(ledger, reader, options))
     log_info(fmt::format("report of an incident written to {}", reports->file.path()));
 }
 
@@ -174,7 +182,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   ReportOptions options;
   options.symbolise = false;
   options.end_ns = ledger.now_ns();
-  if (!reports->file.write(*reader, options)) {
+  if (!write_report(ledger, *reader, options)) {
     log_error(reports->file.error() + where_the_records_stay(ledger.path()));
     return false;
   }
@@ -183,7 +191,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   // Who allows more time wants the lines.
   if (reports->symbol_time > longest_symbol_time_at_exit)
     options.symbol_memory = most_symbol_memory_afterwards;
-  if (!reports->file.write(*reader, options)) log_error(reports->file.error());
+  if (!write_report(ledger, *reader, options)) log_error(reports->file.error());
   log_info(fmt::format("report written to {}", reports->file.path()));
   return true;
 } catch (...) {

@@ -137,7 +137,9 @@ struct Header {
   std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes, pinned_held_bytes;
   // 1: the report of the end that is stated above is on disk, and the ledger is kept only because
   // that end may not come (an abort whose signal handler jumps away). A later call clears it.
-  std::atomic<std::uint64_t> report_written;
+  std::atomic<std::uint32_t> report_written;
+  // The number that the process's report has in its name, plus 1; 0: there is none yet.
+  std::atomic<std::uint32_t> report_number;
   // Stacks that were not walked to their end, by stacks::Exception; one that is recognised later is
   // not counted again.
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];

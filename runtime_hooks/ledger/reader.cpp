@@ -150,6 +150,7 @@ ProcessView Reader::process() const noexcept {
   view.report_path = text(process.report_path, longest_path);
   const std::uint32_t end = get(header.end_reason);
   view.report_written = get(header.report_written) != 0;
+  if (const std::uint32_t number = get(header.report_number)) view.report_number = number - 1;
   view.end_reason = end <= static_cast<std::uint32_t>(EndReason::unknown)
                         ? static_cast<EndReason>(end)
                         : EndReason::unknown;

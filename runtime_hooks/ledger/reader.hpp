@@ -187,6 +187,8 @@ struct ProcessView {
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;
   bool report_written = false;  // the report of that end is on disk
+  // The number in the name of the process's report; 0: the name has none; null: no report.
+  std::optional<unsigned> report_number;
   std::optional<int> exit_status;
   int driver_version = 0, runtime_version = 0;
   bool cuda_seen = false;

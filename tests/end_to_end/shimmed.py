@@ -5,7 +5,6 @@ A run has folders of its own: what the shim writes there, reports and leftovers,
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -116,7 +115,7 @@ class Place:
 
     def run(self, command, env=None, *, shim=True, preload=(DRIVER, RUNTIME), **popen):
         """Runs `command`; an entry of `env` that is None is taken out of the environment."""
-        before = set(self.reports.rglob("*")) | set(self.work.rglob("*.json*"))
+        before = set(self.reports.rglob("*")) | set(self.work.rglob("*.json"))
         ledgers_before = set(self.ledger.rglob("*"))
         popen.setdefault("cwd", self.work)
         done = subprocess.run(
@@ -130,8 +129,8 @@ class Place:
         )
         files = sorted(
             path
-            for path in (set(self.reports.rglob("*")) | set(self.work.rglob("*.json*"))) - before
-            if path.is_file() and re.search(r"\.json(\.\d+)?$", path.name)
+            for path in (set(self.reports.rglob("*")) | set(self.work.rglob("*.json"))) - before
+            if path.is_file() and path.name.endswith(".json")
         )
         return Run(
             stdout=done.stdout,

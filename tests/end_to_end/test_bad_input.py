@@ -47,18 +47,18 @@ def test_a_report_is_never_written_through_a_symbolic_link(place, dangling):
     assert precious.exists() is not dangling
     if not dangling:
         assert precious.read_text() == "precious"
-    assert sorted(p.name for p in place.reports.iterdir()) == ["link.json", "link.json.1"]
-    assert not (place.reports / "link.json.1").is_symlink()
+    assert sorted(p.name for p in place.reports.iterdir()) == ["link.1.json", "link.json"]
+    assert not (place.reports / "link.1.json").is_symlink()
 
 
 def test_an_existing_file_is_never_overwritten(place):
     target = place.reports / "report.json"
     target.write_text("mine")
-    (place.reports / "report.json.1").write_text("mine too")
+    (place.reports / "report.1.json").write_text("mine too")
     run = place.run(ALLOCATE, {"CUWARDEN_REPORT": target})
-    assert run.report.path.name == "report.json.2"
+    assert run.report.path.name == "report.2.json"
     assert target.read_text() == "mine"
-    assert (place.reports / "report.json.1").read_text() == "mine too"
+    assert (place.reports / "report.1.json").read_text() == "mine too"
 
 
 @pytest.mark.skipif(not can_mount(), reason="a small file system needs the right to mount one")

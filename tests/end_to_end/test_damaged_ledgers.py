@@ -91,7 +91,7 @@ def test_whatever_the_bytes_are_recover_comes_to_an_end(cuwarden, place):
         assert bool(kept) == ("is damaged and stays" in done.stdout)
         noticed += len(kept)
         for folder in (place.reports, place.ledger):
-            for path in folder.glob("*.json*"):
+            for path in folder.glob("*.json"):
                 report = json.loads(path.read_text())
                 jsonschema.validate(report, schema())
                 recovered += 1

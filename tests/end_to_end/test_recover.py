@@ -290,7 +290,7 @@ def test_a_report_never_goes_through_a_symbolic_link(cuwarden, place):
     (place.reports / "report.json").symlink_to(precious)
     assert cuwarden("recover", place.ledger).returncode == 0
     assert precious.read_text() == "precious"
-    report = Report.read(place.reports / "report.json.1")
+    report = Report.read(place.reports / "report.1.json")
     report.check_leaks(run.last_line["leaked"])
 
 

@@ -308,7 +308,7 @@ def test_two_processes_with_one_path_make_two_reports(place):
     ]
     assert [process.wait(60) for process in both] == [0, 0]
     third = place.run([program("allocate"), "3"], {"CUWARDEN_REPORT": path})
-    assert third.report.path.name == "same.json.2"
+    assert third.report.path.name == "same.2.json"
     names = sorted(p.name for p in place.reports.iterdir())
-    assert names == ["same.json", "same.json.1", "same.json.2"]
+    assert names == ["same.1.json", "same.2.json", "same.json"]
 

@@ -47,7 +47,7 @@ def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, place, live
     assert (done.returncode, done.stderr) == (0, "")
     Report(json.loads(done.stdout)).check_leaks(facts)
     assert list(place.work.iterdir()) == []
-    for name in ("mine.json", "mine.json.1"):  # nothing is overwritten
+    for name in ("mine.json", "mine.1.json"):  # nothing is overwritten
         done = cuwarden("snapshot", process.pid, "--output", place.reports / "mine.json")
         assert done.stdout == f"report: {place.reports / name}\n"
         Report.read(place.reports / name).check_leaks(facts)

@@ -193,10 +193,9 @@ class Place:
                 + stderr[-2000:]
             ) from None
         self._keep(process, label, stdout, stderr, started)
-        reports = [
-            Report.read(path)
-            for path in sorted(self.reports.glob(f"*-{process.pid}.json*"))
-        ]
+        names = (f"*-{process.pid}.json", f"*-{process.pid}.[0-9]*.json")
+        paths = sorted(path for name in names for path in self.reports.glob(name))
+        reports = [Report.read(path) for path in paths]
         return Run(process.pid, stdout, stderr, process.returncode, reports)
 
     def _keep(self, process, label, stdout, stderr, started):

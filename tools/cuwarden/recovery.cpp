@@ -21,6 +21,7 @@
 #include "reporters/process_facts.hpp"
 #include "reporters/report_document.hpp"
 #include "reporters/report_file.hpp"
+#include "reporters/report_name.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/running_processes.hpp"
 
@@ -88,32 +89,36 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
   return modified > 0 ? std::max(last, static_cast<std::uint64_t>(modified)) : last;
 }
 
+// True if the file is a report of ours about this process.
+bool is_report_of(const std::string& path, const ledger::ProcessView& process) {
+  constexpr std::size_t most_bytes = std::size_t{256} << 20;
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+      static_cast<std::size_t>(status.st_size) > most_bytes) {
+    return false;
+  }
+  std::string ignored;
+  const auto report = ReportDocument::load(path, ignored, most_bytes);
+  if (!report) return false;
+  const auto about = report->root().find("process");
+  return about != report->root().end() && about->is_object() &&
+         about->value("pid", nlohmann::json()) == process.pid &&
+         about->value("start", nlohmann::json()) == iso_8601(process.start_realtime_ns);
+}
+
 // A report that the process itself had written before it died: at an incident, or at its end,
 // without symbols, or whole but for the removal of the ledger.
 std::optional<std::string> own_report(const ledger::Reader& reader) {
   const ledger::ProcessView process = reader.process();
-  constexpr int most_numbers = 1000;
-  // Of all that is looked at: whoever may write there could leave any number of large files.
-  std::size_t bytes_left = std::size_t{256} << 20;
   if (process.end_reason == EndReason::running && reader.rows(RegionId::incidents) <= 1)
     return std::nullopt;
-  for (int number = 0; number < most_numbers; ++number) {
-    std::string path(process.report_path);
-    if (number > 0) path += "." + std::to_string(number);
-    struct stat status {};
-    if (lstat(path.c_str(), &status) != 0) return std::nullopt;
-    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid()) continue;
-    std::string ignored;
-    if (static_cast<std::uint64_t>(status.st_size) > bytes_left) return std::nullopt;
-    const auto report = ReportDocument::load(path, ignored, bytes_left);
-    bytes_left -= static_cast<std::size_t>(status.st_size);
-    if (!report) continue;
-    const auto about = report->root().find("process");
-    if (about == report->root().end() || !about->is_object()) continue;
-    if (about->value("pid", nlohmann::json()) == process.pid &&
-        about->value("start", nlohmann::json()) == iso_8601(process.start_realtime_ns)) {
-      return path;
-    }
+  const std::string wanted(process.report_path);
+  const std::string folder = wanted.substr(0, wanted.rfind('/') + 1);
+  // The number comes after the report: a process may die between the two.
+  const std::string name = numbered_name(file_name(wanted), process.report_number.value_or(0));
+  for (const std::size_t most : {name_limit(folder), shortest_name_limit}) {
+    std::string path = folder + fitting_name(name, most);
+    if (is_report_of(path, process)) return path;
   }
   return std::nullopt;
 }

@@ -82,12 +82,36 @@ TEST_F(ReportFiles, a_strict_umask_does_not_hide_the_report_from_its_owner) {
 
 TEST_F(ReportFiles, an_existing_file_is_left_alone) {
   std::ofstream(at("report.json")) << "mine";
-  std::ofstream(at("report.json.1")) << "mine too";
+  std::ofstream(at("report.1.json")) << "mine too";
   ReportFile file(at("report.json"));
   ASSERT_TRUE(file.write(ledger.reader(), quick())) << file.error();
-  EXPECT_EQ(file.path(), at("report.json.2"));
+  EXPECT_EQ(file.path(), at("report.2.json"));
   EXPECT_EQ(content(at("report.json")), "mine");
-  EXPECT_EQ(content(at("report.json.1")), "mine too");
+  EXPECT_EQ(content(at("report.1.json")), "mine too");
+}
+
+TEST_F(ReportFiles, a_free_number_is_found_among_thousands) {
+  std::ofstream(at("ci.json"));
+  for (int i = 1; i < 3000; ++i) std::ofstream(at(("ci." + std::to_string(i) + ".json").c_str()));
+  ReportFile file(at("ci.json"));
+  ASSERT_TRUE(file.write(ledger.reader(), quick())) << file.error();
+  EXPECT_EQ(file.path(), at("ci.3000.json"));
+  EXPECT_EQ(file.number(), 3000u);
+}
+
+TEST_F(ReportFiles, a_name_that_is_too_long_is_shortened_and_keeps_its_end) {
+  const std::string wanted = at((std::string(400, 'x') + "-host-4711.json").c_str());
+  std::string paths[2];
+  for (std::string& path : paths) {
+    ReportFile file(wanted);
+    ASSERT_TRUE(file.write(ledger.reader(), quick())) << file.error();
+    path = file.path();
+    EXPECT_TRUE(is_whole(path));
+    ASSERT_TRUE(file.write(ledger.reader(), quick())) << file.error();
+  }
+  EXPECT_TRUE(paths[0].ends_with("-host-4711.json")) << paths[0];
+  EXPECT_TRUE(paths[1].ends_with("-host-4711.1.json")) << paths[1];
+  EXPECT_EQ(files(), 2u);
 }
 
 TEST_F(ReportFiles, the_second_write_replaces_the_first) {
@@ -108,7 +132,7 @@ TEST_F(ReportFiles, a_file_that_took_the_place_meanwhile_is_not_replaced) {
   fs::rename(file.path(), at("kept.json"));
   std::ofstream(at("report.json")) << "another's";
   ASSERT_TRUE(file.write(ledger.reader(), quick())) << file.error();
-  EXPECT_EQ(file.path(), at("report.json.1"));
+  EXPECT_EQ(file.path(), at("report.1.json"));
   EXPECT_EQ(content(at("report.json")), "another's");
 }
 
@@ -116,7 +140,7 @@ TEST_F(ReportFiles, a_symbolic_link_is_never_written_through) {
   fs::create_symlink(at("elsewhere"), at("report.json"));
   ReportFile file(at("report.json"));
   ASSERT_TRUE(file.write(ledger.reader(), quick())) << file.error();
-  EXPECT_EQ(file.path(), at("report.json.1"));
+  EXPECT_EQ(file.path(), at("report.1.json"));
   EXPECT_FALSE(fs::exists(at("elsewhere")));
 }
 
