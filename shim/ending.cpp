@@ -6,22 +6,62 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_wait.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/log.hpp"
 #include "shim/process.hpp"
 #include "shim/real_libc.hpp"
 
+// libc's, behind at_quick_exit.
+extern "C" int __cxa_at_quick_exit(void (*handler)(void*), void* object) noexcept;
+
 namespace cuwarden::shim {
 namespace {
 
+// Where several threads call exit(), glibc before 2.41 gives each handler to one of them, and ends
+// the process as soon as a thread finds none left. So handlers that wait lie below the last one
+// that works, as many as threads may take before the first of them has registered itself anew.
+constexpr int waiting_handlers = 4;
+
+struct Handlers {
+  std::atomic<std::uint32_t> done{0};  // 1: the handler that works is through
+  void set_done() noexcept {
+    done.store(1, std::memory_order_release);
+    futex_wake_all(done);
+  }
+  // `again` registers the calling handler anew, for the next thread.
+  template <class Again>
+  void wait(const Again& again) noexcept {
+    if (done.load(std::memory_order_acquire) != 0) return;
+    again();
+    Process::get().wait_for_end(done);
+    set_done();
+  }
+};
+constinit Handlers at_exit_handlers, at_quick_exit_handlers;
+
 void at_exit(int status, void*) {
   Process::get().finish(ledger::EndReason::exit, status & 0xff, true);
+  at_exit_handlers.set_done();
 }
+void wait_at_exit(int, void*) {
+  at_exit_handlers.wait([] { on_exit(wait_at_exit, nullptr); });
+}
+
+// Registered for no object: those of an object go when another thread's exit() finalises it.
+void on_quick_exit(void (*handler)(void*)) { __cxa_at_quick_exit(handler, nullptr); }
 
 constinit int quick_exit_status = 0;
 constinit bool quick_exit_status_known = false;
-void at_quick_exit_end() {
+void at_quick_exit_end(void*) {
   Process::get().finish(ledger::EndReason::quick_exit, quick_exit_status, quick_exit_status_known);
+  at_quick_exit_handlers.set_done();
+}
+void wait_at_quick_exit(void*) {
+  at_quick_exit_handlers.wait([] { on_quick_exit(wait_at_quick_exit); });
 }
 
 [[gnu::constructor]] void register_ends() {
@@ -30,8 +70,12 @@ void at_quick_exit_end() {
   real_libc();
   remember_stderr();
   Process::get().loaded();
+  for (int i = 0; i < waiting_handlers; ++i) {
+    on_exit(wait_at_exit, nullptr);
+    on_quick_exit(wait_at_quick_exit);
+  }
   on_exit(at_exit, nullptr);
-  at_quick_exit(at_quick_exit_end);
+  on_quick_exit(at_quick_exit_end);
 }
 
 // A handler of SIGABRT may leave by longjmp, and the process lives on.

@@ -50,8 +50,6 @@ constinit Settings settings{};  // read once, at the first CUDA call
 // Made anew in a forked child, in place.
 alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(families::Recorder)]{};
 
-int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
-
 // Lines about settings, kept until the log they belong to is set up. A line feed in a value does
 // not begin a line.
 constinit std::string* complaints = nullptr;
@@ -177,7 +175,7 @@ void Process::take_over(std::atomic<Home>& home_word) noexcept {
   }
   if (state_.load(std::memory_order_relaxed) != State::off)
     state_.store(State::fresh, std::memory_order_relaxed);
-  finishing_thread_.store(0, std::memory_order_relaxed);
+  end_turn_.reset();
   families::forget_graphs();
   reclaimers.forked();
   home_word.store(Home::ours, std::memory_order_release);
@@ -210,6 +208,7 @@ families::Recorder* Process::start_recording() noexcept {
       log_warn("no memory for the ledger; nothing is recorded");
       return nullptr;
     }
+    end_turn_.set_symbol_time(settings.symbol_time_ns);
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
     reserve_own_stack();
     const pool::SpillSettings spill = spill_settings(settings);
@@ -314,16 +313,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   if (!has_records()) return;
   // A vforked child shares this memory but not the pid: its end is not ours.
   if (getpid() != pid_) return;
-  const int self = thread_id();
-  int other = 0;
-  if (!finishing_thread_.compare_exchange_strong(other, self)) {
-    if (other == self) return;
-    // Another thread is writing; leaving now would end the process under its hands.
-    constexpr timespec while_waiting{.tv_sec = 0, .tv_nsec = 100'000'000};
-    for (int i = 0; i < 50 && finishing_thread_.load() == other; ++i)
-      futex_wait(finishing_thread_, other, &while_waiting);
-    return;
-  }
+  if (!end_turn_.take()) return;
   ++families::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);
   bool written = false;
@@ -337,8 +327,14 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
     ledger_->remove_file();
   }
   --families::call_state.driver_depth;
-  finishing_thread_.store(0);
-  futex_wake_all(finishing_thread_);
+  end_turn_.give_back(afterwards == Afterwards::ends);
+}
+
+void Process::wait_for_end(std::atomic<std::uint32_t>& done) noexcept {
+  if (!has_records() || getpid() != pid_) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.wait_until(done);
 }
 
 void Process::has_ended() noexcept {

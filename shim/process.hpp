@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/families/recorder.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
+#include "shim/end_turn.hpp"
 #include "shim/settings.hpp"
 
 namespace cuwarden::shim {
@@ -49,12 +50,16 @@ class Process {
 
   // What follows a report, where the end may not come: the ledger stays until it has.
   enum class Afterwards { ends, may_return };
-  // Writes the report. Returns when it is on disk, or at once where there is nothing to report:
-  // no CUDA call, a forked or vforked child, an end that is already being written by this thread.
+  // Writes the report, or waits for the thread that writes it. Returns when it is on disk, or at
+  // once where there is nothing to report: no CUDA call, a forked or vforked child, an end that is
+  // written already, or by this thread at this moment.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
   // That end has come after all.
   void has_ended() noexcept;
+  // For an exit handler that another thread's exit() calls: returns once `done` is nonzero, at the
+  // latest when the thread that writes the report is stuck. Returns at once without records.
+  void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
  private:
   // ended: the report of an end is written that may not come; a later call goes on recording.
@@ -91,7 +96,7 @@ class Process {
   int loaded_pid_ = 0;  // of the process that the shim was loaded into
   std::atomic<int> enabled_{-1};
   std::atomic<bool> exit_handler_set_{false};
-  std::atomic<int> finishing_thread_{0};
+  EndTurn end_turn_;
 };
 
 }  // namespace cuwarden::shim

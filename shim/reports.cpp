@@ -12,6 +12,7 @@
 #include "reporters/report_file.hpp"
 #include "reporters/verdicts.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "shim/incident_facts.hpp"
 #include "shim/ledger_place.hpp"
@@ -58,12 +59,10 @@ struct Reports {
 alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
 constinit Reports* reports = nullptr;
 
-int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
-
 // While the lock is held.
 class Writing {
  public:
-  Writing() { reports->writer.store(thread_id()); }
+  Writing() { reports->writer.store(own_thread_id()); }
   ~Writing() { reports->writer.store(0); }
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
@@ -172,7 +171,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
   // A signal handler that ends the process while its thread writes would wait for itself.
-  const bool would_wait_for_itself = reports->writer.load() == thread_id();
+  const bool would_wait_for_itself = reports->writer.load() == own_thread_id();
   reports->ended.store(true);
   if (would_wait_for_itself) return say_one_is_being_written(ledger);
   const Locked locked(reports->lock);

@@ -4,22 +4,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/thread_id.hpp"
 
 namespace cuwarden::driver {
 namespace {
 
-std::int32_t own_id() noexcept { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
 std::int32_t own_process() noexcept { return static_cast<std::int32_t>(syscall(SYS_getpid)); }
-
-bool is_alive(std::int32_t thread) noexcept {
-  return syscall(SYS_tgkill, own_process(), thread, 0) == 0 || errno != ESRCH;
-}
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
@@ -51,7 +46,7 @@ bool SubmissionGate::arm() noexcept {
 // one.
 [[gnu::cold, gnu::noinline]] SubmissionGate::Thread* SubmissionGate::take_place() noexcept {
   const ErrnoGuard keep;
-  const std::int32_t mine = own_id();
+  const std::int32_t mine = own_thread_id();
   const auto take = [&](Thread& place, std::int32_t from) {
     if (!place.id.compare_exchange_strong(from, mine)) return false;
     place.depth.store(0, std::memory_order_relaxed);
@@ -64,7 +59,7 @@ bool SubmissionGate::arm() noexcept {
   }
   for (Thread& place : threads_) {
     const std::int32_t there = place.id.load(std::memory_order_relaxed);
-    if (!is_alive(there) && take(place, there)) return &place;
+    if (thread_has_ended(there) && take(place, there)) return &place;
   }
   is_too_small_.store(true);
   return nullptr;
@@ -94,7 +89,7 @@ bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
         __builtin_ia32_pause();
         continue;
       }
-      if (!is_alive(place.id.load(std::memory_order_relaxed)))
+      if (thread_has_ended(place.id.load(std::memory_order_relaxed)))
         place.depth.store(0, std::memory_order_relaxed);
       else if (now_ns() >= deadline_ns)
         return false;

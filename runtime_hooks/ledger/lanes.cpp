@@ -1,25 +1,18 @@
 #include "runtime_hooks/ledger/lanes.hpp"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/ledger/group_counts.hpp"
 
 namespace cuwarden::ledger {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-
-// Signal 0 is only a question. A thread id that was given away again counts as alive: its lane
-// stays unused until that thread ends too.
-bool has_ended(std::uint32_t thread) noexcept {
-  return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
-}
 
 }  // namespace
 
@@ -38,7 +31,7 @@ Lane& Lanes::take() noexcept {
   const ErrnoGuard keep;
   // A child that has this memory (vfork) cannot tell which of the parent's threads live.
   if (getpid() != pid_) return lanes()[0];
-  const auto thread = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  const auto thread = static_cast<std::uint32_t>(own_thread_id());
   const auto take_from = [&](std::uint32_t owner, std::uint32_t lane) {
     return lanes()[lane].owner_.compare_exchange_strong(owner, thread, std::memory_order_acq_rel);
   };
@@ -48,7 +41,8 @@ Lane& Lanes::take() noexcept {
   }
   for (std::uint32_t i = 1; i < count && found == 0; ++i) {
     const std::uint32_t owner = lanes()[i].owner_.load(relaxed);
-    if (has_ended(owner) && take_from(owner, i)) found = i;
+    // Where its number was given away again, the lane stays unused until that thread ends, too.
+    if (thread_has_ended(static_cast<int>(owner)) && take_from(owner, i)) found = i;
   }
   Lane& lane = lanes()[found];
   if (found != 0) {

@@ -1,0 +1,70 @@
+#include "shim/end_turn.hpp"
+
+#include <ctime>
+
+#include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/thread_id.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// Reading and writing a large ledger's report on a busy machine, besides naming its functions.
+constexpr std::uint64_t longest_writing_ns = 10'000'000'000;
+// From libc's call of the handler that writes to its first line.
+constexpr std::uint64_t longest_beginning_ns = 500'000'000;
+constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 50'000'000};
+
+}  // namespace
+
+std::uint64_t EndTurn::longest_wait_ns() const noexcept {
+  return longest_writing_ns + symbol_time_ns_;
+}
+
+bool EndTurn::take() noexcept {
+  const int self = own_thread_id();
+  const std::uint64_t deadline_ns = now_ns() + longest_wait_ns();
+  while (over_.load(std::memory_order_acquire) == 0) {
+    int writer = 0;
+    if (writer_.compare_exchange_strong(writer, self)) {
+      if (over_.load(std::memory_order_acquire) == 0) return true;
+      writer_.store(0);
+      return false;
+    }
+    // A signal handler ends the process while its own thread writes.
+    if (writer == self) return false;
+    // A thread that ended within a signal handler does not give its turn back.
+    if (thread_has_ended(writer)) {
+      writer_.compare_exchange_strong(writer, 0);
+      continue;
+    }
+    if (now_ns() >= deadline_ns) return false;
+    futex_wait(writer_, writer, &look_again);
+  }
+  return false;
+}
+
+void EndTurn::give_back(bool is_last) noexcept {
+  if (is_last) over_.store(1, std::memory_order_release);
+  writer_.store(0);
+  futex_wake_all(writer_);
+}
+
+void EndTurn::wait_until(std::atomic<std::uint32_t>& done) noexcept {
+  const int self = own_thread_id();
+  const std::uint64_t begun_ns = now_ns();
+  while (done.load(std::memory_order_acquire) == 0) {
+    const int writer = writer_.load();
+    const std::uint64_t waited_ns = now_ns() - begun_ns;
+    if (writer == self || waited_ns >= longest_wait_ns()) return;
+    if (waited_ns >= longest_beginning_ns && (writer == 0 || thread_has_ended(writer))) return;
+    futex_wait(done, 0u, &look_again);
+  }
+}
+
+void EndTurn::reset() noexcept {
+  writer_.store(0, std::memory_order_relaxed);
+  over_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,41 @@
+"""Threads that end the process at the same moment: eight whose cudaMalloc failed, as a rule. One of
+them writes the report, and the others do not end the process meanwhile."""
+
+import signal
+
+import pytest
+
+from shimmed import program
+
+ROUNDS = 20
+
+# The ways, the threads, and the statuses that the bare program may end with.
+TOGETHER = [
+    ("exit", 2, {1}),
+    ("exit", 8, {1}),
+    ("exit", 40, {1}),
+    ("return+exit", 8, {1}),
+    ("handler", 8, {1}),
+    ("quick_exit", 8, {1}),
+    ("_exit", 8, {1}),
+    ("exit+quick_exit", 8, {1}),
+    ("exit+_exit", 8, {1}),
+    ("exit+abort", 8, {1, -signal.SIGABRT}),
+    ("pthread_exit+exit", 8, {1}),
+]
+
+
+@pytest.mark.parametrize("ways, threads, statuses", TOGETHER)
+def test_threads_that_end_the_process_at_once_leave_one_whole_report_with_names(
+    place, ways, threads, statuses
+):
+    for _ in range(ROUNDS):
+        run = place.run([program("ending_together"), ways, str(threads)])
+        assert run.returncode in statuses
+        assert run.said == []
+        assert run.report["leaks"]["count"] == 21
+        named = {frame["function"] for frame in run.report["frames"]}
+        assert "main" in named, "the report that was to have names is not there"
+        assert run.ledgers == []
+        assert [path.name for path in place.reports.iterdir()] == [run.report.path.name]
+        run.report.path.unlink()
