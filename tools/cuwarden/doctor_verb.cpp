@@ -15,6 +15,7 @@
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
 #include "tools/cuwarden/program_file.hpp"
+#include "tools/cuwarden/sanitizers.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
 namespace cuwarden {
@@ -163,6 +164,25 @@ bool check_driver(std::string& out) {
   return driver.good;
 }
 
+void add_sanitizers(const ProgramFile& program, std::string& out) {
+  for (const NeededLibrary& library : program.libraries) {
+    const std::string_view sanitizer = sanitizer_of(library.name);
+    if (sanitizer.empty()) continue;
+    out += line("", "is built with " + std::string(sanitizer) + ": needs " + library.name + " → " +
+                        (library.path.empty() ? "not found" : library.path));
+    if (!insists_on_being_first(library.name)) continue;
+    out +=
+        line("",
+             "that runtime ends programs whose LD_PRELOAD begins with another library; `cuwarden "
+             "run` turns the check off");
+    out += line("",
+                "without `run`, set ASAN_OPTIONS=verify_asan_link_order=0, or preload the runtime "
+                "first: LD_PRELOAD=" +
+                    (library.path.empty() ? library.name : library.path) + ":" +
+                    find_shim().value_or("libcuwarden.so"));
+  }
+}
+
 bool check_program(const std::vector<std::string>& command, std::string& out) {
   const auto path = find_program(command.front());
   if (!path) return false;
@@ -206,6 +226,7 @@ bool check_program(const std::vector<std::string>& command, std::string& out) {
       out += line("", "needs " + library.name + ", which is not found");
     }
   }
+  add_sanitizers(program, out);
   if (!reaches_cuda) {
     out += line("", "links no CUDA library: it may load one while it runs, which is covered");
   }

@@ -29,6 +29,7 @@
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/program_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/sanitizers.hpp"
 #include "tools/cuwarden/temporary_file.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
@@ -58,6 +59,11 @@ class Environment {
   void set(const std::string& name, const std::string& value) { values_[name] = value; }
   void set_if_missing(const std::string& name, const std::string& value) {
     values_.emplace(name, value);
+  }
+  // Empty where there is none.
+  std::string get(const std::string& name) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? std::string() : found->second;
   }
   void prepend(const std::string& name, const std::string& value) {
     std::string& old = values_[name];
@@ -218,7 +224,9 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
     print_error(*shim + ": a path with a blank or a colon cannot be preloaded; move it");
     return false;
   }
-  environment.prepend("LD_PRELOAD", preloads);
+  environment.set("LD_PRELOAD",
+                  preloaded_behind_sanitizers(environment.get("LD_PRELOAD"), preloads));
+  environment.set("ASAN_OPTIONS", options_behind_preloads(environment.get("ASAN_OPTIONS")));
   for (const auto& [name, value] : verb.settings)
     environment.set(name, independent_of_folder(name, value));
   if (list.error() == 0) environment.set("CUWARDEN_REPORT_LIST", list.path());

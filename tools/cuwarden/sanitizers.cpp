@@ -1,0 +1,67 @@
+#include "tools/cuwarden/sanitizers.hpp"
+
+#include <algorithm>
+
+namespace cuwarden {
+namespace {
+
+struct Runtime {
+  std::string_view gcc, clang, sanitizer;
+  bool insists_on_being_first;
+};
+constexpr Runtime runtimes[] = {
+    {"libasan.so", "libclang_rt.asan", "AddressSanitizer", true},
+    {"libhwasan.so", "libclang_rt.hwasan", "HWAddressSanitizer", false},
+    {"liblsan.so", "libclang_rt.lsan", "LeakSanitizer", false},
+    {"libtsan.so", "libclang_rt.tsan", "ThreadSanitizer", false},
+    {"libubsan.so", "libclang_rt.ubsan", "UndefinedBehaviorSanitizer", false},
+};
+
+// `library`: a name or a path.
+const Runtime* runtime_of(std::string_view library) {
+  const std::string_view name = library.substr(library.rfind('/') + 1);
+  const auto found = std::ranges::find_if(runtimes, [&](const Runtime& runtime) {
+    return name.starts_with(runtime.gcc) || name.starts_with(runtime.clang);
+  });
+  return found == std::end(runtimes) ? nullptr : found;
+}
+
+}  // namespace
+
+std::string_view sanitizer_of(std::string_view library) {
+  const Runtime* const runtime = runtime_of(library);
+  return runtime == nullptr ? std::string_view() : runtime->sanitizer;
+}
+
+bool insists_on_being_first(std::string_view library) {
+  const Runtime* const runtime = runtime_of(library);
+  return runtime != nullptr && runtime->insists_on_being_first;
+}
+
+std::string preloaded_behind_sanitizers(std::string_view users, const std::string& preloads) {
+  constexpr std::string_view separators = ": ";  // as the dynamic linker has them
+  std::size_t behind = 0;  // where the first library begins that is no runtime
+  while (behind < users.size()) {
+    const std::size_t start = users.find_first_not_of(separators, behind);
+    if (start == users.npos) break;
+    const std::size_t end = std::min(users.find_first_of(separators, start), users.size());
+    if (runtime_of(users.substr(start, end - start)) == nullptr) break;
+    behind = end;
+  }
+  std::string_view rest = users.substr(behind);
+  rest.remove_prefix(std::min(rest.find_first_not_of(separators), rest.size()));
+  std::string value(users.substr(0, behind));
+  if (!value.empty()) value += ':';
+  value += preloads;
+  if (!rest.empty()) value.append(":").append(rest);
+  return value;
+}
+
+std::string options_behind_preloads(std::string users) {
+  constexpr std::string_view option = "verify_asan_link_order";
+  if (users.find(option) != users.npos) return users;
+  if (!users.empty()) users += ':';
+  return users.append(option).append("=0");
+}
+
+}  // namespace cuwarden
