@@ -1,13 +1,9 @@
 #include "reporters/report_document.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <algorithm>
 
-#include <cerrno>
-
-#include "reporters/error_text.hpp"
-#include "reporters/file_status.hpp"
+#include "reporters/given_file.hpp"
+#include "reporters/json_bounds.hpp"
 #include "reporters/report_shape.hpp"
 
 namespace cuwarden {
@@ -15,42 +11,28 @@ namespace {
 
 using nlohmann::json;
 
-// 0 or an errno.
-int read_file(const std::string& path, std::size_t most_bytes, std::string& content) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return errno;
-  struct stat status {};
-  int error = status_of(descriptor, status) == 0 ? 0 : errno;
-  if (error == 0 && S_ISDIR(status.st_mode)) error = EISDIR;
-  char piece[64 * 1024];
-  while (error == 0) {
-    const ssize_t count = read(descriptor, piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) error = errno;
-    if (count <= 0) break;
-    content.append(piece, static_cast<std::size_t>(count));
-    if (content.size() > most_bytes) error = EFBIG;
-  }
-  close(descriptor);
-  return error;
-}
+constexpr const char* advice = "; give the path of a report that cuwarden wrote";
 
 }  // namespace
 
 std::optional<ReportDocument> ReportDocument::load(const std::string& path, std::string& error,
                                                    std::size_t most_bytes) {
+  const std::string name = path == "-" ? "standard input" : path;
   std::string content;
-  if (const int number = read_file(path, most_bytes, content)) {
-    error = path + ": " + error_text(number) + "; give the path of a report that cuwarden wrote";
+  const std::string wrong = read_object_file(path, std::min(most_bytes, largest_report), content);
+  if (wrong.empty()) return parse(content, name, error);
+  error = name + ": " + wrong + advice;
+  return std::nullopt;
+}
+
+std::optional<ReportDocument> ReportDocument::parse(std::string_view content,
+                                                    const std::string& path, std::string& error) {
+  if (const std::string wrong = wrong_outline(content); !wrong.empty()) {
+    error = path + ": " + wrong + advice;
     return std::nullopt;
   }
   ReportDocument document;
   document.root_ = json::parse(content, nullptr, false);
-  if (document.root_.is_discarded()) {
-    error = path + ": not JSON" + (content.empty() ? " (the file is empty)" : "") +
-            "; give the path of a report that cuwarden wrote";
-    return std::nullopt;
-  }
   const json* schema = nullptr;
   if (document.root_.is_object() && document.root_.contains("schema")) {
     schema = &document.root_["schema"];

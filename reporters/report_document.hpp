@@ -6,14 +6,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace cuwarden {
 
 class ReportDocument {
  public:
-  // Null with `error` set to one line when the file is no report of this schema.
+  // Null with `error` set to one line when the file is no report of this schema. The path may be
+  // "-", for standard input.
   static std::optional<ReportDocument> load(const std::string& path, std::string& error,
                                             std::size_t most_bytes = SIZE_MAX);
+  // As load(), with what the file holds. `path`: what the error line calls it.
+  static std::optional<ReportDocument> parse(std::string_view content, const std::string& path,
+                                             std::string& error);
 
   const nlohmann::json& root() const { return root_; }
   const nlohmann::json& table(const char* name) const;  // an empty array when it is missing

@@ -94,7 +94,8 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
 CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
   CLI::App* verb = app.add_subcommand("report", "show what a report says, for people");
   set_usage(*verb, "report [OPTIONS] FILE...");
-  verb->add_option("FILE", report.files, "reports, or ledgers that killed processes left")
+  verb->add_option("FILE", report.files,
+                   "reports (-: standard input), or ledgers that killed processes left")
       ->type_name("");
   verb->add_option_function<std::string>(
           "--by",

@@ -16,7 +16,7 @@ int report_verb(const ReportVerb& verb) {
   for (std::string path : verb.files) {
     std::string error;
     // A ledger that a killed process left behind becomes the report that it would have written.
-    if (is_ledger(path)) {
+    if (path != "-" && is_ledger(path)) {
       const Recovery made = recover_as_owner(path, {});
       if (made.report.empty()) {
         print_error(path + ": " + made.text);
