@@ -150,6 +150,8 @@ Row job_row(const ledger::Reader& reader) {
   Row row;
   row["scheduler"] = text(job.scheduler);
   row["job_id"] = text(job.id);
+  row["job_step"] = text(job.step);
+  row["array_task"] = text(job.array_task);
   row["rank"] = job.rank ? Row(*job.rank) : Row(nullptr);
   row["visible_devices"] = text(job.visible_devices);
   return row;

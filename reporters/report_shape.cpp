@@ -45,6 +45,8 @@ constexpr Field process[] = {{"pid", Type::figure},
                              {"cuda_driver_version", Type::text_or_null}};
 constexpr Field job[] = {{"scheduler", Type::text_or_null},
                          {"job_id", Type::text_or_null},
+                         {"job_step", Type::text_or_null, true},
+                         {"array_task", Type::text_or_null, true},
                          {"rank", Type::figure},
                          {"visible_devices", Type::text_or_null, true}};
 constexpr Field leaks[] = {{"bytes", Type::figure},

@@ -88,7 +88,7 @@ bool is_report_path(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') continue;
     ++i;
-    if (i == text.size() || std::string_view("ehpjr%").find(text[i]) == std::string_view::npos)
+    if (i == text.size() || std::string_view("ehpjrsa%").find(text[i]) == std::string_view::npos)
       return false;
   }
   return !text.empty();

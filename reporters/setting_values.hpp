@@ -35,6 +35,6 @@ inline constexpr char accepted_on_off[] = "on or off";
 inline constexpr char accepted_stack_depth[] = "a number of frames from 0 to 1024";
 inline constexpr char accepted_duration[] = "a time as 500ms, 30s or 2m";
 inline constexpr char accepted_spill[] = "an amount as 8GiB, 8GB or 25%, or as 8GiB:visible";
-inline constexpr char accepted_report_path[] = "a path; %e %h %p %j %r %% are replaced";
+inline constexpr char accepted_report_path[] = "a path; %e %h %p %j %s %a %r %% are replaced";
 
 }  // namespace cuwarden

@@ -86,9 +86,13 @@ void add_header(const ReportDocument& report, const Paint& paint, std::string& t
   const json& job = report.root().at("job");
   std::string place;
   if (job.at("job_id").is_string()) {
-    place = text_of(job, "scheduler", "") + " job " + text_of(job, "job_id", "") +
-            (job.at("rank").is_number_integer() ? ", rank " + std::to_string(number_of(job, "rank"))
-                                                : "");
+    place = text_of(job, "scheduler", "") + " job " + text_of(job, "job_id", "");
+    const std::string array_task = text_of(job, "array_task", "");
+    const std::string step = text_of(job, "job_step", "");
+    if (!array_task.empty()) place += ", array task " + array_task;
+    if (!step.empty() && step != "0") place += ", step " + step;  // most jobs have one step
+    if (job.at("rank").is_number_integer())
+      place += ", rank " + std::to_string(number_of(job, "rank"));
   }
   if (const auto visible = visible_devices(report)) place += (place.empty() ? "" : ", ") + *visible;
   if (!place.empty()) facts.push_back(place);

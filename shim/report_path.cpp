@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 #include <limits.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "reporters/report_name.hpp"
 #include "runtime_hooks/core/job.hpp"
+#include "shim/log.hpp"
 #include "shim/settings.hpp"
 
 namespace cuwarden::shim {
@@ -24,8 +29,13 @@ std::optional<std::string_view> variable(std::string_view name) {
 std::string program_name() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0) return "unknown";
-  const std::string_view whole(path, static_cast<std::size_t>(length));
+  std::string_view whole(path, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  if (whole.empty()) {
+    // In a folder too deep for a path, or without /proc: as the program was started.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives it so
+    const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    whole = started == nullptr ? "unknown" : started;
+  }
   const std::size_t slash = whole.rfind('/');
   return std::string(slash == std::string_view::npos ? whole : whole.substr(slash + 1));
 }
@@ -43,6 +53,10 @@ std::string as_file_name(std::string text) {
   return text;
 }
 
+std::string text_or_none(std::optional<std::string_view> text) {
+  return as_file_name(std::string(text.value_or("none")));
+}
+
 std::string field(char letter, const Job& job) {
   switch (letter) {
     case 'e':
@@ -52,7 +66,11 @@ std::string field(char letter, const Job& job) {
     case 'p':
       return fmt::to_string(getpid());
     case 'j':
-      return as_file_name(std::string(job.id.value_or("none")));
+      return text_or_none(job.id);
+    case 's':
+      return text_or_none(job.step);
+    case 'a':
+      return text_or_none(job.array_task);
     case 'r':
       return job.rank ? fmt::to_string(*job.rank) : "none";
     default:
@@ -78,17 +96,58 @@ std::string expand(std::string_view pattern) {
   return path;
 }
 
+// Left over in a report's name for a number and for `.snapshot`.
+constexpr std::size_t room_for_more = 16;
+
+// Each part of the path as short as the file system wants it: a program's name alone may have all
+// the bytes that a name may have.
+std::string with_fitting_names(const std::string& path) {
+  std::string fitting;
+  std::size_t most = 0;  // asked for only where a part is long
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t slash = std::min(path.find('/', start), path.size());
+    const std::size_t room = slash == path.size() ? room_for_more : 0;
+    const std::string_view part = std::string_view(path).substr(start, slash - start);
+    if (part.size() + room > shortest_name_limit && most == 0) most = name_limit(path);
+    fitting += most == 0 ? std::string(part) : fitting_name(part, most - room);
+    if (slash < path.size()) fitting += '/';
+    start = slash + 1;
+  }
+  return fitting;
+}
+
+// The system takes no path of 4,096 bytes: a folder that deep can be worked in and not be named.
+bool can_be_opened(const std::string& path) {
+  return path.starts_with('/') && path.size() + room_for_more < PATH_MAX;
+}
+
+std::string in_temporary_folder(const std::string& path) {
+  std::string folder = std::string(variable("TMPDIR").value_or(""));
+  if (!can_be_opened(folder + "/" + default_report_name)) folder = "/tmp";
+  std::string name = path.substr(path.rfind('/') + 1);
+  if (folder.size() + 1 + name.size() + room_for_more >= PATH_MAX) folder = "/tmp";
+  std::string found = std::move(folder) + "/" + std::move(name);
+  log_warn(
+      fmt::format("the report's folder has no path that the system takes (it is deeper than 4,095 "
+                  "bytes, or was removed). Going on with {}; CUWARDEN_REPORT sets another path.",
+                  found));
+  return found;
+}
+
 }  // namespace
 
 std::string expand_report_path(std::string_view pattern) {
   std::string path = absolute_path(expand(pattern));
   if (is_folder(path)) path += "/" + expand(default_report_name);
-  return path;
+  path = with_fitting_names(path);
+  return can_be_opened(path) ? path : in_temporary_folder(path);
 }
 
 std::string absolute_path(std::string path) {
+  // Not libc's getcwd, which goes through all folders above one that has no path.
   char folder[PATH_MAX];
-  if (path.starts_with('/') || getcwd(folder, sizeof folder) == nullptr) return path;
+  if (path.starts_with('/') || syscall(SYS_getcwd, folder, sizeof folder) <= 0 || folder[0] != '/')
+    return path;
   return std::string(folder) + "/" + path;
 }
 

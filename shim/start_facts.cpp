@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,11 +31,16 @@ void note_start(ledger::Writer& ledger, const Settings& settings) {
   note("CUWARDEN_MESH_PAUSE", fmt::format("{}ms", settings.mesh_pause_ns / 1'000'000));
   note("CUWARDEN_SYMBOL_TIME", fmt::format("{}ms", settings.symbol_time_ns / 1'000'000));
   note("CUWARDEN_DEEPBIND", settings.drop_deepbind ? "drop" : "keep");
+  const bool is_slurm_rank = is_slurm_task([](std::string_view name) {
+    const char* value = std::getenv(std::string(name).c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string_view>(value);
+  });
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view name = text.substr(0, equals);
+    if (name == "SLURM_PROCID" && !is_slurm_rank) continue;
     if (name.starts_with("CUWARDEN_") || name.starts_with("CUDA_") || name.starts_with("NVIDIA_") ||
         is_job_variable(name))
       ledger.set_environment(name, text.substr(equals + 1));

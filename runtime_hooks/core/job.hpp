@@ -11,13 +11,14 @@ namespace cuwarden {
 struct Job {
   std::optional<std::string_view> scheduler;  // slurm, pbs, lsf, sge, cobalt, flux
   std::optional<std::string_view> id;
+  std::optional<std::string_view> step;        // of the job: what one srun started
+  std::optional<std::string_view> array_task;  // index in an array of jobs
   std::optional<int> rank;
   std::optional<std::string_view> visible_devices;
 };
 
 // Variables that a report keeps (besides CUWARDEN_*, CUDA_* and NVIDIA_*), and that job_from reads.
-// The first job id that is set names the scheduler; the first rank that is set is the rank:
-// a launcher's own comes before the scheduler's, because it is the finer one.
+// The first job id that is set names the scheduler.
 inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables{{
     {"SLURM_JOB_ID", "slurm"},
     {"PBS_JOBID", "pbs"},
@@ -26,14 +27,39 @@ inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables
     {"FLUX_JOB_ID", "flux"},
     {"JOB_ID", "sge"},
 }};
-inline constexpr std::array<std::string_view, 6> rank_variables{
-    "PMIX_RANK",  // PMIx: Open MPI 5, srun --mpi=pmix
-    "OMPI_COMM_WORLD_RANK",
-    "PMI_RANK",  // MPICH and its relatives
-    "SLURM_PROCID",
-    "FLUX_TASK_RANK",
-    "RANK",  // torchrun
+inline constexpr std::string_view step_variable = "SLURM_STEP_ID";
+inline constexpr std::array<std::string_view, 5> array_task_variables{
+    "SLURM_ARRAY_TASK_ID",
+    "PBS_ARRAY_INDEX",  // PBS Professional, OpenPBS
+    "PBS_ARRAYID",      // Torque
+    "LSB_JOBINDEX",     // 0 outside of an array
+    "SGE_TASK_ID",      // "undefined" outside of an array
 };
+
+// The first of them that is set is the rank: a launcher's own comes before the scheduler's, for
+// several launchers may run in one task of the scheduler's.
+struct RankVariable {
+  std::string_view name;
+  int first = 0;  // the value that rank 0 has
+};
+inline constexpr std::array<RankVariable, 11> rank_variables{{
+    {"PMIX_RANK"},  // PMIx: Open MPI 5, srun --mpi=pmix
+    {"OMPI_COMM_WORLD_RANK"},
+    {"PMI_RANK"},  // MPICH and its relatives
+    {"MV2_COMM_WORLD_RANK"},
+    {"JSM_NAMESPACE_RANK"},  // jsrun
+    {"PALS_RANKID"},         // HPE's mpiexec and aprun
+    {"ALPS_APP_PE"},
+    {"SLURM_PROCID"},
+    {"FLUX_TASK_RANK"},
+    {"LSF_PM_TASKID", 1},  // blaunch
+    {"RANK"},              // torchrun
+}};
+// torchrun sets it beside RANK. Its workers share one task of the scheduler, which may have given
+// that task a rank: RANK comes first then.
+inline constexpr std::string_view torchrun_variable = "TORCHELASTIC_RUN_ID";
+// Slurm sets it to BATCH in a batch script, and in what srun starts there.
+inline constexpr std::string_view batch_variable = "ENVIRONMENT";
 
 constexpr std::optional<int> parse_rank(std::string_view text) {
   if (text.empty() || text.size() > 9) return std::nullopt;
@@ -49,10 +75,46 @@ constexpr bool is_job_variable(std::string_view name) {
   for (const auto& variable : job_id_variables) {
     if (variable[0] == name) return true;
   }
-  for (const std::string_view variable : rank_variables) {
+  for (const std::string_view variable : array_task_variables) {
     if (variable == name) return true;
   }
-  return false;
+  for (const RankVariable& variable : rank_variables) {
+    if (variable.name == name) return true;
+  }
+  return name == step_variable || name == torchrun_variable;
+}
+
+// Slurm's numbers for what is no step of srun's: the script of a batch job, an interactive shell, a
+// container from outside, a step that waits.
+constexpr bool is_special_step(std::string_view step) {
+  return step.size() == 10 && step >= "4294967290" && step <= "4294967295";
+}
+
+// False in Slurm's batch script and interactive shell. Slurm gives them a SLURM_PROCID of 0, too,
+// which each process there inherits.
+template <class Lookup>
+constexpr bool is_slurm_task(const Lookup& lookup) {
+  const std::optional<std::string_view> step = lookup(step_variable);
+  if (step && !step->empty()) return !is_special_step(*step);
+  return lookup(batch_variable) != std::optional<std::string_view>("BATCH");
+}
+
+template <class Lookup>
+constexpr std::optional<int> rank_from(const Lookup& lookup) {
+  const auto rank = [&](const RankVariable& variable) -> std::optional<int> {
+    const std::optional<std::string_view> value = lookup(variable.name);
+    const std::optional<int> number = value ? parse_rank(*value) : std::nullopt;
+    if (!number || *number < variable.first) return std::nullopt;
+    return *number - variable.first;
+  };
+  if (lookup(torchrun_variable)) {
+    if (const auto found = rank(rank_variables.back())) return found;
+  }
+  for (const RankVariable& variable : rank_variables) {
+    if (variable.name == "SLURM_PROCID" && !is_slurm_task(lookup)) continue;
+    if (const auto found = rank(variable)) return found;
+  }
+  return std::nullopt;
 }
 
 // `lookup(name)` gives std::optional<std::string_view>. An empty value counts as unset, except for
@@ -67,12 +129,16 @@ constexpr Job job_from(const Lookup& lookup) {
     job.id = value;
     break;
   }
-  for (const std::string_view name : rank_variables) {
+  const std::optional<std::string_view> step = lookup(step_variable);
+  if (step && !step->empty() && !is_special_step(*step)) job.step = step;
+  for (const std::string_view name : array_task_variables) {
     const std::optional<std::string_view> value = lookup(name);
-    if (!value) continue;
-    job.rank = parse_rank(*value);
-    if (job.rank) break;
+    if (!value || value->empty() || *value == "undefined") continue;
+    if (name == "LSB_JOBINDEX" && *value == "0") continue;
+    job.array_task = value;
+    break;
   }
+  job.rank = rank_from(lookup);
   job.visible_devices = lookup(std::string_view{"CUDA_VISIBLE_DEVICES"});
   return job;
 }

@@ -91,7 +91,9 @@ class Place:
         env = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("CUWARDEN_", "END_TO_END_", "LD_", "PMI", "OMPI_", "SLURM_"))
+            if not name.startswith(
+                ("CUWARDEN_", "END_TO_END_", "LD_", "PMI", "OMPI_", "MV2_", "SLURM_", "LSB_", "PBS_")
+            )
             and name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")
             and name not in ("ASAN_OPTIONS", "MALLOC_PERTURB_")
         }

@@ -73,6 +73,8 @@ def check_rank(facts, own, report):
     assert report["job"] == {
         "scheduler": "slurm",
         "job_id": facts["job_id"],
+        "job_step": "0",
+        "array_task": None,
         "rank": own["rank"],
         "visible_devices": facts["visible_devices"],
     }

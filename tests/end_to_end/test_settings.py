@@ -187,8 +187,39 @@ def test_an_unset_job_and_rank_are_none(place):
     assert run.report.path.name == "none-none.json"
 
 
+def test_an_unset_step_and_array_task_are_none(place):
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%s-%a.json"})
+    assert run.report.path.name == "none-none.json"
+    assert (run.report["job"]["job_step"], run.report["job"]["array_task"]) == (None, None)
+
+
+def test_a_jobs_step_and_array_task_are_in_the_name_and_in_the_report(place, cuwarden):
+    slurm = {
+        "SLURM_JOB_ID": "90",
+        "SLURM_ARRAY_JOB_ID": "83",
+        "SLURM_ARRAY_TASK_ID": "7",
+        "SLURM_STEP_ID": "2",
+        "SLURM_PROCID": "3",
+    }
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%j.%s-%a-%r.json", **slurm})
+    assert run.report.path.name == "90.2-7-3.json"
+    job = run.report["job"]
+    assert (job["job_id"], job["job_step"], job["array_task"], job["rank"]) == ("90", "2", "7", 3)
+    text = cuwarden("report", run.report.path).stdout
+    assert "  slurm job 90, array task 7, step 2, rank 3\n" in text
+
+
+def test_what_a_batch_script_starts_itself_has_no_rank(place):
+    slurm = {"SLURM_JOB_ID": "90", "SLURM_PROCID": "0", "ENVIRONMENT": "BATCH"}
+    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%r.json", **slurm})
+    assert run.report.path.name == "none.json"
+    assert run.report["job"]["rank"] is None
+    assert "ENVIRONMENT" not in [row["name"] for row in run.report["environment"]]
+
+
 @pytest.mark.parametrize(
-    "variable", ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"]
+    "variable",
+    ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"],
 )
 def test_a_rank_is_found_whoever_started_the_processes(place, variable):
     run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%r.json", variable: "12"})

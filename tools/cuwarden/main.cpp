@@ -38,7 +38,7 @@ struct SettingOption {
 bool is_duration(std::string_view text) { return parse_duration_ns(text).has_value(); }
 
 constexpr SettingOption setting_options[] = {
-    {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %r are replaced",
+    {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %s %a %r are replaced",
      is_report_path, accepted_report_path},
     {"--stack-depth", "CUWARDEN_STACK_DEPTH", "N", "frames kept per allocation",
      [](std::string_view text) { return parse_number(text, ledger::deepest_stack).has_value(); },

@@ -81,6 +81,59 @@ TEST(Job, a_rank_that_is_no_number_is_passed_over) {
   EXPECT_EQ(job_of({{"PMI_RANK", "none"}, {"RANK", "3"}}).rank, 3);
 }
 
+TEST(Job, each_launchers_rank_is_found) {
+  for (const RankVariable& variable : rank_variables) {
+    EXPECT_EQ(job_of({{variable.name, variable.first == 0 ? "7" : "8"}}).rank, 7) << variable.name;
+  }
+  EXPECT_FALSE(job_of({{"LSF_PM_TASKID", "0"}}).rank) << "LSF counts from 1";
+}
+
+TEST(Job, a_batch_scripts_procid_is_no_rank) {
+  const std::map<std::string_view, std::string_view> script{
+      {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"ENVIRONMENT", "BATCH"}};
+  EXPECT_FALSE(job_of(script).rank);
+  auto task = script;
+  task["SLURM_STEP_ID"] = "0";
+  EXPECT_EQ(job_of(task).rank, 0);
+  auto launched = script;
+  launched["MV2_COMM_WORLD_RANK"] = "3";
+  EXPECT_EQ(job_of(launched).rank, 3);
+}
+
+TEST(Job, an_interactive_step_is_neither_a_step_nor_a_rank) {
+  const Job job =
+      job_of({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "4294967290"}});
+  EXPECT_FALSE(job.rank || job.step);
+}
+
+TEST(Job, torchruns_workers_have_ranks_of_their_own_in_one_task) {
+  EXPECT_EQ(job_of({{"SLURM_PROCID", "1"}, {"SLURM_STEP_ID", "0"}, {"RANK", "11"}}).rank, 1);
+  EXPECT_EQ(job_of({{"SLURM_PROCID", "1"},
+                    {"SLURM_STEP_ID", "0"},
+                    {"RANK", "11"},
+                    {"TORCHELASTIC_RUN_ID", "x"}})
+                .rank,
+            11);
+}
+
+TEST(Job, steps_and_tasks_of_arrays_are_told) {
+  const Job slurm = job_of({{"SLURM_JOB_ID", "90"},
+                            {"SLURM_STEP_ID", "2"},
+                            {"SLURM_ARRAY_JOB_ID", "83"},
+                            {"SLURM_ARRAY_TASK_ID", "7"}});
+  EXPECT_EQ(slurm.id, "90");
+  EXPECT_EQ(slurm.step, "2");
+  EXPECT_EQ(slurm.array_task, "7");
+  EXPECT_EQ(job_of({{"PBS_JOBID", "1[4].host"}, {"PBS_ARRAY_INDEX", "4"}}).array_task, "4");
+  EXPECT_EQ(job_of({{"LSB_JOBID", "1"}, {"LSB_JOBINDEX", "5"}}).array_task, "5");
+  EXPECT_EQ(job_of({{"JOB_ID", "1"}, {"SGE_TASK_ID", "6"}}).array_task, "6");
+}
+
+TEST(Job, a_job_outside_of_an_array_has_no_task) {
+  EXPECT_FALSE(job_of({{"LSB_JOBID", "1"}, {"LSB_JOBINDEX", "0"}}).array_task);
+  EXPECT_FALSE(job_of({{"JOB_ID", "1"}, {"SGE_TASK_ID", "undefined"}}).array_task);
+}
+
 TEST(Job, no_visible_devices_is_not_the_same_as_unset) {
   EXPECT_EQ(job_of({{"CUDA_VISIBLE_DEVICES", ""}}).visible_devices, "");
 }

@@ -1,0 +1,124 @@
+"""Names and folders at the system's limits: every process's records can be reached all the same."""
+
+import os
+import shutil
+import signal
+
+import pytest
+
+from reports import Report
+from shimmed import only_report, program
+
+NAME_MAX = 255
+NAMES = ["x" * 240, "x" * NAME_MAX, "é" * (NAME_MAX // 2), "🚀" * (NAME_MAX // 4)]
+
+
+def named(place, name, what="dying"):
+    path = place.folder / name
+    shutil.copy(program(what), path)
+    return path
+
+
+def checked(path, program_path):
+    report = Report.read(path)
+    assert report["process"]["program"] == str(program_path)
+    assert len(path.name.encode()) <= NAME_MAX
+    assert path.name.endswith(f"-{report['process']['pid']}.json")
+    return report
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_with_a_long_name_leaves_its_report(place, name):
+    command = named(place, name, "allocate")
+    run = place.run_both([command, "3"], {"CUWARDEN_REPORT": None})
+    assert run.said == [] and run.ledgers == []
+    checked(run.report.path, command).check_leaks(run.last_line["leaked"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_killed_program_with_a_long_name_has_its_report_made_by_run(place, cuwarden, name):
+    command = named(place, name)
+    done = cuwarden(
+        "run", "--simulate", "16GiB", "--report", place.reports, "--", command, "kill"
+    )  # fmt: skip
+    assert done.returncode == 128 + signal.SIGKILL
+    (path,) = place.reports.iterdir()
+    assert checked(path, command)["leaks"]["count"] > 0
+    assert f"report: {path}\n" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["recover", "report"])
+def test_a_killed_program_with_a_long_name_has_its_report_made_later(place, cuwarden, verb):
+    command = named(place, NAMES[0])
+    run = place.run([command, "kill"])
+    (ledger,) = run.ledgers
+    done = cuwarden(verb, ledger)
+    assert done.returncode == 0, done.stderr
+    checked(only_report(place).path, command).check_leaks(run.last_line["leaked"])
+    assert not ledger.exists()
+
+
+def test_processes_whose_long_names_begin_alike_have_a_report_each(place):
+    env = {"CUWARDEN_REPORT": place.reports / ("%e" * 3 + ".json")}
+    for letter in "ab":
+        command = named(place, "x" * 200 + letter + "x" * 40, "allocate")
+        for count in (1, 2):
+            assert place.run([command, "1"], env).returncode == 0
+            assert len(list(place.reports.iterdir())) == count + (2 if letter == "b" else 0)
+
+
+def test_folders_of_a_path_are_shortened_too(place):
+    command = named(place, NAMES[0], "allocate")
+    run = place.run([command, "1"], {"CUWARDEN_REPORT": place.reports / "%e%e" / "%p.json"})
+    assert run.said == [] and run.report["leaks"]["count"] == 1
+
+
+@pytest.fixture
+def deep_folder(place):
+    """A descriptor of a folder whose path is longer than the system takes."""
+    top = place.folder / "deep"
+    top.mkdir()
+    folder = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=folder)
+        below = os.open("d" * 250, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    yield folder
+    os.close(folder)
+    shutil.rmtree(top)
+
+
+@pytest.fixture
+def removed_folder(place):
+    gone = place.folder / "gone"
+    gone.mkdir()
+    folder = os.open(gone, os.O_RDONLY | os.O_DIRECTORY)
+    gone.rmdir()
+    yield folder
+    os.close(folder)
+
+
+@pytest.mark.parametrize("folder", ["deep_folder", "removed_folder"])
+def test_where_the_folder_has_no_path_the_report_goes_to_the_temporary_one(place, request, folder):
+    where = request.getfixturevalue(folder)
+    run = place.run(
+        [program("allocate"), "3"],
+        {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": None, "TMPDIR": place.reports},
+        preexec_fn=lambda: os.fchdir(where),
+    )
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.said_about("CUWARDEN_REPORT", str(run.report.path)) and len(run.said) == 1
+    assert list(place.reports.iterdir()) == [run.report.path]
+
+
+def test_a_program_killed_in_a_folder_without_a_path_has_its_report_made_by_run(
+    place, cuwarden, deep_folder
+):
+    done = cuwarden(
+        "run", "--simulate", "16GiB", "--", program("dying"), "kill",
+        env={"TMPDIR": place.reports}, preexec_fn=lambda: os.fchdir(deep_folder),
+    )  # fmt: skip
+    assert done.returncode == 128 + signal.SIGKILL
+    report = only_report(place)
+    assert f"report: {report.path}\n" in done.stderr and report["leaks"]["count"] > 0
