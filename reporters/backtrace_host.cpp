@@ -11,12 +11,12 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "reporters/file_status.hpp"
 #include "reporters/symbol_budget.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 
 extern "C" {
 
@@ -27,17 +27,12 @@ int cuwarden_backtrace_iterate(int (*visit)(struct dl_phdr_info*, size_t, void*)
   return visit(&info, sizeof info, data);
 }
 
-// A program names the file that holds its debug information, and whoever wrote the program may have
-// put a pipe or a terminal there, on which an ordinary open() waits for ever. What is no plain file
-// counts as missing.
+// A program names the file that holds its debug information, and its author may have put a pipe or
+// a terminal there. A file that cannot be read counts as missing.
 int cuwarden_backtrace_open(const char* path, int) {
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor < 0) return -1;
-  struct stat status {};
-  if (cuwarden::status_of(descriptor, status) == 0 && S_ISREG(status.st_mode)) return descriptor;
-  close(descriptor);
-  errno = ENOENT;
-  return -1;
+  const int descriptor = cuwarden::open_to_read(path).release();
+  if (descriptor < 0) errno = ENOENT;
+  return descriptor;
 }
 
 int cuwarden_backtrace_fstat(int descriptor, struct stat* result) {

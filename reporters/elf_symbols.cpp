@@ -1,14 +1,10 @@
 #include "reporters/elf_symbols.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "reporters/file_status.hpp"
 
 namespace cuwarden {
 namespace {
@@ -19,11 +15,8 @@ constexpr std::size_t longest_name = 16 * 1024;
 
 std::optional<ElfFile> ElfFile::open(const char* path) noexcept try {
   ElfFile file;
-  // Never waits: a module's path may meanwhile be a pipe or a device.
-  file.descriptor_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (file.descriptor_ < 0) return std::nullopt;
-  struct stat status {};
-  if (status_of(file.descriptor_, status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  file.descriptor_ = open_to_read(path);
+  if (!file.descriptor_) return std::nullopt;
 
   Elf64_Ehdr& header = file.header_;
   if (file.read(0, &header, sizeof header) != sizeof header) return std::nullopt;
@@ -48,22 +41,10 @@ std::optional<ElfFile> ElfFile::open(const char* path) noexcept try {
   return std::nullopt;
 }
 
-ElfFile::ElfFile(ElfFile&& other) noexcept
-    : descriptor_(other.descriptor_),
-      header_(other.header_),
-      segments_(std::move(other.segments_)),
-      sections_(std::move(other.sections_)) {
-  other.descriptor_ = -1;
-}
-
-ElfFile::~ElfFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 std::size_t ElfFile::read(std::uint64_t offset, void* into, std::size_t bytes) const {
   std::size_t done = 0;
   while (done < bytes) {
-    const ssize_t count = pread(descriptor_, static_cast<char*>(into) + done, bytes - done,
+    const ssize_t count = pread(descriptor_.number(), static_cast<char*>(into) + done, bytes - done,
                                 static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reporters/symbol_budget.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden {
 
@@ -20,9 +21,6 @@ class ElfFile {
  public:
   // Null when it cannot be read or is no 64-bit little-endian ELF file.
   static std::optional<ElfFile> open(const char* path) noexcept;
-  ElfFile(ElfFile&& other) noexcept;
-  ElfFile& operator=(ElfFile&&) = delete;
-  ~ElfFile();
 
   const Elf64_Ehdr& header() const { return header_; }
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
@@ -47,7 +45,7 @@ class ElfFile {
   template <class Visit>
   bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   Elf64_Ehdr header_{};
   std::vector<Elf64_Phdr> segments_;
   std::vector<Elf64_Shdr> sections_;

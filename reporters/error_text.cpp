@@ -39,6 +39,8 @@ const char* error_text(int error) noexcept {
       return "input/output error";
     case ENOMEM:
       return "not enough memory";
+    case ENXIO:
+      return "it is no plain file";
     case ENOEXEC:
       return "not a program";
     default:

@@ -1,8 +1,5 @@
 #include "reporters/process_facts.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +8,7 @@
 #include "runtime_hooks/core/boot_id.hpp"
 #include "runtime_hooks/core/cgroup_memory.hpp"
 #include "runtime_hooks/core/job.hpp"
+#include "runtime_hooks/core/small_file.hpp"
 
 namespace cuwarden {
 namespace {
@@ -77,12 +75,8 @@ std::string iso_8601(std::int64_t realtime_ns) {
 }
 
 std::string driver_package_version() {
-  const int descriptor = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return {};
   char text[64];
-  const ssize_t count = read(descriptor, text, sizeof text);
-  close(descriptor);
-  std::string_view version(text, count > 0 ? static_cast<std::size_t>(count) : 0);
+  const std::string_view version = read_small_file("/sys/module/nvidia/version", text);
   return std::string(version.substr(0, version.find_first_of(" \n")));
 }
 

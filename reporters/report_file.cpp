@@ -1,6 +1,5 @@
 #include "reporters/report_file.hpp"
 
-#include <fcntl.h>
 #include <stdio.h>  // renameat2
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,26 +12,13 @@
 #include "reporters/error_text.hpp"
 #include "reporters/file_status.hpp"
 #include "reporters/report_name.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden {
 namespace {
 
 constexpr int most_unfinished = 16;       // names tried for the file that becomes the report
 constexpr unsigned most_names = 100'000;  // numbers in front of the ending before it is given up
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) noexcept : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
 
 // The name that a report has while it is written: of the process that it is about (a pid is used
 // again, also by another host or container that shares the folder) and of the one that writes it.
@@ -103,9 +89,8 @@ int rename_without_replacing(int folder, const char* from, const char* to) {
   }
   if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS) return errno;
   // Without links: take the name with an empty file of our own, then replace that one.
-  const Descriptor taken(
-      openat(folder, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (taken.get() < 0) return errno;
+  const Descriptor taken = make_file(folder, to, O_WRONLY);
+  if (!taken) return errno;
   if (renameat(folder, from, folder, to) == 0) return 0;
   const int error = errno;
   unlinkat(folder, to, 0);
@@ -164,44 +149,42 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     fail(EISDIR, "write");
     return;
   }
-  const Descriptor folder(open(folder_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0) {
+  const Descriptor folder = open_folder(AT_FDCWD, folder_path.c_str());
+  if (!folder) {
     fail(errno, "open the folder of");
     return;
   }
 
   const ledger::ProcessView process = reader.process();
   std::string beside;
-  int opened = -1;
-  for (int attempt = 0; attempt < most_unfinished && opened < 0; ++attempt) {
+  Descriptor file;
+  for (int attempt = 0; attempt < most_unfinished && !file; ++attempt) {
     beside = unfinished_name(process, static_cast<std::uint32_t>(getpid()), attempt);
-    opened = openat(folder.get(), beside.c_str(),
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (opened < 0 && errno != EEXIST) break;
+    file = make_file(folder.number(), beside.c_str(), O_WRONLY);
+    if (!file && errno != EEXIST) break;
   }
-  if (opened < 0) {
+  if (!file) {
     fail(errno, "create");
     return;
   }
-  const Descriptor file(opened);
   const auto give_up = [&](int error, const char* what) {
-    unlinkat(folder.get(), beside.c_str(), 0);
+    unlinkat(folder.number(), beside.c_str(), 0);
     fail(error, what);
   };
 
-  int error = fchmod(file.get(), 0600) == 0 ? 0 : errno;  // the umask may have taken bits away
+  int error = fchmod(file.number(), 0600) == 0 ? 0 : errno;  // the umask may have taken bits away
   if (error == 0) {
     try {
-      const auto output = std::make_unique<Output>(file.get());
+      const auto output = std::make_unique<Output>(file.number());
       ledger_is_damaged_ = write_report_json(reader, options, *output).ledger_is_damaged;
       error = output->finish();
     } catch (...) {
-      unlinkat(folder.get(), beside.c_str(), 0);
+      unlinkat(folder.number(), beside.c_str(), 0);
       throw;
     }
   }
   struct stat status {};
-  if (error == 0 && status_of(file.get(), status) != 0) error = errno;
+  if (error == 0 && status_of(file.number(), status) != 0) error = errno;
   if (error != 0) {
     give_up(error, "write");
     return;
@@ -209,9 +192,10 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
 
   // Our own earlier report is replaced, unless somebody has put another file in its place.
   struct stat present {};
-  if (!path_.empty() && status_at(folder.get(), name.c_str(), present, AT_SYMLINK_NOFOLLOW) == 0 &&
+  if (!path_.empty() &&
+      status_at(folder.number(), name.c_str(), present, AT_SYMLINK_NOFOLLOW) == 0 &&
       present.st_dev == device_ && present.st_ino == inode_) {
-    if (renameat(folder.get(), beside.c_str(), folder.get(), name.c_str()) != 0) {
+    if (renameat(folder.number(), beside.c_str(), folder.number(), name.c_str()) != 0) {
       give_up(errno, "replace");
       return;
     }
@@ -220,16 +204,16 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
   }
 
   const std::size_t wanted_slash = wanted_.rfind('/');
-  Names names{folder.get(),
+  Names names{folder.number(),
               wanted_slash == wanted_.npos ? wanted_ : wanted_.substr(wanted_slash + 1),
-              name_limit(folder.get())};
+              name_limit(folder.number())};
   constexpr unsigned one_by_one = 16;  // numbers tried before the free ones are searched for
   // Processes that end together find one free number; each failure spreads them further.
   constexpr unsigned widest_spread = 4096;
   const auto pid = static_cast<unsigned>(getpid());
   unsigned number = 0, spread = 1;
   do {
-    error = rename_without_replacing(folder.get(), beside.c_str(), names.with(number).c_str());
+    error = rename_without_replacing(folder.number(), beside.c_str(), names.with(number).c_str());
     if (error == ENAMETOOLONG && names.most_bytes > shortest_name_limit) {
       // Some file systems take less than they state.
       names.most_bytes = shortest_name_limit;

@@ -11,7 +11,7 @@
 
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "shim/loaded_objects.hpp"
-#include "shim/log.hpp"
+#include "shim/message_output.hpp"
 #include "shim/process.hpp"
 #include "shim/real_libc.hpp"
 

@@ -94,7 +94,7 @@ class MappingSum {
 // good for what all threads share, came with Linux 3.17.
 class ProcFiles {
  public:
-  explicit ProcFiles(const char* proc) noexcept : folder_(AT_FDCWD, proc, O_PATH | O_DIRECTORY) {}
+  explicit ProcFiles(const char* proc) noexcept : folder_(open_folder(AT_FDCWD, proc)) {}
 
   std::string_view read(const char* path, std::span<char> into) const noexcept {
     return folder_ ? read_small_file(folder_.number(), path, into) : std::string_view{};
@@ -108,7 +108,7 @@ class ProcFiles {
   // Null where the file cannot be read to its end.
   std::optional<MappingSum> mappings(std::uint64_t lowest) const noexcept {
     for (const char* path : {"thread-self/maps", "self/maps"}) {
-      const Descriptor file(folder_ ? folder_.number() : -1, path, O_RDONLY);
+      const Descriptor file = folder_ ? open_to_read(folder_.number(), path) : Descriptor();
       MappingSum sum(lowest);
       char buffer[4096];  // the kernel gives no more at a time
       ssize_t got = file ? 1 : -1;

@@ -1,20 +1,12 @@
 #include "shim/log.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
-#include <sys/select.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <ctime>
 #include <memory>
 #include <new>
 #include <string>
@@ -23,82 +15,25 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "shim/message_output.hpp"
 
 namespace cuwarden::shim {
 namespace {
 
-// What descriptor 2 was when the shim was loaded; 0, 0: closed.
-constinit dev_t stderr_device = 0;
-constinit ino_t stderr_inode = 0;
-
-// A program may close descriptor 2 and get the number back for a data file or a connection, which
-// a message of ours would damage. Nothing tells that for certain from a standard error that was
-// redirected on purpose, so: what was there at the start is fine, and so is a terminal, a pipe, a
-// device such as /dev/null, or a file opened for appending, as log files are. Anything else gets
-// nothing: a lost message is the lesser harm.
-bool is_for_messages(int fd) {
-  struct stat now {};
-  if (syscall(SYS_fstat, fd, &now) != 0) return false;
-  if (now.st_ino == stderr_inode && now.st_dev == stderr_device) return true;
-  if (S_ISCHR(now.st_mode) || S_ISFIFO(now.st_mode)) return true;
-  return S_ISREG(now.st_mode) && (fcntl(fd, F_GETFL) & O_APPEND) != 0;
-}
-
-// Waits a little until something can be written.
-bool has_room(int fd) {
-  constexpr int patience_ms = 100;
-  pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
-  const int ready = poll(&room, 1, patience_ms);
-  if (ready >= 0 || errno != EINVAL) return ready == 1 && (room.revents & POLLOUT) != 0;
-  // Not even one descriptor may be asked about where none may be opened (ulimit -n 0).
-  if (fd >= FD_SETSIZE) return false;
-  fd_set writable;
-  FD_ZERO(&writable);
-  FD_SET(fd, &writable);
-  timeval patience{.tv_sec = 0, .tv_usec = patience_ms * 1000};
-  return select(fd + 1, nullptr, &writable, nullptr, &patience) == 1;
-}
-
-// A pipe whose reader has gone would kill the host by SIGPIPE, and a full one would hold it up:
-// then the message is lost.
-void write_without_harm(int fd, const char* text, std::size_t bytes) {
-  if (!has_room(fd)) return;
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  sigpending(&pending);
-  sigprocmask(SIG_BLOCK, &pipe, &before);  // of this thread; pthread_sigmask is newer
-  const bool failed = write(fd, text, bytes) < 0 && errno == EPIPE;
-  if (failed && sigismember(&pending, SIGPIPE) == 0) {
-    constexpr timespec at_once{};
-    sigtimedwait(&pipe, nullptr, &at_once);
-  }
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-}
-
-// Writes each message with one write(2), so that lines of several processes do not mix, and holds
-// no descriptor in between: the program may close or reuse any.
-class WholeLineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+class MessageSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
-  explicit WholeLineSink(const char* file) : file_(file) {}
+  explicit MessageSink(const char* file) : output_(file) {}
+  void complain_if_unusable() { output_.complain_if_unusable(); }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    int fd = STDERR_FILENO;
-    // Through no symbolic link: in a folder that others may write to, it could lead to a file of
-    // their choosing.
-    if (*file_ != '\0')
-      fd = open(file_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-    if (fd < 0) fd = STDERR_FILENO;
-    if (fd == STDERR_FILENO && !is_for_messages(fd)) return;
-    write_without_harm(fd, line.data(), line.size());
-    if (fd != STDERR_FILENO) close(fd);
+    output_.write({line.data(), line.size()});
   }
   void flush_() override {}
 
-  const char* file_;
+  MessageOutput output_;
 };
 
 spdlog::level::level_enum level_of(LogLevel level) {
@@ -159,19 +94,12 @@ void log(spdlog::level::level_enum level, std::string_view line) noexcept {
 
 }  // namespace
 
-void remember_stderr() noexcept {
-  const ErrnoGuard keep;
-  struct stat status {};
-  if (syscall(SYS_fstat, STDERR_FILENO, &status) != 0) return;
-  stderr_device = status.st_dev;
-  stderr_inode = status.st_ino;
-}
-
 void set_up_log(const Settings& settings) noexcept {
   const ErrnoGuard keep;
   logger.store(nullptr);  // a forked child's, or what its parent had half made
   try {
-    auto sink = std::make_shared<WholeLineSink>(settings.log_file);
+    auto sink = std::make_shared<MessageSink>(settings.log_file);
+    if (level_of(settings.log_level) <= spdlog::level::warn) sink->complain_if_unusable();
     sink->set_formatter(std::make_unique<spdlog::pattern_formatter>("cuwarden: %v"));
     auto* made = new (storage) spdlog::logger("cuwarden", std::move(sink));
     made->set_level(level_of(settings.log_level));

@@ -8,9 +8,6 @@
 
 namespace cuwarden::shim {
 
-// Once, before the program runs: what its standard error is.
-void remember_stderr() noexcept;
-
 // Before this, warnings are kept for it.
 void set_up_log(const Settings&) noexcept;
 

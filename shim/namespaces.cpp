@@ -1,11 +1,9 @@
 #include "shim/namespaces.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <string>
 
+#include "runtime_hooks/core/open_file.hpp"
 #include "shim/loaded_objects.hpp"
 
 namespace cuwarden::shim {
@@ -13,13 +11,13 @@ namespace {
 
 // Files named libcuda that are mapped anywhere, each counted as often as it is loaded.
 std::size_t mapped_drivers() {
-  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  const Descriptor file = open_to_read("/proc/self/maps");
+  if (!file) return 0;
   std::size_t count = 0;
   try {
     std::string line;
     char text[4096];
-    for (ssize_t length; (length = read(fd, text, sizeof text)) > 0;)
+    for (ssize_t length; (length = file.read_some(text)) > 0;)
       for (ssize_t i = 0; i < length; ++i) {
         if (text[i] != '\n') {
           line.push_back(text[i]);
@@ -34,7 +32,6 @@ std::size_t mapped_drivers() {
   } catch (...) {
     count = 0;  // no memory: nothing can be said
   }
-  close(fd);
   return count;
 }
 

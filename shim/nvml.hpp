@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime_hooks/core/standard_numbers.hpp"
+
 namespace cuwarden::shim {
 
 enum class NvmlAnswer : std::uint8_t {
@@ -50,6 +52,8 @@ class Nvml {
  private:
   void* address_of(const char* name) const noexcept;
 
+  // NVML and the loader open files of their own, and NVML keeps devices open until it has ended.
+  const StandardNumbersHeld held_;
   void* library_ = nullptr;
   int (*end_)() = nullptr;
   int (*get_device_)(const char*, NvmlDevice*) = nullptr;

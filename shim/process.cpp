@@ -1,6 +1,5 @@
 #include "shim/process.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,6 +13,7 @@
 #include "reporters/printable.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
@@ -78,10 +78,9 @@ constinit EarlyLookups early_lookups;
 void tell(std::string_view path) noexcept try {
   if (settings.report_list[0] == '\0' || path.empty()) return;
   const std::string line = std::string(path) + '\0';
-  const int fd = open(settings.report_list, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return;
-  [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
-  close(fd);
+  const Descriptor list = open_to_append(settings.report_list, false);
+  if (!list) return;
+  [[maybe_unused]] const ssize_t written = write(list.number(), line.data(), line.size());
 } catch (...) {
 }  // no memory for the line
 

@@ -1,27 +1,22 @@
 // Which start of the kernel this is.
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "runtime_hooks/core/small_file.hpp"
 
 namespace cuwarden {
 
 // Zeros where it cannot be read. Nothing is allocated.
 inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
   std::array<std::uint8_t, 16> id{};
-  const int descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return id;
   char text[64];
-  const ssize_t length = read(descriptor, text, sizeof text);
-  close(descriptor);
   std::size_t digits = 0;
-  for (ssize_t i = 0; i < length && digits < 2 * id.size(); ++i) {
-    const char c = text[i];
+  for (const char c : read_small_file("/proc/sys/kernel/random/boot_id", text)) {
+    if (digits == 2 * id.size()) break;
     const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
     if (value < 0) continue;  // a dash
     std::uint8_t& byte = id[digits++ / 2];

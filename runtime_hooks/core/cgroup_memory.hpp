@@ -3,7 +3,6 @@
 // memory.max, memory.peak) and cgroup-v1/memory.html (memory.oom_control and the others).
 #pragma once
 
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -15,6 +14,9 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
+
+#include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden {
 
@@ -49,41 +51,33 @@ class CgroupFolder {
   // Nothing but a cgroup's folder: `path` may come from somebody else's file.
   explicit CgroupFolder(const char* path) noexcept {
     if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
-    take(::open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    take(open_folder(AT_FDCWD, path, Links::refused));
   }
-  CgroupFolder(const CgroupFolder&) = delete;
-  CgroupFolder& operator=(const CgroupFolder&) = delete;
-  ~CgroupFolder() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  explicit operator bool() const noexcept { return descriptor_ >= 0; }
+  explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
   bool is_version_2() const noexcept { return version_2_; }
 
   // 0: unknown. Unlike a path it is not given to a later cgroup of the same name.
   std::uint64_t inode() const noexcept {
     struct stat status {};
     // By the system call: see reporters/file_status.hpp.
-    return syscall(SYS_fstat, descriptor_, &status) == 0 ? status.st_ino : 0;
+    return syscall(SYS_fstat, folder_.number(), &status) == 0 ? status.st_ino : 0;
   }
   // False at the top of what is mounted.
   bool go_up() noexcept {
     const std::uint64_t here = inode();
-    const int below = descriptor_;
-    descriptor_ = -1;
-    take(openat(below, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    close(below);
-    return descriptor_ >= 0 && inode() != here;
+    const Descriptor below = std::move(folder_);
+    take(open_folder(below.number(), ".."));
+    return folder_ && inode() != here;
   }
 
-  int open_file(const char* name) const noexcept {
-    return openat(descriptor_, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  Descriptor open_file(const char* name) const noexcept {
+    return open_to_read(folder_.number(), name, Links::refused);
   }
   std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const noexcept {
-    const int fd = open_file(file);
-    if (fd < 0) return std::nullopt;
+    const Descriptor opened = open_file(file);
+    if (!opened) return std::nullopt;
     char text[4096];  // of those files that are read here, enough
-    const ssize_t length = read(fd, text, sizeof text);
-    close(fd);
+    const ssize_t length = opened.read_some(text);
     return cgroup_number({text, length > 0 ? static_cast<std::size_t>(length) : 0}, key);
   }
 
@@ -94,19 +88,15 @@ class CgroupFolder {
   }
 
  private:
-  void take(int descriptor) noexcept {
-    if (descriptor < 0) return;
+  void take(Descriptor folder) noexcept {
+    if (!folder) return;
     struct statfs system {};
-    const bool known = fstatfs(descriptor, &system) == 0;
+    const bool known = fstatfs(folder.number(), &system) == 0;
     version_2_ = known && system.f_type == CGROUP2_SUPER_MAGIC;
-    if (version_2_ || (known && system.f_type == CGROUP_SUPER_MAGIC)) {
-      descriptor_ = descriptor;
-    } else {
-      close(descriptor);
-    }
+    if (version_2_ || (known && system.f_type == CGROUP_SUPER_MAGIC)) folder_ = std::move(folder);
   }
 
-  int descriptor_ = -1;
+  Descriptor folder_;
   bool version_2_ = false;
 };
 

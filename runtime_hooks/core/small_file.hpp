@@ -1,48 +1,20 @@
 // Files of /proc and the numbers in them, without stdio, malloc or a descriptor that stays open.
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 
+#include "runtime_hooks/core/open_file.hpp"
+
 namespace cuwarden {
-
-// A file or a folder; closed with the object.
-class Descriptor {
- public:
-  Descriptor(int folder, const char* path, int flags) noexcept
-      : descriptor_(openat(folder, path, flags | O_CLOEXEC)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  explicit operator bool() const noexcept { return descriptor_ >= 0; }
-  int number() const noexcept { return descriptor_; }
-
-  // As read(2), begun again after a signal.
-  ssize_t read_some(std::span<char> into) const noexcept {
-    ssize_t got = -1;
-    do {
-      got = read(descriptor_, into.data(), into.size());
-    } while (got < 0 && errno == EINTR);
-    return got;
-  }
-
- private:
-  int descriptor_;
-};
 
 // The file's first bytes; empty where it cannot be read.
 inline std::string_view read_small_file(int folder, const char* path,
                                         std::span<char> into) noexcept {
-  const Descriptor file(folder, path, O_RDONLY);
+  const Descriptor file = open_to_read(folder, path);
   std::size_t length = 0;
   while (file && length < into.size()) {
     const ssize_t got = file.read_some(into.subspan(length));
@@ -51,6 +23,9 @@ inline std::string_view read_small_file(int folder, const char* path,
     length += static_cast<std::size_t>(got);
   }
   return {into.data(), length};
+}
+inline std::string_view read_small_file(const char* path, std::span<char> into) noexcept {
+  return read_small_file(AT_FDCWD, path, into);
 }
 
 // The decimal number that the text begins with, blanks aside, and takes it off. Null where there is

@@ -9,7 +9,7 @@
 namespace cuwarden::families {
 namespace {
 
-std::optional<ledger::Reader> open(const ledger::Writer& ledger) noexcept {
+std::optional<ledger::Reader> reader_of(const ledger::Writer& ledger) noexcept {
   ledger::ReadError error;
   return ledger::Reader::open(ledger.bytes(), error);
 }
@@ -30,7 +30,7 @@ bool all_modules(const ledger::Reader& reader, StackId id, const Visit& visit) n
 }  // namespace
 
 bool asked_by_caching_allocator(const ledger::Writer& ledger, GroupId id) noexcept {
-  const auto reader = open(ledger);
+  const auto reader = reader_of(ledger);
   const auto group = reader ? reader->group(id.value) : std::nullopt;
   bool found = false;
   if (group)
@@ -50,7 +50,7 @@ bool has_none_of(const ledger::Writer& ledger, StackId id, std::string_view modu
     }
     return false;
   };
-  const auto reader = open(ledger);
+  const auto reader = reader_of(ledger);
   return reader && all_modules(*reader, id, [&](std::string_view path) {
            return !path.empty() && !is_listed(path);
          });

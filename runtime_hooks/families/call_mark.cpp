@@ -2,14 +2,13 @@
 // enough here.
 #include "runtime_hooks/families/call_mark.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/core/readable.hpp"
 
 namespace cuwarden::families {
@@ -35,13 +34,6 @@ struct Range {
 // Reads /proc/self/maps letter by letter, without stdio or malloc.
 class Maps {
  public:
-  Maps() : fd_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
-  ~Maps() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Maps(const Maps&) = delete;
-  Maps& operator=(const Maps&) = delete;
-
   bool next(Range& range) {
     range = {};
     char letter = 0;
@@ -58,7 +50,7 @@ class Maps {
  private:
   bool get(char& letter) {
     if (at_ == length_) {
-      length_ = fd_ < 0 ? 0 : read(fd_, text_, sizeof text_);
+      length_ = file_ ? file_.read_some(text_) : 0;
       at_ = 0;
       if (length_ <= 0) return length_ = 0, false;
     }
@@ -74,7 +66,7 @@ class Maps {
     return false;
   }
 
-  int fd_;
+  const Descriptor file_ = open_to_read("/proc/self/maps");
   ssize_t at_ = 0, length_ = 0;
   char text_[1024];
 };

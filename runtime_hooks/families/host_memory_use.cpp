@@ -9,7 +9,7 @@ namespace cuwarden::families {
 std::uint64_t host_memory_in_use() noexcept {
   const Uncancelled keep;
   char buffer[128];
-  std::string_view text = read_small_file(AT_FDCWD, "/proc/self/statm", buffer);
+  std::string_view text = read_small_file("/proc/self/statm", buffer);
   // "size resident shared …", in pages.
   take_number(text);
   return take_number(text).value_or(0) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));

@@ -2,7 +2,6 @@
 // 8 GiB it may grant at 1 GiB. The file is sparse, so the size is only an upper bound.
 #include "runtime_hooks/ledger/backing_file.hpp"
 
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -20,6 +19,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 
 #ifndef MADV_POPULATE_WRITE
@@ -55,26 +55,15 @@ bool is_suitable(long type) {
   }
 }
 
-std::size_t read_small_file(const char* path, char* into, std::size_t capacity) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t got = read(fd, into, capacity - 1);
-  close(fd);
-  const std::size_t length = got > 0 ? static_cast<std::size_t>(got) : 0;
-  into[length] = '\0';
-  return length;
-}
-
 // What may be mapped of the address space that RLIMIT_AS leaves: the rest is the host's, and a CUDA
 // driver's reservations alone may need most of it. 16 MiB hold 100,000 live allocations.
 std::uint64_t address_space_share() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
   char text[128];
-  std::uint64_t used = 0;
-  if (read_small_file("/proc/self/statm", text, sizeof text) > 0) {
-    used = std::strtoull(text, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  }
+  std::string_view statm = read_small_file("/proc/self/statm", text);
+  const std::uint64_t used =
+      take_number(statm).value_or(0) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
   constexpr std::uint64_t small = 16 << 20;
   return std::max(left / 64, std::min(left / 8, small));
@@ -89,7 +78,7 @@ std::uint64_t file_size_limit() {
 // With strict accounting every private page counts at once, touched or not.
 bool overcommit_is_strict() {
   char text[16];
-  return read_small_file("/proc/sys/vm/overcommit_memory", text, sizeof text) > 0 && text[0] == '2';
+  return read_small_file("/proc/sys/vm/overcommit_memory", text).starts_with('2');
 }
 
 }  // namespace
@@ -123,18 +112,19 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
     if (syscall(SYS_getcwd, here, sizeof here - 1) <= 0 || here[0] != '/') return false;
     std::strcat(here, "/");
   }
-  int fd = -1;
-  for (int attempt = 0; fd < 0 && attempt < 100; ++attempt) {
+  Descriptor file;
+  for (int attempt = 0; !file && attempt < 100; ++attempt) {
     const int length =
         attempt == 0
             ? std::snprintf(path_, sizeof path_, "%s%s/%s", here, folder, request.name)
             : std::snprintf(path_, sizeof path_, "%s%s/%s.%d", here, folder, request.name, attempt);
     if (length < 0 || static_cast<std::size_t>(length) >= sizeof path_) return false;
-    fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 && errno != EEXIST) return false;
+    file = make_file(AT_FDCWD, path_, O_RDWR);
+    if (!file && errno != EEXIST) return false;
   }
-  if (fd < 0) return false;
+  if (!file) return false;
 
+  const int fd = file.number();
   bool usable = true;
   if (fs.f_type == btrfs_type) {
     // Copy-on-write needs new space for a page that was already written: a full disk would then
@@ -149,12 +139,11 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
   // mapping holds on to after the descriptor is closed. Nobody but a reader ever waits for it.
   const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
   usable = usable && map_file(fd, limit, request);
-  close(fd);
+  file.reset();
   if (usable && locked) {
     // overlayfs maps another file than the one that was opened: there the lock is gone by now.
-    const int again = open_again();
-    locked_ = again >= 0 && flock(again, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (again >= 0) close(again);
+    const Descriptor again = open_again();
+    locked_ = again && flock(again.number(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   }
   if (usable && fill(0, round_up(sizeof(Header), page_bytes))) return true;
   mapping_.reset();
@@ -219,22 +208,19 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
 
 bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const Uncancelled keep;
-  const int fd = open_again();
-  if (fd < 0) return false;
-  const bool filled = fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
-  close(fd);
-  return filled;
+  const Descriptor file = open_again();
+  return file &&
+         fallocate(file.number(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
 }
 
-// Our file by its path, if it is still there; -1 otherwise.
-int BackingFile::open_again() const noexcept {
-  const int fd = open(path_, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+// The file at path(), if it is still the ledger's own.
+Descriptor BackingFile::open_again() const noexcept {
+  Descriptor file = open_to_change(path_);
   struct stat status {};
-  if (fd < 0 || (status_of(fd, status) && status.st_dev == device_ && status.st_ino == inode_)) {
-    return fd;
-  }
-  close(fd);
-  return -1;
+  if (file &&
+      (!status_of(file.number(), status) || status.st_dev != device_ || status.st_ino != inode_))
+    file.reset();
+  return file;
 }
 
 bool BackingFile::replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {

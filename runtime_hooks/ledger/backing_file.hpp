@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/ledger/geometry.hpp"
 
 namespace cuwarden::ledger {
@@ -58,7 +59,7 @@ class BackingFile {
   bool map_file(int fd, std::uint64_t limit, const BackingRequest&) noexcept;
   bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  int open_again() const noexcept;
+  Descriptor open_again() const noexcept;
 
   Mapping mapping_;
   Geometry geometry_;

@@ -2,25 +2,25 @@
 // mounted: the usual places are tried, and the one that lists this process is its own.
 #include "runtime_hooks/ledger/own_cgroup.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <string_view>
 
 #include "runtime_hooks/core/cgroup_memory.hpp"
+#include "runtime_hooks/core/small_file.hpp"
 
 namespace cuwarden::ledger {
 namespace {
 
 bool lists_this_process(const CgroupFolder& folder) noexcept {
-  const int fd = folder.open_file("cgroup.procs");
-  if (fd < 0) return false;
+  const Descriptor file = folder.open_file("cgroup.procs");
+  if (!file) return false;
   const auto wanted = static_cast<std::uint64_t>(getpid());
   char text[4096];
   std::uint64_t pid = 0;
   bool found = false;
-  for (ssize_t length = 0; !found && (length = read(fd, text, sizeof text)) > 0;) {
+  for (ssize_t length = 0; !found && (length = file.read_some(text)) > 0;) {
     for (ssize_t i = 0; i < length && !found; ++i) {
       if (text[i] == '\n') {
         found = pid == wanted;
@@ -30,7 +30,6 @@ bool lists_this_process(const CgroupFolder& folder) noexcept {
       }
     }
   }
-  close(fd);
   return found;
 }
 
@@ -70,18 +69,10 @@ bool has_memory(std::string_view controllers) noexcept {
 
 OwnCgroup own_cgroup() noexcept {
   OwnCgroup cgroup;
-  const int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return cgroup;
   char buffer[PATH_MAX + 4096];
-  std::size_t used = 0;
-  for (ssize_t got = 0; used < sizeof buffer; used += static_cast<std::size_t>(got)) {
-    got = read(fd, buffer + used, sizeof buffer - used);
-    if (got <= 0) break;
-  }
-  close(fd);
   // "4:memory:/path" or, for version 2, "0::/path". A controller belongs to one version only.
-  for (std::string_view text(buffer, used); text.find('\n') != text.npos;
-       text.remove_prefix(text.find('\n') + 1)) {
+  for (std::string_view text = read_small_file("/proc/self/cgroup", buffer);
+       text.find('\n') != text.npos; text.remove_prefix(text.find('\n') + 1)) {
     const std::string_view line = text.substr(0, text.find('\n'));
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos) continue;

@@ -2,7 +2,6 @@
 // 10 ms. Where /proc has no answer (a sandbox), the ledger's own start takes its place.
 #include "runtime_hooks/ledger/process_facts.hpp"
 
-#include <fcntl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "runtime_hooks/core/boot_id.hpp"
 #include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/small_file.hpp"
 #include "runtime_hooks/ledger/own_cgroup.hpp"
 
 namespace cuwarden::ledger {
@@ -28,24 +28,10 @@ std::uint64_t clock_ns(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-std::size_t read_file(const char* path, char* into, std::size_t capacity) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  std::size_t length = 0;
-  while (length < capacity) {
-    const ssize_t got = read(fd, into + length, capacity - length);
-    if (got <= 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  close(fd);
-  return length;
-}
-
 // Field 22 of /proc/self/stat; the second one, the program's name, may hold anything.
 std::uint64_t start_ticks() {
   char text[1024];
-  const std::size_t length = read_file("/proc/self/stat", text, sizeof text - 1);
-  text[length] = '\0';
+  text[read_small_file("/proc/self/stat", std::span(text).first<sizeof text - 1>()).size()] = '\0';
   const char* at = std::strrchr(text, ')');
   for (int field = 2; at != nullptr && field < 22; ++field) {
     at = std::strchr(at, ' ');
@@ -100,9 +86,8 @@ void record_process(Storage& storage) noexcept {
   if (length > 0) process.program = storage.store({program, static_cast<std::size_t>(length)});
   const Mapping arguments = Mapping::anonymous(32 << 10);
   if (arguments) {
-    auto* const text = static_cast<char*>(arguments.data());
-    process.command_line =
-        storage.store({text, read_file("/proc/self/cmdline", text, arguments.size())});
+    process.command_line = storage.store(read_small_file(
+        "/proc/self/cmdline", {static_cast<char*>(arguments.data()), arguments.size()}));
   }
 }
 

@@ -1,6 +1,5 @@
 // Says what the shim can see on this machine, and how a program reaches CUDA.
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "reporters/printable.hpp"
 #include "reporters/process_facts.hpp"
 #include "reporters/quantities.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
 #include "tools/cuwarden/program_file.hpp"
@@ -42,9 +42,9 @@ ChildAnswer ask_child(const Body& body) {
   if (pipe2(ends, O_CLOEXEC) != 0) return answer;
   const pid_t child = fork();
   if (child == 0) {
-    const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(nothing, STDOUT_FILENO);
-    dup2(nothing, STDERR_FILENO);
+    const Descriptor nothing = open_to_append("/dev/null", false);
+    dup2(nothing.number(), STDOUT_FILENO);
+    dup2(nothing.number(), STDERR_FILENO);
     alarm(30);
     _exit(body(ends[1]) ? 0 : 1);
   }

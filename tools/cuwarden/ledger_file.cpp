@@ -1,6 +1,5 @@
 #include "tools/cuwarden/ledger_file.hpp"
 
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <pwd.h>
 #include <stdio.h>  // renameat2
@@ -68,14 +67,10 @@ void zeros_where_files_shrink() {
 }
 
 bool is_ledger(const std::string& path) {
-  const int descriptor =
-      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor < 0) return false;
+  const Descriptor file = open_to_read(path.c_str(), Links::refused);
   std::uint64_t start = 0;
-  const bool matches =
-      read(descriptor, &start, sizeof start) == sizeof start && start == ledger::magic;
-  close(descriptor);
-  return matches;
+  return file && read(file.number(), &start, sizeof start) == sizeof start &&
+         start == ledger::magic;
 }
 
 std::string belongs_to(uid_t user) {
@@ -93,12 +88,12 @@ std::unique_ptr<LedgerFile> LedgerFile::open_unread(const std::string& path, std
   };
   std::unique_ptr<LedgerFile> file(new LedgerFile);
   file->path_ = path;
-  file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
-                                               (kind == Kind::kernel_link ? 0 : O_NOFOLLOW));
-  if (file->descriptor_ < 0) return fail(Failure::unreadable, error_text(errno));
+  file->descriptor_ =
+      open_to_read(path.c_str(), kind == Kind::kernel_link ? Links::followed : Links::refused);
+  if (!file->descriptor_) return fail(Failure::unreadable, error_text(errno));
   struct stat status {};
-  if (fstat(file->descriptor_, &status) != 0) return fail(Failure::unreadable, error_text(errno));
-  if (!S_ISREG(status.st_mode)) return fail(Failure::unreadable, "it is no plain file");
+  if (fstat(file->descriptor_.number(), &status) != 0)
+    return fail(Failure::unreadable, error_text(errno));
   // Of what was opened, not of what the path led to before.
   if (kind == Kind::ours && status.st_uid != geteuid()) {
     return fail(Failure::other_user, belongs_to(status.st_uid));
@@ -124,7 +119,7 @@ std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::strin
   // A process makes the file first and its contents afterwards.
   if (file->bytes_ == 0) return fail(Failure::unfinished, "the file is empty");
   if (file->bytes_ > most_bytes) return fail(Failure::no_ledger, "the file is too large");
-  file->start_ = mmap(nullptr, file->bytes_, PROT_READ, MAP_SHARED, file->descriptor_, 0);
+  file->start_ = mmap(nullptr, file->bytes_, PROT_READ, MAP_SHARED, file->descriptor_.number(), 0);
   if (file->start_ == MAP_FAILED) {
     file->start_ = nullptr;
     return fail(Failure::unreadable, error_text(errno));
@@ -141,7 +136,7 @@ std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::strin
                             (header->magic == 0 || header->magic == ledger::magic);
     return fail(unfinished ? Failure::unfinished : Failure::no_ledger, reason.text);
   }
-  if (is_hollow(file->descriptor_, file->blocks_bytes_, *file->reader_)) {
+  if (is_hollow(file->descriptor_.number(), file->blocks_bytes_, *file->reader_)) {
     return fail(Failure::no_ledger, "it claims more entries than the file holds");
   }
   return file;
@@ -149,12 +144,11 @@ std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::strin
 
 LedgerFile::~LedgerFile() {
   if (start_ != nullptr) munmap(start_, bytes_);
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 bool LedgerFile::lock(int& error) const {
   error = 0;
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return true;
+  if (flock(descriptor_.number(), LOCK_EX | LOCK_NB) == 0) return true;
   if (errno != EWOULDBLOCK) error = errno;
   return false;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 
 namespace cuwarden {
@@ -66,7 +67,7 @@ class LedgerFile {
  private:
   LedgerFile() = default;
   std::string path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
   std::int64_t modified_realtime_ns_ = 0;

@@ -15,6 +15,7 @@
 #include "reporters/cuda_frames.hpp"
 #include "reporters/elf_symbols.hpp"
 #include "reporters/file_status.hpp"
+#include "runtime_hooks/core/small_file.hpp"
 
 extern char** environ;
 
@@ -35,13 +36,10 @@ bool is_runnable(const std::string& path) {
 
 // The words of a script's first line; empty when it is no script.
 std::vector<std::string> script_line(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return {};
   char line[256];
-  const ssize_t count = read(descriptor, line, sizeof line);
-  close(descriptor);
-  if (count < 3 || line[0] != '#' || line[1] != '!') return {};
-  const std::string text(line + 2, static_cast<std::size_t>(count - 2));
+  const std::string_view start = read_small_file(path.c_str(), line);
+  if (!start.starts_with("#!")) return {};
+  const std::string text(start.substr(2));
   std::istringstream words(text.substr(0, text.find('\n')));
   std::vector<std::string> result;
   for (std::string word; words >> word;) result.push_back(word);
@@ -169,12 +167,8 @@ ProgramFile inspect_program(const std::string& path) {
 
   const auto file = ElfFile::open(program.path.c_str());
   if (!file) {
-    char magic[4] = {};
-    const int descriptor = open(program.path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor >= 0) {
-      program.is_elf = read(descriptor, magic, 4) == 4 && std::memcmp(magic, ELFMAG, 4) == 0;
-      close(descriptor);
-    }
+    char magic[SELFMAG];
+    program.is_elf = read_small_file(program.path.c_str(), magic) == ELFMAG;
     return program;
   }
   program.is_elf = true;

@@ -1,7 +1,6 @@
 #include "tools/cuwarden/running_processes.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/boot_id.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden {
 namespace {
@@ -40,20 +40,18 @@ std::vector<pid_t> numbers_in(const std::string& path) {
 std::string content_of(const std::string& path, int& error) {
   std::string content;
   error = 0;
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
+  const Descriptor file = open_to_read(path.c_str());
+  if (!file) {
     error = errno;
     return content;
   }
   char piece[32 * 1024];
   for (;;) {
-    const ssize_t count = read(descriptor, piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = file.read_some(piece);
     if (count < 0) error = errno;
     if (count <= 0) break;
     content.append(piece, static_cast<std::size_t>(count));
   }
-  close(descriptor);
   return content;
 }
 

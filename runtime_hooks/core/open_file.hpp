@@ -1,0 +1,162 @@
+// The one place through which cuwarden opens files (tests/lint/one_place_to_open.py). Every path
+// here may have been chosen by a user, or replaced by somebody who may write to its folder. So no
+// open waits, and no file is read or written before it is known to be one:
+//
+//   read      regular files only, also those of /proc and /sys; symbolic links are followed
+//   written   regular files, terminals and /dev/null; never through a symbolic link
+//
+// A path that leads to anything else (a FIFO, a socket, a device) fails with ENXIO, a folder with
+// EISDIR. No descriptor has a number below 3 (standard_numbers.hpp), and a program that is started
+// inherits none. Nothing is allocated.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/standard_numbers.hpp"
+
+namespace cuwarden {
+
+// An open file or folder; closed with the object.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) {
+      reset();
+      number_ = std::exchange(other.number_, -1);
+    }
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { reset(); }
+
+  explicit operator bool() const noexcept { return number_ >= 0; }
+  int number() const noexcept { return number_; }  // -1: none
+  int release() noexcept { return std::exchange(number_, -1); }
+  void reset() noexcept {
+    if (number_ < 0) return;
+    const ErrnoGuard keep;
+    close(release());
+  }
+
+  // As read(2), begun again after a signal.
+  ssize_t read_some(std::span<char> into) const noexcept {
+    ssize_t got = -1;
+    do {
+      got = read(number_, into.data(), into.size());
+    } while (got < 0 && errno == EINTR);
+    return got;
+  }
+
+ private:
+  int number_ = -1;
+};
+
+enum class Links { followed, refused };  // symbolic links at the end of a path
+
+namespace detail {
+
+inline bool status_of(int descriptor, struct stat& status) noexcept {
+  return syscall(SYS_fstat, descriptor, &status) == 0;  // glibc's is newer than 2.28
+}
+
+// An empty Descriptor, with errno, where it fails.
+inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode = 0) noexcept {
+  const StandardNumbersHeld held;
+  Descriptor opened(openat(folder, path, flags | O_CLOEXEC | O_NOCTTY, mode));
+  if (!opened || opened.number() >= StandardNumbersHeld::count) return opened;
+  // The program has closed one of its streams at this moment.
+  return Descriptor(fcntl(opened.number(), F_DUPFD_CLOEXEC, StandardNumbersHeld::count));
+}
+
+inline Descriptor refused(mode_t mode) noexcept {
+  errno = S_ISDIR(mode) ? EISDIR : ENXIO;
+  return {};
+}
+
+}  // namespace detail
+
+inline Descriptor open_to_read(int folder, const char* path,
+                               Links links = Links::followed) noexcept {
+  Descriptor file = detail::open_high(
+      folder, path, O_RDONLY | O_NONBLOCK | (links == Links::refused ? O_NOFOLLOW : 0));
+  struct stat status {};
+  if (!file || (detail::status_of(file.number(), status) && S_ISREG(status.st_mode))) return file;
+  return detail::refused(status.st_mode);
+}
+inline Descriptor open_to_read(const char* path, Links links = Links::followed) noexcept {
+  return open_to_read(AT_FDCWD, path, links);
+}
+
+// For further paths below it, not for its entries.
+inline Descriptor open_folder(int above, const char* path, Links links = Links::followed) noexcept {
+  return detail::open_high(above, path,
+                           O_PATH | O_DIRECTORY | (links == Links::refused ? O_NOFOLLOW : 0));
+}
+
+// Adds to its end. Made with mode 0600 where it is missing, unless `may_make` is false.
+inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
+  Descriptor file = detail::open_high(
+      AT_FDCWD, path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | (may_make ? O_CREAT : 0),
+      0600);
+  struct stat status {};
+  if (!file) return file;
+  if (detail::status_of(file.number(), status)) {
+    if (S_ISREG(status.st_mode)) return file;
+    termios terminal{};
+    if (S_ISCHR(status.st_mode) && (status.st_rdev == makedev(1, 3) ||  // /dev/null
+                                    tcgetattr(file.number(), &terminal) == 0))
+      return file;
+  }
+  return detail::refused(status.st_mode);
+}
+
+// A file that was not there before, with mode 0600. `access`: O_WRONLY or O_RDWR.
+inline Descriptor make_file(int folder, const char* path, int access) noexcept {
+  return detail::open_high(folder, path, access | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+}
+
+// A regular file that is there, for reading and writing.
+inline Descriptor open_to_change(const char* path) noexcept {
+  Descriptor file = detail::open_high(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
+  struct stat status {};
+  if (!file || (detail::status_of(file.number(), status) && S_ISREG(status.st_mode))) return file;
+  return detail::refused(status.st_mode);
+}
+
+// The number of an open descriptor that the path stands for by its name: /dev/stdout, /dev/fd/5,
+// /proc/self/fd/5. These are links to whatever is open there, so they are never opened anew.
+inline std::optional<int> descriptor_named(std::string_view path) noexcept {
+  if (path == "/dev/stdin") return 0;
+  if (path == "/dev/stdout") return 1;
+  if (path == "/dev/stderr") return 2;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    path.remove_prefix(folder.size());
+    int number = 0;
+    for (const char c : path) {
+      if (c < '0' || c > '9' || number > 10'000'000) return std::nullopt;
+      number = number * 10 + (c - '0');
+    }
+    return path.empty() ? std::nullopt : std::optional(number);
+  }
+  return std::nullopt;
+}
+
+}  // namespace cuwarden

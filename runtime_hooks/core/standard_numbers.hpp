@@ -1,0 +1,134 @@
+// The descriptor numbers 0 to 2 belong to the program's standard streams, even while they are
+// closed: a thread that writes to a closed standard output must get its error, and must not write
+// into a file that cuwarden has just opened. So a descriptor of ours never gets such a number. The
+// kernel gives each new descriptor the lowest number that is free; therefore the free ones of these
+// three are occupied while a file is opened.
+//
+// The placeholders are descriptors of the root folder without any access (O_PATH): read() and
+// write() answer EBADF, as they do on a closed one. For as long as one is there, which is a few
+// microseconds, the program meets two differences. Its own open() gets a higher number than it
+// would have got, and its close() succeeds. A program that gives its standard streams new files,
+// closing and opening them, does so at its start or on its way to becoming a daemon. Lost output
+// and damaged reports, which happen without placeholders, need no such coincidence.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+
+namespace cuwarden {
+
+namespace detail {
+
+struct StandardNumbers {
+  std::atomic<int> holder{0};      // process of the thread whose turn it is; 0: none
+  std::atomic<unsigned> turns{0};  // odd while a scope is open; grows with each change
+  int process = 0;                 // the one whose scopes are counted
+  unsigned scopes = 0;
+  bool placed[3] = {};
+};
+
+}  // namespace detail
+
+// Keeps the numbers 0 to 2 occupied for the length of a scope. Any number of threads and scopes at
+// once. Also around calls of libraries that open files of their own.
+class [[nodiscard]] StandardNumbersHeld {
+ public:
+  StandardNumbersHeld() noexcept {
+    const ErrnoGuard keep;
+    const unsigned turn = shared_.turns.load(std::memory_order_acquire);
+    const bool nobody_holds = turn % 2 == 0;
+    // All three are the program's own and open: the usual case, without a lock.
+    if (nobody_holds && all_open() && shared_.turns.load(std::memory_order_acquire) == turn) return;
+    const Turn mine;
+    if (!mine) return;
+    if (shared_.process != mine.process()) {
+      // A forked child has no part in the scopes of its parent's threads.
+      shared_.process = mine.process();
+      shared_.scopes = 0;
+      shared_.turns.fetch_and(~1u, std::memory_order_release);
+    }
+    if (shared_.scopes++ == 0) shared_.turns.fetch_add(1, std::memory_order_release);
+    holds_ = true;
+    place();
+  }
+  ~StandardNumbersHeld() {
+    if (!holds_) return;
+    const ErrnoGuard keep;
+    const Turn mine;
+    if (!mine || shared_.process != mine.process() || --shared_.scopes != 0) return;
+    take_away();
+    shared_.turns.fetch_add(1, std::memory_order_release);
+  }
+  StandardNumbersHeld(const StandardNumbersHeld&) = delete;
+  StandardNumbersHeld& operator=(const StandardNumbersHeld&) = delete;
+
+  static constexpr int count = 3;
+
+ private:
+  static inline constinit detail::StandardNumbers shared_{};
+
+  // Mutual exclusion for some system calls on three small numbers. A waiting thread gives up after
+  // 10 ms: its own signal handler may have come in between, or a handler left by longjmp. The open
+  // then goes ahead without placeholders.
+  class Turn {
+   public:
+    Turn() noexcept : process_(static_cast<int>(syscall(SYS_getpid))) {
+      constexpr timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
+      for (int attempt = 0; attempt < 100 && !has_; ++attempt) {
+        int seen = shared_.holder.load(std::memory_order_relaxed);
+        // Another process's turn is one that a thread of the parent had when it forked.
+        if (seen != process_)
+          has_ = shared_.holder.compare_exchange_strong(seen, process_, std::memory_order_acquire);
+        if (!has_) syscall(SYS_nanosleep, &pause, nullptr);  // glibc's is a cancellation point
+      }
+    }
+    ~Turn() {
+      if (has_) shared_.holder.store(0, std::memory_order_release);
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    explicit operator bool() const noexcept { return has_; }
+    int process() const noexcept { return process_; }
+
+   private:
+    const int process_;
+    bool has_ = false;
+  };
+
+  static bool is_open(int number) noexcept { return fcntl(number, F_GETFD) >= 0; }
+  static bool all_open() noexcept { return is_open(0) && is_open(1) && is_open(2); }
+
+  static int open_placeholder() noexcept {
+    return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
+  }
+  static void place() noexcept {
+    for (int attempt = 0; attempt < 2 * count && !all_open(); ++attempt) {
+      const int number = open_placeholder();
+      if (number < 0) return;  // no descriptor is left: none of ours will be opened either
+      if (number >= count) {
+        syscall(SYS_close, number);  // the program has opened the last one meanwhile
+        return;
+      }
+      shared_.placed[number] = true;
+    }
+  }
+  // The program may have closed a placeholder, or have put a descriptor of its own in its place.
+  static void take_away() noexcept {
+    for (int number = 0; number < count; ++number) {
+      if (!shared_.placed[number]) continue;
+      shared_.placed[number] = false;
+      const int flags = fcntl(number, F_GETFL);
+      if (flags >= 0 && (flags & O_PATH) != 0) syscall(SYS_close, number);
+    }
+  }
+
+  bool holds_ = false;
+};
+
+}  // namespace cuwarden

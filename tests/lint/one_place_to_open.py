@@ -1,0 +1,65 @@
+"""Files are opened in one place, which waits for nothing and takes no number of a standard stream:
+runtime_hooks/core/open_file.hpp. Its functions are the only ones by which cuwarden opens a path.
+
+usage: one_place_to_open.py SOURCE_ROOT
+"""
+
+import re
+import sys
+from pathlib import Path
+
+FOLDERS = ("shim", "runtime_hooks", "reporters", "tools/cuwarden")
+PLACE = "runtime_hooks/core/open_file.hpp"
+
+# file -> the reason why it opens something by itself.
+REASONS = {
+    "runtime_hooks/core/standard_numbers.hpp": "placeholders must have the numbers of the streams",
+    "reporters/given_file.cpp": "the command's own pipes count, and the kinds of files have names",
+    "tools/cuwarden/ledger_search.cpp": "opendir() waits for nothing, and opens folders alone",
+    "tools/cuwarden/running_processes.cpp": "opendir() of folders of /proc",
+    "tools/cuwarden/command_output.cpp": "placeholders that stay until the command ends",
+    "tools/cuwarden/temporary_file.cpp": "new files, and what killed runs left of them",
+}
+
+# Calls, and streams that are constructed with a name. Members (`reader.open(`, `Reader::open(`) are
+# functions of ours; libc's own may be written as `::open(`.
+OPENS = re.compile(
+    r"(?<![\w.>:])(?:::)?(?:open|open64|openat|openat64|openat2|creat|fopen|fopen64|freopen|opendir"
+    r"|mkstemp|mkostemp|tmpfile|shm_open)\s*\((?!\s*\)|\s*const|\s*std::)"
+    r"|\b(?:basic_)?[io]?fstream\b(?!>)|SYS_open(?:at)?2?\b|SYS_creat\b"
+)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+DECLARES = re.compile(r"^\s*(?:static |bool |void |\w[\w:<>]* )open\(")
+
+
+def opens_in(path):
+    text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), path.read_text())
+    for number, line in enumerate(text.splitlines(), 1):
+        if OPENS.search(line) and not DECLARES.match(line):
+            yield number, line.strip()
+
+
+def main():
+    root = Path(sys.argv[1])
+    sources = [
+        path
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.suffix in (".cpp", ".hpp")
+    ]
+    found = {path.relative_to(root).as_posix(): list(opens_in(path)) for path in sources}
+    complaints = [
+        f"{name}:{number}: opens by itself what {PLACE} is for: {line}"
+        for name, lines in found.items()
+        if name != PLACE and name not in REASONS
+        for number, line in lines
+    ] + [f"{name}: a reason, and it opens nothing" for name in REASONS if not found.get(name)]
+    if not found.get(PLACE):
+        complaints.append(f"{PLACE} opens nothing")
+    print(f"{len(sources)} files")
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
