@@ -6,8 +6,9 @@
 namespace cuwarden::pool {
 namespace {
 
-// Who grows, grows by a sixteenth: to map a page takes as long as to map many. But here and there
-// some are mapped alone, into which meshing can move others where the device is full.
+// An arena that grows maps a sixteenth of its size ahead, because mapping one page takes as long as
+// mapping many. At most 8 MiB are mapped ahead. For the first 8 MiB of every 512 MiB, pages are
+// mapped alone: on a full device, meshing can move other pages into such single pages.
 constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{8} << 20,
                         alone_each_bytes = std::uint64_t{512} << 20;
 
@@ -24,7 +25,7 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
   if (!held || !has_ended() || !maps_virtual_memory(real, device) ||
       real.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
     return false;
-  // A limit on the process's addresses may allow for less.
+  // A limit on the process's addresses may leave room for a smaller range only.
   for (std::uint64_t wanted = 2 * total; wanted >= total / 4 && wanted != 0; wanted /= 2) {
     const std::uint64_t bytes = whole_addresses(wanted);
     CUdeviceptr start = 0;
@@ -46,7 +47,7 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
   return false;
 }
 
-// How many pages from there on have neither memory nor, therefore, a block.
+// Returns how many pages from `first` on have no memory, and therefore no block; at most `limit`.
 std::uint64_t Arena::pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept {
   const std::uint64_t end = std::min(first + limit, pages_.size());
   std::uint64_t at = first;
@@ -54,7 +55,8 @@ std::uint64_t Arena::pages_ahead(std::uint64_t first, std::uint64_t limit) const
   return at - std::min(at, first);
 }
 
-// A place in runs_ was reserved.
+// Maps new memory for `count` pages and enters them as a run. The caller has reserved a free row in
+// runs_. Returns false if the driver refuses.
 bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::uint64_t count,
                     std::uint64_t now_ns) noexcept {
   const std::uint64_t address = address_of(first), bytes = count * page_bytes;
@@ -76,8 +78,9 @@ bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::ui
   return true;
 }
 
-// All or nothing, but of pages that share memory: what was unmapped of these is not theirs any
-// more.
+// Unmaps the run and drops it; returns false if the driver refuses. An ordinary run is then
+// unchanged. A run of pages that share memory may be unmapped in part: the pages that were unmapped
+// do not belong to it any more.
 bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
   if (!run.is_shared) {
     if (real.cuMemUnmap(address_of(run.first), run.bytes()) != CUDA_SUCCESS) return false;
@@ -98,7 +101,7 @@ bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
   return true;
 }
 
-// Its memory is gone.
+// Removes the run's row and detaches its pages, after its memory has been unmapped.
 void Arena::drop_run(Run& run) noexcept {
   const RunIndex gone = pages_[run.first].run;
   counts_.held_bytes -= run.bytes();
@@ -107,13 +110,15 @@ void Arena::drop_run(Run& run) noexcept {
   unused_runs_.push_back(gone);
 }
 
-// Memory for all pages that the block lies in, and for some after it where the arena grows.
+// Maps memory for all pages that the block touches, and for some pages after them where the arena
+// grows. Returns false if the driver refuses.
 bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64_t now_ns) {
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
   const std::uint64_t ahead = bytes_ahead(counts_.held_bytes) / page_bytes;
   const std::uint64_t pages = std::min(last + 1 + ahead, bytes_.load() / page_bytes);
   if (pages_.size() < pages) pages_.resize(pages);
-  // As many as there are stretches without memory; and each of them may be given back.
+  // Each stretch of pages without memory becomes a run, and each run may need a row in unused_runs_
+  // later.
   const std::uint64_t runs = runs_.size() + (last - page_of(block.start)) + 2;
   if (std::min(runs_.capacity(), unused_runs_.capacity()) < runs) {
     runs_.reserve(2 * runs);
@@ -129,6 +134,7 @@ bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64
   }
   return true;
 }
+// Counts the block in each page that it touches.
 
 void Arena::use_pages(const Block& block) noexcept {
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
@@ -221,7 +227,8 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   bool all_unmapped = true;
   for (Run& run : runs_)
     if (run.count != 0) all_unmapped = unmap_run(real, run) && all_unmapped;
-  // They may be somebody else's at once.
+  // Once the range is freed, the driver may hand out its addresses to others, so the arena drops
+  // them first.
   const std::uint64_t bytes = bytes_.exchange(0);
   if (all_unmapped) real.cuMemAddressFree(base_.load(), bytes);
   packing_ = {};

@@ -1,4 +1,4 @@
-// Pages of addresses that come to share memory.
+// Moves blocks so that pages of addresses share memory, as planned in arena_mesh_plan.cpp.
 #include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {
@@ -8,13 +8,14 @@ constexpr int most_pauses = 20, most_tries = 4;
 
 }  // namespace
 
-// One plan for all pauses: what is half done would be in the next one's way.
+// One plan serves all pauses: a second plan would find runs that the first one has moved only in
+// part.
 std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes,
                                   int& pauses_left) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
   const auto gained = [&] { return held - std::min(held, arena_.counts_.held_bytes); };
   auto next = candidates_.begin();
-  // Without room for the first one nobody need be held up.
+  // If there is no memory for the first candidate, no pause is asked for.
   bool goes_on = next != candidates_.end() && make_targets(*next);
   lacked_room_ = next != candidates_.end() && !goes_on;
   const auto has_more = [&] {
@@ -34,13 +35,15 @@ std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t enough_bytes
   return gained();
 }
 
-// Nothing may be lacking once memory is being exchanged.
+// Reserves all host memory that a move needs, so that none can be lacking while device memory is
+// exchanged.
 void Arena::Meshing::reserve() {
   const std::size_t runs = arena_.runs_.size() + targets_.size() + 1;
   arena_.runs_.reserve(runs);
   arena_.unused_runs_.reserve(runs);
   arena_.packing_.announce_withheld(0);
 }
+// Makes the target's memory available for copying into. Returns false if the driver refuses.
 
 bool Arena::Meshing::make(Target& target) noexcept {
   if (target.handle != 0) return true;
@@ -76,7 +79,8 @@ void Arena::Meshing::drop(Target& target) noexcept {
   arena_.counts_.held_bytes -= page_bytes;
 }
 
-// Pages keep their memory by themselves.
+// Releases the targets' handles and scratch addresses. Pages that were moved keep the memory by
+// their own mappings.
 void Arena::Meshing::give_up_targets() noexcept {
   bool all_unmapped = true;
   for (const Target& target : targets_) {
@@ -88,6 +92,8 @@ void Arena::Meshing::give_up_targets() noexcept {
   if (scratch_ != 0 && all_unmapped) real_.cuMemAddressFree(scratch_, scratch_bytes());
 }
 
+// Starts copies of all blocks in the page to the target's memory, at the same offsets. Returns
+// false if one could not be started.
 bool Arena::Meshing::copy(const Move& move) noexcept {
   const CUdeviceptr from = arena_.address_of(move.page), to = targets_[move.target].at;
   const auto part = [&](std::uint64_t first, std::uint64_t end) {
@@ -107,6 +113,8 @@ bool Arena::Meshing::copy(const Move& move) noexcept {
   return all;
 }
 
+// Maps the memory behind `handle` at the page's address and grants access to it. Returns false,
+// with nothing mapped, if the driver refuses.
 bool Arena::Meshing::map(std::uint64_t page, std::uint64_t bytes,
                          CUmemGenericAllocationHandle handle) noexcept {
   const std::uint64_t address = arena_.address_of(page);
@@ -118,7 +126,8 @@ bool Arena::Meshing::map(std::uint64_t page, std::uint64_t bytes,
   return false;
 }
 
-// The run's own memory once more.
+// Maps the run's own memory again at its first `unmapped_pages` pages. Memory that the driver
+// refuses to map is counted as lost.
 void Arena::Meshing::undo(const Run& run, std::uint64_t unmapped_pages,
                           CUmemGenericAllocationHandle own) noexcept {
   bool all = true;
@@ -133,7 +142,8 @@ void Arena::Meshing::undo(const Run& run, std::uint64_t unmapped_pages,
   if (!all) arena_.counts_.lost_bytes += run.bytes();
 }
 
-// The addresses get the new memory, or keep what they had.
+// Unmaps the run's memory and maps the targets' memory at the same addresses. Returns false if the
+// driver refuses; the addresses then have their old memory again.
 bool Arena::Meshing::swap_memory(const Candidate& candidate, const Run& run) noexcept {
   CUmemGenericAllocationHandle own = 0;
   if (real_.cuMemRetainAllocationHandle(
@@ -154,7 +164,7 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, const Run& run) noe
     good = map(move.page, page_bytes, targets_[move.target].handle);
   }
   if (!good) {
-    // The last one of these was not.
+    // The mapping that failed was counted, but does not exist.
     for (std::uint32_t i = 0; i + 1 < mapped; ++i)
       real_.cuMemUnmap(arena_.address_of(moves_[candidate.first_move + i].page), page_bytes);
     undo(run, unmapped, own);
@@ -163,7 +173,9 @@ bool Arena::Meshing::swap_memory(const Candidate& candidate, const Run& run) noe
   return good;
 }
 
-// The run's one page, which was announced. What is free there may be another page's from now on.
+// Turns the target's run, a single page, into one that several pages share. The page was announced
+// as withheld. Free space in it may be used by another page from now on, so that it is withheld
+// from new blocks.
 void Arena::Meshing::share(const Target& target) noexcept {
   Run& run = arena_.run(target.run);
   run.is_shared = true;
@@ -171,6 +183,7 @@ void Arena::Meshing::share(const Target& target) noexcept {
   arena_.packing_.withhold(arena_.address_of(run.first), page_bytes);
 }
 
+// Adds the moved page to the run of the pages that share the target's memory.
 void Arena::Meshing::join(const Move& move) noexcept {
   Target& target = targets_[move.target];
   if (target.run == 0) {
@@ -211,13 +224,14 @@ Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept 
     return Moved::failed;
   }
   const bool copied = std::all_of(first, end, [&](const Move& move) { return copy(move); });
-  // Even then: what was begun would write where others write next.
+  // Copies are waited for even if one could not be started: they would write to memory that is used
+  // for something else next.
   if (real_.cuStreamSynchronize(nullptr) != CUDA_SUCCESS || !copied ||
       !swap_memory(candidate, run)) {
     arena_.packing_.renounce_withheld(anew);
     return Moved::failed;
   }
-  // Those without a block are nobody's any more.
+  // Pages of the shared run without a block were not moved and have no memory any more.
   if (run.is_shared) {
     arena_.each_page(run, [&](std::uint64_t page) {
       if (arena_.pages_[page].blocks == 0)
@@ -233,15 +247,17 @@ Arena::Meshing::Moved Arena::Meshing::move(const Candidate& candidate) noexcept 
 
 std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
                           std::uint64_t least_bytes, std::uint64_t enough_bytes) {
-  // The lock is held over the pauses, which have an end: what is moved must stay as it is. Whoever
-  // waits for it, waits for no longer than that, and keeps nobody from the gate.
+  // The lock is held during the pauses, so that blocks do not change while they are moved. The
+  // pauses are bounded. A thread that waits for this lock waits no longer than that, and holds up
+  // no thread at the gate.
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || is_closing() || real.cuMemRetainAllocationHandle == nullptr ||
       real.cuMemcpyDtoDAsync_v2 == nullptr || real.cuStreamSynchronize == nullptr)
     return 0;
   std::uint64_t gained = 0, least = least_bytes;
   int pauses_left = most_pauses;
-  // False: there was no memory to move into, or nothing that new memory would help.
+  // Runs one plan. Returns false if memory to move into was lacking, or if new memory would save
+  // nothing.
   const auto pass = [&](Meshing::Into into) {
     Meshing meshing(*this, real, into);
     if (meshing.gain() < std::exchange(least, 0)) return true;

@@ -1,20 +1,25 @@
-// Which runs' pages are to share memory.
+// Chooses the runs whose pages are to share memory.
 #include "runtime_hooks/pool/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {
 
-// What is taken of a run: with more there is little to be gained.
+// A run of which more than one half (1 / most_taken_share) is taken is not moved: little would be
+// saved.
 constexpr std::uint64_t most_taken_share = 2;
+// The most single-page runs that a plan considers as targets.
 constexpr std::size_t most_own = 256;
+// The most steps of a single-page run that may be taken if it is to be a target: seven eighths.
 constexpr std::uint32_t most_taken_of_own = PageSteps::count / 8 * 7;
-// Whose pages find no place among those: others are no better.
+// After so many candidates without a target, the search ends: later candidates are no better.
 constexpr int most_in_vain = 1000;
-// The largest runs that growth makes want an eighth of it.
+// Bytes that moves into existing memory are to free before new memory is tried. The largest runs
+// that growth makes need an eighth of it.
 constexpr std::uint64_t enough_to_begin = std::uint64_t{64} << 20;
 
 }  // namespace
 
+// Returns the steps of the page that blocks take.
 PageSteps Arena::Meshing::steps_of(std::uint64_t page) const {
   PageSteps steps;
   const std::uint64_t start = arena_.address_of(page);
@@ -25,7 +30,9 @@ PageSteps Arena::Meshing::steps_of(std::uint64_t page) const {
   return steps;
 }
 
-// False: too much of it is taken. Items get what each of its items takes.
+// Adds the run as a candidate, with a move for each page that holds a block, and appends to `items`
+// the steps that each item takes. Returns false, with nothing added, if too much of the run is
+// taken.
 bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items) {
   const Run& run = arena_.run(index);
   Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};
@@ -50,6 +57,7 @@ bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items
   return true;
 }
 
+// Plans moves of all candidates into memory that is to be made.
 void Arena::Meshing::find_moves() {
   std::vector<PageSteps> pages;
   for (RunIndex index = 1; index <= arena_.runs_.size(); ++index)
@@ -59,6 +67,7 @@ void Arena::Meshing::find_moves() {
   targets_.resize(plan.targets);
   new_targets_ = plan.targets;
 }
+// Returns the single-page runs that have room to become targets.
 
 std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
   std::vector<Own> all;
@@ -67,16 +76,18 @@ std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
     if (run.pages_in_use == 0 || run.bytes() != page_bytes) continue;
     all.emplace_back().run = index;
     arena_.each_page(run, [&](std::uint64_t page) { all.back().steps.take(steps_of(page)); });
-    // Hardly anything goes there.
+    // A page that is almost full has room for hardly any other page.
     if (all.back().steps.taken() > most_taken_of_own) all.pop_back();
   }
   return all;
 }
 
-// One for each of the candidate's items, which moves_ gets. False: there are too few.
+// Assigns to each of the candidate's items a run of `own` that has room for it, and enters it in
+// moves_. Returns false, with nothing changed, if there are too few such runs.
 bool Arena::Meshing::find_own_targets(const Candidate& candidate,
                                       const std::vector<PageSteps>& items, std::vector<Own>& own) {
-  std::vector<std::pair<std::uint32_t, PageSteps>> before;  // each item's target, without it
+  // Each item's target, as its index in `own`, and the target's steps before the item was added.
+  std::vector<std::pair<std::uint32_t, PageSteps>> before;
   for (const PageSteps& item : items) {
     const auto fits = std::ranges::find_if(own, [&](const Own& one) {
       return !one.has_moved && one.run != candidate.run && !one.steps.meets(item);
@@ -100,7 +111,8 @@ bool Arena::Meshing::find_own_targets(const Candidate& candidate,
   return true;
 }
 
-// As much as new memory is wanted for at first.
+// Plans moves into single-page runs that exist already, up to the amount of memory that moves into
+// new memory need to begin.
 void Arena::Meshing::find_moves_into_own() {
   std::vector<Own> own = find_own();
   std::uint64_t gain = 0;
@@ -123,8 +135,9 @@ void Arena::Meshing::find_moves_into_own() {
     targets_.push_back({.at = arena_.address_of(arena_.run(one.run).first), .run = one.run});
 }
 
-// A run whose pages would all have their memory alone, and be as many as before. The smallest come
-// first: what they need is there most likely.
+// Drops candidates that would save nothing: runs whose pages would each get memory alone, as many
+// pages as before. Sorts the rest by size: the smallest candidate needs the least new memory, which
+// is likely to be there.
 void Arena::Meshing::drop_useless() {
   std::vector<std::uint32_t> items(targets_.size());
   const auto count_items = [&](const Candidate& candidate) {

@@ -1,5 +1,4 @@
-// How an arena's pages come to share memory: the plan (arena_mesh_plan.cpp), and the moving
-// (arena_mesh.cpp).
+// Meshing of an arena's pages: the plan is in arena_mesh_plan.cpp, the moving in arena_mesh.cpp.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +11,14 @@
 
 namespace cuwarden::pool {
 
-// One pass over the runs that are little used. Memory that several pages are to share is made when
-// the first of them comes, at an address of its own, to which what lies in them is copied; then
-// their addresses get it. A run makes no more of it than it gives back: a little room is enough.
-// Where the device has none, some runs move into the memory of others that are a single page.
+// One pass of meshing over the runs that are little used. A page of memory that several pages of
+// addresses are to share is made when its first page is moved. Blocks are copied to it by way of an
+// address of its own (scratch), and then the pages' addresses are mapped to it. A run never needs
+// more new memory than it gives back, so a little room is enough. On a device without any room,
+// some runs move into the memory of other runs that are a single page.
 class Arena::Meshing {
  public:
+  // Memory that a pass moves pages into: pages that it makes, or single-page runs of the arena.
   enum class Into : std::uint8_t { new_memory, own_memory };
   Meshing(Arena& arena, const driver::RealDriver& real, Into into) : arena_(arena), real_(real) {
     if (into == Into::new_memory) {
@@ -32,42 +33,54 @@ class Arena::Meshing {
   Meshing(const Meshing&) = delete;
   Meshing& operator=(const Meshing&) = delete;
 
-  // If all of it is done.
+  // Returns the bytes that the pass saves if all of it is done.
   std::uint64_t gain() const noexcept {
     std::uint64_t held = 0;
     for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
     return held - std::min(held, used_targets_ * page_bytes);
   }
+  // Reserves the scratch addresses at which new memory is written. Returns false if the driver
+  // refuses.
   bool take_scratch() noexcept {
     return scratch_bytes() == 0 ||
            real_.cuMemAddressReserve(&scratch_, scratch_bytes(), 0, 0, 0) == CUDA_SUCCESS;
   }
-  // Until it is enough, or something fails. What was gained.
+  // Moves candidates until `enough_bytes` are saved, the pauses are used up or a move fails.
+  // Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
-  // For memory to move into.
+  // True if the pass stopped because there was no memory to move into.
   bool lacked_room() const noexcept { return lacked_room_; }
 
  private:
+  // One page of addresses, the plan's item that it belongs to, and the target (index in targets_)
+  // that it moves to.
   struct Move {
     std::uint64_t page = 0;
     std::uint32_t item = 0, target = 0;
   };
-  // Of a run, each page with blocks is an item of the plan; of one whose pages share memory
-  // already, all of them together: it makes no more memory than it gives back either.
+  // A run that may be moved, with its moves: `moves` entries of moves_ from `first_move` on. In an
+  // ordinary run each page with blocks is an item of the plan. In a run whose pages share memory
+  // all pages together are one item, so that it needs no more memory than it gives back.
   struct Candidate {
     RunIndex run = 0;
     std::uint32_t first_move = 0, moves = 0, items = 0;
   };
+  // Result of one candidate: `no_room` means that memory for it could not be made, `failed` that
+  // the driver refused a later step. Its blocks stay where they were in both cases.
   enum class Moved : std::uint8_t { all, no_room, failed };
+  // A page of memory that pages move to.
   struct Target {
+    // The memory's handle; 0 until make() has got it.
     CUmemGenericAllocationHandle handle = 0;
-    CUdeviceptr at = 0;  // where it is mapped
-    RunIndex run = 0;    // that it is, or has become
+    CUdeviceptr at = 0;  // The address at which the memory is mapped for copying.
+    RunIndex run = 0;    // The arena's run that uses this memory; 0 while no page was moved to it.
   };
-  // A run that may become a target.
+  // A single-page run of the arena that may become a target.
   struct Own {
     RunIndex run = 0;
+    // The steps that its blocks take, planned moves included.
     PageSteps steps;
+    // True if the run itself is to be moved away: then it is no target.
     bool has_moved = false;
     bool is_target = false;
   };
@@ -90,7 +103,8 @@ class Arena::Meshing {
   bool is_alone(const Target& target) const noexcept {
     return is_own(target) && !arena_.run(target.run).is_shared;
   }
-  // Of the candidate's targets, those that nobody shares yet.
+  // Calls visit(target) once for each of the candidate's targets that is an unshared run of the
+  // arena.
   template <class Visit>
   void each_alone(const Candidate& candidate, const Visit& visit) noexcept {
     for (std::uint32_t i = 0; i < candidate.moves; ++i) {
@@ -115,9 +129,11 @@ class Arena::Meshing {
   std::vector<Move> moves_;
   std::vector<Candidate> candidates_;
   std::vector<Target> targets_;
-  std::uint64_t new_targets_ = 0, used_targets_ = 0;  // of memory that is made
+  // Targets whose memory is to be made, and those of them that the remaining candidates use.
+  std::uint64_t new_targets_ = 0, used_targets_ = 0;
   CUdeviceptr scratch_ = 0;
-  bool is_full_ = false;  // the device, since something was given back
+  // True if the driver has refused memory since the last time that some was given back.
+  bool is_full_ = false;
   bool lacked_room_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Memory that the program freed while nobody may give it back: kept, and taken out again one by
-// one, by the context that it belongs to.
+// A list of memory that the program freed while its device could not be waited for, as during a
+// stream capture. Each context takes its own items out again later.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,12 @@
 
 namespace cuwarden::pool {
 
-// Of items for which there is context_of(item).
+// A list of items that several threads may use at once. A function context_of(item) must return the
+// ContextId that the item belongs to.
 template <class Item>
 class Deferred {
  public:
+  // True if the list holds an item of any context.
   bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
 
   void put(const Item& item) noexcept {
@@ -24,11 +26,12 @@ class Deferred {
       items_.push_back(item);
       any_.store(true, std::memory_order_relaxed);
     } catch (...) {
-      // No memory to remember it by: it is kept until its context ends.
+      // There is no host memory to list the item: it stays allocated until its context ends.
     }
   }
 
-  // None: there is none left. The order does not matter; most are of one context.
+  // Removes and returns one item of the context, in no particular order; none if none is left. The
+  // list is searched from its end, because most items belong to one context.
   std::optional<Item> take(ContextId context) noexcept {
     const Locked locked(lock_);
     if (!locked) return std::nullopt;

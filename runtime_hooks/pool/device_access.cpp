@@ -5,12 +5,14 @@
 namespace cuwarden::pool {
 namespace {
 
+// Returns the device's attribute `which`, or `otherwise` if the driver does not know it.
 int attribute(const driver::RealDriver& real, CUdevice_attribute which, DeviceOrdinal device,
               int otherwise) {
   int value = otherwise;
   return real.cuDeviceGetAttribute(&value, which, device.value) == CUDA_SUCCESS ? value : otherwise;
 }
 
+// Describes access of a device, read and write, or none where `may` is false.
 CUmemAccessDesc access_for(int device, bool may) {
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -38,7 +40,7 @@ CUmemAllocationProp on_device(const driver::RealDriver& real, DeviceOrdinal devi
   made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   made.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   made.location.id = device.value;
-  // As the driver's own memory is.
+  // The driver makes its own memory capable of GPUDirect RDMA, too.
   made.allocFlags.gpuDirectRDMACapable =
       attribute(real, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device, 0) != 0;
   return made;
@@ -54,7 +56,7 @@ std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver& real,
   CUmemAllocationProp made{};
   made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   made.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-  // -1: the system has no such nodes.
+  // The driver reports -1 where the system has no NUMA nodes.
   made.location.id = std::max(attribute(real, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device, 0), 0);
   return made;
 #else

@@ -13,8 +13,8 @@ Arena* DevicePool::owner(std::uint64_t address) noexcept {
   return find([&](const Arena& arena) { return arena.has(address); });
 }
 
-// An ended context's address may be a new one's. The lock is held over the reservation, so that a
-// context has one arena.
+// A new context may have the handle of one that has ended. The lock is held during the reservation,
+// so that two threads do not open two arenas for one context.
 Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal device,
                                 ContextId context) {
   const auto is_its = [&](const Arena& arena) {
@@ -47,7 +47,7 @@ std::uint64_t DevicePool::allocate(const driver::RealDriver& real, DeviceOrdinal
   Arena* const arena = find_or_make(real, device, context);
   if (arena == nullptr) return 0;
   auto block = arena->allocate(real, bytes, now_ns);
-  // What other contexts keep may be what lacks.
+  // Idle memory of other contexts' arenas may be what this arena lacks.
   if (!block && give_back(real, device, UINT64_MAX) != 0)
     block = arena->allocate(real, bytes, now_ns);
   return block ? block->start : 0;
@@ -85,7 +85,7 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     try {
       gained += arena.mesh(real, pause, needed - std::min(needed, elsewhere), needed);
     } catch (...) {
-      // Without memory to plan with, nothing is moved.
+      // If host memory for a plan is lacking, this arena is not meshed.
     }
   });
   return gained;
@@ -104,7 +104,7 @@ void DevicePool::context_ended(const driver::RealDriver& real, ContextId context
     std::uint64_t expected = context.value;
     without.compare_exchange_strong(expected, 0);
   }
-  // One that is open for allocations is of a new context with the same handle.
+  // An arena that is not closing belongs to a new context with the same handle.
   each([&](Arena& arena) {
     if (arena.context() == context && arena.is_closing()) arena.end(real);
   });

@@ -4,8 +4,8 @@
 
 namespace cuwarden::pool {
 
-// The fullest first, each into the first one of the latest targets that has room for it: what comes
-// late is small, and fits in many places.
+// Takes the fullest pages first. Each page goes to the first of the latest 256 targets that has
+// room for it. Pages that come late take little, and fit into many targets.
 MeshPlan plan_mesh(std::span<const PageSteps> pages) {
   constexpr std::uint32_t most_compared = 256;
   std::vector<std::uint32_t> taken(pages.size()), order(pages.size());

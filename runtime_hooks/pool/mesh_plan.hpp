@@ -1,5 +1,5 @@
-// Which pages of addresses can share one page of memory: those whose blocks take different steps
-// of it.
+// Plans which pages of addresses can share one page of memory: pages whose blocks take different
+// steps.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,13 @@
 
 namespace cuwarden::pool {
 
-// The steps of a page that blocks take.
+// The steps of one page that blocks take, one bit each.
 class PageSteps {
  public:
+  // Number of steps in a page.
   static constexpr std::uint32_t count = page_bytes / Packing::step_bytes;
 
+  // Adds the steps from `first` up to, but not including, `end`.
   void take(std::uint32_t first, std::uint32_t end) noexcept {
     for (std::uint32_t at = first; at < end;) {
       const std::uint32_t bits = std::min(64 - at % 64, end - at);
@@ -27,9 +29,11 @@ class PageSteps {
       at += bits;
     }
   }
+  // Adds the steps that `other` takes.
   void take(const PageSteps& other) noexcept {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
+  // True if both take some step: then the pages cannot share memory.
   bool meets(const PageSteps& other) const noexcept {
     for (std::size_t i = 0; i < words_.size(); i += 4)
       if (((words_[i] & other.words_[i]) | (words_[i + 1] & other.words_[i + 1]) |
@@ -37,6 +41,7 @@ class PageSteps {
         return true;
     return false;
   }
+  // Returns the number of steps that are taken.
   std::uint32_t taken() const noexcept {
     std::uint32_t sum = 0;
     for (const std::uint64_t word : words_) sum += static_cast<std::uint32_t>(std::popcount(word));
@@ -48,12 +53,13 @@ class PageSteps {
 };
 
 struct MeshPlan {
-  std::vector<std::uint32_t> target_of;  // each page's
+  // For each page of the input, the number of its target: 0 to targets - 1.
+  std::vector<std::uint32_t> target_of;
   std::uint32_t targets = 0;
 };
 
-// Into few pages of memory, in a time that grows with the number of pages alone. May throw
-// std::bad_alloc.
+// Assigns pages to as few targets as it easily can; the time grows linearly with the number of
+// pages. May throw std::bad_alloc.
 MeshPlan plan_mesh(std::span<const PageSteps> pages);
 
 }  // namespace cuwarden::pool

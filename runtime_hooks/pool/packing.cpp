@@ -8,7 +8,7 @@
 namespace cuwarden::pool {
 namespace {
 
-// Of the holes in one bin, which differ by a thirty-second at most.
+// The most holes of one bin that are compared. Sizes in a bin differ by a thirty-second at most.
 constexpr int most_compared = 16;
 
 constinit std::atomic<std::uint64_t> last_serial{0};
@@ -24,14 +24,14 @@ unsigned Packing::bin_of(std::uint64_t bytes) noexcept {
   return std::min(((shift + 1) << sub_bits) + sub, bins - 1);
 }
 
-// What a change needs is there before it begins; and what is free is cut at both ends of a page
-// that is withheld, when a block there is given.
+// Makes sure that `count` unused nodes are there before a change begins. Two more are kept for each
+// withheld page: a block given there is cut at both ends of the page.
 void Packing::reserve_nodes(std::uint64_t count) {
   while (unused_count_ < count + 2 * withheld_pages_) {
     chunks_.reserve(chunks_.size() + 1);
     chunks_.push_back(std::make_unique<Node[]>(chunk));
     const auto first = static_cast<Index>((chunks_.size() - 1) * chunk);
-    // 0 is nobody's.
+    // Node 0 is reserved; real nodes start at 1.
     for (std::uint64_t i = chunk; i-- > (first == 0 ? 1 : 0);)
       drop_node(first + static_cast<Index>(i));
   }
@@ -170,7 +170,7 @@ bool Packing::has_retired(const Block& block) const noexcept {
   return found != 0 && node(found).state == State::retired && node(found).serial == block.serial;
 }
 
-// The one after it is a hole, linked in no bin.
+// Joins the node after `at` to it. That node must be linked in no bin.
 void Packing::absorb_after(Index at) noexcept {
   const Index gone = node(at).after;
   node(at).taken_bytes += node(gone).taken_bytes;
@@ -196,7 +196,7 @@ bool Packing::give(std::uint64_t start) noexcept {
   return true;
 }
 
-// The first part keeps its links; the other one is in no bin.
+// Cuts the node at `address`. The first part stays in its bin; the second part is linked in none.
 void Packing::split(Index at, std::uint64_t address) noexcept {
   const Index rest = new_node();
   Node& left = node(rest);
@@ -210,7 +210,7 @@ void Packing::split(Index at, std::uint64_t address) noexcept {
   node(at).taken_bytes -= left.taken_bytes;
 }
 
-// 0: there is none.
+// Returns the first node of the region that ends after the address; 0 if there is none.
 Packing::Index Packing::first_ending_after(std::uint64_t address) const noexcept {
   const auto region = regions_.upper_bound(address);
   if (region == regions_.begin()) return 0;

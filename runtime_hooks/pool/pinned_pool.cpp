@@ -5,8 +5,8 @@
 namespace cuwarden::pool {
 namespace {
 
-// To lock a page takes a time of its own besides: less would be paid for by the next request, and
-// more by a program that wants no more.
+// Bytes of an ordinary piece. Locking takes time for each page as well: a larger piece would cost
+// programs that ask for no more, and a smaller one would make the next request pay again.
 constexpr std::uint64_t piece_bytes = std::uint64_t{4} << 20, page = std::uint64_t{2} << 20;
 
 CUresult lock_pages(const driver::RealDriver& real, void** made, std::uint64_t bytes,
@@ -36,7 +36,8 @@ PinnedPool::Pieces::iterator PinnedPool::piece_around(std::uint64_t address) noe
              : pieces_.end();
 }
 
-// What is known to lie there was the driver's, which has freed it with its context.
+// Adds memory that the driver allocated. Pieces that overlap it are dropped: their context has
+// ended and the driver has freed them.
 void PinnedPool::add_piece(Heap& heap, std::uint64_t start, std::uint64_t bytes) {
   for (auto at = pieces_.lower_bound(start); at != pieces_.end() && at->first < start + bytes;) {
     if (at->second.blocks == 0) idle_bytes_ -= at->second.bytes;
@@ -74,7 +75,8 @@ std::uint64_t PinnedPool::allocate(const driver::RealDriver& real, ContextId con
     if (!locked) return 0;
     if (const auto block = take(heap_of(context, flags), bytes, now_ns)) return block->start;
   }
-  // What fills half a piece has its own: nothing is locked that nobody asked for.
+  // A request above half a piece gets a piece of its own size, so that no memory is locked that was
+  // not asked for.
   const std::uint64_t own = (bytes + page - 1) / page * page;
   const std::uint64_t piece = bytes * 2 > piece_bytes ? own : piece_bytes;
   void* made = nullptr;
@@ -147,7 +149,7 @@ void PinnedPool::give(std::uint64_t start, std::uint64_t now_ns) noexcept {
   piece->second.idle_since_ns = now_ns;
 }
 
-// One after the other: the lock is not held over the driver's function.
+// Frees one piece after the other, because the lock is not held during the driver's function.
 std::uint64_t PinnedPool::give_back(const driver::RealDriver& real, std::uint64_t until_ns,
                                     std::uint64_t kept_bytes) noexcept {
   std::uint64_t given = 0;
@@ -165,7 +167,7 @@ std::uint64_t PinnedPool::give_back(const driver::RealDriver& real, std::uint64_
       idle_bytes_ -= found->second.bytes;
       out = pieces_.extract(found);
     }
-    // Where it refuses, the memory is nobody's until the context ends.
+    // If the driver refuses, the memory stays unused until the context ends.
     if (real.cuMemFreeHost(reinterpret_cast<void*>(out.key())) != CUDA_SUCCESS) return given;
     given += out.mapped().bytes;
   }
@@ -196,7 +198,7 @@ void PinnedPool::set_ending(ContextId context, bool is_ending) noexcept {
     if (heap->context == context) heap->is_closing = is_ending;
 }
 
-// A block that was not freed goes with its heap.
+// Blocks that the program did not free go with their heap.
 void PinnedPool::context_ended(ContextId context) noexcept {
   if (!any()) return;
   while (deferred_.take(context)) {

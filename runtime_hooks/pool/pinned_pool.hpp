@@ -1,6 +1,6 @@
-// Page-locked memory for requests of all sizes up to a limit, cut from larger pieces of the
-// driver's: to lock pages takes it half a millisecond, and to unlock them as long. What is free is
-// kept for the next one, and is given back when somebody asks for it.
+// Serves page-locked memory for requests up to a limit, cut from larger pieces of the driver's
+// memory. The driver takes half a millisecond to lock pages, and as long to unlock them. Free
+// memory is kept for later requests until a function gives it back.
 #pragma once
 
 #include <atomic>
@@ -19,77 +19,90 @@
 
 namespace cuwarden::pool {
 
-// All functions may be called by several threads. None holds the lock over a function of the
+// All functions may be called by several threads. None holds the lock during a function of the
 // driver, which may wait for the device.
 class PinnedPool {
  public:
+  // The largest request that the pool serves.
   static constexpr std::uint64_t largest_bytes = std::uint64_t{64} << 20;
-  // Of what is free, so much is kept for later; more goes back at once.
+  // Free bytes that are kept for later requests; give_back_some() gives more than that back at
+  // once.
   static constexpr std::uint64_t most_idle_bytes = std::uint64_t{64} << 20;
 
-  // In place of flags: as cuMemAllocHost, whose memory has flags of the driver's choice.
+  // Stands in the parameter `flags` for memory as from cuMemAllocHost, whose flags the driver
+  // chooses.
   static constexpr unsigned as_alloc_host = 1u << 31;
 
+  // A block and the context that it belongs to.
   struct Placed {
     Block block;
     ContextId context;
     friend ContextId context_of(const Placed& placed) noexcept { return placed.context; }
   };
 
-  // One load where there never was one.
+  // True if the pool ever held memory. Costs a single load.
   bool any() const noexcept { return has_any_.load(std::memory_order_acquire); }
-  // As cuMemHostAlloc, in the current context, which is `context`. 0: ask the driver. May throw
-  // std::bad_alloc, and has lost nothing then.
+  // Returns page-locked memory with cuMemHostAlloc's `flags` (or as_alloc_host); 0 if the driver
+  // has to serve the request. `context` must be the current context. May throw std::bad_alloc, and
+  // has lost no memory then.
   std::uint64_t allocate(const driver::RealDriver&, ContextId, unsigned flags, std::uint64_t bytes,
                          std::uint64_t now_ns);
-  // Whether the address lies in a piece of the driver's memory that is cut here; also where nobody
-  // can tell, for the driver must not free such a piece.
+  // True if the address lies in a piece of the pool. Also true if the lock was given up, so that a
+  // piece is never handed to the driver's free function.
   bool has(std::uint64_t address) noexcept;
+  // Returns the live block that contains the address; none if there is none.
   std::optional<Placed> around(std::uint64_t address) noexcept;
-  // Whether it lies in such a piece, and in no block.
+  // True if the address lies in a piece of the pool, but in no live block.
   bool is_hole(std::uint64_t address) noexcept;
 
-  // As Arena's.
+  // retire(), unretire() and give() act on the block at `start` as the functions of Arena do.
   std::optional<Placed> retire(std::uint64_t start) noexcept;
   void unretire(std::uint64_t start) noexcept;
   void give(std::uint64_t start, std::uint64_t now_ns) noexcept;
   Deferred<Placed>& deferred() noexcept { return deferred_; }
 
-  // Pieces without a block since before `until_ns` go back to the driver. How much.
+  // Gives back to the driver all pieces that have held no block since before `until_ns`. Returns
+  // the bytes given back.
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
-  // After a free, which has waited for the device: what is above most_idle_bytes, and now and then
-  // what is idle for long.
+  // Gives back free memory above most_idle_bytes. Every 250 ms, also gives back pieces that have
+  // been idle for longer than `idle_limit_ns`. Call it after a free, which has waited for the
+  // device.
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
                       std::uint64_t idle_limit_ns) noexcept;
-  // As DevicePool's; the driver frees what a context had.
+  // Mark the end of a context, as the functions of DevicePool do. The driver itself frees the
+  // context's pieces.
   void set_ending(ContextId, bool is_ending) noexcept;
   void context_ended(ContextId) noexcept;
 
+  // Requests that the pool ever served, and their bytes.
   std::uint64_t served_count() const noexcept { return served_.load(std::memory_order_relaxed); }
   std::uint64_t served_bytes() const noexcept {
     return served_bytes_.load(std::memory_order_relaxed);
   }
+  // Bytes of page-locked memory that the pool holds, free ones included.
   std::uint64_t held_bytes() noexcept;
 
  private:
-  // What lies in different ones has different properties.
+  // The pieces of one context with the same flags.
   struct Heap {
     ContextId context;
     unsigned flags = 0;
-    bool is_closing = false;  // its context ends: nothing is its any more
+    // True while the context ends: the pool hands out and recognises none of its memory.
+    bool is_closing = false;
     Packing packing;
   };
-  // Of the driver's.
+  // A stretch of memory that the driver allocated for the pool: its size, the number of its blocks,
+  // and the time since which it has none.
   struct Piece {
     std::uint64_t bytes = 0, blocks = 0, idle_since_ns = 0;
     Heap* heap = nullptr;
   };
-  using Pieces = std::map<std::uint64_t, Piece>;  // by start
+  using Pieces = std::map<std::uint64_t, Piece>;
 
   Heap& heap_of(ContextId, unsigned flags);
-  // Of a context that is not about to end.
+  // Returns the piece that contains the address, unless its context is about to end.
   Pieces::iterator piece_around(std::uint64_t address) noexcept;
   std::optional<Block> take(Heap&, std::uint64_t bytes, std::uint64_t now_ns);
   void add_piece(Heap&, std::uint64_t start, std::uint64_t bytes);

@@ -6,11 +6,14 @@ namespace cuwarden::pool {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-// Of the device: launches, code and libraries need some that nobody can give them otherwise.
+// Device memory that spilling leaves free: launches, code and libraries need some, and no rescue
+// can give them any.
 constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;
-// To map the host's memory the device needs tables of its own: 8 bytes for 4 KiB (measured).
+// Bytes of mapped host memory for each byte of page tables that the device needs for them: 8 bytes
+// for 4 KiB (measured).
 constexpr std::uint64_t host_bytes_of_a_table_byte = 512;
-// Of a range's pieces, on the device; each smaller than the last one that was refused.
+// The most pieces of a range that are device memory. Each is smaller than the last one that was
+// refused.
 constexpr std::uint32_t most_device_pieces = Range::most_pieces - 8;
 
 std::uint64_t free_on_device(const driver::RealDriver& real) {
@@ -26,7 +29,7 @@ std::uint64_t Spill::visible_free_bytes(std::uint64_t free) const noexcept {
          std::min(used, settings_.visible_bytes);
 }
 
-// Of two threads at once, one may be refused that alone would not have been.
+// If two threads ask at once, one may be refused although it alone would have been served.
 bool Spill::reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept {
   std::uint64_t used = host_bytes_.load(relaxed);
   do {
@@ -43,7 +46,7 @@ bool Spill::reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept {
   return false;
 }
 
-// Physical memory at the end of what the range has.
+// Maps new physical memory at the end of what the range has.
 CUresult Spill::add_piece(const driver::RealDriver& real, Range& range, CUmemAllocationProp& where,
                           std::uint64_t bytes) noexcept {
   if (range.piece_count == Range::most_pieces) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -53,6 +56,8 @@ CUresult Spill::add_piece(const driver::RealDriver& real, Range& range, CUmemAll
   range.mapped_bytes += bytes;
   return CUDA_SUCCESS;
 }
+// Maps up to `left` bytes of device memory at the start of the range, in pieces that get smaller
+// where the driver refuses.
 
 void Spill::fill_from_device(const driver::RealDriver& real, Range& range,
                              std::uint64_t left) noexcept {
@@ -69,7 +74,7 @@ void Spill::fill_from_device(const driver::RealDriver& real, Range& range,
   }
 }
 
-// A peer that comes or goes before the range can be found by it is seen afterwards.
+// Peers may change before the range can be found in ranges(); such changes are applied afterwards.
 bool Spill::insert_and_grant(const driver::RealDriver& real, const Range& range) {
   const std::uint64_t peers = peers_.of(range.device);
   if (Peers::grant(real, range.start, range.mapped_bytes, range.device, peers) != CUDA_SUCCESS)
@@ -97,7 +102,8 @@ std::optional<Range> Spill::allocate(const driver::RealDriver& real, const Range
   auto host = on_host_of(real, device);
   if (!host) return refuse(SpillTrouble::not_supported);
 
-  // First what may be refused: the device is not to be taken from others in vain.
+  // Everything that may be refused is checked first, so that device memory is not taken from others
+  // in vain.
   const std::uint64_t free = free_on_device(real);
   if (free >= wanted + left_to_device_bytes) return refuse(SpillTrouble::not_needed);
   const std::uint64_t free_for_pages = free - std::min(free, left_to_device_bytes);
@@ -115,7 +121,7 @@ std::optional<Range> Spill::allocate(const driver::RealDriver& real, const Range
       real.cuMemAddressReserve(&start, whole_addresses(wanted), 0, 0, 0) == CUDA_SUCCESS;
   range.start = start;
   if (has_addresses) fill_from_device(real, range, of_device);
-  // Another process may have been faster.
+  // Another process may have taken device memory meanwhile: more host memory is needed then.
   const std::uint64_t host_bytes = wanted - range.mapped_bytes;
   bool made = has_addresses;
   if (made && host_bytes > reserved) {
@@ -155,7 +161,7 @@ void Spill::put_back(const driver::RealDriver& real, const Range& range) noexcep
   try {
     insert_and_grant(real, range);
   } catch (...) {
-    // No memory to remember it by: it stays mapped until the process ends.
+    // There is no host memory to list the range: it stays mapped until the process ends.
   }
 }
 

@@ -1,6 +1,6 @@
-// Memory for a request that the device has no room for: what there is of the device, and the host's
-// for the rest, behind one range of addresses. Kernels and copies do not see the difference, but
-// for the speed: the host's part is read over the bus.
+// Serves a request that the device has no room for: device memory as far as there is some, and host
+// memory for the rest, behind one range of addresses. Kernels and copies notice only the speed: the
+// host's part is read over the bus.
 #pragma once
 
 #include <atomic>
@@ -14,22 +14,26 @@
 namespace cuwarden::pool {
 
 struct SpillSettings {
-  std::uint64_t most_host_bytes = 0;  // 0: never
-  // What the host could give without harm; null: whatever is asked for.
+  // The most host memory that ranges may use together; 0 turns spilling off.
+  std::uint64_t most_host_bytes = 0;
+  // Returns the bytes that the host could give without harm. Null: the host is not asked.
   std::uint64_t (*host_room)() noexcept = nullptr;
-  // Each device is to seem so much larger, less what is in use; 0: as large as it is.
+  // Bytes by which each device is to seem larger, in total and (less those in use) in free memory;
+  // 0: devices seem as large as they are.
   std::uint64_t visible_bytes = 0;
 };
 
+// Reasons for which a request is not spilled.
 enum class SpillTrouble : std::uint8_t {
-  not_needed,      // the device has room by now
-  too_small,       // the driver cuts it from a page that it shares
-  cap_reached,     // most_host_bytes
-  host_is_full,    // the host has no room for it
-  not_supported,   // the device cannot map the host's memory
-  driver_refused,  // for another reason
+  not_needed,      // The device has room for the request by now.
+  too_small,       // The driver cuts requests of this size from a slab.
+  cap_reached,     // SpillSettings::most_host_bytes would be exceeded.
+  host_is_full,    // The host has no room for it.
+  not_supported,   // The device cannot map host memory.
+  driver_refused,  // The driver refused memory, addresses or access for another reason.
 };
 
+// All functions may be called by several threads at once.
 class Spill {
  public:
   Spill(const SpillSettings& settings, const Peers& peers) noexcept
@@ -38,29 +42,34 @@ class Spill {
   Spill& operator=(const Spill&) = delete;
 
   bool enabled() const noexcept { return settings_.most_host_bytes != 0; }
-  // Up to this the driver hands out parts of pages (measured): a page for each would be a waste,
-  // and no piece of a slab.
+  // The largest request that the driver serves with part of a slab (measured). Such requests are
+  // not spilled: a page for each would be a waste.
   static constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
-  // What a device of which so much is free is to say of itself.
+  // Returns the free bytes that the program is told of a device with `free` free bytes.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }
+  // Ranges that the program holds.
   Ranges& ranges() noexcept { return ranges_; }
 
-  // What `asked_for` says, of which there is no memory yet; its context is the current one. None:
-  // `trouble` says why, and nothing has changed. May throw std::bad_alloc, likewise.
+  // Makes memory for the request that `asked_for` describes (bytes, device, context, kind); its
+  // context must be the current one. If that fails, returns none, writes the reason to the last
+  // argument and has changed nothing. May throw std::bad_alloc, and has changed nothing then.
   std::optional<Range> allocate(const driver::RealDriver&, const Range& asked_for,
                                 SpillTrouble& trouble);
-  // Gives a range back that was taken out of ranges(). The device must not use it any more.
+  // Gives back the memory of a range that was taken out of ranges(). The device must not use it any
+  // more.
   void give_back(const driver::RealDriver&, const Range&) noexcept;
 
-  // As if take() had not been called.
+  // Puts back a range that was taken out of ranges(), as if it had not been.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
-  // Freed by the program, and not to be given back yet: kept, and taken out again one by one, after
-  // this context was waited for. Where that was one that used it, its own is the next.
+  // Keeps a range that the program has freed but that the device may still use. take_deferred()
+  // returns it after the given context was waited for: first Range::used_in, then the range's own
+  // context.
   void defer(const Range&) noexcept;
   std::optional<Range> take_deferred(ContextId) noexcept;
   bool has_deferred() const noexcept { return deferred_.any(); }
-  // The context has ended; what it held in ranges goes. Calls gone(range) for each.
+  // Gives back all ranges of a context that has ended. Calls gone(range) for each that the program
+  // had not freed.
   template <class Gone>
   void context_ended(const driver::RealDriver& real, ContextId context, const Gone& gone) noexcept {
     while (const auto range = ranges_.take_of(context)) {
@@ -73,13 +82,16 @@ class Spill {
       defer(*range);
     }
   }
-  // After the peers of this device were changed.
+  // Changes the access of `peer` to all ranges of the device, after Peers was changed. Returns the
+  // last error.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal device, DeviceOrdinal peer,
                          bool may) noexcept;
 
  private:
-  // Host memory that is about to be made: counted against the setting and the host from now on.
+  // Counts host memory that is about to be made, against the setting and against the host's room.
+  // If either is exceeded, returns false and writes the reason to the last argument.
   bool reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept;
+  // Grants access to the range and enters it in ranges(). Returns false if the driver refuses.
   bool insert_and_grant(const driver::RealDriver&, const Range&);
   static CUresult add_piece(const driver::RealDriver&, Range&, CUmemAllocationProp&,
                             std::uint64_t bytes) noexcept;
@@ -88,7 +100,8 @@ class Spill {
 
   const SpillSettings settings_;
   const Peers& peers_;
-  // That ranges hold; and, of those, that the host does not know of yet.
+  // Bytes of host memory that ranges use, and those of them that are not yet allocated, so that the
+  // host's own figures do not include them.
   std::atomic<std::uint64_t> host_bytes_{0}, coming_bytes_{0};
   Ranges ranges_, deferred_;
 };
