@@ -1,4 +1,4 @@
-// What a walk yields.
+// The result of a stack walk.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,16 @@
 
 namespace cuwarden::stacks {
 
-// Deepest stack that is kept; bounds the buffer on the caller's stack (8 KiB).
+// Deepest stack that is kept, in frames. It bounds the buffer on the caller's stack to 8 KiB.
 inline constexpr std::size_t depth_limit = 1024;
 
+// The length and completeness of a captured stack; the frames are in the caller's buffer.
 struct Captured {
   std::size_t count = 0;
-  bool truncated = false;  // deeper frames were left out
-  // The walk reached the thread's first frame: not where code begins that nobody describes, as a
-  // JIT compiler's, which libgcc takes for the end as well. False where nobody knows.
+  bool truncated = false;  // True if deeper frames were left out.
+  // True if the walk reached the thread's first frame. False if it stopped at code that no unwind
+  // table describes, such as a JIT compiler's, or if that is not known. (libgcc takes such code for
+  // the end of the stack.)
   bool whole = false;
 };
 

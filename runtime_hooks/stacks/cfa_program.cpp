@@ -3,10 +3,10 @@
 namespace cuwarden::stacks {
 namespace {
 
-// Columns of x86-64 (psABI, 3.36).
+// Column numbers of registers on x86-64 (psABI, 3.36).
 constexpr std::uint64_t rbp_column = 6, rsp_column = 7, return_address_column = 16;
 
-// DW_CFA_*: three have an operand in their low six bits.
+// Opcodes DW_CFA_*. Three of them have an operand in their low six bits.
 constexpr std::uint8_t primary = 0xc0, advance_loc = 0x40, offset = 0x80, restore = 0xc0;
 enum Opcode : std::uint8_t {
   nop = 0x00,
@@ -36,26 +36,27 @@ enum Opcode : std::uint8_t {
   gnu_negative_offset_extended = 0x2f,
 };
 
-// DW_OP_*.
+// Opcodes DW_OP_*.
 constexpr std::uint8_t op_deref = 0x06, op_and = 0x1a, op_plus = 0x22, op_shl = 0x24, op_ge = 0x2a,
                        op_lit0 = 0x30, op_breg0 = 0x70;
 
-// The whole expression is "register + distance".
+// True if the whole expression is "register + distance"; writes the distance in bytes.
 bool is_register_plus(Cursor expression, std::uint64_t column, std::int64_t& distance) {
   if (expression.byte() != op_breg0 + column) return false;
   distance = expression.signed_leb();
   return expression.good() && expression.at_end();
 }
 
-// The whole expression is "what is stored at register + distance".
+// True if the whole expression is "the word stored at register + distance"; writes the distance in
+// bytes.
 bool is_stored_at(Cursor expression, std::uint64_t column, std::int64_t& distance) {
   if (expression.byte() != op_breg0 + column) return false;
   distance = expression.signed_leb();
   return expression.byte() == op_deref && expression.good() && expression.at_end();
 }
 
-// What linkers write for a procedure linkage table's stubs of 16 bytes:
-// rsp + 8 + ((rip & 15) >= threshold) * 8.
+// True if the expression is what linkers write for the 16-byte stubs of a procedure linkage table:
+// rsp + 8 + ((rip & 15) >= threshold) * 8. Writes the threshold.
 bool is_plt(Cursor expression, std::uint32_t& threshold) {
   if (expression.byte() != op_breg0 + rsp_column || expression.signed_leb() != 8) return false;
   if (expression.byte() != op_breg0 + return_address_column || expression.signed_leb() != 0)
@@ -73,7 +74,7 @@ bool is_plt(Cursor expression, std::uint32_t& threshold) {
 
 std::int64_t CfaProgram::factored(std::int64_t value) const noexcept {
   std::int64_t product = 0;
-  // Absurd: further away than any rule can say.
+  // An overflow is nonsense in the table; the result is farther away than any rule can express.
   if (__builtin_mul_overflow(value, data_alignment_, &product)) return INT64_MAX;
   return product;
 }
@@ -105,7 +106,9 @@ void CfaProgram::step(Cursor& from) noexcept {
       keep_at(operand, from.unsigned_leb());
       return;
     case restore:
-      keep(operand, {});  // libgcc: as the caller had it, not as the common instructions left it
+      // As libgcc does: the register is as the caller had it, not as the common instructions left
+      // it.
+      keep(operand, {});
       return;
     default:
       extended(opcode, from);
@@ -181,7 +184,7 @@ void CfaProgram::extended(std::uint8_t opcode, Cursor& from) noexcept {
     case val_offset:
     case val_offset_sf:
       column = from.unsigned_leb();
-      from.unsigned_leb();  // a signed one is as long
+      from.unsigned_leb();  // A signed number has the same length.
       return keep(column, {Kept::otherwise, 0, {}});
     case val_expression:
       column = from.unsigned_leb();
@@ -195,17 +198,18 @@ void CfaProgram::extended(std::uint8_t opcode, Cursor& from) noexcept {
       return keep(column,
                   {Kept::at_cfa, -factored(static_cast<std::int64_t>(from.unsigned_leb())), {}});
     case set_loc:
-      not_expressible_ = true;  // no compiler writes it; its encoding is the table's
+      not_expressible_ = true;  // No compiler writes it, and its encoding depends on the table.
       return;
     default:
-      malformed_ = true;  // libgcc would abort the process
+      malformed_ = true;  // libgcc would abort the process here.
   }
 }
 
-// The kernel puts a ucontext where the handler returns to. glibc describes it register by register;
-// held against what the kernel does, for any other description would have to be evaluated.
+// Returns the rule for a signal frame. The kernel puts a ucontext where the handler returns to, and
+// glibc's table describes it register by register. The description is compared with what the kernel
+// does: any other one would have to be evaluated.
 Rule CfaProgram::rule_of_signal_frame() const noexcept {
-  constexpr std::int64_t rbp_at = 120, rsp_at = 160, rip_at = 168;  // of the ucontext
+  constexpr std::int64_t rbp_at = 120, rsp_at = 160, rip_at = 168;  // Offsets in the ucontext.
   std::int64_t cfa = 0, rbp = 0, rip = 0;
   const bool usual = row_.cfa_by_expression && is_stored_at(row_.cfa_expression, rsp_column, cfa) &&
                      cfa == rsp_at && row_.rbp.how == Kept::expression &&
@@ -216,7 +220,8 @@ Rule CfaProgram::rule_of_signal_frame() const noexcept {
   return Rule(usual ? Rule::Special::signal_frame : Rule::Special::not_expressible);
 }
 
-// GCC, after it realigned the stack: the CFA is stored, and rbp's place is given by rbp.
+// Returns the rule for a CFA that is given by an expression. GCC writes one after it has realigned
+// the stack: the CFA is stored, and the saved rbp's address is relative to rbp.
 Rule CfaProgram::rule_of_expression() const noexcept {
   std::int64_t cfa = 0, rbp = 0;
   std::uint32_t threshold = 0;

@@ -1,6 +1,6 @@
-// Runs the little programs of unwind tables (DWARF 5, 6.4.2) up to an address, and says what they
-// describe there as a rule. Where libgcc's unwinder differs from the letter of the standard, its
-// way is taken: the stacks are to be the same.
+// Runs the programs of unwind tables (DWARF 5, 6.4.2) up to an address, and returns as a rule how
+// they describe the frame there. Where libgcc's unwinder differs from the standard, this does as
+// libgcc does, so that both find the same stacks.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace cuwarden::stacks {
 
 class CfaProgram {
  public:
-  // `address`: up to which row the programs run, that of `address` itself included. `function`:
-  // where the description begins.
+  // The programs run up to and including the row that holds for `address`. `function` is the
+  // address at which the described function begins.
   CfaProgram(std::uint64_t address, std::uint64_t function, std::uint64_t code_alignment,
              std::int64_t data_alignment) noexcept
       : address_(address),
@@ -21,19 +21,26 @@ class CfaProgram {
         code_alignment_(code_alignment),
         data_alignment_(data_alignment) {}
 
-  // First the instructions that are common to functions, then the function's own.
+  // Runs a program of instructions. Call it with the common entry's instructions first, then with
+  // the function's own.
   void run(Cursor instructions) noexcept;
 
-  // What holds at the address.
+  // Returns the rule that holds at the address. `signal_frame`: true if the table marks the
+  // function as a signal frame.
   Rule rule(bool signal_frame) const noexcept;
 
  private:
+  // Methods to find a register's value in the caller: it is the same, it is undefined, it is stored
+  // at the CFA plus an offset, its address is given by an expression, or something else.
   enum class Kept : std::uint8_t { same, undefined, at_cfa, expression, otherwise };
+  // The method for one register, with the offset (bytes from the CFA) or the expression that
+  // belongs to it.
   struct Place {
     Kept how = Kept::same;
     std::int64_t offset = 0;
     Cursor expression;
   };
+  // The row of the unwind table that holds at the current location.
   struct Row {
     bool cfa_by_expression = false;
     std::uint64_t cfa_register = 0;
@@ -41,6 +48,7 @@ class CfaProgram {
     Cursor cfa_expression;
     Place rbp, rsp, return_address;
   };
+  // The most nested DW_CFA_remember_state instructions that can be followed.
   static constexpr int deepest_state = 8;
 
   void step(Cursor&) noexcept;
@@ -57,7 +65,9 @@ class CfaProgram {
   Row row_;
   Row remembered_[deepest_state];
   int depth_ = 0;
+  // True if the tables make no sense.
   bool malformed_ = false;
+  // True if the tables use something that a Rule cannot express.
   bool not_expressible_ = false;
 };
 

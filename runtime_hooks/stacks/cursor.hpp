@@ -1,5 +1,5 @@
-// Reads the little encodings of unwind tables. Whatever the bytes say, nothing outside the given
-// range is read: what would be is zero, and the cursor says that it failed.
+// Reads the small encodings of unwind tables. Nothing outside the given range is read, whatever the
+// bytes say: a value beyond the range is 0, and the cursor has failed from then on.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,14 @@ class Cursor {
   Cursor() = default;
   Cursor(const std::uint8_t* begin, const std::uint8_t* end) noexcept : at_(begin), end_(end) {}
 
+  // False once a read would have left the range.
   bool good() const noexcept { return good_; }
   bool at_end() const noexcept { return at_ == end_; }
+  // The next byte to be read.
   const std::uint8_t* position() const noexcept { return at_; }
   std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
 
+  // Reads an integer of fixed size.
   template <class T>
   T fixed() noexcept {
     T value{};
@@ -33,6 +36,7 @@ class Cursor {
     return true;
   }
 
+  // Reads an unsigned number in LEB128; 0 if it has more than 64 bits.
   std::uint64_t unsigned_leb() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -43,6 +47,7 @@ class Cursor {
     }
   }
 
+  // Reads a signed number in LEB128; 0 if it has more than 64 bits.
   std::int64_t signed_leb() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -55,7 +60,8 @@ class Cursor {
     }
   }
 
-  // A block with its length in front.
+  // Reads a block that begins with its length, and returns a cursor over its content; an empty one
+  // on failure.
   Cursor block() noexcept {
     const std::uint64_t bytes = unsigned_leb();
     const std::uint8_t* const from = at_;

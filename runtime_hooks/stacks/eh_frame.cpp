@@ -1,4 +1,4 @@
-// The tables are found by libgcc's _Unwind_Find_FDE and read here. The layout is the one of the
+// Finds the tables with libgcc's _Unwind_Find_FDE and reads them here. Their layout is that of the
 // Linux Standard Base (Core, "Exception Frames").
 #include "runtime_hooks/stacks/eh_frame.hpp"
 
@@ -13,7 +13,7 @@
 namespace cuwarden::stacks {
 namespace {
 
-// As libgcc has it.
+// libgcc's struct dwarf_eh_bases.
 struct FoundFunction {
   void* text_base;
   void* data_base;
@@ -21,16 +21,18 @@ struct FoundFunction {
 };
 extern "C" const void* _Unwind_Find_FDE(void* address, FoundFunction*);
 
-// DW_EH_PE_*: how a pointer is written.
+// DW_EH_PE_*: how a pointer is encoded.
 constexpr std::uint8_t omitted = 0xff, aligned = 0x50, format = 0x0f;
 
+// A range of bytes, `end` not included.
 struct Range {
   const std::uint8_t* begin = nullptr;
   const std::uint8_t* end = nullptr;
   bool contains(const std::uint8_t* at) const { return at >= begin && at < end; }
 };
 
-// A module's, from its first segment to its last.
+// Writes the address range of the module that contains `address`, from its first segment to its
+// last. Returns false if no module does.
 bool find_module(void* address, Range& module) {
   dl_find_object found;
   if (_dl_find_object(address, &found) != 0) return false;
@@ -39,9 +41,11 @@ bool find_module(void* address, Range& module) {
   return true;
 }
 
-// An entry's content, behind its length.
+// Returns the content of the entry at `at`, without its length; an empty cursor if the entry does
+// not lie within the range.
 Cursor entry_at(const std::uint8_t* at, Range within) {
-  constexpr std::uint32_t wide = 0xffffffff;  // DWARF's 64-bit format, which libgcc cannot read
+  // Marks DWARF's 64-bit format, which libgcc cannot read.
+  constexpr std::uint32_t wide = 0xffffffff;
   if (!within.contains(at)) return {};
   Cursor header(at, within.end);
   const auto length = header.fixed<std::uint32_t>();
@@ -49,22 +53,23 @@ Cursor entry_at(const std::uint8_t* at, Range within) {
   return {header.position(), header.position() + length};
 }
 
+// Skips a pointer in this encoding. Returns false if the encoding is unknown or the data end.
 bool skip_pointer(Cursor& from, std::uint8_t encoding) {
   if (encoding == omitted) return true;
   if (encoding == aligned) return false;
   switch (encoding & format) {
-    case 0x00:  // a pointer
-    case 0x04:  // 8 bytes
+    case 0x00:  // A pointer of 8 bytes.
+    case 0x04:  // Eight bytes.
     case 0x08:
     case 0x0c:
       return from.skip(8);
-    case 0x02:  // 2 bytes
+    case 0x02:  // Two bytes.
     case 0x0a:
       return from.skip(2);
-    case 0x03:  // 4 bytes
+    case 0x03:  // Four bytes.
     case 0x0b:
       return from.skip(4);
-    case 0x01:  // LEB128
+    case 0x01:  // LEB128.
     case 0x09:
       from.unsigned_leb();
       return from.good();
@@ -73,6 +78,7 @@ bool skip_pointer(Cursor& from, std::uint8_t encoding) {
   }
 }
 
+// A common entry (CIE): what several functions' descriptions share.
 struct Common {
   bool good = false;
   bool has_augmentation_data = false;
@@ -84,7 +90,8 @@ struct Common {
   Cursor instructions;
 };
 
-// The augmentation's letters say what its data hold. Behind a letter that is not known, nothing is.
+// Reads the augmentation data, whose fields the letters announce. Reading stops at an unknown
+// letter.
 void read_augmentation(const char* letters, Cursor data, Common& common) {
   for (; *letters != '\0'; ++letters) {
     switch (*letters) {
@@ -107,10 +114,12 @@ void read_augmentation(const char* letters, Cursor data, Common& common) {
   if (!data.good()) common.good = false;
 }
 
+// Reads the common entry at `at`; its `good` is false if it is malformed or unknown.
 Common read_common(const std::uint8_t* at, Range within) {
   Common common;
   Cursor from = entry_at(at, within);
-  if (from.fixed<std::uint32_t>() != 0 || !from.good()) return common;  // 0: a common entry
+  // An id of 0 marks a common entry.
+  if (from.fixed<std::uint32_t>() != 0 || !from.good()) return common;
   const std::uint8_t version = from.byte();
   const auto* const letters = reinterpret_cast<const char*>(from.position());
   while (from.byte() != 0) {
@@ -125,13 +134,14 @@ Common read_common(const std::uint8_t* at, Range within) {
     common.has_augmentation_data = true;
     read_augmentation(letters + 1, from.block(), common);
   } else if (letters[0] != '\0') {
-    common.good = false;  // GCC 2's
+    common.good = false;  // GCC 2 wrote such entries.
   }
   common.instructions = from;
   common.good = common.good && from.good();
   return common;
 }
 
+// Returns the rule at `address` from the function's entry (FDE) at `at`.
 Rule read_description(const std::uint8_t* at, Range within, std::uint64_t address,
                       std::uint64_t function) {
   constexpr Rule malformed(Rule::Special::malformed);
@@ -142,7 +152,7 @@ Rule read_description(const std::uint8_t* at, Range within, std::uint64_t addres
   const Common common = read_common(pointer_at - back, within);
   if (!common.good) return malformed;
   if (common.return_address_column != 16) return Rule(Rule::Special::not_expressible);
-  // Where the function begins, and its length: known from the search.
+  // The function's start and length are skipped: they are known from the search.
   const std::uint8_t size_only = common.pointer_encoding & 0x07;
   if (common.pointer_encoding == aligned || !skip_pointer(from, size_only) ||
       !skip_pointer(from, size_only))
@@ -155,11 +165,11 @@ Rule read_description(const std::uint8_t* at, Range within, std::uint64_t addres
   return program.rule(common.signal_frame);
 }
 
-// mov $SYS_rt_sigreturn, %rax; syscall: where the kernel's signal frame begins, if a libc does not
-// describe it. libgcc looks for the same bytes.
+// True if the code at the address is "mov $SYS_rt_sigreturn, %rax; syscall". The kernel's signal
+// frame begins there, if a libc does not describe it. libgcc looks for the same bytes.
 bool is_sigreturn(std::uint64_t address) {
   static constexpr std::uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): asked of the kernel before it is read
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked before the read
   const auto* const at = reinterpret_cast<const std::uint8_t*>(address);
   return is_readable(at) && is_readable(at + sizeof code - 8) &&
          std::memcmp(at, code, sizeof code) == 0;
@@ -168,7 +178,7 @@ bool is_sigreturn(std::uint64_t address) {
 }  // namespace
 
 Learned learn_rule(std::uint64_t address, bool interrupted) noexcept {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): looked up, not read
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): only looked up, not read
   void* const code = reinterpret_cast<void*>(address);
   Range module;
   if (!find_module(code, module)) return {Rule(Rule::Special::foreign_code), false};
@@ -177,7 +187,7 @@ Learned learn_rule(std::uint64_t address, bool interrupted) noexcept {
     return {read_description(static_cast<const std::uint8_t*>(description), module, address,
                              reinterpret_cast<std::uint64_t>(function.begin)),
             true};
-  // Signal handlers return to the bytes in question; what is looked up lies one before.
+  // A signal handler returns to these bytes; the address that is looked up lies one before them.
   if (interrupted) return {Rule(Rule::Special::no_description), false};
   return {is_sigreturn(address + 1) ? Rule(Rule::Special::signal_frame)
                                     : Rule(Rule::Special::no_description),

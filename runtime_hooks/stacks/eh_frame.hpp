@@ -1,5 +1,5 @@
-// From an address in the code to the rule for leaving its frame, by the unwind tables (.eh_frame)
-// of the module that holds it. Takes hundreds of nanoseconds; what it finds is cached.
+// Finds the rule for leaving the frame of an address in the code, by the unwind tables (.eh_frame)
+// of the module that holds it. Takes hundreds of nanoseconds; callers cache the result.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,17 @@ namespace cuwarden::stacks {
 
 struct Learned {
   Rule rule;
-  bool lasts = false;  // for as long as the module does; else the code may be replaced at any time
+  // True if the rule holds as long as its module is loaded; false if the code may be replaced at
+  // any time.
+  bool lasts = false;
 };
 
-// `address` lies inside the call instruction, or is the interrupted instruction itself.
+// Returns the rule for the frame of `address`, which lies inside a call instruction. If
+// `interrupted`, `address` is the instruction itself that a signal interrupted.
 //
-// Code of no module is not asked about, though a JIT compiler may have described it to the host's
-// libgcc: versions before 13 answer under a lock, and a walk may have interrupted its holder.
+// For code of no module, libgcc is not asked, although a JIT compiler may have described the code
+// to the host's libgcc. Versions before 13 answer under a lock, and the walk may have interrupted
+// its holder.
 Learned learn_rule(std::uint64_t address, bool interrupted) noexcept;
 
 }  // namespace cuwarden::stacks

@@ -12,18 +12,19 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// The functions whose stack this is may have put AddressSanitizer's red zones there; the entry may
-// be written over meanwhile.
+// For functions that read stack memory whose owner may have put AddressSanitizer's red zones there,
+// and entries that may be overwritten meanwhile.
 #define CUWARDEN_READS_ANYTHING __attribute__((no_sanitize("address", "thread"), always_inline))
 
+// Returns the bits in which the word or pair at the address `at` differs from the given one.
 CUWARDEN_READS_ANYTHING inline std::uint64_t difference(std::uint64_t at, std::uint64_t value) {
   using Word [[gnu::may_alias]] = std::uint64_t;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a place on the thread's own stack
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address on the thread's own stack
   return *reinterpret_cast<const Word*>(at) ^ value;
 }
 
 CUWARDEN_READS_ANYTHING inline __m128i difference(std::uint64_t at, const KnownStacks::Pair& pair) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a place on the thread's own stack
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address on the thread's own stack
   const __m128i now = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   return _mm_xor_si128(now, _mm_load_si128(reinterpret_cast<const __m128i*>(&pair)));
 }
@@ -39,8 +40,9 @@ CUWARDEN_READS_ANYTHING inline std::uint64_t first_difference(const KnownStacks:
          difference(start + 8, entry.first.upper);
 }
 
-// What makes values differ from those that are there now: 0 where nothing does. Without a branch
-// for each block: most stacks that are compared are unchanged.
+// Returns the bits in which any value of the blocks differs from the stack's word at its offset,
+// combined with `sum`; 0 if nothing differs. There is no branch for each block, because most stacks
+// that are compared are unchanged.
 template <class Block, class Sum>
 CUWARDEN_READS_ANYTHING inline Sum differences(const Block* blocks, std::uint32_t bytes,
                                                std::uint64_t top, Sum sum) {
@@ -57,6 +59,7 @@ static_assert(KnownStacks::block == 4);
 constinit std::atomic<std::uint64_t> next_serial{1};
 
 bool is_being_written(std::uint64_t stamp) { return (stamp >> 32) % 2 != 0; }
+// Returns the stamp for the entry's next state, with this name.
 std::uint64_t next_stamp(std::uint64_t stamp, std::uint32_t name) {
   return ((stamp >> 32) + 1) << 32 | name;
 }
@@ -73,7 +76,8 @@ KnownStacks::~KnownStacks() {
   }
 }
 
-// `name`: 0 where it is only just being kept.
+// Returns true if the stack at `start` is the entry's, and writes the entry's name: 0 if it is only
+// just being kept.
 CUWARDEN_READS_ANYTHING inline bool KnownStacks::is_unchanged(const Entry& entry,
                                                               std::uint64_t start,
                                                               std::uint64_t top,
@@ -88,7 +92,7 @@ CUWARDEN_READS_ANYTHING inline bool KnownStacks::is_unchanged(const Entry& entry
                       difference(address_of(top, entry.last_place), entry.last_value));
   if (words != 0 || _mm_movemask_epi8(_mm_cmpeq_epi8(pairs, _mm_setzero_si128())) != 0xffff)
     return false;
-  // All was read before the stamp is looked at again.
+  // All words are read before the stamp is looked at again.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   name = static_cast<std::uint32_t>(stamp);
   return entry.stamp.load(std::memory_order_acquire) == stamp;
@@ -111,13 +115,13 @@ std::uint32_t KnownStacks::expected() const noexcept {
   return static_cast<std::uint32_t>(mine.expected.load(relaxed)->stamp.load(relaxed));
 }
 
-// A signal handler in between spoils a guess at worst.
+// A signal handler in between makes a wrong guess at worst.
 CUWARDEN_READS_ANYTHING inline void KnownStacks::was_found(Mine& mine, Entry& entry) noexcept {
   mine.table->found.store(&entry, relaxed);
   mine.expected.store(entry.next.load(relaxed), relaxed);
 }
 
-// It followed the one that was found last.
+// Notes that this entry followed the one that was found last.
 void KnownStacks::was_not_expected(Mine& mine, Entry& entry) noexcept {
   mine.table->found.load(relaxed)->next.store(&entry, relaxed);
   was_found(mine, entry);
@@ -149,13 +153,13 @@ void KnownStacks::was_not_expected(Mine& mine, Entry& entry) noexcept {
   auto* const made = static_cast<Table*>(memory.data());
   made->found.store(made->entries, relaxed);
   Table* there = nullptr;
-  // A signal handler may have been here meanwhile.
+  // A signal handler may have stored a table meanwhile.
   if (!tables_[thread.number].compare_exchange_strong(there, made)) return there;
   memory.release();
   return made;
 }
 
-// False: there is none for this thread.
+// Makes the thread's table ready in mine_. Returns false if there is none for this thread.
 bool KnownStacks::take_table(ThreadSlot thread) noexcept {
   if (mine_.serial == serial_) return true;
   if (thread.number == 0) return false;
@@ -163,9 +167,9 @@ bool KnownStacks::take_table(ThreadSlot thread) noexcept {
   if (table == nullptr) table = make_table(thread);
   if (table == nullptr) return false;
   if (table->tenancy != thread.tenancy) {
-    // What is there are places of another thread's stack. In a new one there is nothing.
+    // The entries hold offsets in another thread's stack. A new table has none.
     if (table->tenancy != 0) forget(*table);
-    // A signal handler that finds its thread's tenancy finds nothing of another's.
+    // A signal handler that finds its own thread's tenancy must find no entry of another thread.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     table->tenancy = thread.tenancy;
   }
@@ -178,12 +182,13 @@ bool KnownStacks::take_table(ThreadSlot thread) noexcept {
   return true;
 }
 
-// `ways`: none.
+// Returns the entry of the set to write to; `ways` if none is to be overwritten.
 std::size_t KnownStacks::choose_way(Table& table, std::size_t set) noexcept {
   for (std::size_t way = 0; way < ways; ++way) {
     if (table.sets[set].starts[way].load(relaxed) != 0) continue;
     const std::uint64_t stamp = table.entries[set * ways + way].stamp.load(relaxed);
-    // One that is being written may be so for ever: a signal handler jumped out of the walk.
+    // An entry that is being written may stay so for ever, if a signal handler jumped out of the
+    // walk.
     if (is_being_written(stamp)) continue;
     if (stamp != 0 || used_entries_.fetch_add(1, relaxed) < most_entries) return way;
     used_entries_.fetch_sub(1, relaxed);
@@ -191,7 +196,8 @@ std::size_t KnownStacks::choose_way(Table& table, std::size_t set) noexcept {
   const std::uint8_t refused = table.refused[set].load(relaxed);
   table.refused[set].store(static_cast<std::uint8_t>(refused + 1), relaxed);
   if (refused % reluctance != 0) return ways;
-  // By chance, not in turns: then more paths than ways, taken in turns, would never be recognised.
+  // The victim is chosen by chance. In turns, more paths than ways, taken one after the other,
+  // would never be recognised.
   const std::size_t victim = ++table.victims * 0x9e3779b9u >> 29;
   return table.entries[set * ways + victim].stamp.load(relaxed) != 0 ? victim : ways;
 }
@@ -218,7 +224,7 @@ void KnownStacks::begin(Draft& draft, ThreadSlot thread, std::uint64_t start) no
   entry.start.store(0, std::memory_order_release);
 }
 
-// The innermost word that they do not have in common.
+// Returns the innermost word that the two stacks do not have in common.
 KnownStacks::Probe KnownStacks::probe_for(const Entry& entry, const Entry& other) noexcept {
   const auto low_half = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   for (std::size_t i = 0; i < entry.pair_bytes / sizeof(Pairs) * block; ++i) {
@@ -248,14 +254,14 @@ void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generatio
   if (generation_.load(std::memory_order_acquire) != generation) return draft.drop();
   const Probe probe = probe_for(entry, draft.other_ != nullptr ? *draft.other_ : entry);
   set.probes[draft.way_].store(std::bit_cast<std::uint64_t>(probe), relaxed);
-  // While the stamp is odd it has no name, and no signal handler writes here.
+  // While the stamp is odd, the entry has no name, and no signal handler writes to it.
   entry.start.store(draft.where_, std::memory_order_seq_cst);
   entry.stamp.store(next_stamp(entry.stamp.load(relaxed), name), std::memory_order_release);
   draft.entry_ = nullptr;
   start.store(draft.where_, std::memory_order_seq_cst);
   was_not_expected(mine_, entry);
   if (generation_.load(std::memory_order_seq_cst) == generation) return;
-  // forget_all() may not have seen it.
+  // forget_all() may have missed the entry, which was stored meanwhile.
   start.store(0, relaxed);
   entry.start.store(0, std::memory_order_seq_cst);
 }
@@ -271,7 +277,7 @@ void KnownStacks::forget(Table& table) noexcept {
     for (std::atomic<std::uint64_t>& start : set.starts) start.store(0, relaxed);
   }
   for (Entry& entry : table.entries) {
-    // Many have never been touched.
+    // Pages of entries that were never used are only read, so that they take no memory.
     if (entry.start.load(std::memory_order_seq_cst) != 0)
       entry.start.store(0, std::memory_order_seq_cst);
   }

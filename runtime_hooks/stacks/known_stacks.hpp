@@ -1,14 +1,17 @@
-// Recognises stacks that have not changed since they were walked. What a walk finds follows from
-// the words that it read; where all of them are as they were, so is the stack, and the name that
-// the caller gave it is returned without a walk.
+// Recognises stacks that have not changed since they were walked. The result of a walk follows from
+// the words that it read. If all of them are unchanged, so is the stack, and the name that the
+// caller gave it is returned without a walk.
 //
 // Each thread has a table of its own. Programs repeat themselves: a stack is expected to be
-// followed by the one that followed it last time, and any other is looked for by the address where
-// its walk began. Nobody else writes there but a handler of the thread's signals, at any moment: an
-// entry's stamp changes with it, and is compared around each reading. (Others only ever take starts
-// away.) What is read need not be held against the stack's bounds: places are counted from the
-// stack's top, and each that was ever stored lay in memory that stays readable for as long as the
-// thread runs.
+// followed by the one that followed it last time. Any other stack is looked for by the address at
+// which its walk began.
+//
+// Only the thread itself writes to its table, and handlers of its signals, at any moment. An
+// entry's stamp changes with the entry, and is compared before and after each reading. (Other
+// threads only ever clear starts.)
+//
+// Reads need no check against the stack's bounds. Offsets count from the stack's top, and each that
+// was ever stored lay in memory that stays readable as long as the thread runs.
 #pragma once
 
 #include <atomic>
@@ -29,57 +32,66 @@ class KnownStacks {
   KnownStacks(const KnownStacks&) = delete;
   KnownStacks& operator=(const KnownStacks&) = delete;
 
-  // Places of the stack: bytes from its top, and less than 0.
+  // An offset in the stack: bytes from its top, always negative.
   using Place = std::int32_t;
-  // Four at a time: that is what the processor can overlap. Places that are left over are those of
-  // the block's first value.
+  // Words in a block: the processor can overlap four comparisons. Unused positions of a block
+  // repeat its first word.
   static constexpr std::size_t block = 4;
-  // Most words are return addresses. The word below one is the saved rbp, which counts where the
-  // walk has used it: they are compared as a pair.
+  // A return address (upper) and the word below it (lower). Most words are return addresses. The
+  // word below one is the saved rbp, which counts if the walk used it; both are compared at once.
   struct alignas(16) Pair {
     std::uint64_t lower, upper;
   };
+  // Four pairs and their offsets.
   struct Pairs {
     Pair values[block];
     Place places[block];
   };
+  // Four single words and their offsets.
   struct alignas(16) Words {
     std::uint64_t values[block];
     Place places[block];
   };
 
+  // One known stack: all words that its walk read, with their offsets.
   struct alignas(64) Entry {
-    static constexpr std::size_t most_pairs = 64, most_words = 104;  // blocks
+    // The most blocks of each kind.
+    static constexpr std::size_t most_pairs = 64, most_words = 104;
 
-    // How often it was begun and kept, odd in between, and, in the lower half, the name.
+    // Upper half: how often the entry was begun and kept; odd while it is written. Lower half: the
+    // stack's name.
     std::atomic<std::uint64_t> stamp;
-    std::atomic<std::uint64_t> start;      // 0: of no stack
-    std::uint32_t pair_bytes, word_bytes;  // of the blocks that are filled
-    std::atomic<Entry*> next;              // what followed it last time; at first itself
-    // The innermost pair lies at the start. It is compared word by word: both were written only
-    // just now, and the processor waits before it reads two such words at once.
+    // The address at which the walk began; 0 if the entry holds no stack.
+    std::atomic<std::uint64_t> start;
+    std::uint32_t pair_bytes, word_bytes;  // Bytes of the blocks that are filled.
+    // The stack that followed this one last time; at first the entry itself.
+    std::atomic<Entry*> next;
+    // The innermost pair, which lies at the start. It is compared word by word: both words were
+    // written only just now, and the processor would wait before it reads two such words at once.
     Pair first;
-    std::uint64_t first_lower_counts;  // all ones where the saved rbp counts, or 0
-    // The outermost return address: often the only one without a pair.
+    std::uint64_t first_lower_counts;  // All ones if the saved rbp of `first` counts, else 0.
+    // The outermost return address, often the only one without a pair.
     std::uint64_t last_value;
     Place last_place;
     Pairs pair_blocks[most_pairs];
     Words word_blocks[most_words];
   };
 
+  // Entries are sorted into sets by their start; a set has eight entries (ways).
   static constexpr std::size_t sets = 32, ways = 8;
-  // A word that tells a stack from another one of the same start, kept where many are looked
-  // through: a place, and half the value.
+  // A word that tells a stack from another one with the same start: its offset and the low half of
+  // its value. It is kept where many stacks are searched.
   struct Probe {
     Place place;
     std::uint32_t value;
   };
+  // The starts and probes of one set's entries, close together for the search.
   struct Set {
-    std::atomic<std::uint64_t> starts[ways];  // 0: nothing there
-    std::atomic<std::uint64_t> probes[ways];  // each a Probe
+    std::atomic<std::uint64_t> starts[ways];  // 0 if the entry is not to be found.
+    std::atomic<std::uint64_t> probes[ways];  // Each value is a Probe.
   };
 
-  // An entry being written by the walk under way.
+  // An entry that the walk under way is writing.
   class Draft {
    public:
     Draft() = default;
@@ -87,6 +99,7 @@ class KnownStacks {
     Draft(const Draft&) = delete;
     Draft& operator=(const Draft&) = delete;
 
+    // Gives the draft up: the entry stays empty.
     void drop() noexcept;
     explicit operator bool() const noexcept { return entry_ != nullptr; }
     Entry& entry() noexcept { return *entry_; }
@@ -96,48 +109,54 @@ class KnownStacks {
     Table* table_ = nullptr;
     Entry* entry_ = nullptr;
     std::size_t way_ = 0;
-    std::uint64_t where_ = 0;       // the walk began
-    const Entry* other_ = nullptr;  // a stack of this start; null: there is none
+    std::uint64_t where_ = 0;       // The address at which the walk began.
+    const Entry* other_ = nullptr;  // Another stack with the same start; null if there is none.
   };
 
-  // The name, or 0.
+  // Returns the name of the unchanged stack whose walk would begin at `start`; 0 if none is known.
   std::uint32_t find(std::uint64_t start) const noexcept;
-  // That of the stack that is looked at first; for tests.
+  // Returns the name of the stack that is compared first, 0 for none; for tests.
   std::uint32_t expected() const noexcept;
 
-  // Changes when names are forgotten.
+  // A number that changes when names are forgotten.
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
-  // On the thread's own stack. Leaves `draft` empty where the stack is not worth the trouble, and
-  // where the code that this signal handler interrupted is writing there.
+  // Begins an entry for the stack at `start`, which must be on the thread's own stack. Leaves
+  // `draft` empty if the stack is not worth an entry, or if this is a signal handler that has
+  // interrupted the entry's writer.
   void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
-  // The draft is whole. `generation`: the one in which the stack was given this name.
+  // Finishes a whole draft and gives it a name other than 0. `generation` is generation() at the
+  // time when the name was found; if names were forgotten since, the draft is dropped.
   void keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept;
 
-  // Called when rules or names are no longer good.
+  // Forgets all stacks of all threads. Called when rules or names are no longer valid.
   void forget_all() noexcept;
 
  private:
-  // Of all threads together, 40 MiB. Beyond these, entries are written over.
+  // The most entries of all threads together: 40 MiB. Beyond them, existing entries are
+  // overwritten.
   static constexpr std::uint32_t most_entries = 4096;
-  // Where a set is full, most of its stacks are of more use than one that is met now: a program
-  // with more paths than there is room for would write and write, and recognise none.
+  // In a full set, only one of so many new stacks overwrites an entry. A program with more paths
+  // than entries would otherwise write all the time and recognise no stack.
   static constexpr std::uint8_t reluctance = 8;
 
+  // The known stacks of one thread.
   struct Table {
-    std::atomic<Entry*> found;  // last
-    std::uint32_t tenancy;      // of the thread that fills it
+    std::atomic<Entry*> found;  // The entry that was found last.
+    std::uint32_t tenancy;  // ThreadSlot::tenancy of the thread that fills the table; 0: none yet.
     std::uint32_t victims;
+    // New stacks that each full set has refused.
     std::atomic<std::uint8_t> refused[KnownStacks::sets];
     Set sets[KnownStacks::sets];
     Entry entries[KnownStacks::sets * ways];
   };
 
-  // The calling thread's. What recognising begins with is here: each step to it would be waited
-  // for.
+  // The calling thread's state. It holds all that recognising begins with, because the processor
+  // would wait for each further indirection.
   struct Mine {
     std::atomic<Entry*> expected;
     Table* table;
-    std::uint64_t serial;  // of the KnownStacks that it belongs to
+    // `serial_` of the KnownStacks that the table belongs to; 0 if there is none.
+    std::uint64_t serial;
   };
   bool take_table(ThreadSlot) noexcept;
   Table* make_table(ThreadSlot) noexcept;
@@ -149,14 +168,15 @@ class KnownStacks {
   static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
                            std::uint32_t& name) noexcept;
   static std::uint32_t find_elsewhere(Mine&, std::uint64_t start) noexcept;
-  // Frames begin at multiples of 16.
+  // Returns the set for a start. Frames begin at multiples of 16.
   static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }
   static_assert(ways == 8);
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 
   const std::uint64_t serial_;
-  std::atomic<Table*> tables_[ThreadSlot::count]{};  // none for threads without a number
+  // Tables by thread number; threads without a number have none.
+  std::atomic<Table*> tables_[ThreadSlot::count]{};
   std::atomic<std::uint32_t> generation_{0};
   std::atomic<std::uint32_t> used_entries_{0};
 };

@@ -1,9 +1,9 @@
-// Where this shared object lies in memory: its frames are left out of stacks.
+// Recognises code of this shared object: its frames are left out of stacks.
 #pragma once
 
 #include <cstdint>
 
-// The linker's own symbols.
+// The linker's own symbols for the object's first byte and its end.
 extern "C" {
 extern const char __ehdr_start __attribute__((visibility("hidden")));
 extern const char _end __attribute__((visibility("hidden")));
@@ -11,7 +11,8 @@ extern const char _end __attribute__((visibility("hidden")));
 
 namespace cuwarden::stacks {
 
-// The innermost frames, and our cudaMalloc between the program and its cudart.
+// True if the address lies in this object: in the innermost frames, or in our cudaMalloc between
+// the program and its cudart.
 [[gnu::always_inline]] inline bool is_own(std::uint64_t address) noexcept {
   const auto begin = reinterpret_cast<std::uint64_t>(&__ehdr_start);
   return address - begin < reinterpret_cast<std::uint64_t>(&_end) - begin;

@@ -1,10 +1,10 @@
-// Rules by the place that a frame goes on at: one table for all threads, without locks. A slot is
-// one word, so that it is always whole. A place may be in the slot of its own or in the three
-// behind it.
+// A table of rules by the pc at which a frame goes on (its return address): one for all threads,
+// without locks. A slot is one word, so that it is always whole. A pc is stored in its own slot or
+// in one of the three after it.
 //
-// A place has 47 bits. Multiplication by an odd number mixes them and loses none: the upper 15 of
-// the product choose the slot; the other 32, and how far behind it the place had to go, are kept
-// beside the rule. So a rule is never found for a place that it was not stored for.
+// A pc has 47 bits. Multiplication by an odd number mixes them and loses none. The upper 15 bits of
+// the product choose the slot. The other 32 are kept beside the rule, with the distance from the
+// pc's own slot. So a rule is never found for another pc than its own.
 #pragma once
 
 #include <atomic>
@@ -23,21 +23,22 @@ class RuleTable {
   static constexpr std::size_t slots = (std::size_t{1} << index_bits) + ways - 1;
   static constexpr std::size_t bytes = (slots * 8 + 63) / 64 * 64;
 
-  // `memory`: `bytes` of zeros.
+  // `memory` must be `bytes` long and filled with zeros. It must outlive the table.
   explicit RuleTable(void* memory) noexcept
       : slots_(static_cast<std::atomic<std::uint64_t>*>(memory)) {}
 
-  // What is in the place's own slot: its rule, or a number that is no rule. Most are there.
+  // Reads the pc's own slot. Returns its rule's word if the slot belongs to this pc, or else a
+  // number for which is_rule() is false. Most rules are in their own slot.
   [[gnu::always_inline]] std::uint64_t first(std::uint64_t place) const noexcept {
     const std::uint64_t mixed = mix(place);
     const std::uint64_t rest =
         slots_[mixed >> (64 - index_bits)].load(std::memory_order_relaxed) ^ tag(mixed, 0);
-    // Beyond the 47 bits, places would be taken for one another.
+    // A pc of more than 47 bits would be taken for another one.
     return place >> place_bits == 0 ? rest : ~std::uint64_t{0};
   }
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
-  // An empty rule where none is known.
+  // Returns the rule for the pc; an empty rule if none is known.
   Rule find(std::uint64_t place) const noexcept {
     if (place >> place_bits != 0) return {};
     const std::uint64_t mixed = mix(place);
@@ -48,6 +49,7 @@ class RuleTable {
     return {};
   }
 
+  // Stores a rule for the pc. If its four slots are taken, one of them is overwritten.
   void insert(std::uint64_t place, Rule rule) noexcept {
     if (place >> place_bits != 0) return;
     const std::uint64_t mixed = mix(place);

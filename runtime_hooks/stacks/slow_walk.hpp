@@ -1,6 +1,6 @@
-// The calling thread's stack, by the unwinder of libgcc that is linked into this object: a quarter
-// of a microsecond a frame. For a process without the memory that the fast walk needs, and what
-// that one is measured against.
+// Walks the calling thread's stack with the unwinder of libgcc that is linked into this object: a
+// quarter of a microsecond a frame. For a process without the memory that the fast walk needs, and
+// as the reference for the fast walk.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace cuwarden::stacks {
 
-// Fills `frames` innermost first and leaves out the frames of this shared object. A frame is an
-// address inside the call instruction: the return address less one, or the interrupted
-// instruction itself below a signal handler. Calls no malloc.
+// Fills `frames`, innermost first, without the frames of this shared object. A frame is an address
+// inside the call instruction: the return address less one, or the interrupted instruction itself
+// below a signal handler. Calls no malloc.
 Captured walk_slowly(std::span<std::uint64_t> frames) noexcept;
 
 }  // namespace cuwarden::stacks

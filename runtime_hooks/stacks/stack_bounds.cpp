@@ -8,7 +8,7 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/readable.hpp"
 
-// The loader's: the stack pointer with which the process began.
+// The loader's symbol: the stack pointer with which the process began.
 extern "C" void* __libc_stack_end;
 
 namespace cuwarden::stacks {
@@ -17,7 +17,8 @@ constinit thread_local OwnStack own_stack;
 
 namespace {
 
-// A stack pointer further below is not searched for.
+// The farthest distance, in bytes, between a stack's top and a stack pointer that is looked for in
+// it.
 constexpr std::uint64_t reach = std::uint64_t{64} << 20;
 
 constexpr std::uint64_t page_of(std::uint64_t address) noexcept {
@@ -25,21 +26,23 @@ constexpr std::uint64_t page_of(std::uint64_t address) noexcept {
 }
 
 bool is_page_readable(std::uint64_t page) noexcept {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): asked of the kernel, not read
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked, nothing is read
   return is_readable(reinterpret_cast<const void*>(page));
 }
 
+// True if the stack pointer lies below the top, and not farther away than `reach`.
 bool lies_below(std::uint64_t stack_pointer, std::uint64_t top) noexcept {
   return stack_pointer < top && top - stack_pointer <= reach;
 }
 
-// A forked child's first thread may be on the stack of another; then what its parent knew holds, or
-// the stack is taken for a foreign one.
+// True on the process's first thread. A forked child's first thread may run on the stack of another
+// thread. Then the parent's bounds hold, or the stack is taken for a foreign one.
 bool is_first_thread() noexcept { return syscall(SYS_gettid) == getpid(); }
 
 constinit std::atomic<AskThreadStack> ask{nullptr};
 
-// Where a thread's stack lies, other than the first one's.
+// Writes the top of the thread's stack, and its floor to `stack`, for threads other than the first.
+// Returns false if libc does not know them.
 bool find_thread_stack(OwnStack& stack, std::uint64_t& top) noexcept {
   const AskThreadStack libc = ask.load(std::memory_order_relaxed);
   std::uint64_t low = 0, high = 0;
@@ -51,8 +54,9 @@ bool find_thread_stack(OwnStack& stack, std::uint64_t& top) noexcept {
   return true;
 }
 
+// Starts the known part of the stack at its top: empty at first.
 void begin_at(OwnStack& stack, std::uint64_t top) noexcept {
-  // A signal handler in between finds no top, or all of it.
+  // A signal handler in between finds no top, or the whole state.
   stack.top = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   stack.low = page_of(top);
@@ -61,7 +65,8 @@ void begin_at(OwnStack& stack, std::uint64_t top) noexcept {
   stack.top = top;
 }
 
-// Which top this stack pointer can belong to.
+// Chooses the top that the stack pointer can belong to. Returns false if the thread's own stack
+// does not contain it.
 bool choose_top(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   if (stack.top != 0 && (stack.confirmed || lies_below(stack_pointer, stack.top)))
     return lies_below(stack_pointer, stack.top);
@@ -73,17 +78,19 @@ bool choose_top(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
     begin_at(stack, top);
     return true;
   }
-  // Kept in any case: this may be a foreign stack, and the thread's own is met later.
+  // The bounds are kept in any case. This may be a foreign stack, and the thread's own stack is met
+  // later.
   if (!find_thread_stack(stack, top)) return false;
   begin_at(stack, top);
   return lies_below(stack_pointer, top);
 }
 
-// Extends what is known of the thread's stack down to this stack pointer.
+// Extends the known part of the thread's stack down to the stack pointer. Returns false if a page
+// in between cannot be read.
 bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   if (stack_pointer < stack.floor) return false;
   if (stack_pointer < stack.barrier) {
-    // The first thread's stack may have grown over it.
+    // The first thread's stack may have grown over the barrier.
     if (!is_page_readable(stack.barrier)) return false;
     stack.barrier = 0;
   }
@@ -112,7 +119,8 @@ Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
 Region region_of(std::uint64_t address) noexcept {
   const Region own = known_own_stack();
   if (own.holds(address)) return own;
-  // Not aligned, eight bytes might reach into a page that was not asked about.
+  // At an address that is not aligned, eight bytes might reach into a page that was not asked
+  // about.
   if (address % sizeof(std::uint64_t) != 0 || !is_page_readable(page_of(address))) return {};
   return region_between(page_of(address), page_of(address) + page_bytes, false);
 }

@@ -11,14 +11,15 @@
 namespace cuwarden::stacks {
 namespace {
 
-// Of a struct ucontext on x86-64; what glibc's description of its signal trampoline says.
+// Offsets in a struct ucontext on x86-64, as in glibc's description of its signal trampoline.
 constexpr std::uint64_t ucontext_rbp = 120, ucontext_rsp = 160, ucontext_rip = 168;
 
-// Frames of our own are not kept: without a bound, damaged ones could go in circles for ever.
+// The most frames of this object in one walk. They are not kept in the result, so that damaged ones
+// could go in circles for ever.
 constexpr std::size_t most_own_frames = 4096;
 
-// `address` is inside a region. What lies there belongs to others, AddressSanitizer's red zones and
-// all.
+// Reads a word at an address inside a region. The memory is the program's, with AddressSanitizer's
+// red zones in it.
 __attribute__((no_sanitize("address"), always_inline)) inline std::uint64_t read(
     std::uint64_t address) noexcept {
   using Word [[gnu::may_alias]] = std::uint64_t;
@@ -29,8 +30,8 @@ __attribute__((no_sanitize("address"), always_inline)) inline std::uint64_t read
 }  // namespace
 
 struct Unwinder::Registers {
-  // Where the frame goes on: the return address, or one behind the interrupted instruction. The
-  // address that stands for the frame is the one before.
+  // The pc at which the frame goes on: the return address, or the address after the interrupted
+  // instruction's first byte. The address one before it stands for the frame.
   std::uint64_t place = 0;
   std::uint64_t sp = 0;
   std::uint64_t bp = 0;
@@ -41,12 +42,13 @@ struct Unwinder::Walk {
   std::span<std::uint64_t> frames;
   Captured result;
   Region region;
-  bool lasts = true;              // all of it is the thread's own stack and modules' code
-  bool ends_early = false;        // at code that nobody describes
-  bool counts = true;             // what ends it
-  std::uint64_t interrupted = 0;  // the last place that a signal handler interrupted
+  // True while all stack read is the thread's own and all code belongs to modules.
+  bool lasts = true;
+  bool ends_early = false;        // True if the walk ended at code that no unwind table describes.
+  bool counts = true;             // True if the reason for an early end is counted.
+  std::uint64_t interrupted = 0;  // The last pc that a signal handler interrupted.
 
-  // Rarely: the walk leaves the region that it knows.
+  // Looks for the region of an address outside the current one, which is rare.
   [[gnu::noinline, gnu::cold]] Region enter(std::uint64_t address) noexcept {
     region = region_of(address);
     if (!region.own) lasts = false;
@@ -54,6 +56,7 @@ struct Unwinder::Walk {
   }
 };
 
+// Results of a step: go `on` with the next frame, the stack is `over`, or it is `cut` short.
 enum class Unwinder::Way { on, over, cut };
 
 Unwinder::Unwinder(std::atomic<std::uint64_t>* counts) noexcept
@@ -85,18 +88,21 @@ void Unwinder::remember(ThreadSlot thread, const void* frame, std::span<std::uin
   if (state.lasts) known_.keep(draft, name, generation);
 }
 
-// Writes down what the walk reads, as long as all of it lies on the thread's own stack and fits. A
-// return address waits until the next frame has shown whether the saved rbp below it counts too:
-// until a rule uses it, rbp need not be remembered, for the program may use it for anything.
+// Notes the words that the walk reads, as long as they all lie on the thread's own stack and fit
+// into the entry. A return address waits until the next frame shows whether the saved rbp below it
+// counts, too. Until a rule uses rbp, its value need not be noted, for the program may use rbp for
+// anything.
 struct Unwinder::Notes {
   KnownStacks::Entry* entry;
-  OwnStack own;             // nothing outside it may be written down
-  std::uint64_t start;      // what lies there is the first pair
-  std::uint64_t return_at;  // the one that waits
-  std::uint64_t bp_at;      // where rbp's value comes from; 0: has been noted
+  OwnStack own;             // Only words inside this stack may be noted.
+  std::uint64_t start;      // Address of the first pair.
+  std::uint64_t return_at;  // Address of the return address that waits.
+  std::uint64_t bp_at;      // Address that rbp's value was read from; 0 if it has been noted.
   std::size_t words = 0, pairs = 0;
+  // False once a word could not be noted.
   bool whole = true;
 
+  // Writes the offset of the address from the stack's top. Returns false if it cannot be noted.
   bool place_of(std::uint64_t at, KnownStacks::Place& place) noexcept {
     const std::uint64_t below_top = own.top - at;
     whole = whole && own.holds(at) && below_top <= std::uint64_t{INT32_MAX};
@@ -112,12 +118,12 @@ struct Unwinder::Notes {
     into.places[count % KnownStacks::block] = place;
     into.values[count++ % KnownStacks::block] = value;
   }
-  // All that is noted has been read before.
+  // The functions below note words that the walk has read already.
   void add_word(std::uint64_t at) noexcept { add(entry->word_blocks, words, at, read(at)); }
   void add_pair(std::uint64_t at) noexcept {
     add(entry->pair_blocks, pairs, at, KnownStacks::Pair{read(at), read(at + 8)});
   }
-  // The frame that is left now goes by rbp.
+  // Notes the words for a frame that is left by rbp.
   void next_by_bp() noexcept {
     if (bp_at == start)
       entry->first_lower_counts = ~std::uint64_t{0};
@@ -128,11 +134,12 @@ struct Unwinder::Notes {
     bp_at = 0;
     next_by_sp();
   }
+  // Notes the words for a frame that is left by rsp.
   void next_by_sp() noexcept {
     if (return_at != start + 8) add_word(return_at);
   }
 
-  // Fills up the last block; how long all are.
+  // Fills up the last block; returns the bytes of all blocks.
   template <class Block>
   static std::uint32_t bytes_of(Block* blocks, std::size_t count) noexcept {
     Block& last = blocks[count / KnownStacks::block];
@@ -142,6 +149,7 @@ struct Unwinder::Notes {
     }
     return static_cast<std::uint32_t>(count / KnownStacks::block * sizeof(Block));
   }
+  // Notes the last return address and the lengths.
   void finish() noexcept {
     KnownStacks::Place place = 0;
     if (!place_of(return_at, place)) return;
@@ -152,8 +160,8 @@ struct Unwinder::Notes {
   }
 };
 
-// What the loop carries from frame to frame is in local variables whose address nobody has: in
-// registers.
+// Walks the stack. If `drafting`, the words read are noted in `entry`. The state carried from frame
+// to frame is in local variables whose address is never taken, so that it stays in registers.
 template <bool drafting>
 __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
                                                             KnownStacks::Entry* entry) noexcept {
@@ -164,7 +172,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
     region = w.enter(address);
     return region.holds(address);
   };
-  // The frame of the function that called us, by its frame pointer.
+  // The frame of the calling function, by its frame pointer.
   Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
   Notes notes{.entry = entry,
               .own = own_stack,
@@ -199,8 +207,9 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
   while (own_frames < most_own_frames) {
     const std::uint64_t found = rules_.first(at.place);
 
-    // What compilers make of a function that keeps a frame pointer. As a branch of its own, it lets
-    // the processor run ahead: the next frame is found by rbp alone, before the rule is read.
+    // The rule for functions that keep a frame pointer, as compilers make them. As a branch of its
+    // own it lets the processor run ahead: the next frame is found by rbp alone, before the rule is
+    // read.
     constexpr Rule usual = Rule::framed(Rule::Base::rbp, 16, true, -16);
     if (found == usual.word()) {
       if (!keep_frame()) return over(true);
@@ -245,7 +254,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
       saved_at = cfa + static_cast<std::uint64_t>(rule.rbp_at());
     }
     const std::uint64_t return_at = cfa - 8;
-    // Where rbp is not saved, its place is the return address's.
+    // If rbp is not saved, saved_at is the address of the return address.
     if (!can_read(saved_at)) break;
     const std::uint64_t saved = read(saved_at);
     if (!can_read(return_at)) break;
@@ -266,7 +275,7 @@ void Unwinder::count(const Walk& w, Exception reason) noexcept {
   if (w.counts) counts_[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
 }
 
-// The rarer ways to leave a frame.
+// Leaves a frame in one of the rarer ways.
 __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(Walk& w,
                                                                                Registers& at,
                                                                                Rule rule) noexcept {
@@ -290,7 +299,7 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
       return Way::on;
     }
     case Rule::Special::plt: {
-      // By the instruction, which has not pushed yet or has.
+      // The stub's instruction decides: it has pushed a second word, or not yet.
       w.lasts = false;
       const std::uint64_t instruction = at.place - (at.place == w.interrupted);
       at.sp += 8 + ((instruction & 15) >= rule.argument() ? 8 : 0);
@@ -318,7 +327,7 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
   return Way::cut;
 }
 
-// Code that is met for the first time, or that may be replaced.
+// Returns the rule for code that is met for the first time, or that may be replaced.
 [[gnu::noinline, gnu::cold]] Rule Unwinder::learn(Walk& w, std::uint64_t place) noexcept {
   const ErrnoGuard keep;
   const Learned learned = learn_rule(place - 1, place == w.interrupted);
