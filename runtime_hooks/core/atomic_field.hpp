@@ -1,7 +1,7 @@
-// Single-word atomic access to plain fields of rows that other threads or processes read meanwhile.
-// The loads acquire and the stores release: a seqlock's reader can then check its version after
-// the loads, and a writer's stores stay behind the version it changed first, without fences (which
-// ThreadSanitizer does not model). On x86-64 all of these are plain moves.
+// Accesses single-word fields atomically, in rows that other threads or processes read at the same
+// time. The loads acquire and the stores release. So a seqlock's reader can check its version after
+// the loads, and a writer's stores stay behind the version it changed before them. No fences are
+// needed, which ThreadSanitizer does not model. On x86-64 all of these are plain moves.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 
 namespace cuwarden {
 
+// Returns the field's value; its size is at most 8 bytes.
 template <class T>
 T load_field(const T& field) noexcept {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
@@ -18,12 +19,14 @@ T load_field(const T& field) noexcept {
   return value;
 }
 
+// Stores the value into the field; its size is at most 8 bytes.
 template <class T>
 void store_field(T& field, std::type_identity_t<T> value) noexcept {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
   __atomic_store(&field, &value, __ATOMIC_RELEASE);
 }
 
+// Raises `highest` to `value` if it is lower.
 inline void raise_to(std::atomic<std::uint64_t>& highest, std::uint64_t value) noexcept {
   std::uint64_t seen = highest.load(std::memory_order_relaxed);
   while (seen < value && !highest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {

@@ -1,4 +1,4 @@
-// Which start of the kernel this is.
+// Identifies the current start of the kernel.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace cuwarden {
 
-// Zeros where it cannot be read. Nothing is allocated.
+// Returns the kernel's boot id; zeros if it cannot be read. Nothing is allocated.
 inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
   std::array<std::uint8_t, 16> id{};
   char text[64];
@@ -18,14 +18,16 @@ inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
   for (const char c : read_small_file("/proc/sys/kernel/random/boot_id", text)) {
     if (digits == 2 * id.size()) break;
     const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (value < 0) continue;  // a dash
+    if (value < 0) continue;  // Dashes separate the digits.
     std::uint8_t& byte = id[digits++ / 2];
     byte = static_cast<std::uint8_t>(byte << 4 | value);
   }
   return id;
 }
 
+// The start of the kernel that a boot id stands for; `unknown` if either id is unknown.
 enum class Boot { unknown, this_one, another };
+// Compares a stored boot id with the current one. An id of zeros is unknown.
 inline Boot which_boot(std::span<const std::uint8_t> id) noexcept {
   constexpr std::array<std::uint8_t, 16> none{};
   const std::array<std::uint8_t, 16> now = read_boot_id();

@@ -1,13 +1,13 @@
-// Libraries that are known to keep device memory and to hand out parts of it, by their files'
-// names.
+// Recognises libraries that keep device memory and hand out parts of it, by the names of their
+// files.
 #pragma once
 
 #include <string_view>
 
 namespace cuwarden {
 
-// Those that also empty their cache and ask again when they are refused: PyTorch's, CuPy's pool,
-// XLA's BFC.
+// True for libraries that also empty their cache and repeat a refused request: PyTorch's allocator,
+// CuPy's pool, XLA's BFC. `path` is the path of a loaded object.
 inline bool asks_again_when_refused(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"libc10_cuda", "xla_", "libjax"})
@@ -15,6 +15,8 @@ inline bool asks_again_when_refused(std::string_view path) {
   return path.find("/cupy/") != path.npos && file.starts_with("memory.");
 }
 
+// True for all libraries that are known to cache device memory. `path` is the path of a loaded
+// object.
 inline bool is_caching_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"librmm", "libumpire", "libamrex", "libtensorflow", "libonnxruntime",

@@ -1,6 +1,7 @@
-// What the kernel counts of a cgroup's memory, of either version of cgroups. Nothing is allocated
-// and nothing is kept open. https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.events,
-// memory.max, memory.peak) and cgroup-v1/memory.html (memory.oom_control and the others).
+// Reads the kernel's figures of a cgroup's memory, for both versions of cgroups. Nothing is
+// allocated and no file stays open. https://docs.kernel.org/admin-guide/cgroup-v2.html
+// (memory.events, memory.max, memory.peak) and cgroup-v1/memory.html (memory.oom_control and the
+// others).
 #pragma once
 
 #include <linux/magic.h>
@@ -22,8 +23,8 @@ namespace cuwarden {
 
 inline constexpr std::string_view cgroup_mount = "/sys/fs/cgroup";
 
-// The number in the line "KEY NUMBER", or in the first line without a key. Null where there is none
-// ("max" is none).
+// Returns the number in the line "KEY NUMBER", or in the first line if `key` is empty. Null if
+// there is no number there ("max" is none).
 inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
                                                   std::string_view key) noexcept {
   while (!text.empty()) {
@@ -45,10 +46,11 @@ inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
   return std::nullopt;
 }
 
-// A folder of a cgroup; closed with the object.
+// An open folder of a cgroup. The destructor closes it.
 class CgroupFolder {
  public:
-  // Nothing but a cgroup's folder: `path` may come from somebody else's file.
+  // Opens the folder at `path` if it belongs to a cgroup file system, and no other: the path may
+  // come from another program's file.
   explicit CgroupFolder(const char* path) noexcept {
     if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
     take(open_folder(AT_FDCWD, path, Links::refused));
@@ -56,13 +58,14 @@ class CgroupFolder {
   explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
   bool is_version_2() const noexcept { return version_2_; }
 
-  // 0: unknown. Unlike a path it is not given to a later cgroup of the same name.
+  // Returns the folder's inode number; 0 if unknown. Unlike a path, it is not given to a later
+  // cgroup of the same name.
   std::uint64_t inode() const noexcept {
     struct stat status {};
-    // By the system call: see reporters/file_status.hpp.
+    // The system call is used directly, as in reporters/file_status.hpp.
     return syscall(SYS_fstat, folder_.number(), &status) == 0 ? status.st_ino : 0;
   }
-  // False at the top of what is mounted.
+  // Moves to the parent folder. Returns false at the top of what is mounted.
   bool go_up() noexcept {
     const std::uint64_t here = inode();
     const Descriptor below = std::move(folder_);
@@ -73,21 +76,24 @@ class CgroupFolder {
   Descriptor open_file(const char* name) const noexcept {
     return open_to_read(folder_.number(), name, Links::refused);
   }
+  // Returns the number after `key` in the file, or in its first line if `key` is empty; null if
+  // there is none.
   std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const noexcept {
     const Descriptor opened = open_file(file);
     if (!opened) return std::nullopt;
-    char text[4096];  // of those files that are read here, enough
+    char text[4096];  // Enough for each file that is read here.
     const ssize_t length = opened.read_some(text);
     return cgroup_number({text, length > 0 ? static_cast<std::size_t>(length) : 0}, key);
   }
 
-  // Processes of this cgroup that the kernel has killed for lack of memory, here or above: of the
-  // cgroup or of the whole machine.
+  // Returns how many processes of this cgroup the kernel has killed for lack of memory, in a cgroup
+  // from here up or in the whole machine. Null if unknown.
   std::optional<std::uint64_t> oom_kills() const noexcept {
     return number(version_2_ ? "memory.events" : "memory.oom_control", "oom_kill");
   }
 
  private:
+  // Keeps the folder if it is a cgroup's.
   void take(Descriptor folder) noexcept {
     if (!folder) return;
     struct statfs system {};
@@ -100,19 +106,23 @@ class CgroupFolder {
   bool version_2_ = false;
 };
 
+// The most levels that are searched from a cgroup upwards.
 inline constexpr int deepest_cgroup = 64;
-// What a limit is below; version 1 has a number for none.
+// Limits from this value on mean "no limit": cgroup version 1 has a large number for that.
 inline constexpr std::uint64_t no_cgroup_limit = std::uint64_t{1} << 62;
 
+// Figures of a cgroup's memory.
 struct CgroupMemory {
+  // Processes killed for lack of memory; null if unknown.
   std::optional<std::uint64_t> oom_kills;
-  // The lowest limit on its way up; null: there is none.
+  // The lowest limit from the cgroup up to the top; null if there is none.
   std::optional<std::uint64_t> limit_bytes;
-  // The most that was ever used, where that limit is.
+  // The most bytes ever used in the cgroup that has the lowest limit; null if unknown.
   std::optional<std::uint64_t> peak_bytes;
 };
 
-// Null where there is no such cgroup any more. `inode`: as it was noted.
+// Returns the figures of the cgroup at `path`. Null if it is gone: `inode` is the folder's inode
+// when its path was noted, so that a later cgroup of the same name is not taken for it.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
                                                       std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
@@ -135,16 +145,18 @@ inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
   return memory;
 }
 
-// Bytes. What is used includes the page cache, which the kernel gives up before it refuses.
+// Room in a cgroup, in bytes. Used memory includes the page cache, which the kernel gives up before
+// it refuses memory.
 struct CgroupRoom {
-  std::optional<std::uint64_t> limit_bytes;  // null: there is none
-  std::optional<std::uint64_t> used_bytes;   // where that limit is, or else of the cgroup itself
-  // Of what is used there: of files, which the kernel can read again.
+  std::optional<std::uint64_t> limit_bytes;  // The tightest limit; null if there is none.
+  // Memory used in the cgroup that has this limit, or in the lowest cgroup if there is no limit.
+  std::optional<std::uint64_t> used_bytes;
+  // Part of `used_bytes` that caches files, which the kernel can read again.
   std::uint64_t cache_bytes = 0;
 };
 
-// Of the limits from `folder` up to the top, the one that leaves the least. A template for the sake
-// of tests, which cannot make a cgroup everywhere.
+// Returns the figures of the cgroup whose limit leaves the least room, from `folder` up to the top.
+// A template for the sake of tests, which cannot make a cgroup everywhere.
 template <class Folder>
 CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   const bool new_files = folder.is_version_2();
@@ -172,7 +184,7 @@ CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   return room;
 }
 
-// Null where there is no such cgroup any more. `inode`: as it was noted.
+// Returns the room in the cgroup at `path`; null if it is gone. `inode`: see read_cgroup_memory().
 inline std::optional<CgroupRoom> read_cgroup_room(const char* path, std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
   if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;

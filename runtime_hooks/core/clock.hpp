@@ -1,4 +1,4 @@
-// CLOCK_MONOTONIC, and a sleep that is no cancellation point; both leave errno alone.
+// The monotonic clock, and a sleep that is no cancellation point. Both leave errno alone.
 #pragma once
 
 #include <sys/syscall.h>
@@ -11,6 +11,7 @@
 
 namespace cuwarden {
 
+// Returns the time of CLOCK_MONOTONIC in nanoseconds.
 inline std::uint64_t now_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -18,7 +19,7 @@ inline std::uint64_t now_ns() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// A signal ends it early.
+// Sleeps for `ns` nanoseconds, or until a signal arrives.
 inline void sleep_ns(std::uint64_t ns) noexcept {
   const ErrnoGuard keep;
   const timespec time{.tv_sec = static_cast<time_t>(ns / 1'000'000'000),

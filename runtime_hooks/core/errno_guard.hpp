@@ -1,4 +1,5 @@
-// A hooked call must leave the caller's errno as the real call left it.
+// Restores errno at the end of a scope: a hooked call must leave the caller's errno as the real
+// call left it.
 #pragma once
 
 #include <cerrno>
@@ -7,7 +8,7 @@ namespace cuwarden {
 
 class [[nodiscard]] ErrnoGuard {
  public:
-  // The address of errno is asked for once: that is a call.
+  // The address of errno is kept, because asking for it is a function call.
   ErrnoGuard() noexcept : errno_(errno), saved_(errno_) {}
   ~ErrnoGuard() { errno_ = saved_; }
   ErrnoGuard(const ErrnoGuard&) = delete;

@@ -1,4 +1,4 @@
-// A callable that somebody else owns, for the time of a call: no copy, no heap.
+// A reference to a callable that the caller owns and keeps alive during the call: no copy, no heap.
 #pragma once
 
 #include <memory>

@@ -2,9 +2,9 @@
 // memory and inside preloaded code. Threads that have to wait sleep in the kernel. It is neither
 // recursive nor fair, and a holder must not call foreign code.
 //
-// A holder may never come back: the host's signal handler left it by longjmp. So nobody waits for
-// ever: where one holder keeps it for more than ten seconds, the lock is given up, and nobody takes
-// it until that holder gives it back after all.
+// A holder may never come back, if the host's signal handler left it by longjmp. So no thread waits
+// for ever. If one holder keeps the lock for more than ten seconds, the lock is given up: no thread
+// can take it until that holder unlocks it after all.
 #pragma once
 
 #include <linux/futex.h>
@@ -23,7 +23,7 @@ namespace cuwarden {
 
 class FutexLock {
  public:
-  // False where the lock was given up; it is not held then.
+  // Takes the lock. Returns false, without the lock, if it was given up.
   [[nodiscard]] bool lock() noexcept {
     std::uint32_t expected = free;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire,
@@ -31,17 +31,19 @@ class FutexLock {
            lock_contended();
   }
 
-  // Where a holder may have to wait for long, and is not given up for it: ten minutes and more.
+  // Takes a lock whose holder may itself wait for long: tries for at least ten minutes. Returns
+  // false if the lock was given up all that time.
   [[nodiscard]] bool lock_for_long() noexcept {
     for (int attempt = 0; attempt < 60'000; ++attempt) {
       if (lock()) return true;
       const ErrnoGuard keep;
       const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
-      syscall(SYS_nanosleep, &pause, nullptr);  // glibc's is a cancellation point
+      syscall(SYS_nanosleep, &pause, nullptr);  // glibc's nanosleep is a cancellation point.
     }
     return false;
   }
 
+  // Takes the lock if it is free. Returns false at once if it is not.
   bool try_lock() noexcept {
     std::uint32_t expected = free;
     return state_.load(std::memory_order_relaxed) == free &&
@@ -49,8 +51,9 @@ class FutexLock {
                                           std::memory_order_relaxed);
   }
 
-  // Without a locked instruction where nobody waits. A thread that goes to sleep between these two
-  // lines is not woken, and finds the lock free after its first wait.
+  // Releases the lock; without a locked instruction where no thread waits. A thread that goes to
+  // sleep between the load and the store below is not woken, and finds the lock free after its
+  // first wait.
   void unlock() noexcept {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == held) {
@@ -63,11 +66,12 @@ class FutexLock {
  private:
   static constexpr std::uint32_t free = 0, held = 1, contended = 2, given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-  // Many short waits, not a long one: a process that was frozen meanwhile has used up one of them.
+  // A thread makes many short waits instead of a long one, so that a process that was frozen
+  // meanwhile has used up only one of them.
   static constexpr long first_wait_ms = 1, longest_wait_ms = 64, patience_ms = 10'000;
 
   bool lock_contended() noexcept {
-    // Critical sections here are some tens of nanoseconds: sleeping at once would cost more.
+    // Critical sections take some tens of nanoseconds: sleeping at once would cost more.
     for (int spin = 0; spin < 100; ++spin) {
       if (try_lock()) return true;
       __builtin_ia32_pause();
@@ -79,7 +83,7 @@ class FutexLock {
     while (seen != given_up) {
       const std::uint32_t wanted =
           waited_ms >= patience_ms && seen == contended ? given_up : contended;
-      // Taken as contended: others may be asleep.
+      // The lock is taken as contended, because other threads may be asleep.
       if (!state_.compare_exchange_weak(seen, wanted, std::memory_order_acquire,
                                         std::memory_order_relaxed)) {
         continue;
@@ -89,7 +93,7 @@ class FutexLock {
       const timespec limit{.tv_sec = 0, .tv_nsec = wait_ms * 1'000'000};
       if (syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, contended, &limit, nullptr, 0) != 0 &&
           errno == ETIMEDOUT) {
-        // Counted only where it is one and the same holder all the time.
+        // Time counts only while one and the same holder has the lock.
         const std::uint32_t now = turns_.load(std::memory_order_relaxed);
         waited_ms = now == turn ? waited_ms + wait_ms : 0;
         wait_ms = std::min(wait_ms * 2, longest_wait_ms);
@@ -106,13 +110,15 @@ class FutexLock {
   }
 
   std::atomic<std::uint32_t> state_{free};
-  std::atomic<std::uint32_t> turns_{0};  // how often it was given back
+  std::atomic<std::uint32_t> turns_{0};  // How often the lock was released.
 };
 
-// Holds a lock for the length of a scope, unless it was given up.
+// Holds a lock for the length of a scope. Converts to false if the lock was given up: then it is
+// not held.
 class [[nodiscard]] Locked {
  public:
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}
+  // Selects lock_for_long().
   struct ForLong {};
   Locked(FutexLock& lock, ForLong) noexcept : lock_(lock), holds_(lock.lock_for_long()) {}
   ~Locked() {

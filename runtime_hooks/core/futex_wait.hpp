@@ -1,5 +1,5 @@
-// Sleeping until a word changes, by the kernel alone: no libpthread, and no spinning that would
-// starve the thread waited for where priorities are strict.
+// Sleeps until a word changes, with the kernel alone. No libpthread is needed, and nothing spins:
+// under strict priorities, spinning would starve the thread that is waited for.
 #pragma once
 
 #include <linux/futex.h>
@@ -14,7 +14,8 @@
 
 namespace cuwarden {
 
-// Returns when the word was found not to hold `value`, after a wake, a signal, or `limit`.
+// Sleeps while the word holds `value`. Returns after a wake, a signal, or `limit` (null: no limit),
+// and at once if the word holds another value.
 template <class Word>
 void futex_wait(const std::atomic<Word>& word, Word value,
                 const timespec* limit = nullptr) noexcept {
@@ -23,6 +24,7 @@ void futex_wait(const std::atomic<Word>& word, Word value,
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<unsigned>(value), limit, nullptr, 0);
 }
 
+// Wakes all threads that sleep on the word.
 template <class Word>
 void futex_wake_all(std::atomic<Word>& word) noexcept {
   static_assert(sizeof word == 4 && std::atomic<Word>::is_always_lock_free);

@@ -1,5 +1,6 @@
-// Hashes for lookup tables whose keys come from the host program itself: fast and well mixed, no
-// defence against chosen keys. Values never leave the process except as opaque numbers.
+// Hashes for lookup tables whose keys come from the host program itself. They are fast and mix
+// well, but are no defence against chosen keys. Values never leave the process except as opaque
+// numbers.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace cuwarden {
 
-// Both halves of the 128-bit product: each input bit reaches each output bit.
+// Combines both halves of the 128-bit product, so that each input bit reaches each output bit.
 constexpr std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;
@@ -22,14 +23,15 @@ constexpr std::uint64_t hash_pair(std::uint64_t a, std::uint64_t b) noexcept {
   return fold_product(fold_product(a ^ hash_salt[0], hash_salt[1]) ^ b, hash_salt[2]);
 }
 
-// Two lanes, so that the multiplications overlap: a stack of 30 frames takes about 20 ns.
+// Hashes the words. Two chains run side by side, so that their multiplications overlap: a stack of
+// 30 frames takes about 20 ns.
 constexpr std::uint64_t hash_words(std::span<const std::uint64_t> words) noexcept {
   std::uint64_t left = hash_salt[0] ^ words.size(), right = hash_salt[1];
   std::size_t i = 0;
   for (; i + 4 <= words.size(); i += 4) {
     left = fold_product(left ^ words[i], hash_salt[2] ^ words[i + 1]);
     right = fold_product(right ^ words[i + 2], hash_salt[3] ^ words[i + 3]);
-    // A word that equals its salt would zero the product; carry the words along as well.
+    // A word that equals its salt makes the product 0, so the words are added as well.
     left += words[i + 1];
     right += words[i + 3];
   }

@@ -1,4 +1,4 @@
-// What a recorded allocation is, and the address space its key belongs to.
+// The kind of a recorded allocation, and the address space that its key belongs to.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace cuwarden {
 
-// The report's `kind` column. Stored in the ledger: values are part of its layout.
+// The report's `kind` column. The ledger stores these values, so they are part of its layout.
 enum class Kind : std::uint8_t {
   device,
   pinned,
@@ -44,22 +44,24 @@ constexpr std::string_view kind_name(Kind kind) {
   return "unknown";
 }
 
-// Page-locked and registered memory is the host's. Managed memory takes device memory only where it
-// was touched there, which nobody says.
+// True if memory of this kind counts as used on its device. Page-locked and registered memory is
+// the host's. Managed memory takes device memory only where it was touched there, which the driver
+// does not tell.
 constexpr bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
 }
 
-// One number may be a pointer, a handle and an array at once: a record is found by (space, value).
+// The key of an allocation record is a pair of space and value, because one number may be a
+// pointer, a handle and an array at once.
 enum class Space : std::uint8_t {
-  pointer,          // device, pinned, managed, stream-ordered and imported addresses
-  registered,       // host ranges under cuMemHostRegister
-  vmm_handle,       // CUmemGenericAllocationHandle
-  vmm_mapping,      // address of a cuMemMap; carries no bytes of its own
-  array,            // CUarray
-  mipmapped_array,  // CUmipmappedArray
-  external_memory,  // CUexternalMemory
-  graph_exec,       // CUgraphExec that owns memory nodes
+  pointer,          // Device, pinned, managed, stream-ordered and imported addresses.
+  registered,       // Host ranges under cuMemHostRegister.
+  vmm_handle,       // CUmemGenericAllocationHandle.
+  vmm_mapping,      // Address of a cuMemMap, which carries no bytes of its own.
+  array,            // CUarray.
+  mipmapped_array,  // CUmipmappedArray.
+  external_memory,  // CUexternalMemory.
+  graph_exec,       // CUgraphExec that owns memory nodes.
 };
 
 }  // namespace cuwarden

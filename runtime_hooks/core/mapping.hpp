@@ -1,5 +1,5 @@
-// Owns a range of mapped memory. Anonymous mappings made here are zero, private to the process,
-// not inherited over fork and left out of core dumps. Nothing throws; a failed mapping is empty.
+// Owns a range of mapped memory. Anonymous mappings made here are zero, private to the process, not
+// inherited over fork and left out of core dumps. Nothing throws; a failed mapping is empty.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept
 class Mapping {
  public:
   Mapping() = default;
-  // Takes over a range that mmap returned.
+  // Takes over a range that mmap returned; MAP_FAILED gives an empty mapping.
   Mapping(void* start, std::size_t bytes) noexcept
       : start_(start == MAP_FAILED ? nullptr : start), bytes_(start_ == nullptr ? 0 : bytes) {}
   ~Mapping() { reset(); }
@@ -38,7 +38,7 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Pages appear as they are touched, and are not charged before.
+  // Maps zeroed memory. Pages take memory only once they are touched.
   static Mapping anonymous(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     Mapping made = reserved(bytes);
@@ -46,7 +46,7 @@ class Mapping {
     return made;
   }
 
-  // Address space, for open() to make memory of.
+  // Reserves address space without access; open() makes memory of it.
   static Mapping reserved(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     bytes = round_up(bytes, page_bytes);
@@ -57,21 +57,22 @@ class Mapping {
     return made;
   }
 
-  // Allows access to [offset, offset + bytes), in whole pages.
+  // Allows access to [offset, offset + bytes), in whole pages. Returns false if the kernel refuses.
   bool open(std::size_t offset, std::size_t bytes) const noexcept {
     const ErrnoGuard guard;
     return mprotect(static_cast<std::byte*>(start_) + offset, bytes, PROT_READ | PROT_WRITE) == 0;
   }
 
-  // After mlockall(MCL_FUTURE) the kernel touches every page of a new mapping, unless access is
-  // denied, and goes on counting it as locked. What is large is therefore mapped without access,
-  // comes here, and is opened afterwards.
+  // Undoes the locking by mlockall(MCL_FUTURE). Under it the kernel touches every page of a new
+  // mapping, unless access is denied, and goes on counting the mapping as locked. A large mapping
+  // is therefore made without access, unlocked by this function, and opened afterwards.
   void keep_unlocked() const noexcept {
     if (start_ == nullptr) return;
     const ErrnoGuard guard;
     munlock(start_, bytes_);
   }
 
+  // Keeps the memory from forked children and from core dumps.
   void keep_to_this_process() const noexcept {
     if (start_ == nullptr) return;
     const ErrnoGuard guard;
@@ -84,7 +85,7 @@ class Mapping {
   std::size_t size() const noexcept { return bytes_; }
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
 
-  // Leaves the memory mapped for ever.
+  // Leaves the memory mapped for ever, and returns its address.
   void* release() noexcept {
     bytes_ = 0;
     return std::exchange(start_, nullptr);

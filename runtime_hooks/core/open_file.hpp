@@ -1,6 +1,6 @@
-// The one place through which cuwarden opens files (tests/lint/one_place_to_open.py). Every path
-// here may have been chosen by a user, or replaced by somebody who may write to its folder. So no
-// open waits, and no file is read or written before it is known to be one:
+// Opens all files of cuwarden (tests/lint/one_place_to_open.py). A path given here may have been
+// chosen by a user, or replaced by another user who may write to its folder. So no open waits, and
+// no file is read or written before it is known to be one:
 //
 //   read      regular files only, also those of /proc and /sys; symbolic links are followed
 //   written   regular files, terminals and /dev/null; never through a symbolic link
@@ -29,7 +29,7 @@
 
 namespace cuwarden {
 
-// An open file or folder; closed with the object.
+// An open file or folder. The destructor closes it.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -47,7 +47,7 @@ class Descriptor {
   ~Descriptor() { reset(); }
 
   explicit operator bool() const noexcept { return number_ >= 0; }
-  int number() const noexcept { return number_; }  // -1: none
+  int number() const noexcept { return number_; }  // -1 if nothing is open.
   int release() noexcept { return std::exchange(number_, -1); }
   void reset() noexcept {
     if (number_ < 0) return;
@@ -55,7 +55,7 @@ class Descriptor {
     close(release());
   }
 
-  // As read(2), begun again after a signal.
+  // Reads as read(2) does, and repeats the call if a signal interrupted it.
   ssize_t read_some(std::span<char> into) const noexcept {
     ssize_t got = -1;
     do {
@@ -68,23 +68,25 @@ class Descriptor {
   int number_ = -1;
 };
 
-enum class Links { followed, refused };  // symbolic links at the end of a path
+enum class Links { followed, refused };  // How symbolic links at the end of a path are treated.
 
 namespace detail {
 
 inline bool status_of(int descriptor, struct stat& status) noexcept {
-  return syscall(SYS_fstat, descriptor, &status) == 0;  // glibc's is newer than 2.28
+  return syscall(SYS_fstat, descriptor, &status) == 0;  // glibc's function is newer than 2.28.
 }
 
-// An empty Descriptor, with errno, where it fails.
+// Opens the path with a descriptor number of 3 or more. Returns an empty Descriptor, with errno
+// set, on failure.
 inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode = 0) noexcept {
   const StandardNumbersHeld held;
   Descriptor opened(openat(folder, path, flags | O_CLOEXEC | O_NOCTTY, mode));
   if (!opened || opened.number() >= StandardNumbersHeld::count) return opened;
-  // The program has closed one of its streams at this moment.
+  // The program has closed one of its standard streams at this moment.
   return Descriptor(fcntl(opened.number(), F_DUPFD_CLOEXEC, StandardNumbersHeld::count));
 }
 
+// Sets errno for a file of the wrong type and returns an empty Descriptor.
 inline Descriptor refused(mode_t mode) noexcept {
   errno = S_ISDIR(mode) ? EISDIR : ENXIO;
   return {};
@@ -92,6 +94,8 @@ inline Descriptor refused(mode_t mode) noexcept {
 
 }  // namespace detail
 
+// Opens a regular file for reading; `path` is relative to the descriptor `folder`. Returns an empty
+// Descriptor, with errno set, on failure; so do the functions below.
 inline Descriptor open_to_read(int folder, const char* path,
                                Links links = Links::followed) noexcept {
   Descriptor file = detail::open_high(
@@ -104,13 +108,13 @@ inline Descriptor open_to_read(const char* path, Links links = Links::followed) 
   return open_to_read(AT_FDCWD, path, links);
 }
 
-// For further paths below it, not for its entries.
+// Opens a folder, so that paths below it can be opened. Its entries cannot be listed.
 inline Descriptor open_folder(int above, const char* path, Links links = Links::followed) noexcept {
   return detail::open_high(above, path,
                            O_PATH | O_DIRECTORY | (links == Links::refused ? O_NOFOLLOW : 0));
 }
 
-// Adds to its end. Made with mode 0600 where it is missing, unless `may_make` is false.
+// Opens a file for adding to its end. A missing file is made with mode 0600 if `may_make`.
 inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   Descriptor file = detail::open_high(
       AT_FDCWD, path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | (may_make ? O_CREAT : 0),
@@ -127,12 +131,12 @@ inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   return detail::refused(status.st_mode);
 }
 
-// A file that was not there before, with mode 0600. `access`: O_WRONLY or O_RDWR.
+// Makes a file with mode 0600; fails if the path exists already. `access` is O_WRONLY or O_RDWR.
 inline Descriptor make_file(int folder, const char* path, int access) noexcept {
   return detail::open_high(folder, path, access | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
-// A regular file that is there, for reading and writing.
+// Opens an existing regular file for reading and writing.
 inline Descriptor open_to_change(const char* path) noexcept {
   Descriptor file = detail::open_high(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
   struct stat status {};
@@ -140,8 +144,9 @@ inline Descriptor open_to_change(const char* path) noexcept {
   return detail::refused(status.st_mode);
 }
 
-// The number of an open descriptor that the path stands for by its name: /dev/stdout, /dev/fd/5,
-// /proc/self/fd/5. These are links to whatever is open there, so they are never opened anew.
+// Returns the number of the open descriptor that the path names: /dev/stdout, /dev/fd/5,
+// /proc/self/fd/5; none for other paths. These names are links to an open file, so they are never
+// opened anew.
 inline std::optional<int> descriptor_named(std::string_view path) noexcept {
   if (path == "/dev/stdin") return 0;
   if (path == "/dev/stdout") return 1;

@@ -1,4 +1,4 @@
-// Whether memory can be read, without reading it: for addresses that may be anything.
+// Tells if memory can be read, without reading it: for addresses that may be anything.
 #pragma once
 
 #include <signal.h>
@@ -11,11 +11,13 @@
 
 namespace cuwarden {
 
-// Whether eight bytes can be read. The kernel copies a signal set from there before it finds that
-// the request makes no sense: EFAULT where it cannot. Any other answer comes from a filter of
-// system calls, and says nothing. No descriptor is needed and nothing is changed; about 0.1 us.
+// True if eight bytes can be read at the address. The kernel copies a signal set from there before
+// it rejects the request: EFAULT means that the address cannot be read. Any answer but EINVAL
+// counts as unreadable, because a filter of system calls may have given it. No descriptor is needed
+// and nothing is changed; takes about 0.1 us.
 inline bool is_readable(const void* address) noexcept {
-  if (address == nullptr) return false;  // to the kernel: no set at all, which is no error
+  // For the kernel, null means no set at all, which is no error.
+  if (address == nullptr) return false;
   const ErrnoGuard keep;
   constexpr int no_such_request = -1;
   return syscall(SYS_rt_sigprocmask, no_such_request, address, nullptr, 8) != 0 && errno == EINVAL;

@@ -1,4 +1,5 @@
-// Files of /proc and the numbers in them, without stdio, malloc or a descriptor that stays open.
+// Reads files of /proc and the numbers in them, without stdio, malloc or a descriptor that stays
+// open.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@
 
 namespace cuwarden {
 
-// The file's first bytes; empty where it cannot be read.
+// Reads the file's first bytes into `into` and returns them; empty if the file cannot be read.
+// `path` is relative to the descriptor `folder`.
 inline std::string_view read_small_file(int folder, const char* path,
                                         std::span<char> into) noexcept {
   const Descriptor file = open_to_read(folder, path);
@@ -28,8 +30,9 @@ inline std::string_view read_small_file(const char* path, std::span<char> into) 
   return read_small_file(AT_FDCWD, path, into);
 }
 
-// The decimal number that the text begins with, blanks aside, and takes it off. Null where there is
-// none, where it does not fit, or where neither a blank nor a line's end follows: it may be cut.
+// Returns the decimal number that the text begins with, after blanks, and removes it from the text.
+// Null if there is none or it does not fit. Also null unless a blank or a line's end follows: the
+// number may be cut off.
 inline std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
   std::uint64_t value = 0;

@@ -25,18 +25,20 @@ namespace cuwarden {
 
 namespace detail {
 
+// State shared by all scopes of the process.
 struct StandardNumbers {
-  std::atomic<int> holder{0};      // process of the thread whose turn it is; 0: none
-  std::atomic<unsigned> turns{0};  // odd while a scope is open; grows with each change
-  int process = 0;                 // the one whose scopes are counted
+  std::atomic<int> holder{0};      // Process id of the thread whose turn it is; 0 if there is none.
+  std::atomic<unsigned> turns{0};  // Odd while a scope is open; grows with each change.
+  int process = 0;                 // Process id whose scopes are counted.
   unsigned scopes = 0;
+  // True for each number that has a placeholder.
   bool placed[3] = {};
 };
 
 }  // namespace detail
 
-// Keeps the numbers 0 to 2 occupied for the length of a scope. Any number of threads and scopes at
-// once. Also around calls of libraries that open files of their own.
+// Keeps the numbers 0 to 2 occupied for the length of a scope. Any number of threads and scopes may
+// do so at once. Also for calls of libraries that open files of their own.
 class [[nodiscard]] StandardNumbersHeld {
  public:
   StandardNumbersHeld() noexcept {
@@ -85,7 +87,8 @@ class [[nodiscard]] StandardNumbersHeld {
         // Another process's turn is one that a thread of the parent had when it forked.
         if (seen != process_)
           has_ = shared_.holder.compare_exchange_strong(seen, process_, std::memory_order_acquire);
-        if (!has_) syscall(SYS_nanosleep, &pause, nullptr);  // glibc's is a cancellation point
+        // glibc's nanosleep is a cancellation point.
+        if (!has_) syscall(SYS_nanosleep, &pause, nullptr);
       }
     }
     ~Turn() {
@@ -110,9 +113,9 @@ class [[nodiscard]] StandardNumbersHeld {
   static void place() noexcept {
     for (int attempt = 0; attempt < 2 * count && !all_open(); ++attempt) {
       const int number = open_placeholder();
-      if (number < 0) return;  // no descriptor is left: none of ours will be opened either
+      if (number < 0) return;  // No descriptor is left, so none of ours will be opened either.
       if (number >= count) {
-        syscall(SYS_close, number);  // the program has opened the last one meanwhile
+        syscall(SYS_close, number);  // The program has opened the last number meanwhile.
         return;
       }
       shared_.placed[number] = true;

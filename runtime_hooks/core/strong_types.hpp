@@ -1,4 +1,4 @@
-// Numbers that must not be mixed up get types of their own; raw integers stay at the C edge.
+// Numbers that must not be mixed up have types of their own; raw integers stay at the C edge.
 #pragma once
 
 #include <compare>
@@ -15,13 +15,13 @@ struct Strong {
 using ByteCount = Strong<struct ByteCountTag, std::uint64_t>;
 // A device or host address, or an opaque CUDA handle, as the driver gives it.
 using DeviceAddress = Strong<struct DeviceAddressTag, std::uint64_t>;
-// CUDA ordinal as the process sees it; none for host memory.
+// CUDA ordinal as the process sees it; no_device for host memory.
 using DeviceOrdinal = Strong<struct DeviceOrdinalTag, std::int32_t>;
 inline constexpr DeviceOrdinal no_device{-1};
-// CUcontext as a number; 0 is none.
+// A CUcontext as a number; 0 means none.
 using ContextId = Strong<struct ContextIdTag, std::uint64_t>;
 
-// Row numbers of the ledger's tables. Row 0 is never used, so that 0 means none.
+// Row numbers of the ledger's tables. Row 0 is reserved, so that 0 means none.
 using StackId = Strong<struct StackIdTag, std::uint32_t>;
 using GroupId = Strong<struct GroupIdTag, std::uint32_t>;
 using RecordId = Strong<struct RecordIdTag, std::uint32_t>;

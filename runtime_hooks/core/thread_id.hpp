@@ -12,11 +12,11 @@ namespace cuwarden {
 
 inline int own_thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }
 
-// True if no thread of this process has the number. A number that was given away again counts as
-// that of a living thread.
+// True if no thread of this process has the number. If the number was reused, its new owner counts
+// as a living thread.
 inline bool thread_has_ended(int thread) noexcept {
   const ErrnoGuard keep;
-  // Signal 0 is only a question.
+  // Signal 0 is not sent: the kernel only checks that the thread exists.
   return syscall(SYS_tgkill, syscall(SYS_getpid), thread, 0) != 0 && errno == ESRCH;
 }
 

@@ -1,6 +1,7 @@
-// Inside our own work a thread must not be cancelled: open, read, write and close are cancellation
+// Prevents cancellation of the thread during a scope. open, read, write and close are cancellation
 // points, and the unwinding that a cancellation starts would meet our noexcept functions and end
-// the host by std::terminate. The request stays pending and acts at the program's own next point.
+// the host by std::terminate. The request stays pending and acts at the program's own next
+// cancellation point.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +19,7 @@ class [[nodiscard]] Uncancelled {
   Uncancelled& operator=(const Uncancelled&) = delete;
 
  private:
-  // Before glibc 2.34 a process without libpthread has a stub that fills in nothing.
+  // A process without libpthread (before glibc 2.34) has a stub that writes nothing here.
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 

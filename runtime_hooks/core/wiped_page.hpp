@@ -1,6 +1,6 @@
-// Memory that a forked child finds full of zeros: locks in it are free there, whatever the threads
-// that the child does not have were doing, and a word in it tells the child from its parent for
-// less than getpid. (A vforked child shares its parent's.)
+// Memory that a forked child finds full of zeros. Locks in it are free in the child, whatever the
+// parent's other threads were doing. A word in it tells the child from its parent for less than
+// getpid costs. (A vforked child shares its parent's memory.)
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,8 @@
 
 namespace cuwarden {
 
-// Null without memory, or before Linux 4.14.
+// Returns `bytes` of such memory, mapped for ever; null if there is no memory, or before Linux
+// 4.14.
 inline void* make_wiped_page(std::size_t bytes) noexcept {
   const ErrnoGuard keep;
   void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

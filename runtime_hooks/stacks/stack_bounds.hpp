@@ -31,7 +31,7 @@ struct Region {
 // The bounds of the calling thread's stack. Read and written by the thread itself alone, and by
 // signal handlers in between: every state between two stores is a true one.
 struct OwnStack {
-  std::uint64_t low = 0;      // The begin of a page; [low, top) is readable.
+  std::uint64_t low = 0;      // The start of a page; [low, top) is readable.
   std::uint64_t top = 0;      // The stack's upper end; 0 if it is not known.
   std::uint64_t barrier = 0;  // A page below `low` that could not be read; 0 if none was met.
   // The stack's lower end as libc reports it. 0 for the first thread, whose stack may grow.
