@@ -1,6 +1,7 @@
 """The command, seen from a shell: `run` is the program with a report and a summary."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -114,6 +115,21 @@ def test_wrong_usage_is_an_error_and_status_2(cuwarden, arguments):
     assert done.returncode in (2, 127)
     assert done.stdout == ""
     assert done.stderr.strip()
+
+
+def test_a_report_in_a_folder_whose_path_is_too_long_is_shown(place):
+    def go_down():
+        for _ in range(22):
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+
+    done = subprocess.run(
+        [str(COMMAND), "run", "--simulate", "2GiB", "--", program("ending"), "return_7"],
+        cwd=place.work, preexec_fn=go_down, capture_output=True, text=True, timeout=60,
+        env=place.environment({}, shim=False, preload=()),
+    )  # fmt: skip
+    assert done.returncode == 7
+    assert "LEAKS: 3.0 MiB" in done.stderr and "no CUDA call" not in done.stderr, done.stderr
 
 
 def test_runs_options_are_the_shims_settings(cuwarden, place):

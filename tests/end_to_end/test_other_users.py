@@ -1,9 +1,12 @@
 """`cuwarden recover` and the ledgers of other users: with their rights, or not at all."""
 
+import contextlib
 import json
 import os
+import signal
 import stat
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 
 import shimmed
 from reports import Report
-from shimmed import dead, only_report, program, start
+from shimmed import COMMAND, dead, only_report, program, start
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
 
@@ -150,3 +153,165 @@ def test_root_does_not_act_on_a_users_ledger_that_took_the_place_of_roots_own(cu
         exchange.wait()
         exchange.stdout.close()
     assert len(list(shared.ledger.iterdir())) == 2
+
+
+# --- users who hold root up
+
+# Stops every process of the command that has the rights of this user, until it is told to end.
+STOP = """
+import os, signal, sys
+print("ready", flush=True)
+while True:
+    for entry in os.listdir("/proc"):
+        try:
+            name = entry.isdigit() and open(f"/proc/{entry}/comm").read().strip()
+            if name == sys.argv[1]:
+                os.kill(int(entry), signal.SIGSTOP)
+        except OSError:
+            pass
+"""
+
+
+@contextlib.contextmanager
+def stopping_roots_children():
+    process = subprocess.Popen(
+        ["/usr/bin/python3", "-c", STOP, COMMAND.name],
+        preexec_fn=nobody, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@as_root
+def test_a_user_who_stops_roots_children_loses_reports_and_holds_up_nothing_else(shared):
+    """Many ledgers, so that one at least is hit; root's own comes behind them all."""
+    ledger, _ = dead_nobody(shared)
+    for number in range(200):
+        copy = f"{ledger}-{number}"
+        subprocess.run(["cp", "--sparse=always", "--preserve=ownership", ledger, copy], check=True)
+    own = shimmed.Place(Path(tempfile.mkdtemp(dir=shared.folder)))
+    roots, facts = dead(own)
+    with stopping_roots_children():
+        done = shimmed.cuwarden(
+            shared, "recover", "--timeout", "500ms", shared.ledger, own.ledger
+        )
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert lines and all("belongs to nobody" in line for line in lines), lines
+    late = [line for line in lines if "--timeout" in line]
+    assert 1 <= len(late) <= 6, lines
+    # What is left when a user's time is used up takes two lines at most.
+    assert len(lines) <= len(late) + 2, lines
+    assert not roots.exists()
+    only_report(own).check_leaks(facts)
+    children = subprocess.run(["pgrep", "-u", str(NOBODY), "-x", COMMAND.name])
+    assert children.returncode == 1, "a child was left behind"
+
+
+# Puts a link to root's own report in the place of each report that root makes for the user.
+EXCHANGE_REPORT = """
+import os, sys
+path, secret = sys.argv[1:]
+print("ready", flush=True)
+while True:
+    try:
+        if not os.path.islink(path):
+            os.rename(path, path + ".taken")
+            os.symlink(secret, path)
+    except OSError:
+        pass
+"""
+
+
+@as_root
+def test_root_shows_the_report_that_was_made_whatever_its_path_leads_to(shared):
+    secret = shared.folder / "secret.json"
+    run = shared.run([program("ending"), "return_7"], {"CUWARDEN_REPORT": secret})
+    assert run.returncode == 7 and secret.stat().st_mode & 0o77 == 0
+    target = shared.reports / "report.json"
+    ledger, _ = dead_nobody(shared, target)
+    copy = shared.folder / "copy"
+    subprocess.run(["cp", "--sparse=always", ledger, copy], check=True)
+    exchange = subprocess.Popen(
+        ["/usr/bin/python3", "-c", EXCHANGE_REPORT, target, secret],
+        preexec_fn=nobody, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert exchange.stdout.readline() == "ready\n"
+        for _ in range(15):
+            done = shimmed.cuwarden(shared, "report", ledger)
+            assert "allocate_three" not in done.stdout, "root's own report was shown"
+            assert "allocate_two" in done.stdout or done.returncode == 2, done.stderr
+            with contextlib.suppress(OSError):
+                target.unlink()
+            if not ledger.exists():
+                subprocess.run(["cp", "--sparse=always", copy, ledger], check=True)
+                os.chown(ledger, NOBODY, NOBODY)
+    finally:
+        exchange.kill()
+        exchange.wait()
+        exchange.stdout.close()
+
+
+# --- processes that take another user's rights, under `run`
+
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+
+
+def run_as_nobody(place, report, how):
+    return shimmed.cuwarden(
+        place, "run", "--simulate", "2GiB", "--report", report, "--ledger-dir", place.ledger,
+        "--", *AS_NOBODY, program("ending"), how,
+    )  # fmt: skip
+
+
+@as_root
+def test_a_process_of_another_user_has_its_report_shown(shared):
+    done = run_as_nobody(shared, shared.reports / "%e-%p.json", "return_7")
+    assert done.returncode == 7
+    assert "no CUDA call" not in done.stderr
+    assert "LEAKS: 3.0 MiB in 3 allocations" in done.stderr and "allocate_three" in done.stderr
+    assert only_report(shared).path.stat().st_uid == NOBODY
+
+
+@as_root
+def test_a_killed_process_of_another_user_has_its_report_made_and_shown(shared):
+    done = run_as_nobody(shared, shared.reports / "%e-%p.json", "kill")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "no CUDA call" not in done.stderr
+    assert "3.0 MiB in 3 allocations" in done.stderr
+    assert only_report(shared).path.stat().st_uid == NOBODY
+
+
+@as_root
+def test_a_process_of_another_user_that_cannot_write_its_report_has_one_made(shared):
+    private = shared.folder / "roots_own"
+    private.mkdir(mode=0o700)
+    done = run_as_nobody(shared, private / "report.json", "return_7")
+    assert done.returncode == 7
+    assert "3.0 MiB in 3 allocations" in done.stderr
+    assert list(private.iterdir()) == []
+
+
+@as_root
+def test_of_a_process_in_another_root_folder_it_is_not_said_that_it_made_no_call(shared):
+    inside = shared.folder / "inside"
+    (inside / "tmp").mkdir(parents=True)
+    code = f"""
+import ctypes, os
+rt = ctypes.CDLL("libcudart.so.13")
+os.chroot({str(inside)!r})
+os.chdir("/")
+p = ctypes.c_void_p()
+print(rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(12345)))
+"""
+    done = shimmed.cuwarden(
+        shared, "run", "--simulate", "2GiB", "--", sys.executable, "-c", code
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert "chroot" in done.stderr.splitlines()[-1], done.stderr

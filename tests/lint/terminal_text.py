@@ -21,7 +21,7 @@ WAYS = re.compile(
 MAY_WRITE = {
     "tools/cuwarden/command_output.cpp": "the functions themselves",
     "tools/cuwarden/doctor_verb.cpp": "a pipe to itself",
-    "tools/cuwarden/recovery.cpp": "a pipe to itself",
+    "tools/cuwarden/acting_as.cpp": "a pipe to itself",
     "tools/cuwarden/terminal.cpp": "controls of the terminal, of its own",
     "tools/cuwarden/snapshot_verb.cpp": "a report in JSON, which escapes all controls",
     "shim/message_output.cpp": "the log itself, which passes lines through printable()",

@@ -55,6 +55,13 @@ std::vector<std::string> usual_ledger_folders() {
 }
 
 std::vector<std::string> ledgers_in(const std::string& folder, int& error) {
+  auto paths = files_in(folder, "cuwarden-ledger-", "", error);
+  std::sort(paths.begin(), paths.end());  // the names carry the start time
+  return paths;
+}
+
+std::vector<std::string> files_in(const std::string& folder, std::string_view start,
+                                  std::string_view end, int& error) {
   std::vector<std::string> paths;
   error = 0;
   DIR* const opened = opendir(folder.c_str());
@@ -64,13 +71,12 @@ std::vector<std::string> ledgers_in(const std::string& folder, int& error) {
   }
   while (const dirent* entry = readdir(opened)) {
     const std::string name = entry->d_name;
-    if (!name.starts_with("cuwarden-ledger-")) continue;
+    if (!name.starts_with(start) || !name.ends_with(end)) continue;
     const std::string path = folder + (folder.ends_with('/') ? "" : "/") + name;
     struct stat status {};
     if (lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) paths.push_back(path);
   }
   closedir(opened);
-  std::sort(paths.begin(), paths.end());  // the names carry the start time
   return paths;
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/cuwarden/ledger_file.hpp"
@@ -17,6 +18,9 @@ std::vector<std::string> usual_ledger_folders();
 
 // Paths of the ledgers that lie directly in a folder, the oldest first. `error`: an errno, or 0.
 std::vector<std::string> ledgers_in(const std::string& folder, int& error);
+// Paths of the regular files directly in a folder whose names begin and end so.
+std::vector<std::string> files_in(const std::string& folder, std::string_view start,
+                                  std::string_view end, int& error);
 
 struct LiveLedger {
   std::unique_ptr<LedgerFile> file;  // null: there is none that can be read, and `error` says why

@@ -162,11 +162,23 @@ CLI::App* declare_snapshot(CLI::App& app, SnapshotVerb& snapshot) {
 CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
   CLI::App* verb =
       app.add_subcommand("recover", "write the reports of processes that died without one");
-  set_usage(*verb, "recover [DIR...]");
+  set_usage(*verb, "recover [OPTIONS] [DIR...]");
   verb->add_option("DIR", recover.places,
                    "folders with ledgers, or ledgers (default: where the shim keeps them: "
                    "CUWARDEN_LEDGER_DIR, this folder, TMPDIR, /dev/shm, /tmp)")
       ->type_name("");
+  verb->add_option_function<std::string>(
+          "--timeout",
+          [&recover](Text text) {
+            const auto time = parse_duration_ns(text);
+            if (!time || *time == 0 || *time > std::uint64_t{INT64_MAX} / 10) {
+              throw CLI::ValidationError(std::string("--timeout takes ") + accepted_duration +
+                                         ", not '" + text + "'");
+            }
+            recover.longest = std::chrono::nanoseconds(*time);
+          },
+          "the longest for one ledger of another user, for root (default 2m)")
+      ->type_name("TIME");
   return verb;
 }
 

@@ -2,11 +2,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "reporters/error_text.hpp"
 #include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/ledger_search.hpp"
 #include "tools/cuwarden/recovery.hpp"
 #include "tools/cuwarden/verbs.hpp"
@@ -14,17 +17,44 @@
 namespace cuwarden {
 namespace {
 
-// False after an error line.
-bool recover_one(const std::string& ledger) {
-  const Recovery made = recover_as_owner(ledger, {});
-  const std::string line = ledger + ": " + made.text;
-  if (made.outcome == RecoveryOutcome::failed) {
-    print_error(line);
-    return false;
+class Recoverer {
+ public:
+  explicit Recoverer(std::chrono::nanoseconds each) : time_(each) {}
+
+  void recover(const std::string& ledger) {
+    ++ledgers_;
+    const Recovery made = recover_as_owner(ledger, {}, time_);
+    // A user may have any number of them: one line is enough.
+    if (made.outcome == RecoveryOutcome::no_time && ++left_of_[*made.owner] > 1) return;
+    const std::string line = ledger + ": " + made.text;
+    if (made.outcome == RecoveryOutcome::failed || made.outcome == RecoveryOutcome::no_time) {
+      print_error(line);
+      well_ = false;
+    } else {
+      print_line(STDOUT_FILENO, line);
+    }
   }
-  print_line(STDOUT_FILENO, line);
-  return true;
-}
+  void fail(const std::string& line) {
+    print_error(line);
+    well_ = false;
+  }
+  // What one line said for many.
+  void finish() const {
+    for (const auto& [owner, count] : left_of_) {
+      if (count < 2) continue;
+      print_error(std::to_string(count - 1) +
+                  " more ledgers were left alone, for the same reason: " + belongs_to(owner));
+    }
+  }
+  std::size_t ledgers() const { return ledgers_; }
+  bool well() const { return well_; }
+
+ private:
+  TimeForUsers time_;
+  std::map<uid_t, std::size_t> left_of_;  // ledgers for which their owner had no time left
+  std::size_t ledgers_ = 0;
+  bool well_ = true;
+};
 
 bool is_folder(const std::string& path) {
   struct stat status {};
@@ -40,29 +70,25 @@ std::string listed(const std::vector<std::string>& names) {
 }  // namespace
 
 int recover_verb(const RecoverVerb& verb) {
-  bool well = true;
-  std::size_t ledgers = 0;
+  Recoverer recoverer(verb.longest.value_or(usual_time_for_a_ledger));
   const std::vector<std::string> places =
       verb.places.empty() ? usual_ledger_folders() : verb.places;
   for (const std::string& place : places) {
     if (!is_folder(place) && is_ledger(place)) {
-      ++ledgers;
-      well = recover_one(place) && well;
+      recoverer.recover(place);
       continue;
     }
     int error = 0;
-    for (const std::string& ledger : ledgers_in(place, error)) {
-      ++ledgers;
-      well = recover_one(ledger) && well;
-    }
-    if (error != 0 && !verb.places.empty()) {
-      print_error(place + ": " + error_text(error) +
-                  "; give a folder in which ledgers lie, or a ledger");
-      well = false;
-    }
+    for (const std::string& ledger : ledgers_in(place, error)) recoverer.recover(ledger);
+    if (error == 0 || verb.places.empty()) continue;
+    recoverer.fail(place + ": " + (error == ENOTDIR ? "it is no ledger" : error_text(error)) +
+                   "; give a folder in which ledgers lie, or a ledger");
   }
-  if (ledgers == 0 && well) print_line(STDOUT_FILENO, "no ledgers in " + listed(places));
-  return well ? 0 : 2;
+  recoverer.finish();
+  if (recoverer.ledgers() == 0 && recoverer.well()) {
+    print_line(STDOUT_FILENO, "no ledgers in " + listed(places));
+  }
+  return recoverer.well() ? 0 : 2;
 }
 
 }  // namespace cuwarden

@@ -1,24 +1,22 @@
 #include "tools/cuwarden/recovery.hpp"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <pwd.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <string_view>
 #include <thread>
 
 #include "reporters/error_text.hpp"
+#include "reporters/given_file.hpp"
 #include "reporters/process_facts.hpp"
+#include "reporters/quantities.hpp"
 #include "reporters/report_document.hpp"
 #include "reporters/report_file.hpp"
 #include "reporters/report_name.hpp"
@@ -237,36 +235,23 @@ std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& re
                         "(recover it in there, or as root outside)");
 }
 
-// The groups are those that the user has, not the file's: a file's group may be one in which its
-// owner is no member (a folder with the set-group-ID bit gives its own).
-bool become(uid_t uid) {
-  constexpr gid_t nobodys_group = 65534;
-  const passwd* const user = getpwuid(uid);
-  const gid_t group = user != nullptr ? user->pw_gid : nobodys_group;
-  const bool in_groups =
-      user != nullptr ? initgroups(user->pw_name, group) == 0 : setgroups(0, nullptr) == 0;
-  return in_groups && setresgid(group, group, group) == 0 && setresuid(uid, uid, uid) == 0;
+// The first parts of a message hold no null byte; the last one may.
+std::vector<std::string> parts_of(const std::string& message, std::size_t count) {
+  std::vector<std::string> parts;
+  std::size_t start = 0;
+  while (parts.size() + 1 < count) {
+    const std::size_t end = message.find('\0', start);
+    if (end == message.npos) return {};
+    parts.push_back(message.substr(start, end - start));
+    start = end + 1;
+  }
+  parts.push_back(message.substr(start));
+  return parts;
 }
 
-// What a user's ledger can make root's command do costs no more than this, far beyond what the
-// largest report takes.
-void limit_this_process() {
-  const auto limit = [](auto what, rlim_t most) {
-    rlimit present{};
-    if (getrlimit(what, &present) != 0) return;
-    present.rlim_cur = std::min(present.rlim_cur, most);
-    present.rlim_max = std::min(present.rlim_max, most);
-    setrlimit(what, &present);
-  };
-  constexpr rlim_t gib = rlim_t{1} << 30;
-  limit(RLIMIT_CPU, 600);
-  limit(RLIMIT_FSIZE, 8 * gib);
-  signal(SIGXFSZ, SIG_IGN);  // an error of write(), which is said in a line
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // The ledger may be mapped with 16 GiB, and the files of its modules come on top.
-  limit(RLIMIT_AS, 48 * gib);
-  limit(RLIMIT_DATA, 8 * gib);
-#endif
+std::string without_null_bytes(std::string text) {
+  std::erase(text, '\0');
+  return text;
 }
 
 }  // namespace
@@ -330,43 +315,47 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   return done;
 }
 
-// Whose rights are taken is only a guess: the path may lead to another file by the time that
-// recover() opens it, which therefore does nothing for a file that is not the acting user's.
-Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest& request) {
+// The owner may be another by the time that recover() opens the file, which therefore does nothing
+// for a file that is not the acting user's.
+Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest& request,
+                          TimeForUsers& time) {
   struct stat status {};
   if (geteuid() != 0 || lstat(ledger_path.c_str(), &status) != 0 || status.st_uid == 0) {
     return recover(ledger_path, request);
   }
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return failure(error_text(errno));
-  const pid_t child = fork();
-  if (child == 0) {
-    Recovery done = failure("cannot take the rights of its owner");
-    limit_this_process();
-    if (become(status.st_uid)) done = recover(ledger_path, request);
-    const std::string message =
-        std::string(1, static_cast<char>('0' + static_cast<int>(done.outcome))) + done.report +
-        '\0' + done.kept + '\0' + done.text;
-    [[maybe_unused]] const ssize_t count = write(ends[1], message.data(), message.size());
-    _exit(0);
+  const uid_t owner = status.st_uid;
+  if (time.left(owner) <= std::chrono::nanoseconds{}) {
+    return {.outcome = RecoveryOutcome::no_time,
+            .text = belongs_to(owner) + ", whose other ledgers have taken all the time that " +
+                    "there is for one user: left alone",
+            .owner = owner};
   }
-  close(ends[1]);
-  std::string message;
-  char piece[4096];
-  for (ssize_t count = 0; child > 0;) {
-    count = read(ends[0], piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    message.append(piece, static_cast<std::size_t>(count));
+  const auto limit = time.left(owner);
+  const auto work = [&] {
+    const Recovery done = recover(ledger_path, request);
+    std::string content;
+    if (!done.report.empty() && request.wants_content) {
+      if (!read_object_file(done.report, largest_report, content).empty()) content.clear();
+    }
+    return std::to_string(static_cast<int>(done.outcome)) + '\0' + without_null_bytes(done.report) +
+           '\0' + without_null_bytes(done.kept) + '\0' + without_null_bytes(done.text) + '\0' +
+           content;
+  };
+  constexpr std::size_t most_words = 64 << 10;
+  const ChildsAnswer answer = ask_as_user(owner, time, largest_report + most_words, work);
+  if (answer.failure == ChildsAnswer::Failure::late) {
+    return failure(belongs_to(owner) + ", with whose rights it could not be recovered within " +
+                   human_time(static_cast<std::uint64_t>(limit.count())) +
+                   "; `cuwarden recover --timeout TIME` allows more");
   }
-  close(ends[0]);
-  if (child > 0) waitpid(child, nullptr, 0);
-  const std::size_t report_end = message.find('\0');
-  const std::size_t kept_end =
-      report_end == message.npos ? message.npos : message.find('\0', report_end + 1);
-  if (kept_end == message.npos) return failure("cannot recover it with the rights of its owner");
-  return {static_cast<RecoveryOutcome>(message[0] - '0'), message.substr(1, report_end - 1),
-          message.substr(kept_end + 1), message.substr(report_end + 1, kept_end - report_end - 1)};
+  const auto parts = parts_of(answer.text, 5);
+  if (parts.empty()) return failure("it cannot be recovered with the rights of its owner");
+  return {.outcome = static_cast<RecoveryOutcome>(parts[0].empty() ? 0 : parts[0][0] - '0'),
+          .report = parts[1],
+          .text = parts[3],
+          .kept = parts[2],
+          .owner = owner,
+          .content = parts[4]};
 }
 
 }  // namespace cuwarden

@@ -13,11 +13,13 @@ namespace cuwarden {
 int report_verb(const ReportVerb& verb) {
   int status = 0;
   bool first = true;
+  TimeForUsers time(usual_time_for_a_ledger);
   for (std::string path : verb.files) {
     std::string error;
+    std::optional<std::string> content;  // read already, with its owner's rights
     // A ledger that a killed process left behind becomes the report that it would have written.
     if (path != "-" && is_ledger(path)) {
-      const Recovery made = recover_as_owner(path, {});
+      const Recovery made = recover_as_owner(path, {.wants_content = true}, time);
       if (made.report.empty()) {
         print_error(path + ": " + made.text);
         status = 2;
@@ -29,8 +31,10 @@ int report_verb(const ReportVerb& verb) {
                           ? " (of the ledger, which is removed: all that it held is there)"
                           : " (of the ledger, which is damaged and stays at " + made.kept + ")"));
       path = made.report;
+      if (made.owner) content = made.content;
     }
-    const auto report = ReportDocument::load(path, error);
+    const auto report =
+        content ? ReportDocument::parse(*content, path, error) : ReportDocument::load(path, error);
     std::string text;
     std::uint64_t leaks = 0;
     std::optional<std::string> doubt;

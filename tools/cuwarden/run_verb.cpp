@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -26,9 +27,10 @@
 #include "reporters/signal_name.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
-#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/ledger_search.hpp"
 #include "tools/cuwarden/program_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/run_reports.hpp"
 #include "tools/cuwarden/sanitizers.hpp"
 #include "tools/cuwarden/temporary_file.hpp"
 #include "tools/cuwarden/verbs.hpp"
@@ -241,60 +243,54 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
   if (enabled != nullptr && std::string_view(enabled) == "0")
     return "no report: CUWARDEN_ENABLED=0 turns recording off";
   if (signal) {
-    return "no report: the program was killed by signal " + numbered_signal(*signal) +
-           " before it made a CUDA call that reached the driver";
+    return "no report was found: the program was killed by signal " + numbered_signal(*signal) +
+           ", and no CUDA call of it is known that reached the driver";
   }
   if (!verb.simulated_bytes && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
     return "no report: no CUDA call reached a driver, for there is no libcuda.so.1 here; "
            "--simulate 16GiB gives the program a simulated GPU, `cuwarden doctor` says more";
-  return "no report: the program made no CUDA call that reached the driver";
+  return "no report was found: the program made no CUDA call that reached the driver, or had "
+         "changed its root folder (chroot) before, and the report is in there";
 }
 
-// `said` becomes true where an error line told why one is missing.
-std::vector<std::string> finished_reports(const TemporaryFile& list, const RecoveryRequest& child,
-                                          bool& said) {
-  std::vector<std::string> reports;
-  const auto add = [&](const std::string& path) {
-    if (std::find(reports.begin(), reports.end(), path) == reports.end()) reports.push_back(path);
-  };
-  for (const std::string& line : list.entries()) {
-    std::error_code ignored;
-    if (!fs::exists(line, ignored)) continue;  // a ledger whose report is whole
-    if (!is_ledger(line)) {
-      add(line);
-      continue;
-    }
-    const Recovery made = recover_as_owner(line, child);
-    if (made.outcome == RecoveryOutcome::recovered) add(made.report);
-    if (!made.kept.empty()) print_error(made.text);
-    if (made.outcome == RecoveryOutcome::busy) {
-      print_error(line + ": " + made.text);
-      said = true;
-    }
-    if (made.outcome == RecoveryOutcome::failed) {
-      print_error(made.text + "; the ledger stays at " + line);
-      said = true;
-    }
+// Folders in which processes with this environment put what they cannot tell of.
+RunPlaces places_of_run(const Environment& environment, const TemporaryFile& list) {
+  RunPlaces places;
+  places.list = list.path();
+  places.start = time(nullptr);
+  const std::string report = environment.get("CUWARDEN_REPORT");
+  const std::size_t slash = report.rfind('/');
+  std::error_code ignored;
+  if (fs::is_directory(report, ignored)) {
+    places.report_folder = report;
+  } else if (slash != report.npos) {
+    places.report_folder = report.substr(0, std::max<std::size_t>(slash, 1));
   }
-  return reports;
+  places.ledger_folders = usual_ledger_folders();
+  places.ledger_folders.push_back(places.report_folder);
+  if (const std::string chosen = environment.get("CUWARDEN_LEDGER_DIR"); !chosen.empty())
+    places.ledger_folders.push_back(chosen);
+  return places;
 }
 
-void show(const std::vector<std::string>& reports) {
+void show(const std::vector<RunReport>& reports) {
   TextOptions options;
   options.colour = wants_colour(STDERR_FILENO);
   for (std::size_t i = 0; i < reports.size(); ++i) {
+    const auto& [path, content] = reports[i];
     std::string error;
     if (i < most_summaries) {
-      const auto report = ReportDocument::load(reports[i], error);
+      const auto report = content ? ReportDocument::parse(*content, path, error)
+                                  : ReportDocument::load(path, error);
       try {
         if (report) print(STDERR_FILENO, "\n" + text_report(*report, options));
       } catch (const nlohmann::json::exception&) {
-        error = reports[i] + ": a damaged report";
+        error = path + ": a damaged report";
       }
     }
     if (error.empty()) {
       if (i < most_summaries) print(STDERR_FILENO, "\n");
-      print_line(STDERR_FILENO, "report: " + reports[i]);
+      print_line(STDERR_FILENO, "report: " + path);
     } else {
       print_error(error);
     }
@@ -324,15 +320,15 @@ int run_verb(const RunVerb& verb) {
   int wait_status = 0;
   RecoveryRequest child;
   child.path_is_known = true;
+  const RunPlaces places = places_of_run(environment, list);
   if (const int error =
           run_child(*path, verb.command, environment, child.waited_for, wait_status)) {
     print_error("cannot run " + *path + ": " + error_text(error));
     return error == ENOENT ? status_not_found : status_not_runnable;
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
-  bool said = list.error() != 0;
-  const auto reports = finished_reports(list, child, said);
-  if (reports.empty() && !said) print_error(why_no_report(verb, child.signal));
+  const auto [reports, said] = reports_of_run(list, places, child);
+  if (reports.empty() && !said && list.error() == 0) print_error(why_no_report(verb, child.signal));
   show(reports);
   return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
 }

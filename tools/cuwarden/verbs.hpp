@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,6 +36,8 @@ int snapshot_verb(const SnapshotVerb&);
 
 struct RecoverVerb {
   std::vector<std::string> places;  // folders or ledgers; empty: the usual folders
+  // The longest that one ledger of another user may take; null: the usual time.
+  std::optional<std::chrono::nanoseconds> longest;
 };
 int recover_verb(const RecoverVerb&);
 

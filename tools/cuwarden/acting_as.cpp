@@ -1,0 +1,141 @@
+#include "tools/cuwarden/acting_as.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <thread>
+
+namespace cuwarden {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr int pieces_of_one_user = 5;
+
+// The groups are those that the user has, not the file's: a file's group may be one in which its
+// owner is no member (a folder with the set-group-ID bit gives its own).
+bool become(uid_t uid) {
+  constexpr gid_t nobodys_group = 65534;
+  const passwd* const user = getpwuid(uid);
+  const gid_t group = user != nullptr ? user->pw_gid : nobodys_group;
+  const bool in_groups =
+      user != nullptr ? initgroups(user->pw_name, group) == 0 : setgroups(0, nullptr) == 0;
+  return in_groups && setresgid(group, group, group) == 0 && setresuid(uid, uid, uid) == 0;
+}
+
+// A user's file can make root's command do no more than this, which is far beyond what the largest
+// report takes.
+void limit_this_process() {
+  const auto limit = [](auto what, rlim_t most) {
+    rlimit present{};
+    if (getrlimit(what, &present) != 0) return;
+    present.rlim_cur = std::min(present.rlim_cur, most);
+    present.rlim_max = std::min(present.rlim_max, most);
+    setrlimit(what, &present);
+  };
+  constexpr rlim_t gib = rlim_t{1} << 30;
+  limit(RLIMIT_CPU, 600);
+  limit(RLIMIT_FSIZE, 8 * gib);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // The ledger may be mapped with 16 GiB, and the files of its modules come on top.
+  limit(RLIMIT_AS, 48 * gib);
+  limit(RLIMIT_DATA, 8 * gib);
+#endif
+}
+
+void write_whole(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+[[noreturn]] void work_as(uid_t uid, pid_t parent, int answer,
+                          const std::function<std::string()>& work) {
+  limit_this_process();
+  // The kernel forgets this when the rights change, so it comes after them: a child that its user
+  // has stopped does not outlive the command.
+  if (become(uid) && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
+    try {
+      write_whole(answer, work());
+    } catch (...) {
+      // No memory: an answer that is missing says so.
+    }
+  }
+  _exit(0);
+}
+
+// False if it did not come to its end in time.
+bool read_whole(int descriptor, steady_clock::time_point end, std::size_t most_bytes,
+                std::string& text) {
+  char piece[64 * 1024];
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now()).count();
+    if (left <= 0 || text.size() > most_bytes) return false;
+    pollfd input{descriptor, POLLIN, 0};
+    constexpr std::int64_t longest = 60'000;
+    const int ready = poll(&input, 1, static_cast<int>(std::min<std::int64_t>(left, longest)));
+    if (ready <= 0) continue;  // a signal, or time to look at the clock
+    const ssize_t count = read(descriptor, piece, sizeof piece);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0) return true;
+    text.append(piece, static_cast<std::size_t>(count));
+  }
+}
+
+// A killed child may still hang in a file system of its user's. It is left behind then.
+void wait_for_the_killed(pid_t child) {
+  constexpr int attempts = 100;
+  for (int i = 0; i < attempts && waitpid(child, nullptr, WNOHANG) == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+}  // namespace
+
+std::chrono::nanoseconds TimeForUsers::left(uid_t user) const {
+  const auto spent = spent_.find(user);
+  if (spent == spent_.end()) return each_;
+  return std::min(each_, each_ * pieces_of_one_user - spent->second);
+}
+
+void TimeForUsers::spend(uid_t user, std::chrono::nanoseconds time) { spent_[user] += time; }
+
+ChildsAnswer ask_as_user(uid_t user, TimeForUsers& time, std::size_t most_bytes,
+                         const std::function<std::string()>& work) {
+  const auto begin = steady_clock::now();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {ChildsAnswer::Failure::no_child, {}};
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) work_as(user, parent, ends[1], work);
+  close(ends[1]);
+  ChildsAnswer answer;
+  if (child < 0) {
+    answer.failure = ChildsAnswer::Failure::no_child;
+  } else if (!read_whole(ends[0], begin + time.left(user), most_bytes, answer.text)) {
+    answer = {ChildsAnswer::Failure::late, {}};
+  }
+  close(ends[0]);
+  if (child > 0) {
+    // It has answered, or it is late. Either way nothing of it is needed any more.
+    kill(child, SIGKILL);
+    wait_for_the_killed(child);
+  }
+  time.spend(user, steady_clock::now() - begin);
+  return answer;
+}
+
+}  // namespace cuwarden

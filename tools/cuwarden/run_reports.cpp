@@ -1,0 +1,161 @@
+#include "tools/cuwarden/run_reports.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "reporters/given_file.hpp"
+#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/ledger_search.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+constexpr std::string_view list_variable = "CUWARDEN_REPORT_LIST";
+// What is searched is little, for anybody may put files there.
+constexpr std::size_t most_searched = 64;
+constexpr std::size_t most_searched_bytes = std::size_t{64} << 20;
+
+class Collection {
+ public:
+  Collection(const RunPlaces& places, const RecoveryRequest& child)
+      : places_(places), child_(child), time_(usual_time_for_a_ledger) {
+    child_.wants_content = true;
+  }
+
+  void add(const std::string& path, std::optional<std::string> content = {}) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0 || !files_.insert({status.st_dev, status.st_ino}).second)
+      return;
+    found_.reports.push_back({path, std::move(content)});
+  }
+  bool is_empty() const { return found_.reports.empty(); }
+
+  void recover(const std::string& ledger) {
+    Recovery made = recover_as_owner(ledger, child_, time_);
+    if (made.outcome == RecoveryOutcome::recovered) {
+      add(made.report, made.owner ? std::optional(std::move(made.content)) : std::nullopt);
+    }
+    if (!made.kept.empty()) print_error(made.text);
+    switch (made.outcome) {
+      case RecoveryOutcome::busy:
+      case RecoveryOutcome::no_time:
+        print_error(ledger + ": " + made.text);
+        found_.said = true;
+        break;
+      case RecoveryOutcome::failed:
+        print_error(made.text + "; the ledger stays at " + ledger);
+        found_.said = true;
+        break;
+      default:
+        break;
+    }
+  }
+
+  void search_ledgers() {
+    for (const std::string& folder : places_.ledger_folders) {
+      int ignored = 0;
+      std::vector<std::string> ledgers = ledgers_in(folder, ignored);
+      std::erase_if(ledgers, [&](const std::string& path) { return !is_recent(path); });
+      for (const std::string& ledger : newest(std::move(ledgers))) {
+        if (is_of_this_run(ledger)) recover(ledger);
+      }
+    }
+  }
+
+  void search_reports() {
+    int ignored = 0;
+    std::vector<std::string> paths = files_in(places_.report_folder, "", ".json", ignored);
+    std::erase_if(paths, [&](const std::string& path) { return !is_recent(path); });
+    for (const std::string& path : newest(std::move(paths))) search_report(path);
+  }
+
+  RunReports take() { return std::move(found_); }
+
+ private:
+  bool is_recent(const std::string& path) const {
+    struct stat status {};
+    return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_mtime >= places_.start && (status.st_uid == geteuid() || geteuid() == 0);
+  }
+
+  static std::vector<std::string> newest(std::vector<std::string> paths) {
+    const auto changed = [](const std::string& path) {
+      struct stat status {};
+      return lstat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
+    };
+    if (paths.size() > most_searched) {
+      std::vector<std::pair<std::time_t, std::string>> dated;
+      for (std::string& path : paths) dated.emplace_back(-changed(path), std::move(path));
+      std::ranges::sort(dated);
+      dated.resize(most_searched);
+      paths.clear();
+      for (auto& [time, path] : dated) paths.push_back(std::move(path));
+    }
+    return paths;
+  }
+
+  bool is_of_this_run(const std::string& ledger) const {
+    std::string ignored;
+    const auto file = LedgerFile::open(ledger, ignored);
+    if (!file) return false;
+    const ledger::Reader& reader = file->reader();
+    for (std::uint64_t row = 1; row < reader.rows(RegionId::environment); ++row) {
+      const auto variable = reader.environment(row);
+      if (variable && variable->name == list_variable) return variable->value == places_.list;
+    }
+    return false;
+  }
+
+  // A report has the run's variable in it. Another user's is read with that user's rights.
+  void search_report(const std::string& path) {
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0) return;
+    const auto read = [&] {
+      std::string content;
+      if (!read_object_file(path, most_searched_bytes, content).empty()) content.clear();
+      return content;
+    };
+    const bool is_anothers = status.st_uid != geteuid();
+    if (is_anothers && time_.left(status.st_uid) <= std::chrono::nanoseconds{}) return;
+    std::string content =
+        is_anothers ? ask_as_user(status.st_uid, time_, most_searched_bytes, read).text : read();
+    if (content.find(places_.list.substr(places_.list.rfind('/')) + '"') == content.npos) return;
+    add(path, is_anothers ? std::optional(std::move(content)) : std::nullopt);
+  }
+
+  const RunPlaces& places_;
+  RecoveryRequest child_;
+  TimeForUsers time_;
+  RunReports found_;
+  std::set<std::pair<dev_t, ino_t>> files_;  // of the reports that were found
+};
+
+}  // namespace
+
+RunReports reports_of_run(const TemporaryFile& list, const RunPlaces& places,
+                          const RecoveryRequest& child) {
+  Collection collection(places, child);
+  for (const std::string& path : list.entries()) {
+    if (is_ledger(path))
+      collection.recover(path);
+    else
+      collection.add(path);  // unless it is a ledger that has gone, for its report is whole
+  }
+  // Only root's processes can take another user's rights and keep the shim. A folder whose path is
+  // too long to be told is searched for any user.
+  if (geteuid() == 0 || collection.is_empty()) {
+    collection.search_ledgers();
+    collection.search_reports();
+  }
+  return collection.take();
+}
+
+}  // namespace cuwarden
