@@ -19,7 +19,7 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-ledger::Writer* make_ledger(const Settings& settings, const std::string& report_path) {
+ledger::Writer* make_ledger(const Settings& settings, const std::string& report_path, int pid) {
   // The report's folder may not exist yet, and may be on a network: the ledger skips those.
   const std::string beside = folder_of(report_path);
   const std::string wanted =
@@ -32,8 +32,10 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
   if (temporary != nullptr && *temporary == '/') folders[count++] = temporary;
   folders[count++] = "/dev/shm";
   folders[count++] = "/tmp";
-  ledger::Writer* made = ledger::Writer::create(
-      {.folders = {folders, count}, .hook_names = driver::row_names, .report_path = report_path});
+  ledger::Writer* made = ledger::Writer::create({.folders = {folders, count},
+                                                 .hook_names = driver::row_names,
+                                                 .report_path = report_path,
+                                                 .pid = pid});
   if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
     log_warn(
         fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "

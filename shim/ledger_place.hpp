@@ -11,7 +11,7 @@ namespace cuwarden::shim {
 
 // In CUWARDEN_LEDGER_DIR, beside the report, in $TMPDIR, /dev/shm or /tmp: the first that works,
 // with a warning where the folder that was asked for does not. Null: no memory even.
-ledger::Writer* make_ledger(const Settings&, const std::string& report_path);
+ledger::Writer* make_ledger(const Settings&, const std::string& report_path, int pid);
 
 // How a line about a report that could not be written goes on; nothing where there is no file.
 std::string where_the_records_stay(std::string_view ledger_path);

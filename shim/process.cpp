@@ -106,10 +106,11 @@ families::Recorder* Process::start() noexcept {
     turn_off();
     return nullptr;
   }
-  std::atomic<Home>* const home_word = home();
+  // Before the state leaves `fresh`: a forked child is to tell a state that it inherited, with the
+  // work of threads that it does not have, from its own.
+  memory_.mark();
   for (;;) {
-    if (home_word != nullptr && home_word->load(std::memory_order_acquire) != Home::ours)
-      take_over(*home_word);
+    if (!memory_.is_ours()) memory_.take_over([] { process.begin_anew(); });
     State state = state_.load(std::memory_order_acquire);
     if (state == State::off || state == State::stopped) return nullptr;
     if (state == State::recording) return recorder_;
@@ -150,35 +151,14 @@ void Process::turn_off() noexcept {
   passes_through.store(true, std::memory_order_relaxed);
 }
 
-// Exists before the state leaves `fresh`, so that a child can tell a state that it inherited, with
-// the work of threads that it does not have, from its own.
-std::atomic<Process::Home>* Process::home() noexcept {
-  std::atomic<Home>* present = home_.load(std::memory_order_acquire);
-  if (present != nullptr) return present;
-  void* page = make_wiped_page(sizeof(std::atomic<Home>));
-  if (page == nullptr) return nullptr;
-  auto* const mine = new (page) std::atomic<Home>(Home::ours);
-  if (home_.compare_exchange_strong(present, mine, std::memory_order_acq_rel)) return mine;
-  munmap(page, sizeof *mine);
-  return present;
-}
-
 // A forked child's first CUDA call: the parent's records stay the parent's, and what its threads
-// had begun is begun anew. Where several threads of the child are first, one does it.
-void Process::take_over(std::atomic<Home>& home_word) noexcept {
-  Home found = Home::wiped;
-  if (!home_word.compare_exchange_strong(found, Home::being_taken_over)) {
-    while (home_word.load(std::memory_order_acquire) == Home::being_taken_over)
-      futex_wait(home_word, Home::being_taken_over);
-    return;
-  }
+// had begun is begun anew.
+void Process::begin_anew() noexcept {
   if (state_.load(std::memory_order_relaxed) != State::off)
     state_.store(State::fresh, std::memory_order_relaxed);
   end_turn_.reset();
   families::forget_graphs();
   reclaimers.forked();
-  home_word.store(Home::ours, std::memory_order_release);
-  futex_wake_all(home_word);
 }
 
 void Process::looked_up_unhooked(const char* name) noexcept {
@@ -190,19 +170,22 @@ void Process::looked_up_unhooked(const char* name) noexcept {
     early_lookups.keep(name);
 }
 
-void Process::loaded() noexcept { loaded_pid_ = getpid(); }
+void Process::loaded() noexcept {
+  if (enabled()) memory_.mark();
+}
+
+int Process::owner() const noexcept { return memory_.is_ours() ? memory_.owner() : getpid(); }
 
 families::Recorder* Process::start_recording() noexcept {
   try {
-    pid_ = getpid();
     read_settings_and_set_up_log();
-    if (home_.load(std::memory_order_relaxed) == nullptr) {
+    if (!memory_.is_marked()) {
       log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
       return nullptr;
     }
-    const std::string report_path = expand_report_path(settings.report);
+    const std::string report_path = expand_report_path(settings.report, owner());
     stacks::ask_thread_stacks(find_thread_stack);
-    ledger_ = make_ledger(settings, report_path);
+    ledger_ = make_ledger(settings, report_path, owner());
     if (ledger_ == nullptr) {
       log_warn("no memory for the ledger; nothing is recorded");
       return nullptr;
@@ -282,8 +265,8 @@ void Process::driver_initialised() noexcept {
 void Process::driver_about_to_end() noexcept {
   // A forked child inherits this handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
-  if (!is_same_process()) turn_off();
-  if (!has_records() || getpid() != pid_) return;
+  if (!memory_.is_ours()) turn_off();
+  if (!has_records() || !memory_.belongs_to_caller()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   recorder_->process_is_ending();
@@ -303,15 +286,18 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (state_.load(std::memory_order_acquire) == State::fresh) {
-    // No CUDA call that we saw. A vforked child shares this memory and must leave it as it is; it
-    // cannot be told from a forked one here, whose drivers out of sight go unmentioned.
+    // No CUDA call that we saw. Drivers that are out of sight in a forked child go unmentioned.
     if (!dlmopen_was_called() && !is_debug_wanted()) return;
-    if (getpid() != loaded_pid_ || !enabled()) return;
+    if (!enabled() || !memory_.is_ours() || !memory_.belongs_to_caller()) return;
     call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
   }
   if (!has_records()) return;
-  // A vforked child shares this memory but not the pid: its end is not ours.
-  if (getpid() != pid_) return;
+  if (!memory_.belongs_to_caller()) {
+    // Its end is not ours. Where it runs the exit handlers, though, nothing is left for the end of
+    // the process that the memory belongs to, which may go on for long and record more.
+    if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
+    afterwards = Afterwards::may_return;
+  }
   if (!end_turn_.take()) return;
   ++families::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);
@@ -330,14 +316,14 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
 }
 
 void Process::wait_for_end(std::atomic<std::uint32_t>& done) noexcept {
-  if (!has_records() || getpid() != pid_) return;
+  if (!has_records() || !memory_.belongs_to_caller()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   end_turn_.wait_until(done);
 }
 
 void Process::has_ended() noexcept {
-  if (!has_records() || getpid() != pid_) return;
+  if (!has_records() || !memory_.belongs_to_caller()) return;
   if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
 }
 

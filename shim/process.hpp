@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/families/recorder.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
+#include "shim/address_space.hpp"
 #include "shim/end_turn.hpp"
 #include "shim/settings.hpp"
 
@@ -23,7 +24,7 @@ class Process {
   // For a hooked call: what to record with, or null where calls only go through. Starts recording
   // at the first call.
   families::Recorder* recorder() noexcept {
-    if (state_.load(std::memory_order_acquire) == State::recording && is_same_process())
+    if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
       return recorder_;
     return start();
   }
@@ -38,6 +39,9 @@ class Process {
 
   // By the constructor.
   void loaded() noexcept;
+  // Pid of the process that the memory belongs to; the caller's own in a forked child that has made
+  // no CUDA call.
+  int owner() const noexcept;
   // After a dlclose.
   void modules_changed() noexcept;
   // After the first cuInit that succeeded: from then on the driver has exit handlers, and ours
@@ -51,8 +55,9 @@ class Process {
   // What follows a report, where the end may not come: the ledger stays until it has.
   enum class Afterwards { ends, may_return };
   // Writes the report, or waits for the thread that writes it. Returns when it is on disk, or at
-  // once where there is nothing to report: no CUDA call, a forked or vforked child, an end that is
-  // written already, or by this thread at this moment.
+  // once where there is nothing to report: no CUDA call, a forked child, an end that is written
+  // already, or by this thread at this moment. A process that shares the memory of another (vfork)
+  // writes a report only where it takes the exit handlers that were the other's, too.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
   // That end has come after all.
@@ -68,19 +73,12 @@ class Process {
 
   families::Recorder* start() noexcept;
   families::Recorder* start_recording() noexcept;
-  // A word in a page that a forked child finds wiped; getpid would cost a system call.
-  enum class Home : std::uint32_t { wiped, ours, being_taken_over };
-  std::atomic<Home>* home() noexcept;
   void turn_off() noexcept;
-  void take_over(std::atomic<Home>&) noexcept;
-  bool is_same_process() const noexcept {
-    const std::atomic<Home>* home = home_.load(std::memory_order_acquire);
-    return home != nullptr && home->load(std::memory_order_acquire) == Home::ours;
-  }
+  void begin_anew() noexcept;
   bool has_records() const noexcept {
     const State state = state_.load(std::memory_order_acquire);
     return (state == State::recording || state == State::ended || state == State::stopped) &&
-           is_same_process();
+           memory_.is_ours();
   }
   static void ledger_is_incomplete(ledger::Reason) noexcept;
   static void met_incident(IncidentId, families::Recorder::Stage) noexcept;
@@ -91,9 +89,7 @@ class Process {
   std::atomic<State> state_{State::fresh};
   families::Recorder* recorder_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
-  std::atomic<std::atomic<Home>*> home_{nullptr};
-  int pid_ = 0;         // of the process that is recorded
-  int loaded_pid_ = 0;  // of the process that the shim was loaded into
+  AddressSpace memory_;
   std::atomic<int> enabled_{-1};
   std::atomic<bool> exit_handler_set_{false};
   EndTurn end_turn_;

@@ -84,10 +84,11 @@ int refuse(std::string_view name, std::string_view why) {
   return 0;
 }
 
-// A forked child is found by the number of its process, before its first CUDA call too.
+// A forked child is found by the process that its memory belongs to, before its first CUDA call
+// too.
 void note_process() noexcept {
   static constinit std::atomic<pid_t> known{0};
-  const pid_t now = getpid(), before = known.exchange(now);
+  const pid_t now = Process::get().owner(), before = known.exchange(now);
   if (before != 0 && before != now) reclaimers.forked();
 }
 

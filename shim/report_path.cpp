@@ -57,14 +57,14 @@ std::string text_or_none(std::optional<std::string_view> text) {
   return as_file_name(std::string(text.value_or("none")));
 }
 
-std::string field(char letter, const Job& job) {
+std::string field(char letter, const Job& job, int pid) {
   switch (letter) {
     case 'e':
       return as_file_name(program_name());
     case 'h':
       return as_file_name(host_name());
     case 'p':
-      return fmt::to_string(getpid());
+      return fmt::to_string(pid);
     case 'j':
       return text_or_none(job.id);
     case 's':
@@ -84,12 +84,12 @@ bool is_folder(const std::string& path) {
   return path.ends_with('/') || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
 }
 
-std::string expand(std::string_view pattern) {
+std::string expand(std::string_view pattern, int pid) {
   const Job job = job_from(variable);
   std::string path;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == '%' && i + 1 < pattern.size())
-      path += field(pattern[++i], job);
+      path += field(pattern[++i], job, pid);
     else
       path += pattern[i];
   }
@@ -136,9 +136,9 @@ std::string in_temporary_folder(const std::string& path) {
 
 }  // namespace
 
-std::string expand_report_path(std::string_view pattern) {
-  std::string path = absolute_path(expand(pattern));
-  if (is_folder(path)) path += "/" + expand(default_report_name);
+std::string expand_report_path(std::string_view pattern, int pid) {
+  std::string path = absolute_path(expand(pattern, pid));
+  if (is_folder(path)) path += "/" + expand(default_report_name, pid);
   path = with_fitting_names(path);
   return can_be_opened(path) ? path : in_temporary_folder(path);
 }

@@ -7,7 +7,8 @@
 
 namespace cuwarden::shim {
 
-std::string expand_report_path(std::string_view pattern);
+// `pid`: for %p.
+std::string expand_report_path(std::string_view pattern, int pid);
 
 // `path` as seen from the working directory of now.
 std::string absolute_path(std::string path);

@@ -1,20 +1,21 @@
 #include "runtime_hooks/driver/submission_gate.hpp"
 
 #include <linux/membarrier.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <new>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
+#include "runtime_hooks/core/wiped_page.hpp"
 
 namespace cuwarden::driver {
 namespace {
-
-std::int32_t own_process() noexcept { return static_cast<std::int32_t>(syscall(SYS_getpid)); }
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
@@ -38,6 +39,11 @@ bool SubmissionGate::arm() noexcept {
   if (is_armed()) return true;
   const ErrnoGuard keep;
   if (!membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) return false;
+  void* page = make_wiped_page(sizeof(std::atomic<std::uint32_t>));
+  if (page == nullptr) return false;
+  std::atomic<std::uint32_t>* none = nullptr;
+  if (!closed_here_.compare_exchange_strong(none, new (page) std::atomic<std::uint32_t>(0)))
+    munmap(page, sizeof *none);
   is_armed_.store(true, std::memory_order_seq_cst);
   return true;
 }
@@ -72,7 +78,7 @@ bool SubmissionGate::arm() noexcept {
   for (;;) {
     mine.depth.store(0, std::memory_order_release);
     while (state_.load(std::memory_order_acquire) != is_open) {
-      if (closed_by_.load(std::memory_order_relaxed) != own_process()) state_.store(is_open);
+      if (closed_here_.load()->load() == 0) state_.store(is_open);
       futex_wait(state_, is_closed, &look_again);
     }
     mine.depth.store(1, std::memory_order_relaxed);
@@ -115,7 +121,7 @@ bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
   }
   set_signal_mask(all_but({SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}), &signals_);
   mine->depth.store(1, std::memory_order_relaxed);
-  closed_by_.store(own_process(), std::memory_order_relaxed);
+  closed_here_.load()->store(1);
   state_.store(is_closed, std::memory_order_seq_cst);
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && have_all_left(deadline_ns) &&
       !is_too_small_.load())

@@ -56,7 +56,9 @@ class SubmissionGate {
   std::atomic<bool> is_armed_{false};
   std::atomic<bool> is_too_small_{false};
   std::atomic<std::uint32_t> state_{is_open};
-  std::atomic<std::int32_t> closed_by_{0};  // the process: a forked child may find it closed
+  // 1 while closed, in memory that a forked child finds wiped: the child does not have the thread
+  // that would open the gate again. Null before arm().
+  std::atomic<std::atomic<std::uint32_t>*> closed_here_{nullptr};
   FutexLock lock_;
   std::uint64_t signals_ = 0;  // that were blocked before
   Thread threads_[most_threads];

@@ -18,19 +18,20 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 constinit thread_local Lanes::Mine Lanes::mine_{nullptr, 0, 0};
 
-bool Lanes::create(std::uint32_t serial) noexcept {
+bool Lanes::create(std::uint32_t serial, std::uint32_t pid) noexcept {
   memory_ = Mapping::anonymous(count * sizeof(Lane));
   if (!memory_) return false;
   for (std::uint32_t i = 0; i < count; ++i) lanes()[i].number_ = i;
   serial_ = serial;
-  pid_ = getpid();
+  pid_ = pid;
   return true;
 }
 
 Lane& Lanes::take() noexcept {
   const ErrnoGuard keep;
-  // A child that has this memory (vfork) cannot tell which of the parent's threads live.
-  if (getpid() != pid_) return lanes()[0];
+  // A process that shares this memory (vfork, CLONE_VM) cannot tell which of the parent's threads
+  // live.
+  if (static_cast<std::uint32_t>(getpid()) != pid_) return lanes()[0];
   const auto thread = static_cast<std::uint32_t>(own_thread_id());
   const auto take_from = [&](std::uint32_t owner, std::uint32_t lane) {
     return lanes()[lane].owner_.compare_exchange_strong(owner, thread, std::memory_order_acq_rel);

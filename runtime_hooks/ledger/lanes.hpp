@@ -94,8 +94,8 @@ class Lanes {
   static_assert(count <= 256);
 
   explicit Lanes(Storage& storage) noexcept : storage_(storage) {}
-  // `serial` tells the writers of one process apart.
-  bool create(std::uint32_t serial) noexcept;
+  // `serial` tells the writers of one process apart. `pid`: of that process.
+  bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
   // The calling thread's.
   Lane& mine() noexcept {
@@ -160,7 +160,7 @@ class Lanes {
   Storage& storage_;
   Mapping memory_;
   std::uint32_t serial_ = 0;
-  int pid_ = 0;
+  std::uint32_t pid_ = 0;
   std::atomic<std::uint32_t> used_{1};  // lanes that anybody ever had, the shared one included
 };
 

@@ -28,22 +28,58 @@ std::uint64_t clock_ns(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Field 22 of /proc/self/stat; the second one, the program's name, may hold anything.
-std::uint64_t start_ticks() {
+// Of the calling process, or of another one that shares its memory.
+class ProcFolder {
+ public:
+  explicit ProcFolder(std::int32_t pid) noexcept : pid_(pid != 0 ? pid : getpid()) {
+    // "self" also where /proc is another pid namespace's.
+    if (is_caller())
+      std::strcpy(path_, "/proc/self/");
+    else
+      std::snprintf(path_, sizeof path_, "/proc/%d/", pid_);
+  }
+  std::int32_t pid() const noexcept { return pid_; }
+  bool is_caller() const noexcept { return pid_ == getpid(); }
+  struct Path {
+    char text[64];
+  };
+  Path file(const char* name) const noexcept {
+    Path path{};
+    std::snprintf(path.text, sizeof path.text, "%s%s", path_, name);
+    return path;
+  }
+
+ private:
+  const std::int32_t pid_;
+  char path_[32];
+};
+
+struct Stat {
+  std::uint64_t parent = 0;
+  std::uint64_t start_ticks = 0;
+};
+
+// The second field, the program's name, may hold anything.
+Stat read_stat(const ProcFolder& process) {
+  constexpr int parent_field = 4, start_field = 22;
   char text[1024];
-  text[read_small_file("/proc/self/stat", std::span(text).first<sizeof text - 1>()).size()] = '\0';
+  const auto room = std::span(text).first<sizeof text - 1>();
+  text[read_small_file(process.file("stat").text, room).size()] = '\0';
+  Stat stat;
   const char* at = std::strrchr(text, ')');
-  for (int field = 2; at != nullptr && field < 22; ++field) {
+  for (int field = 2; at != nullptr && field < start_field; ++field) {
     at = std::strchr(at, ' ');
     if (at != nullptr) ++at;
+    if (at != nullptr && field + 1 == parent_field) stat.parent = std::strtoull(at, nullptr, 10);
   }
-  return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
+  if (at != nullptr) stat.start_ticks = std::strtoull(at, nullptr, 10);
+  return stat;
 }
 
 // "pid:[4026531836]"
-std::uint32_t pid_namespace() {
+std::uint32_t pid_namespace(const ProcFolder& process) {
   char text[64] = "";
-  if (readlink("/proc/self/ns/pid", text, sizeof text - 1) <= 0) return 0;
+  if (readlink(process.file("ns/pid").text, text, sizeof text - 1) <= 0) return 0;
   const char* number = std::strchr(text, '[');
   return number == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(number + 1, nullptr, 10));
 }
@@ -59,13 +95,15 @@ std::uint64_t age_ns(std::uint64_t ticks) {
 
 }  // namespace
 
-void record_process(Storage& storage) noexcept {
+void record_process(Storage& storage, std::int32_t pid) noexcept {
   const ErrnoGuard guard;
+  const ProcFolder folder(pid);
+  const Stat stat = read_stat(folder);
   Process& process = storage.header().process;
-  process.pid = static_cast<std::uint32_t>(getpid());
-  process.parent = static_cast<std::uint32_t>(getppid());
-  process.start_ticks = start_ticks();
-  process.pid_namespace = pid_namespace();
+  process.pid = static_cast<std::uint32_t>(folder.pid());
+  process.parent = static_cast<std::uint32_t>(folder.is_caller() ? getppid() : stat.parent);
+  process.start_ticks = stat.start_ticks;
+  process.pid_namespace = pid_namespace(folder);
   process.lock_held = storage.file().is_locked() ? 1 : 0;
   process.file_device = storage.file().device();
   process.file_inode = storage.file().inode();
@@ -82,17 +120,18 @@ void record_process(Storage& storage) noexcept {
   utsname system{};
   if (uname(&system) == 0) process.host = storage.store(system.nodename);
   char program[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  const ssize_t length = readlink(folder.file("exe").text, program, sizeof program);
   if (length > 0) process.program = storage.store({program, static_cast<std::size_t>(length)});
   const Mapping arguments = Mapping::anonymous(32 << 10);
   if (arguments) {
     process.command_line = storage.store(read_small_file(
-        "/proc/self/cmdline", {static_cast<char*>(arguments.data()), arguments.size()}));
+        folder.file("cmdline").text, {static_cast<char*>(arguments.data()), arguments.size()}));
   }
 }
 
-LedgerName ledger_name() noexcept {
+LedgerName ledger_name(std::int32_t pid) noexcept {
   const ErrnoGuard guard;
+  const ProcFolder folder(pid);
   utsname system{};
   if (uname(&system) != 0 || system.nodename[0] == '\0') std::strcpy(system.nodename, "localhost");
   for (char* c = system.nodename; *c != '\0'; ++c) {
@@ -100,8 +139,9 @@ LedgerName ledger_name() noexcept {
   }
   LedgerName name{};
   std::snprintf(name.text, sizeof name.text, "cuwarden-ledger-%s-%llu-%d", system.nodename,
-                static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME) - age_ns(start_ticks())),
-                static_cast<int>(getpid()));
+                static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME) -
+                                                age_ns(read_stat(folder).start_ticks)),
+                folder.pid());
   return name;
 }
 

@@ -37,15 +37,15 @@ Writer* Writer::create(const Creation& creation) noexcept {
   if (!memory) return nullptr;
   auto* const state = new (memory.data()) State;
   Storage& storage = state->storage;
-  const LedgerName name = ledger_name();
+  const LedgerName name = ledger_name(creation.pid);
   if (!storage.create({creation.folders, name.text, creation.largest_file_bytes,
                        creation.hook_names.size(), creation.without_populate})) {
     return nullptr;
   }
-  record_process(storage);
+  record_process(storage, creation.pid);
   Header& header = storage.header();
   header.process.report_path = storage.store(creation.report_path);
-  const bool made = state->lanes.create(next_serial.fetch_add(1, relaxed)) &&
+  const bool made = state->lanes.create(next_serial.fetch_add(1, relaxed), header.process.pid) &&
                     state->totals.create() && state->slabs.create() &&
                     state->modules.create(header.process.program) && state->stacks.create() &&
                     state->groups.create() && storage.allocate_hooks(creation.hook_names.size());

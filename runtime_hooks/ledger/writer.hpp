@@ -91,6 +91,7 @@ struct Creation {
   std::span<const std::string_view> hook_names;  // row i+0 of the hooks table is hook i
   std::string_view report_path;                  // absolute, expanded
   std::uint64_t largest_file_bytes = 0;          // 0: no bound but the process's own limits
+  std::int32_t pid = 0;                          // of the process that is recorded; 0: the caller
   bool without_populate = false;                 // fill the file as on kernels before Linux 5.14
 };
 

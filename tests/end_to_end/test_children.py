@@ -139,3 +139,33 @@ def test_a_32_bit_child_runs_as_without_the_shim_but_for_the_linkers_own_line(pl
     assert len(stderr) == 3 and all("wrong ELF class" in line for line in stderr)
     assert run.report["leaks"]["count"] == 1
     assert run.said == [] and run.ledgers == []
+# --- processes that share their memory
+
+
+def test_a_first_call_by_a_child_in_the_same_memory_is_recorded_with_its_parent(run_both):
+    run = run_both([program("ending"), "first_call_in_child"])
+    assert run.stdout.startswith("child: 0\n") and run.returncode == 4
+    process = run.report["process"]
+    assert (process["end_reason"], process["exit_status"]) == ("exit", 4)
+    assert process["parent"] == os.getpid()
+    assert run.report.path.name == f"ending-{process['pid']}.json"
+    assert run.report["leaks"]["count"] == 4
+    assert sum(group["count"] for group in run.report.groups_of("allocate_in_child")) == 1
+    assert sum(group["count"] for group in run.report.groups_of("allocate_three")) == 3
+    assert run.ledgers == []
+
+
+def test_a_forked_childs_memory_is_reported_by_the_child_where_its_own_child_called_first(place):
+    run = place.run([program("ending"), "first_call_in_childs_child"])
+    assert run.returncode == 0
+    assert run.report["leaks"]["count"] == 4
+    assert run.report["process"]["exit_status"] == 4
+    assert run.ledgers == []
+
+
+def test_a_child_that_takes_the_exit_handlers_of_its_parents_memory_writes_the_report(run_both):
+    run = run_both([program("ending"), "first_call_in_child_that_exits"])
+    assert run.stdout.startswith("child: 0\n") and run.returncode == 4
+    assert run.report["leaks"]["count"] == 1
+    assert run.report["process"]["parent"] == os.getpid()
+    assert len(run.ledgers) == 1, "what its parent may still record"

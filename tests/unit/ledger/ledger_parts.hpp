@@ -17,7 +17,7 @@ class LedgerParts : public ::testing::Test {
  protected:
   LedgerParts() {
     EXPECT_TRUE(storage.create({{}, "", 0, 1, false}));
-    EXPECT_TRUE(lanes.create(serial += 1000));
+    EXPECT_TRUE(lanes.create(serial += 1000, static_cast<std::uint32_t>(getpid())));
     EXPECT_TRUE(totals.create());
     EXPECT_TRUE(groups.create());
     storage.header().process.pid = static_cast<std::uint32_t>(getpid());

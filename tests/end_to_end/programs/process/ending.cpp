@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -132,6 +133,32 @@ int end_inside_malloc() {
   }
 }
 
+// A process of its own in this memory, as clone makes it, without CLONE_THREAD and CLONE_SETTLS.
+pid_t begin_in_this_memory(int (*work)(void*), void* argument) {
+  constexpr std::size_t stack_bytes = std::size_t{1} << 20;
+  static char stack[stack_bytes];
+  return clone(work, stack + stack_bytes, CLONE_VM | CLONE_FILES | SIGCHLD, argument);
+}
+
+int allocate_in_child(void*) {
+  void* memory = nullptr;
+  return cudaMalloc(&memory, bytes) == cudaSuccess ? 0 : 9;
+}
+int allocate_in_child_and_exit(void*) { std::exit(allocate_in_child(nullptr)); }
+
+// The first CUDA call of this memory is the child's, which then ends.
+int first_call_in_child(bool exits) {
+  const pid_t child =
+      begin_in_this_memory(exits ? allocate_in_child_and_exit : allocate_in_child, nullptr);
+  const int status = wait_for(child);
+  std::printf("child: %d\n", status);
+  if (exits) return 4;
+  account.allocated("device", bytes);
+  allocate_three();
+  account.print();
+  return 4;
+}
+
 // Forks while another thread makes the process's first CUDA call; the children's own come next. The
 // call is one that asks nothing of the driver, which need not survive such a fork itself.
 int fork_during_first_call() {
@@ -186,6 +213,13 @@ int main(int argc, char** argv) {
     return 0;
   }
 
+  if (how == "first_call_in_child") return first_call_in_child(false);
+  if (how == "first_call_in_child_that_exits") return first_call_in_child(true);
+  if (how == "first_call_in_childs_child") {
+    const pid_t child = fork();
+    if (child == 0) _exit(first_call_in_child(false));
+    return wait_for(child) == 4 << 8 ? 0 : 3;
+  }
   if (how == "fork_during_first_call") return fork_during_first_call();
   if (how == "vfork_beside_dlmopen") {  // CUDA in another namespace, where no hook is
     void* const driver = dlmopen(LM_ID_NEWLM, argv[2], RTLD_NOW);
