@@ -9,7 +9,8 @@
 namespace cuwarden::families {
 
 // This call made a node that will allocate at `address`.
-void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, DeviceOrdinal);
+void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, std::uint64_t bytes,
+                        DeviceOrdinal);
 
 // What one launch of `exec` allocates and frees is read from its graph.
 void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);

@@ -74,7 +74,8 @@ CUresult updated(HookedCall& call, CUresult result, CUgraphExec exec, CUgraph gr
 CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* parameters) {
   if (result == CUDA_SUCCESS && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
     const CUDA_MEM_ALLOC_NODE_PARAMS_v2& node = parameters->alloc;
-    graph_node_created(call, result, node.dptr, DeviceOrdinal{node.poolProps.location.id});
+    graph_node_created(call, result, node.dptr, node.bytesize,
+                       DeviceOrdinal{node.poolProps.location.id});
   }
   return result;
 }
@@ -147,7 +148,7 @@ CUresult cuGraphAddMemAllocNode(HookedCall& call, CUgraphNode* phGraphNode, CUgr
   const CUresult result = call.real().cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies,
                                                              numDependencies, nodeParams);
   if (result == CUDA_SUCCESS)
-    graph_node_created(call, result, nodeParams->dptr,
+    graph_node_created(call, result, nodeParams->dptr, nodeParams->bytesize,
                        DeviceOrdinal{nodeParams->poolProps.location.id});
   return result;
 }

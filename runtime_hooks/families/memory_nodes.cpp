@@ -13,31 +13,39 @@ void NodeMakers::unlink(Node& node) noexcept {
   if (*link == row) *link = node.next;
 }
 
-void NodeMakers::made(std::uint64_t address, GroupId group) noexcept {
+void NodeMakers::made(std::uint64_t address, std::uint64_t bytes, GroupId group) noexcept {
   const Locked locked(lock_);
   if (!locked) return left_.store(true, std::memory_order_relaxed);
   std::uint16_t& first = first_[bucket_of(address)];
+  std::size_t known = 0;
+  Node* earliest = nullptr;
   for (std::uint16_t row = first; row != 0; row = nodes_[row - 1].next) {
     if (nodes_[row - 1].address != address) continue;
-    nodes_[row - 1].group = group;  // addresses come again once their graph is gone
-    return;
+    earliest = &nodes_[row - 1];
+    ++known;
   }
-  Node& node = nodes_[oldest_];
-  if (node.address != 0) unlink(node);
-  node = {address, group, first};
-  first = static_cast<std::uint16_t>(oldest_ + 1);
-  oldest_ = (oldest_ + 1) % limit;
+  Node* node = earliest;
+  if (known < most_of_one_address) {
+    node = &nodes_[oldest_];
+    oldest_ = (oldest_ + 1) % limit;
+  }
+  if (node->address != 0) unlink(*node);
+  *node = {address, {group, bytes, ++made_}, first};
+  first = static_cast<std::uint16_t>(node - nodes_ + 1);
 }
 
-GroupId NodeMakers::maker_of(std::uint64_t address) noexcept {
+std::size_t NodeMakers::makers_of(std::uint64_t address,
+                                  Maker (&to)[most_of_one_address]) noexcept {
   const Locked locked(lock_);
   if (!locked) {
     left_.store(true, std::memory_order_relaxed);
-    return {};
+    return 0;
   }
+  std::size_t count = 0;
   for (std::uint16_t row = first_[bucket_of(address)]; row != 0; row = nodes_[row - 1].next)
-    if (nodes_[row - 1].address == address) return nodes_[row - 1].group;
-  return {};
+    if (nodes_[row - 1].address == address && count < most_of_one_address)
+      to[count++] = nodes_[row - 1].maker;
+  return count;
 }
 
 bool ExecEffects::add(const Effect& effect) noexcept {

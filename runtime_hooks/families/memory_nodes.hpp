@@ -1,5 +1,5 @@
-// What is known of graphs' memory nodes, in tables of fixed size: which call made a node, and what
-// each executable graph allocates and frees at a launch. Both are found by hash; an executable
+// Facts about graphs' memory nodes, in tables of fixed size: which call made a node, and what each
+// executable graph allocates and frees at a launch. Both are found by hash; an executable
 // graph without memory nodes costs one load, and no lock.
 #pragma once
 
@@ -13,22 +13,31 @@
 
 namespace cuwarden::families {
 
-// Who made the node that allocates at an address. Asked once, when its graph is instantiated; when
-// the table is full, the oldest node makes room.
+// The calls that made allocation nodes, by the nodes' addresses. Asked once, when a graph is
+// instantiated; when the table is full, the oldest node makes room. Nodes of one graph may share an
+// address, one after the other, so that the latest few of an address are kept.
 class NodeMakers {
  public:
-  void made(std::uint64_t address, GroupId) noexcept;
-  // 0: not known.
-  GroupId maker_of(std::uint64_t address) noexcept;
-  // The lock was given up: the table is no longer kept.
+  struct Maker {
+    GroupId group;
+    std::uint64_t bytes = 0;
+    std::uint64_t order = 0;  // rises from node to node; never 0
+  };
+  static constexpr std::size_t most_of_one_address = 8;
+
+  void made(std::uint64_t address, std::uint64_t bytes, GroupId) noexcept;
+  // Fills `to` with the makers of the nodes at this address, the latest first; returns their
+  // number.
+  std::size_t makers_of(std::uint64_t address, Maker (&to)[most_of_one_address]) noexcept;
+  // True once the lock was given up: the table is no longer kept.
   bool left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t limit = 4096, buckets = 4096;
   struct Node {
     std::uint64_t address = 0;
-    GroupId group;
-    std::uint16_t next = 0;  // of the same bucket; row + 1
+    Maker maker;
+    std::uint16_t next = 0;  // an older one of the same bucket; row + 1
   };
   static std::size_t bucket_of(std::uint64_t address) noexcept {
     return hash_pair(address, 0) % buckets;
@@ -38,6 +47,7 @@ class NodeMakers {
   std::atomic<bool> left_{false};
   FutexLock lock_;  // a leaf: nothing else is locked and no foreign call is made below it
   std::size_t oldest_ = 0;
+  std::uint64_t made_ = 0;  // nodes
   std::uint16_t first_[buckets]{};
   Node nodes_[limit]{};
 };
@@ -63,7 +73,8 @@ class ExecEffects {
     return first_[bucket_of(exec)].load(std::memory_order_acquire) != 0;
   }
 
-  // Calls apply(effect) for the effects of one sort, unlocked.
+  // Calls apply(effect) for the effects of one sort, unlocked; the last one that was added comes
+  // first.
   template <class Apply>
   void for_each(std::uint64_t exec, bool allocates, Apply apply) noexcept {
     if (!any(exec)) return;

@@ -45,7 +45,7 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
   made.device = device;
   call.recorder().pools().used_on(device);
   if (node)
-    graph_node_created(call, result, made.address, device);
+    graph_node_created(call, result, made.address, bytes, device);
   else
     call.allocated(result, made);
   return result;

@@ -179,6 +179,73 @@ TEST_F(MemoryFacts, captured_allocations_take_memory_only_when_the_graph_is_laun
   cuGraphDestroy(graph);
 }
 
+// NVIDIA's sample graphMemoryNodes prints that its two arrays share an address.
+TEST_F(MemoryFacts, an_allocation_node_takes_the_address_that_its_graph_has_freed_before) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  CUdeviceptr first = 0, beside = 0, second = 0;
+  ASSERT_EQ(cuMemAllocAsync(&first, 8 * kMiB, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&beside, 8 * kMiB, stream), CUDA_SUCCESS);
+  EXPECT_NE(beside, first);
+  ASSERT_EQ(cuMemFreeAsync(first, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&second, 8 * kMiB, stream), CUDA_SUCCESS);
+  EXPECT_EQ(second, first);
+  ASSERT_EQ(cuMemFreeAsync(beside, stream), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  for (int launch = 0; launch < 2; ++launch) {
+    ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemFree(second), CUDA_SUCCESS);
+    EXPECT_NE(cuMemFree(second), CUDA_SUCCESS);
+  }
+  cuGraphExecDestroy(exec);
+  cuGraphDestroy(graph);
+}
+
+TEST_F(MemoryFacts, what_a_launch_has_left_is_freed_outside_of_the_graph_and_launched_again) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  CUgraph graph = nullptr, freeing_graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec exec = nullptr, freeing = nullptr, repeating = nullptr;
+  CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+  wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  wanted.bytesize = 8 * kMiB;
+  ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &wanted), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphCreate(&freeing_graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphAddMemFreeNode(&node, freeing_graph, nullptr, 0, wanted.dptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiate(&freeing, freeing_graph, 0), CUDA_SUCCESS);
+
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphLaunch(freeing, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFreeAsync(wanted.dptr, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(wanted.dptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  EXPECT_NE(cuGraphLaunch(exec, stream), CUDA_SUCCESS);  // its memory is still there
+  EXPECT_EQ(cuMemFreeAsync(wanted.dptr, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  cuGraphExecDestroy(exec);
+
+  ASSERT_EQ(cuGraphInstantiate(&repeating, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH),
+            CUDA_SUCCESS);
+  for (int launch = 0; launch < 3; ++launch)
+    EXPECT_EQ(cuGraphLaunch(repeating, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(wanted.dptr), CUDA_SUCCESS);
+  for (CUgraphExec each : {freeing, repeating}) cuGraphExecDestroy(each);
+  for (CUgraph each : {graph, freeing_graph}) cuGraphDestroy(each);
+}
+
 TEST_F(MemoryFacts, odd_requests_get_the_answers_of_the_driver) {
   CUdeviceptr address = 0;
   void* host = nullptr;

@@ -20,6 +20,8 @@ FAMILIES = [
     "graph_never_launched",
     "graph_launched",
     "graph_freed",
+    "graph_address_reused",
+    "graph_freed_by_the_next_launch",
     "captured",
     "contexts",
 ]

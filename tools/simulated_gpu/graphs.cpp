@@ -1,6 +1,10 @@
 // Nodes and the memory that graphs allocate.
 #include "tools/simulated_gpu/graphs.hpp"
 
+#include <map>
+#include <set>
+#include <vector>
+
 #include "tools/simulated_gpu/entry.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -54,10 +58,50 @@ Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type) {
   return node;
 }
 
+namespace {
+
+bool comes_after(const Node& node, const Node& earlier) {
+  std::vector<const Node*> left{&node};
+  std::set<const Node*> seen;
+  while (!left.empty()) {
+    const Node* const at = left.back();
+    left.pop_back();
+    if (at == &earlier) return true;
+    for (const Node* dependency : at->dependencies)
+      if (seen.insert(dependency).second) left.push_back(dependency);
+  }
+  return false;
+}
+
+// The address of memory of this size that the same graph frees before `node`, and has not given to
+// another node since; 0 where there is none.
+CUdeviceptr freed_before(const Node& node) {
+  std::map<CUdeviceptr, const Node*> freed;
+  for (const Node* earlier : node.graph->nodes) {
+    if (earlier == &node) break;
+    if (earlier->kind == NodeKind::allocate) freed.erase(earlier->allocation.dptr);
+    if (earlier->kind == NodeKind::release && comes_after(node, *earlier))
+      freed[earlier->freed] = earlier;
+  }
+  for (const Node* earlier : node.graph->nodes) {
+    if (earlier->kind != NodeKind::allocate || !freed.contains(earlier->allocation.dptr)) continue;
+    const CUmemLocation &here = earlier->allocation.poolProps.location,
+                        &wanted = node.allocation.poolProps.location;
+    if (here.type == wanted.type && here.id == wanted.id &&
+        round_up(earlier->allocation.bytesize, kPage) == round_up(node.allocation.bytesize, kPage))
+      return earlier->allocation.dptr;
+  }
+  return 0;
+}
+
+}  // namespace
+
 CUresult reserve_graph_memory(Node& node) {
   Device* device = simulator().device(node.allocation.poolProps.location.id);
   if (device == nullptr || node.allocation.bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   if (node.allocation.bytesize > device->capacity) return CUDA_ERROR_OUT_OF_MEMORY;
+  node.allocation.dptr = freed_before(node);
+  if (node.allocation.dptr != 0) return CUDA_SUCCESS;
   if (!device->arena.prepare()) return CUDA_ERROR_OUT_OF_MEMORY;
   node.allocation.dptr = device->arena.take(round_up(node.allocation.bytesize, kPage));
   return node.allocation.dptr == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;

@@ -60,7 +60,8 @@ CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNod
                   std::size_t count, NodeKind kind, CUgraphNodeType type);
 // A node behind what the stream has captured so far.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
-// Address space of an allocation node, given at once though memory comes with a launch.
+// Address space of an allocation node, given at once though memory comes with a launch: that of
+// memory that the graph has freed before the node, or fresh one.
 CUresult reserve_graph_memory(Node& node);
 // cuMemFree of memory that a launched graph left to the program.
 CUresult release_graph_memory(Simulator& sim, Range& range);

@@ -20,6 +20,7 @@ struct FakeNode {
   bool allocates = false;
   CUdeviceptr address = 0;
   std::size_t bytes = 0;
+  CUgraph child = nullptr;  // of a node that is a graph
 };
 
 struct FakeDriver {
@@ -137,7 +138,7 @@ inline driver::RealDriver fake_functions() {
   real.cuGraphAddMemAllocNode = [](CUgraphNode*, CUgraph graph, const CUgraphNode*, size_t,
                                    CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
     parameters->dptr = fake.next_address += 0x1000;
-    fake.graphs[graph].push_back({true, parameters->dptr, parameters->bytesize});
+    fake.graphs[graph].push_back({true, parameters->dptr, parameters->bytesize, nullptr});
     return CUDA_SUCCESS;
   };
   real.cuGraphGetNodes = [](CUgraph graph, CUgraphNode* out, size_t* count) {
@@ -148,9 +149,14 @@ inline driver::RealDriver fake_functions() {
     return CUDA_SUCCESS;
   };
   real.cuGraphNodeGetType = [](CUgraphNode node, CUgraphNodeType* type) {
-    *type = reinterpret_cast<FakeNode*>(node)->allocates ? CU_GRAPH_NODE_TYPE_MEM_ALLOC
-                                                         : CU_GRAPH_NODE_TYPE_MEM_FREE;
+    const auto& fake_node = *reinterpret_cast<FakeNode*>(node);
+    *type = fake_node.child != nullptr ? CU_GRAPH_NODE_TYPE_GRAPH
+            : fake_node.allocates      ? CU_GRAPH_NODE_TYPE_MEM_ALLOC
+                                       : CU_GRAPH_NODE_TYPE_MEM_FREE;
     return CUDA_SUCCESS;
+  };
+  real.cuGraphChildGraphNodeGetGraph = [](CUgraphNode node, CUgraph* out) {
+    return *out = reinterpret_cast<FakeNode*>(node)->child, CUDA_SUCCESS;
   };
   real.cuGraphMemAllocNodeGetParams = [](CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
     *out = {};

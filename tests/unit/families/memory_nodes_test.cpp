@@ -78,16 +78,43 @@ TEST(ExecEffects, ALaunchCostsByItsOwnNodesNotByThoseOfOthers) {
   EXPECT_GE(found, 3000u);
 }
 
-TEST(NodeMakers, KnowsTheLatestMakerOfAnAddressAndForgetsTheOldest) {
+std::vector<std::uint32_t> groups_of(NodeMakers& makers, std::uint64_t address) {
+  NodeMakers::Maker found[NodeMakers::most_of_one_address];
+  const std::size_t count = makers.makers_of(address, found);
+  std::vector<std::uint32_t> groups;
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(found[i].bytes, 100 + found[i].group.value);
+    EXPECT_TRUE(i == 0 || found[i].order < found[i - 1].order);
+    groups.push_back(found[i].group.value);
+  }
+  return groups;
+}
+void make(NodeMakers& makers, std::uint64_t address, std::uint32_t group) {
+  makers.made(address, 100 + group, GroupId{group});
+}
+
+TEST(NodeMakers, KnowsTheLatestMakersOfAnAddressTheLatestFirst) {
   const auto makers = std::make_unique<NodeMakers>();
-  makers->made(64, GroupId{1});
-  makers->made(64, GroupId{2});
-  EXPECT_EQ(makers->maker_of(64).value, 2u);
-  EXPECT_EQ(makers->maker_of(65).value, 0u);
-  for (std::uint32_t i = 0; i < 10'000; ++i) makers->made(1000 + i, GroupId{i + 1});
-  EXPECT_EQ(makers->maker_of(64).value, 0u);
-  EXPECT_EQ(makers->maker_of(1000).value, 0u);
-  for (std::uint32_t i = 6000; i < 10'000; ++i) ASSERT_EQ(makers->maker_of(1000 + i).value, i + 1);
+  EXPECT_TRUE(groups_of(*makers, 64).empty());
+  for (std::uint32_t group = 1; group <= 3; ++group) make(*makers, 64, group);
+  make(*makers, 65, 9);
+  EXPECT_EQ(groups_of(*makers, 64), (std::vector<std::uint32_t>{3, 2, 1}));
+  EXPECT_EQ(groups_of(*makers, 65), (std::vector<std::uint32_t>{9}));
+  for (std::uint32_t group = 10; group < 10'000; ++group) make(*makers, 64, group);
+  const auto latest = groups_of(*makers, 64);
+  ASSERT_EQ(latest.size(), NodeMakers::most_of_one_address);
+  for (std::uint32_t i = 0; i < latest.size(); ++i) EXPECT_EQ(latest[i], 9'999 - i);
+  EXPECT_EQ(groups_of(*makers, 65), (std::vector<std::uint32_t>{9}));  // those made no room
+}
+
+TEST(NodeMakers, ForgetsTheOldest) {
+  const auto makers = std::make_unique<NodeMakers>();
+  make(*makers, 64, 1);
+  for (std::uint32_t i = 0; i < 10'000; ++i) make(*makers, 1000 + i, i + 1);
+  EXPECT_TRUE(groups_of(*makers, 64).empty());
+  EXPECT_TRUE(groups_of(*makers, 1000).empty());
+  for (std::uint32_t i = 6000; i < 10'000; ++i)
+    ASSERT_EQ(groups_of(*makers, 1000 + i), (std::vector<std::uint32_t>{i + 1}));
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/unit/families/fake_driver.hpp"
 
 namespace cuwarden::families {
@@ -143,6 +145,75 @@ TEST_F(FamiliesTest, AnUpdatedExecutableGraphDoesWhatItsNewGraphDoes) {
   hooked(Row::cuGraphLaunch, cuGraphLaunch, exec, nullptr);
   ASSERT_EQ(records().size(), 1u);
   EXPECT_EQ(records()[0].bytes.value, 222u);
+}
+
+// Two nodes at one address, in any order that the driver may list them; the other nodes are around.
+TEST_F(FamiliesTest, ANodeThatTakesAFreedAddressOfItsGraphIsLiveAfterTheLaunch) {
+  const auto graph = reinterpret_cast<CUgraph>(0x100);
+  const CUgraphNode* const none = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec exec = nullptr;
+  CUDA_MEM_ALLOC_NODE_PARAMS first{}, second{};
+  first.bytesize = 111;
+  second.bytesize = 222;
+  hooked(Row::cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, &node, graph, none, std::size_t{0},
+         &first);
+  fake.next_address = first.dptr - 0x1000;
+  hooked(Row::cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, &node, graph, none, std::size_t{0},
+         &second);
+  ASSERT_EQ(second.dptr, first.dptr);
+  std::vector<FakeNode> nodes = fake.graphs[graph];
+  nodes.push_back({false, first.dptr, 0, nullptr});
+  std::size_t orders = 0;
+  for (std::size_t turn = 0; turn < nodes.size(); ++turn, ++orders) {
+    std::rotate(nodes.begin(), nodes.begin() + 1, nodes.end());
+    fake.graphs[graph] = nodes;
+    hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, graph, 0ull);
+    hooked(Row::cuGraphLaunch, cuGraphLaunch, exec, nullptr);
+    ASSERT_EQ(records().size(), 1u);
+    EXPECT_EQ(records()[0].bytes.value, 222u);
+    hooked(Row::cuMemFree_v2, cuMemFree_v2, second.dptr);
+    EXPECT_EQ(records().size(), 0u);
+  }
+  EXPECT_EQ(orders, 3u);
+  nodes.push_back({false, first.dptr, 0, nullptr});
+  fake.graphs[graph] = nodes;
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, graph, 0ull);
+  hooked(Row::cuGraphLaunch, cuGraphLaunch, exec, nullptr);
+  EXPECT_EQ(records().size(), 0u);
+}
+
+TEST_F(FamiliesTest, TheMemoryNodesOfAChildGraphAreThoseOfTheLaunch) {
+  const auto graph = reinterpret_cast<CUgraph>(0x100), child = reinterpret_cast<CUgraph>(0x200);
+  const CUgraphNode* const none = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec exec = nullptr;
+  CUDA_MEM_ALLOC_NODE_PARAMS kept{}, freed{};
+  kept.bytesize = 111;
+  freed.bytesize = 222;
+  for (auto* parameters : {&kept, &freed})
+    hooked(Row::cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, &node, child, none, std::size_t{0},
+           parameters);
+  fake.graphs[graph].push_back({false, 0, 0, child});
+  fake.graphs[graph].push_back({false, freed.dptr, 0, nullptr});
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, graph, 0ull);
+  hooked(Row::cuGraphLaunch, cuGraphLaunch, exec, nullptr);
+  ASSERT_EQ(records().size(), 1u);
+  EXPECT_EQ(records()[0].bytes.value, 111u);
+}
+
+TEST_F(FamiliesTest, AGraphThatIsItsOwnChildIsGivenUp) {
+  const auto graph = reinterpret_cast<CUgraph>(0x100);
+  const CUgraphNode* const none = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec exec = nullptr;
+  CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
+  parameters.bytesize = 111;
+  hooked(Row::cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, &node, graph, none, std::size_t{0},
+         &parameters);
+  fake.graphs[graph].push_back({false, 0, 0, graph});
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, graph, 0ull);
+  EXPECT_NE(writer->header().reasons.load() & ledger::reason_ledger_full, 0u);
 }
 
 TEST_F(FamiliesTest, AHandleThatNobodySawMadeIsAnUnknownFreeAndAnEmptyRangeIsNot) {

@@ -24,6 +24,8 @@ void graph_never_launched(Account&);
 void graph_launched(Account&);
 void graph_freed(Account&);
 void captured(Account&);
+void graph_address_reused(Account&);
+void graph_freed_by_the_next_launch(Account&);
 void contexts(Account&);
 
 }  // namespace families

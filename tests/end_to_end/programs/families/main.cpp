@@ -24,6 +24,8 @@ int main(int argc, char** argv) {
       {"graph_never_launched", families::graph_never_launched},
       {"graph_launched", families::graph_launched},
       {"graph_freed", families::graph_freed},
+      {"graph_address_reused", families::graph_address_reused},
+      {"graph_freed_by_the_next_launch", families::graph_freed_by_the_next_launch},
       {"captured", families::captured},
       {"contexts", families::contexts},
   };
