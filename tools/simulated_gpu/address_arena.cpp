@@ -1,4 +1,4 @@
-// Best-fit address ranges with merging.
+// Finds address ranges by best fit, and joins neighbouring gaps.
 #include "tools/simulated_gpu/address_arena.hpp"
 
 #include <sys/mman.h>

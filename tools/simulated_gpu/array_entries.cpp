@@ -1,4 +1,4 @@
-// Arrays and mipmapped arrays.
+// Entry points for arrays and mipmapped arrays.
 #include <algorithm>
 
 #include "tools/simulated_gpu/arrays.hpp"
@@ -7,6 +7,7 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
+// Returns the bytes of one channel of an array element.
 std::size_t format_size(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:

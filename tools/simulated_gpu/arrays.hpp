@@ -1,4 +1,4 @@
-// Arrays: opaque device memory, kept here row by row without padding.
+// Arrays: opaque device memory, stored here row by row without padding.
 #pragma once
 
 #include "tools/simulated_gpu/state.hpp"
@@ -10,9 +10,11 @@ struct Array {
   Context* context = nullptr;
   CUdeviceptr data = 0;
   std::size_t size = 0;
-  bool level = false;  // of a mipmapped array, which owns the memory
+  bool level = false;  // True for a level of a mipmapped array, which owns the memory.
 
+  // Bytes of an element, with all its channels.
   std::size_t element() const;
+  // Bytes of a row.
   std::size_t row() const { return shape.Width * element(); }
   std::size_t rows() const { return shape.Height > 0 ? shape.Height : 1; }
   std::size_t slices() const { return shape.Depth > 0 ? shape.Depth : 1; }

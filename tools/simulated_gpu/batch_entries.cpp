@@ -1,4 +1,4 @@
-// Batches of copies.
+// Entry points for batches of copies.
 #include <algorithm>
 
 #include "tools/simulated_gpu/arrays.hpp"
@@ -15,7 +15,7 @@ bool is_order(CUmemcpySrcAccessOrder order) {
          order == CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-// The stream of a batch: any but the legacy one.
+// Finds the stream of a batch. The legacy default stream is refused.
 CUresult find_batch_stream(InContext& at, CUstream handle, Stream*& stream) {
   SIM_TRY(find_stream(*at.context, handle, stream));
   return stream == &stream->context->legacy ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -38,8 +38,8 @@ CUDA_MEMCPY3D row(CUdeviceptr to, CUdeviceptr from, std::size_t size) {
   return box;
 }
 
-// Of an array the size of what it is made of; 1 of a pointer, which takes the other side's; 0:
-// none.
+// Returns the bytes of an array's element. Returns 1 for a pointer, whose element is that of the
+// other side, and 0 for an unknown operand.
 std::size_t element_of(const CUmemcpy3DOperand& operand) {
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER) return 1;
   if (operand.type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return 0;
@@ -47,6 +47,7 @@ std::size_t element_of(const CUmemcpy3DOperand& operand) {
   return array != nullptr ? array->element() : 0;
 }
 
+// One side of a copy in the driver's terms.
 struct Place {
   CUmemorytype type = CU_MEMORYTYPE_UNIFIED;
   CUdeviceptr address = 0;

@@ -1,4 +1,4 @@
-// Captures: a stream that records what it is given into a graph.
+// Entry points for captures: a stream records its calls into a graph.
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/work.hpp"
 

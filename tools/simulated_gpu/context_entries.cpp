@@ -1,10 +1,11 @@
-// Contexts: primary and own, the thread's stack, limits, peers.
+// Entry points for contexts: primary and own ones, the thread's stack of contexts, limits, peers.
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/graphs.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {
 
+// Makes the context the thread's current one, in place of the one before.
 void set_top(Context* context) {
   ThreadState& thread = thread_state();
   if (thread.depth == 0) ++thread.depth;
@@ -71,8 +72,9 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   end_context(context);
   device->primary = nullptr;
   device->primary_references = 0;
-  // What the program left in the device's pools stays: pools belong to the device, not to a context
-  // (measured: 512 MiB from cudaMallocAsync are still held after cudaDeviceReset, until freed).
+  // Memory of the device's pools stays, because pools belong to the device and not to a context.
+  // (Measured: 512 MiB from cudaMallocAsync are still held after cudaDeviceReset, until they are
+  // freed.)
   return CUDA_SUCCESS;
 }
 
@@ -267,8 +269,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   SIM_TRY(at.error);
   const auto known = at.context->limits.find(limit);
   if (known == at.context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  // The stack is taken at once, or given back; the heap by the first launch of a kernel that needs
-  // it, and then it cannot be changed any more.
+  // Memory for the stack is taken or given back at once. Memory for the heap is taken by the first
+  // launch of a kernel that needs it; from then on its limit cannot be changed.
   if (limit == CU_LIMIT_STACK_SIZE) {
     SIM_TRY(take_local_memory(*at.context, value));
     shrink_local_memory(*at.context, value);

@@ -1,4 +1,4 @@
-// The life of a context and what it takes from the device.
+// Makes and ends contexts, and charges the device for what they take.
 #include "tools/simulated_gpu/contexts.hpp"
 
 #include <algorithm>
@@ -9,13 +9,16 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
+// Memory that the first context of a device takes, and that each further one takes (measured).
 constexpr std::size_t kFirstContext = 527 * kMiB;
 constexpr std::size_t kFurtherContext = 524 * kMiB;
-// Of it, what kernels have of local memory from the start.
+// Part of a context's memory: the local memory that kernels have from the start.
 constexpr std::size_t kInitialLocalMemory = 414 * kMiB;
+// Memory that code with device-side malloc takes when it is loaded.
 constexpr std::size_t kDeviceRuntime = 138 * kMiB;
 
-// As cuda.h has it: https://docs.nvidia.com/cuda/cuda-driver-api
+// Returns the error with which the compute mode refuses a context; CUDA_SUCCESS if it allows one.
+// As in cuda.h: https://docs.nvidia.com/cuda/cuda-driver-api
 CUresult refused_by_compute_mode(const Device& device) {
   Simulator& sim = simulator();
   const ComputeMode mode = sim.settings.compute_mode;
@@ -51,7 +54,7 @@ CUresult take_local_memory(Context& context, std::size_t bytes) {
   }
   if (!context.local_given_back)
     refund_context(context, kInitialLocalMemory + local_memory_cost(context.local_bytes));
-  // Measured after a launch: 1,342 MiB, of which local memory was 792.
+  // Measured after a launch: the context had 1,342 MiB, of which 792 were local memory.
   if (context.device_runtime) refund_context(context, kDeviceRuntime);
   context.device_runtime = false;
   context.local_bytes = 0;

@@ -1,4 +1,4 @@
-// Copies. The bytes really move.
+// Entry points for copies. The bytes are really moved.
 #include <cstring>
 
 #include "tools/simulated_gpu/arrays.hpp"
@@ -10,6 +10,8 @@ namespace cuwarden::simulated_gpu {
 
 namespace {
 
+// True if the bytes may be read, or written if `write`, by a device or host whose bit is set in
+// `bits`. With `host_allowed`, memory outside the device's address space may be accessed, too.
 bool accessible_by(std::uint64_t bits, Simulator& sim, CUdeviceptr address, std::size_t size,
                    bool write, bool host_allowed) {
   while (size > 0) {
@@ -24,7 +26,7 @@ bool accessible_by(std::uint64_t bits, Simulator& sim, CUdeviceptr address, std:
     const std::size_t left = range->start + range->requested - address;
     if (range->kind == RangeKind::mapping) {
       if (((write ? range->writable : range->readable) & bits) == 0) return false;
-      if (left < size) {  // goes on in the next mapping
+      if (left < size) {  // The access continues in the next mapping.
         address += left;
         size -= left;
         continue;
@@ -47,9 +49,11 @@ bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool writ
 
 namespace {
 
-// owned: by the device that has it, whichever is current.
+// Owner of one side of a copy. `owned` is device memory that is accessed by its own device,
+// whichever device is current.
 enum class Side { host, device, any, owned };
 
+// A copy of consecutive bytes.
 struct Plain {
   CUdeviceptr to;
   Side to_side;
@@ -95,7 +99,8 @@ CUresult asynchronous(const Plain& copy, CUstream handle) {
   SIM_TRY(at.error);
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
-  // What a captured graph allocates has no memory yet: checked when the graph runs.
+  // Memory that a captured graph allocates does not exist yet: the copy is checked when the graph
+  // runs.
   if (!stream->capture) SIM_TRY(check(at.sim, copy));
   return submit(*stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY, [copy] {
     SIM_TRY(check(simulator(), copy));
@@ -105,7 +110,7 @@ CUresult asynchronous(const Plain& copy, CUstream handle) {
 
 CUdeviceptr number(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-// One side of a copy of boxes.
+// One side of a copy of boxes: base address, bytes from row to row, bytes from slice to slice.
 struct Box {
   CUdeviceptr base = 0;
   std::size_t pitch = 0;

@@ -1,11 +1,11 @@
-// Nodes of graphs that copy and fill.
+// Entry points for graph nodes that copy and fill.
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/work.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {
 
-// Adds the node that does this work in the context.
+// Adds a node that does `work` when the graph runs.
 template <typename Work>
 CUresult add_work(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                   NodeKind kind, CUgraphNodeType type, Work work) {
@@ -22,7 +22,7 @@ CUresult add_work(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
 
 namespace entry {
 
-// What they lead to is looked at when the graph runs: memory of the graph itself comes only then.
+// Addresses are checked when the graph runs: memory of the graph itself exists only then.
 CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                               size_t count, const CUDA_MEMCPY3D* copy, CUcontext context) {
   Locked at;

@@ -1,4 +1,4 @@
-// Devices: names, sizes, attributes. The attributes are those of an H200.
+// Entry points for devices: names, sizes, attributes. The attributes are those of an H200.
 #include <algorithm>
 #include <cstdio>
 

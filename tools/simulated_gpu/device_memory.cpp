@@ -1,4 +1,4 @@
-// Where bytes of the device go and how they come back.
+// Takes bytes of the device and gives them back.
 #include "tools/simulated_gpu/device_memory.hpp"
 
 #include <sys/mman.h>
@@ -12,10 +12,12 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
+// Multiprocessors, threads on each, and the local memory (bytes) that each thread has by default.
 constexpr std::size_t kMultiprocessors = 132;
 constexpr std::size_t kThreadsEach = 2048;
 constexpr std::size_t kDefaultLocal = 1024;
-// The device's tables for the host's memory, 8 bytes for 4 KiB: 2 MiB more with every GiB.
+// Returns the bytes of tables that the device needs for so many bytes of mapped host memory: 8
+// bytes for 4 KiB, in steps of 2 MiB for every GiB.
 std::size_t host_tables(std::size_t mapped) { return mapped / 512 / kPage * kPage; }
 
 }  // namespace
@@ -70,13 +72,13 @@ CUdeviceptr take_linear(Context& context, std::size_t size, bool& in_slab, std::
   }
   if (!in_slab) return start;
   context.slabs.open(start);
-  held = 0;  // the slab holds the page, whoever opened it
+  held = 0;  // The page is charged to the slab, not to the range that opened it.
   return context.slabs.take(size);
 }
 
 void release_range(const Range& given) {
   Simulator& sim = simulator();
-  const Range range = given;  // the table's own copy goes first
+  const Range range = given;  // A copy, because the table's row is erased first.
   sim.ranges.erase(range.start);
   void* const address = reinterpret_cast<void*>(range.start);
   switch (range.kind) {

@@ -1,4 +1,4 @@
-// Linear device memory: allocate, free, and what is known about an address.
+// Entry points for linear device memory: allocation, free, and queries of an address.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ CUresult allocate(CUdeviceptr* out, std::size_t size) {
   return CUDA_SUCCESS;
 }
 
-// The forms of CUDA before 3.2 hand out 32-bit addresses. Memory here lies above 4 GiB,
-// so that an old form gives the memory back and says that it has none it could name.
+// Gives the address to a function from before CUDA 3.2, which returns 32-bit addresses. Memory here
+// lies above 4 GiB, so the memory is freed and the function answers OUT_OF_MEMORY.
 CUresult narrow(CUdeviceptr_v1* out, CUresult result, CUdeviceptr address) {
   if (result != CUDA_SUCCESS) return result;
   if (address > 0xffffffffULL) {
@@ -100,7 +100,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-// Whatever context the thread is in, or none (measured).
+// The thread may be in any context, or in none (measured).
 CUresult cuMemFree_v2(CUdeviceptr address) {
   InContext at;
   if (at.error != CUDA_ERROR_INVALID_CONTEXT || at.sim.ranges.at(address) == nullptr)
@@ -118,7 +118,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   };
   Range* range = freeable();
   if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // The free waits for the whole device, whoever allocated.
+  // The free waits for the whole device, whichever context allocated the memory.
   Context* owner =
       range->context != nullptr && !range->context->destroyed ? range->context : at.context;
   if (owner != nullptr) wait_in_free(at.lock, *owner);

@@ -1,5 +1,5 @@
-// Slots and their record locks. POSIX locks belong to the process and not to the descriptor: a
-// forked child, which may not use the driver anyway, does not keep its parent's slot.
+// Slots of a shared file and their record locks. POSIX locks belong to the process and not to the
+// descriptor: a forked child, which may not use the driver anyway, does not keep its parent's slot.
 #include "tools/simulated_gpu/device_share.hpp"
 
 #include <fcntl.h>

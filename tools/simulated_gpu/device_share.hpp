@@ -1,8 +1,8 @@
-// Processes that share the simulated devices: what each holds, in a file that all of them map
-// (CUWARDEN_SIM_SHARED). Without that file every process has devices of its own.
+// Processes that share the simulated devices. A file that all of them map (CUWARDEN_SIM_SHARED)
+// tells how much each process holds. Without that file every process has devices of its own.
 //
-// A process owns one slot, and a record lock on it that the kernel gives up when the process ends
-// in whatever way: what a dead process held is free at that moment, as on a real device.
+// A process owns one slot and a record lock on it. The kernel gives the lock up when the process
+// ends in whatever way. So memory of a dead process is free at that moment, as on a real device.
 #pragma once
 
 #include <atomic>
@@ -18,17 +18,21 @@ class DeviceShare {
   DeviceShare(const DeviceShare&) = delete;
   DeviceShare& operator=(const DeviceShare&) = delete;
 
-  // A file that cannot be used is one line on stderr, and the devices are not shared.
+  // Joins the processes that share the file at `path`. If the file cannot be used, writes one line
+  // to stderr, and the devices are not shared.
   void join(const std::string& path);
   bool joined() const { return slots_ != nullptr; }
 
-  // What the other living processes hold of the device.
+  // Returns the bytes of the device that other living processes hold.
   std::size_t used_by_others(int device) const;
+  // Tells the other processes that this one holds `used` bytes of the device.
   void publish(int device, std::size_t used);
-  // Calls visit(pid, used) for every living process that holds something, this one too.
+  // Calls visit(pid, used) for every living process that holds memory of the device, this one
+  // included.
   void each(int device, const std::function<void(int, std::size_t)>& visit) const;
 
-  // Whoever takes memory holds this from the reading of what is free to the publishing.
+  // A lock between processes. A process that takes memory holds it from reading the free bytes to
+  // publishing its own.
   class Taking {
    public:
     explicit Taking(const DeviceShare& share);

@@ -18,6 +18,7 @@ inline DeviceUuid uuid_of_device(int device) {
   return uuid;
 }
 
+// Returns the UUID as NVML writes it. `slice`: true for a MIG slice.
 inline std::string uuid_text_of_device(int device, bool slice) {
   std::string text = slice ? "MIG" : "GPU";
   int at = 0;

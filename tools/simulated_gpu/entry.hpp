@@ -1,5 +1,5 @@
-// What the files of entry points include: the prototypes, the state, and the two lines
-// that nearly every entry point begins with.
+// Included by all files of entry points: the prototypes, the state, and the two lines that nearly
+// every entry point begins with.
 #pragma once
 
 #include <mutex>
@@ -19,19 +19,21 @@
 
 namespace cuwarden::simulated_gpu {
 
+// Holds the simulator's lock.
 struct Locked {
   Simulator& sim = simulator();
   std::unique_lock<std::mutex> lock{sim.mutex};
 };
 
-// Locked, with the thread's current context where `error` is CUDA_SUCCESS.
+// Holds the lock and finds the thread's current context. `context` is valid only if `error` is
+// CUDA_SUCCESS.
 struct InContext : Locked {
   Context* context = nullptr;
   CUresult error = current_context(context);
 };
 
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture is lost, where a capture forbids
-// calls that are not part of it to this thread.
+// Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and invalidates the capture, if a capture forbids
+// this thread calls that are not part of it.
 CUresult refuse_under_capture(Simulator& sim);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,4 +1,4 @@
-// Names and descriptions of errors.
+// Entry points for names and descriptions of errors.
 #include "tools/simulated_gpu/entry.hpp"
 
 namespace cuwarden::simulated_gpu {

@@ -1,5 +1,5 @@
-// Refusals that hold for every function: the end of the process, a fork's child, a
-// failure on request, a missing cuInit.
+// Refuses calls for reasons that hold for every function: the end of the process, a forked child, a
+// requested failure, a missing cuInit.
 #include "tools/simulated_gpu/export_guard.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -14,7 +14,7 @@ bool works_without_init(std::string_view name) {
 
 CUresult ExportGuard::refuse(CallSite& site) {
   if (deinitialised()) return CUDA_ERROR_DEINITIALIZED;
-  // The functions that need no device work without one, too.
+  // Functions that need no device work without one, too.
   const bool needs_device = !works_without_init(site.name);
   const CUresult failure = requested_failure(site, needs_device);
   if (failure != CUDA_SUCCESS) return failure;

@@ -1,4 +1,4 @@
-// What every exported function does before anything else.
+// Checks that every exported function makes before anything else.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,8 @@
 
 namespace cuwarden::simulated_gpu {
 
+// Lives for the length of an exported call. If `refusal` is not CUDA_SUCCESS, the call returns it.
+// `per_thread`: the call came by a _ptsz or _ptds name.
 class ExportGuard {
  public:
   ExportGuard(CallSite& site, bool per_thread)
@@ -26,8 +28,9 @@ class ExportGuard {
   bool outer_;
 };
 
-// One row of the table behind cuGetProcAddress: `plain` is what `name` means from driver
-// version `since` on, `per_thread` the same with the per-thread default stream.
+// One row of the table behind cuGetProcAddress. `plain` is the function that `name` means from
+// driver version `since` on; `per_thread` is its form with the per-thread default stream, null if
+// there is none.
 struct LookupRow {
   const char* name;
   int since;

@@ -1,4 +1,4 @@
-// Matching of exported names with CUWARDEN_SIM_FAIL.
+// Matches exported names with the rules of CUWARDEN_SIM_FAIL.
 #include "tools/simulated_gpu/faults.hpp"
 
 #include <mutex>
@@ -10,7 +10,8 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-// cuMemAllocAsync_ptsz and cuMemAlloc_v2 are also called by the name that cuda.h's macros hide.
+// Returns the name without _ptsz, _ptds or _vN: programs call cuMemAllocAsync_ptsz and
+// cuMemAlloc_v2 by the short name, too, which cuda.h's macros expand.
 std::string_view family_name(std::string_view name) {
   for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
@@ -31,9 +32,10 @@ Counters& counters() {
   return *made;
 }
 
-// What every call answers once the device is gone; 0: it is there.
+// The error that every call answers once the device is lost; 0 while it is there.
 constinit std::atomic<int> lost_code{0};
 
+// True if the rule makes this call fail; `call` counts from 1.
 bool fails_at(const FaultRule& rule, unsigned long long call) {
   if (rule.n == 0) return true;
   switch (rule.calls) {

@@ -1,4 +1,4 @@
-// Fills, prefetches and advice.
+// Entry points for fills, prefetches and advice.
 #include <cstdint>
 
 #include "tools/simulated_gpu/entry.hpp"

@@ -2,11 +2,10 @@
 """Writes the export layer of the simulated driver from the toolkit's own headers.
 
 A function of the driver is written once, as `CUresult cuName(...)` in namespace
-`cuwarden::simulated_gpu::entry` of one of the given sources. Everything else about it
-comes from cuda.h and cudaTypedefs.h: its prototype, its `_ptsz`/`_ptds` twin, the
-exported symbol with the check that every call begins with, and its rows in the table
-of cuGetProcAddress. Functions of cuda.h that no source defines are exported too and
-answer CUDA_ERROR_NOT_SUPPORTED.
+`cuwarden::simulated_gpu::entry` of one of the given sources. Everything else about it comes from
+cuda.h and cudaTypedefs.h: its prototype, its `_ptsz`/`_ptds` twin, the exported symbol with the
+check that every call begins with, and its rows in the table of cuGetProcAddress. Functions of
+cuda.h that no source defines are exported, too, and answer CUDA_ERROR_NOT_SUPPORTED.
 """
 import argparse
 import collections
@@ -64,7 +63,7 @@ def prototypes_of(compiler, include, header_text):
 
 
 def lookup_rows(include, prototypes):
-    """(base name, first version, symbol, per-thread symbol or None), oldest first."""
+    """Returns rows (base name, first version, symbol, per-thread symbol or None), oldest first."""
     text = ""
     for header in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"):
         with open(f"{include}/{header}", encoding="utf-8") as file:
@@ -151,7 +150,7 @@ def main():
         out.write("};\n")
         out.write(f"const std::size_t lookup_row_count = {len(rows)};\n}}\n")
 
-    # For the runtime: the name and version by which each symbol is asked for.
+    # The runtime gets the name and version by which it asks for each symbol.
     with open(options.versions, "w", encoding="utf-8") as out:
         out.write("// Written by generate_exports.py.\n#pragma once\n")
         out.write("namespace cuwarden::simulated_runtime::asked_as {\n")

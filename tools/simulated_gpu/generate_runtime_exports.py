@@ -2,10 +2,10 @@
 """Writes the export layer of the simulated runtime from cuda_runtime_api.h.
 
 A function is either written by hand, as `cudaError_t cudaName(...)` in namespace
-`cuwarden::simulated_runtime::entry`, or one line `cudaName cuName` of the list of forwards,
-where both have the same parameters up to the names of their types. Its export, its
-`_ptsz`/`_ptds` twin and the record of its error come from here. What is neither is not
-exported: a program that needs it fails to load rather than misbehave.
+`cuwarden::simulated_runtime::entry`, or it is one line `cudaName cuName` in the list of forwards.
+Forwards need the same parameters in both functions, up to the names of their types. The export, its
+`_ptsz`/`_ptds` twin and the record of its error come from here. All other functions are not
+exported: a program that needs one fails to load rather than misbehaves.
 """
 import argparse
 import re
@@ -16,7 +16,7 @@ from generate_exports import PER_THREAD, Prototype
 
 PROTOTYPE = re.compile(r"(?:^|\s)cudaError_t\s+(cuda[A-Z]\w*)\s*\(([^;{}]*)\)\s*$", re.S)
 DEFINITION = re.compile(r"^cudaError_t (cuda[A-Z]\w*)\(", re.M)
-# Functions of one ABI only, or that report the recorded error rather than their own.
+# Functions of one ABI only, or that return the recorded error rather than their own.
 UNRECORDED = {"cudaGetLastError", "cudaPeekAtLastError"}
 
 

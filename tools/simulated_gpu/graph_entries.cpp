@@ -1,4 +1,4 @@
-// Graphs: building, instantiating and launching them.
+// Entry points for building, instantiating and launching graphs.
 #include <algorithm>
 
 #include "tools/simulated_gpu/entry.hpp"
@@ -19,7 +19,7 @@ CUresult allocate_now(const Node& node) {
   const std::size_t held = round_up(node.allocation.bytesize, kPage);
   const std::size_t spare = device.graph_reserved - device.graph_used;
   if (held > spare) {
-    // Trimming takes the spare part away as well, so what is missing is counted afterwards.
+    // Trimming takes the spare part away as well, so the missing bytes are counted after it.
     if (!device.charge(held - spare)) {
       trim_device(device);
       if (!device.charge(held - (device.graph_reserved - device.graph_used)))
@@ -189,7 +189,7 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* address) {
   return CUDA_SUCCESS;
 }
 
-// Of the general form, the kinds that concern memory and launches.
+// Supports the node kinds that concern memory and launches.
 CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                            const CUgraphEdgeData*, size_t count, CUgraphNodeParams* parameters) {
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -335,7 +335,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     if (node.kind != NodeKind::allocate) continue;
     Range* live = at.sim.ranges.at(node.allocation.dptr);
     if (live == nullptr) continue;
-    if (!auto_free) return CUDA_ERROR_INVALID_VALUE;  // memory of the last launch was not freed
+    if (!auto_free) return CUDA_ERROR_INVALID_VALUE;  // Memory of the last launch was not freed.
     SIM_TRY(release_graph_memory(at.sim, *live));
   }
   return run(exec->nodes, *stream);

@@ -1,4 +1,4 @@
-// What a device keeps for graphs: memory that one launch left for the next.
+// Entry points for the memory that a device keeps for graphs, from one launch to the next.
 #include <algorithm>
 
 #include "tools/simulated_gpu/entry.hpp"

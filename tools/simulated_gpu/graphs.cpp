@@ -1,4 +1,4 @@
-// Nodes and the memory that graphs allocate.
+// Nodes of graphs and the memory that graphs allocate.
 #include "tools/simulated_gpu/graphs.hpp"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Graphs, what they hold on the device, and captures of streams into them.
+// Graphs, the memory that they hold on the device, and captures of streams into graphs.
 #pragma once
 
 #include <thread>
@@ -18,9 +18,10 @@ struct Node {
   std::vector<Node*> dependencies;
   bool destroyed = false;
   bool enabled = true;
-  CUDA_MEM_ALLOC_NODE_PARAMS allocation{};  // allocate
-  CUdeviceptr freed = 0;                    // release
-  std::function<void(Stream&)> work;        // copy, fill, host: done under the lock, briefly
+  CUDA_MEM_ALLOC_NODE_PARAMS allocation{};  // Only for kind `allocate`.
+  CUdeviceptr freed = 0;                    // Only for kind `release`: the address that is freed.
+  // Only for kinds `copy`, `fill` and `host`: called under the lock, so it must be short.
+  std::function<void(Stream&)> work;
   Graph* child = nullptr;
   CUDA_KERNEL_NODE_PARAMS kernel{};
   CUDA_HOST_NODE_PARAMS host{};
@@ -34,11 +35,12 @@ struct Graph {
 
 struct GraphExec {
   Context* context = nullptr;
-  std::vector<Node> nodes;  // copies, in an order that respects the dependencies
+  // Copies of the graph's nodes, in an order that respects the dependencies.
+  std::vector<Node> nodes;
   unsigned long long flags = 0;
 };
 
-// A stream that records instead of working.
+// A capture: its streams record calls instead of working.
 struct Capture {
   Graph* graph = nullptr;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -47,23 +49,25 @@ struct Capture {
   unsigned long long id = 0;
   bool invalidated = false;
   bool owns_graph = true;
-  std::map<Stream*, std::vector<Node*>> heads;  // what the next node of each stream depends on
+  // Nodes that the next node of each stream depends on.
+  std::map<Stream*, std::vector<Node*>> heads;
 };
 
 Handles<Graph>& graphs();
 Handles<Node>& nodes();
 Handles<GraphExec>& graph_execs();
 
+// Adds a node without dependencies to the graph.
 Node* add_node(Graph& graph, NodeKind kind, CUgraphNodeType type);
-// The same by the program's handles, where they are good.
+// Adds a node by the program's handles. Returns an error if a handle is not valid.
 CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                   std::size_t count, NodeKind kind, CUgraphNodeType type);
-// A node behind what the stream has captured so far.
+// Adds a node that depends on everything that the stream has captured so far.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
-// Address space of an allocation node, given at once though memory comes with a launch: that of
-// memory that the graph has freed before the node, or fresh one.
+// Reserves addresses for an allocation node, although memory comes only with a launch: those of
+// memory that the graph has freed before the node, or new ones.
 CUresult reserve_graph_memory(Node& node);
-// cuMemFree of memory that a launched graph left to the program.
+// Frees memory that a launched graph left to the program, as cuMemFree does.
 CUresult release_graph_memory(Simulator& sim, Range& range);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,5 +1,5 @@
-// Page-locked host memory. It is real memory, present from the start, as a pinned page
-// cannot be otherwise: what exceeds a cgroup's limit is the kernel's business here too.
+// Entry points for page-locked host memory. It is real memory, present from the start, as pinned
+// pages must be. So the kernel enforces a cgroup's limit here, too.
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kHostPage = 4 * kKiB;
 
-// By the name that /proc/meminfo gives it.
+// Returns the bytes that /proc/meminfo gives for `name`; the largest number if it cannot be read.
 std::size_t host_memory(std::string_view name) {
   std::FILE* file = std::fopen("/proc/meminfo", "re");
   if (file == nullptr) return ~std::size_t{0};
@@ -47,7 +47,7 @@ CUresult allocate(void** out, std::size_t size, unsigned flags) {
   range.context = at.context;
   const std::size_t limit = at.sim.settings.pinned_limit;
   if (limit != 0 && at.sim.pinned_bytes + range.held > limit) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Looked at only where it may matter: reading /proc costs more than a small allocation.
+  // /proc is read only for large requests: reading costs more than a small allocation.
   if (range.held > 16 * kMiB && range.held > host_memory("MemAvailable"))
     return CUDA_ERROR_OUT_OF_MEMORY;
   void* base = mmap(nullptr, range.held, PROT_READ | PROT_WRITE,
@@ -74,7 +74,7 @@ CUresult cuMemHostAlloc(void** out, size_t size, unsigned int flags) {
   return allocate(out, size, flags);
 }
 
-// As cuMemFree.
+// Works in any context or none, like cuMemFree.
 CUresult cuMemFreeHost(void* pointer) {
   InContext at;
   const auto start = reinterpret_cast<CUdeviceptr>(pointer);
@@ -102,7 +102,8 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t size, unsigned int flags) {
   if (at.sim.ranges.overlaps(start, size)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   const std::size_t limit = at.sim.settings.pinned_limit;
   if (limit != 0 && at.sim.pinned_bytes + size > limit) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Some of it is in memory already, and may be written; all of it has to be.
+  // A part of the range may be in memory already, so free memory is no limit; but all of it must
+  // fit.
   if (size > 16 * kMiB && size > host_memory("MemTotal")) return CUDA_ERROR_OUT_OF_MEMORY;
   Range range;
   range.start = start;

@@ -1,4 +1,5 @@
-// Launches: nothing runs, but memory is taken as a real launch would and time passes.
+// Entry points for launches. Nothing runs, but memory is taken as by a real launch, and time
+// passes.
 #include <algorithm>
 
 #include "tools/simulated_gpu/entry.hpp"
@@ -8,8 +9,8 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-// Beside the heap of device-side malloc, what manages it; and the most that the driver makes it,
-// whatever was asked for (measured with 300 GiB).
+// Memory that manages the heap of device-side malloc, and the largest heap that the driver makes,
+// whatever size was set (measured with 300 GiB).
 constexpr std::size_t kHeapManagement = 2 * kMiB;
 constexpr std::size_t kLargestHeap = 16862 * kMiB;
 
@@ -50,7 +51,7 @@ CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle) {
 CUresult prepare_launch(Context& context, const Kernel& kernel) {
   SIM_TRY(take_local_memory(context,
                             std::max(kernel.local_bytes, context.limits.at(CU_LIMIT_STACK_SIZE))));
-  // A library's is loaded by its kernels.
+  // The code of a library is loaded when one of its kernels is launched.
   if (kernel.uses_heap) SIM_TRY(load_device_runtime(context));
   if (kernel.uses_heap && !context.heap_made) {
     const std::size_t heap =

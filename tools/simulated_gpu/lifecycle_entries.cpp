@@ -1,4 +1,4 @@
-// Initialisation, versions, and the lookups.
+// Entry points for initialisation, versions, and lookups.
 #include <cstring>
 
 #include "tools/simulated_gpu/entry.hpp"
@@ -7,7 +7,7 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-// Rows of one name stand together, oldest first.
+// Finds a function by name and version. The rows of one name stand together, oldest first.
 CUresult look_up(const char* symbol, void** function, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
   if (symbol == nullptr || function == nullptr ||
@@ -36,7 +36,7 @@ CUresult look_up(const char* symbol, void** function, int version, cuuint64_t fl
   }
   if (chosen == nullptr) {
     if (known && status != nullptr) *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
-    // As measured: one who asks for the status gets the answer there, and success.
+    // As measured: a caller that asks for the status gets the answer there, and CUDA_SUCCESS.
     return status != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
   }
   const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;

@@ -1,5 +1,5 @@
-// Modules, libraries, kernels. Any image is accepted; PTX text has the kernels that it declares,
-// and in any other image any name is a kernel.
+// Entry points for modules, libraries and kernels. Any image is accepted. An image of PTX text has
+// the kernels that it declares; in any other image, any name is a kernel.
 #include <algorithm>
 #include <cstring>
 
@@ -9,8 +9,8 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-// Of a variable that is asked for by name: its own size is charged with its module, where that is
-// PTX text, but not looked up.
+// Bytes of a variable that is asked for by name. (In PTX text its own size is charged with the
+// module, but not looked up.)
 constexpr std::size_t kVariableSize = 64 * kKiB;
 
 CUresult load(CUmodule* out, bool image_given, const void* data = nullptr) {
@@ -88,7 +88,7 @@ CUresult variable_of(CUdeviceptr* out, size_t* size, Module* module, const char*
     range.requested = kVariableSize;
     range.context = &context;
     range.device = context.device;
-    range.flags = kArrayMemory;  // not the program's to free
+    range.flags = kArrayMemory;  // The program may not free it.
     range.start = take_linear(context, kVariableSize, range.in_slab, range.held);
     if (range.start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memset(reinterpret_cast<void*>(range.start), 0, kVariableSize);

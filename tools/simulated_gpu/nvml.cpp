@@ -1,6 +1,5 @@
-// The part of libnvidia-ml.so.1 that tells which processes hold memory of a device. Everything is
-// known to the simulated driver; here is the shape that NVML gives it.
-// https://docs.nvidia.com/deploy/nvml-api
+// The part of libnvidia-ml.so.1 that tells which processes hold memory of a device. The simulated
+// driver has the facts; this file gives them NVML's form. https://docs.nvidia.com/deploy/nvml-api
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -23,7 +22,7 @@ enum Result {
   insufficient_size = 7,
 };
 
-struct ProcessInfo {  // of _v2 and _v3
+struct ProcessInfo {  // NVML's structure of _v2 and _v3.
   unsigned pid;
   unsigned long long used_bytes;
   unsigned gpu_instance, compute_instance;
@@ -37,7 +36,8 @@ int device_of(void* handle) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(handle) - 1);
 }
 
-// The device that a slice is of has a handle of its own.
+// The whole device that a slice is part of has a handle of its own: the slice's number plus this
+// offset.
 constexpr int whole_devices = 1 << 16;
 void* whole_of(int slice) { return handle_of(slice + whole_devices); }
 bool is_whole(void* handle) { return device_of(handle) >= whole_devices; }
@@ -46,7 +46,7 @@ struct Memory {
   unsigned long long total, free, used;
 };
 
-// As NVML does: too little room is told with the number of entries that there are.
+// Lists processes as NVML does: if `into` has too little room, `count` gets the number of entries.
 Result list_processes(void* handle, unsigned* count, ProcessInfo* into) {
   if (users == 0) return uninitialised;
   if (handle == nullptr || count == nullptr || (*count != 0 && into == nullptr))
@@ -125,7 +125,7 @@ NVML_EXPORT int nvmlDeviceGetMemoryInfo(void* handle, Memory* into) {
   const int device = device_of(handle) - (is_whole(handle) ? whole_devices : 0);
   const int found = cuSimulatedGpuWhole(device, &whole);
   if (found == kNoSuchDevice) return invalid_argument;
-  // Who has a slice may not look beyond it.
+  // A process that has a slice may not look beyond it.
   if (is_whole(handle) && found == kListRefused) return no_permission;
   *into = is_whole(handle) ? Memory{whole.bytes, whole.bytes, 0}
                            : Memory{whole.own_bytes, whole.own_free_bytes,

@@ -1,4 +1,4 @@
-// What the driver says about a pointer.
+// Entry points for attributes of pointers.
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/virtual_memory.hpp"
 
@@ -87,7 +87,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
                           : attribute_of(data, attribute, *range, address);
 }
 
-// Unlike the single form, this one answers zeros for what the driver does not know.
+// For a pointer that the driver does not know, answers zeros, where cuPointerGetAttribute fails.
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr address) {
   InContext at;

@@ -1,4 +1,4 @@
-// Blocks, chunks, and the order in which a pool looks for memory.
+// Memory pools: blocks, chunks, and the order in which a pool looks for memory.
 #include "tools/simulated_gpu/pool.hpp"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
+// The least bytes by which a pool grows, if the device has them.
 constexpr std::size_t kChunk = 32 * kMiB;
 
 }  // namespace
@@ -69,7 +70,7 @@ CUdeviceptr MemoryPool::take(std::size_t request, Stream* stream) {
   if (grow(size)) return cut(nullptr, size);
   trim_device(*device);
   if (grow(size)) return cut(nullptr, size);
-  // Frees that other streams have not reached: this stream's work waits for theirs.
+  // Frees that other streams have not reached: the work of this stream waits for them.
   Clock::time_point latest = stream->busy_until;
   for (Context* context : simulator().contexts.all()) {
     if (context->device == device) latest = std::max(latest, busy_until(*context));
@@ -83,7 +84,7 @@ CUdeviceptr MemoryPool::take(std::size_t request, Stream* stream) {
   return grow(size) ? cut(nullptr, size) : 0;
 }
 
-// Joins the block with free neighbours of the same state and stream.
+// Marks the block as free or pending and joins it with neighbours of the same state and stream.
 void MemoryPool::make_available(CUdeviceptr start, Block& freed, State state, Stream* stream) {
   freed.state = state;
   freed.stream = stream;

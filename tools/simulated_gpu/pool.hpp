@@ -1,6 +1,6 @@
-// Stream-ordered pools. A pool takes chunks from the device and cuts them into blocks.
-// A freed block is pending until a synchronisation of the stream that freed it: the same
-// stream may have it back at once, another by waiting, and the device not at all.
+// Memory pools for stream-ordered allocation. A pool takes chunks from the device and cuts them
+// into blocks. A freed block is pending until the stream that freed it is synchronised. Until then
+// the same stream may have it back at once, another stream by waiting, and the device not at all.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@ struct MemoryPool {
   struct Block {
     std::size_t size = 0;
     State state = State::used;
-    Stream* stream = nullptr;  // of the free, while pending
+    Stream* stream = nullptr;  // The stream of the free; only for pending blocks.
     CUdeviceptr chunk = 0;
   };
   struct Chunk {
     std::size_t size = 0;
-    std::size_t used = 0;     // bytes in used blocks
-    std::size_t pending = 0;  // bytes in pending blocks
+    std::size_t used = 0;     // Bytes in used blocks.
+    std::size_t pending = 0;  // Bytes in pending blocks.
   };
 
   Device* device;
@@ -39,21 +39,29 @@ struct MemoryPool {
   std::map<int, CUmemAccess_flags> access;
   std::map<CUdeviceptr, Chunk> chunks;
   std::map<CUdeviceptr, Block> blocks;
-  std::map<Stream*, std::set<std::pair<std::size_t, CUdeviceptr>>> available;  // null: free for all
+  // Blocks that can be taken, by stream and size; those under null are free for all streams.
+  std::map<Stream*, std::set<std::pair<std::size_t, CUdeviceptr>>> available;
 
-  // 0 when the device has not enough. May make `stream` wait for another stream's frees.
+  // Returns a block for the stream; 0 if the device has not enough memory. May make `stream` wait
+  // for other streams' frees.
   CUdeviceptr take(std::size_t size, Stream* stream);
+  // Frees the block in the order of the stream: it becomes pending.
   void give_pending(CUdeviceptr start, Stream* stream);
+  // Frees the block at once.
   void give_now(CUdeviceptr start);
-  // The frees of a stream (null: of all) have been reached.
+  // Marks the pending blocks of the stream (null: of all streams) as free, because it has reached
+  // their frees.
   void observe(Stream* stream);
-  // Whole free chunks go back until at most `keep` bytes are reserved.
+  // Gives free chunks back to the device until at most `keep` bytes are reserved.
   void trim(std::size_t keep);
   void release_all();
 
  private:
+  // Takes a block of at least `size` bytes from those available to `owner`; 0 if there is none.
   CUdeviceptr cut(Stream* owner, std::size_t size);
+  // Adds a chunk that holds at least `size` bytes. Returns false if the device or a limit refuses.
   bool grow(std::size_t size);
+  // Marks the block as free or pending and joins it with its neighbours.
   void make_available(CUdeviceptr start, Block& block, State state, Stream* stream);
 };
 

@@ -1,4 +1,4 @@
-// Pools of stream-ordered memory: making, settings, access, default and current ones.
+// Entry points for memory pools: making, settings, access, default and current pools.
 #include "tools/simulated_gpu/entry.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -75,7 +75,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr || pool->is_default || pool->destroyed) return CUDA_ERROR_INVALID_VALUE;
   if (pool->device->current_pool == pool) pool->device->current_pool = pool->device->default_pool;
-  // What the program still holds lives on; the pool goes with the last of it, by its trims.
+  // Memory that the program still holds stays valid. The pool goes with the last of it, when
+  // trimming leaves nothing reserved.
   pool->release_threshold = 0;
   pool->destroyed = true;
   pool->observe(nullptr);

@@ -1,5 +1,6 @@
-// Who holds memory of the devices, as far as this process can know: itself, those that share the
-// devices with it (CUWARDEN_SIM_SHARED), and the one that CUWARDEN_SIM_OTHER_PROCESS makes up.
+// Lists the processes that hold memory of the devices, as far as this process can know: itself,
+// those that share the devices with it (CUWARDEN_SIM_SHARED), and the one that
+// CUWARDEN_SIM_OTHER_PROCESS makes up.
 #include "tools/simulated_gpu/process_list.hpp"
 
 #include <unistd.h>
@@ -28,7 +29,7 @@ int cuSimulatedGpuProcesses(int board, ListedProcess* into, int capacity) {
     for (const auto& device : sim.devices)
       if (device->board == board) list(own, device->used);
   }
-  // A number that is somebody's nearly everywhere.
+  // Process 1 exists nearly everywhere, so it stands for the other process.
   list(own == 1 ? 2 : 1, sim.settings.other_process);
   return found;
 }

@@ -1,4 +1,5 @@
-// What the simulated NVML asks the simulated driver. Private to the two: no driver has it.
+// Functions of the simulated driver for the simulated NVML. They are private to the two: no driver
+// has them.
 #pragma once
 
 namespace cuwarden::simulated_gpu {
@@ -10,19 +11,20 @@ struct ListedProcess {
 
 constexpr int kNoSuchDevice = -1, kListRefused = -2;
 
-// A device, and the whole one where that is a slice.
+// A device, or a slice with the whole device that it is part of.
 struct WholeDevice {
   bool is_sliced;
-  unsigned long long bytes;  // of the whole
+  unsigned long long bytes;  // Bytes of the whole device.
   unsigned long long own_bytes, own_free_bytes;
 };
 
 }  // namespace cuwarden::simulated_gpu
 
-// How many processes hold memory of the machine's device, seen by this process or not, of which as
-// many as fit are written; or one of the above.
+// Writes the processes that hold memory of the machine's device `board`, whether or not this
+// process sees it: at most `capacity` of them. Returns how many there are, or kNoSuchDevice or
+// kListRefused.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuProcesses(
     int board, cuwarden::simulated_gpu::ListedProcess* into, int capacity);
-// The same of how large it is: kNoSuchDevice, kListRefused, or 0.
+// Writes the sizes of the device `board`. Returns 0, kNoSuchDevice or kListRefused.
 extern "C" __attribute__((visibility("default"))) int cuSimulatedGpuWhole(
     int board, cuwarden::simulated_gpu::WholeDevice* into);

@@ -1,4 +1,4 @@
-// Entries, their .local declarations and calls of malloc, by tokens.
+// Reads PTX text token by token: entries, their .local declarations and calls of malloc.
 #include "tools/simulated_gpu/ptx.hpp"
 
 #include <cctype>
@@ -12,12 +12,13 @@ bool part_of_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%';
 }
 
-// Names and directives are tokens, and so is any other character; comments and spaces are none.
+// Splits text into tokens: names, directives, and single other characters. Comments and spaces are
+// skipped.
 class Tokens {
  public:
   explicit Tokens(const char* text) : at_(text) {}
 
-  // Empty at the end of the text.
+  // Returns the next token; an empty one at the end of the text.
   std::string_view next() {
     skip_blanks();
     const char* const start = at_;
@@ -55,14 +56,16 @@ std::size_t number(std::string_view token) {
   return static_cast<std::size_t>(std::strtoull(std::string(token).c_str(), nullptr, 0));
 }
 
-// `.b8`, `.u32`, `.f64`: the bits are in the name.
+// Returns the bytes of a type such as `.b8`, `.u32`, `.f64`, whose name has its bits; 0 for other
+// tokens.
 std::size_t size_of_type(std::string_view token) {
   const std::size_t digits = token.find_first_of("0123456789");
   if (digits != 2 || std::string_view("bsuf").find(token[1]) == std::string_view::npos) return 0;
   return number(token.substr(digits)) / 8;
 }
 
-// `.align 16 .b8 name[16384], other[8];`, after `.local`.
+// Returns the bytes of a declaration such as `.align 16 .b8 name[16384], other[8];`, after
+// `.local`.
 std::size_t declared_bytes(Tokens& tokens) {
   std::size_t sum = 0, type = 0, elements = 1, vector = 1;
   bool named = false;
@@ -100,7 +103,7 @@ PtxKernel read_body(Tokens& tokens) {
     } else if (token == "malloc") {
       kernel.uses_heap = true;
     } else if (token == ";" && depth == 0) {
-      break;  // a declaration without a body
+      break;  // It is a declaration without a body.
     }
   }
   return kernel;

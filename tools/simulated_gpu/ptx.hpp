@@ -1,4 +1,4 @@
-// What PTX text says of its kernels and variables, as far as memory is concerned.
+// Reads from PTX text how much memory its kernels and variables need.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 namespace cuwarden::simulated_gpu {
 
 struct PtxKernel {
-  std::size_t local_bytes = 0;  // per thread, of the entry itself; not of functions that it calls
-  bool uses_heap = false;       // it calls the device-side malloc
+  // Bytes per thread of the entry itself, without functions that it calls.
+  std::size_t local_bytes = 0;
+  bool uses_heap = false;  // True if the kernel calls the device-side malloc.
 };
 
 struct PtxCode {
-  std::map<std::string, PtxKernel> kernels;  // by name
-  std::size_t global_bytes = 0;              // of the variables on the device
+  std::map<std::string, PtxKernel> kernels;  // Kernels by name.
+  std::size_t global_bytes = 0;              // Bytes of the variables on the device.
 };
 
-// Nothing where the image is not PTX text (a cubin, a fat binary).
+// Parses an image; none if it is not PTX text (a cubin, a fat binary).
 std::optional<PtxCode> read_ptx(const void* image);
 
 }  // namespace cuwarden::simulated_gpu

@@ -1,4 +1,5 @@
-// Arrays, pointers' attributes, graph nodes whose parameters the runtime spells otherwise.
+// The runtime's entry points for arrays, pointer attributes, and graph nodes whose parameters
+// differ from the driver's.
 #include "tools/simulated_gpu/runtime_entry.hpp"
 
 namespace cuwarden::simulated_runtime {

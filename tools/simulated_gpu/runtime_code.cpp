@@ -1,5 +1,5 @@
-// Registration of fat binaries, kernels and variables. Each binary becomes a library of
-// the driver when something in it is first needed.
+// Registers fat binaries, kernels and variables. Each binary becomes a library of the driver when
+// something in it is first needed.
 #include "tools/simulated_gpu/runtime_code.hpp"
 
 #include <map>
@@ -158,7 +158,7 @@ SIM_EXPORT void __cudaRegisterManagedVar(void** handle, void** host, char*, cons
   all.managed[reinterpret_cast<Binary*>(handle)][host] = size;
 }
 
-// Gives the binary's __managed__ variables their memory.
+// Gives the binary's __managed__ variables their memory. Returns 1 on success, 0 on failure.
 SIM_EXPORT char __cudaInitModule(void** handle) {
   std::map<void**, size_t> wanted;
   {

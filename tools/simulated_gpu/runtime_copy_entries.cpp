@@ -1,4 +1,4 @@
-// Copies and fills.
+// The runtime's entry points for copies and fills.
 #include "tools/simulated_gpu/runtime_code.hpp"
 #include "tools/simulated_gpu/runtime_entry.hpp"
 
@@ -85,7 +85,8 @@ CUDA_MEMCPY3D flat(void* to, size_t to_pitch, const void* from, size_t from_pitc
   return box;
 }
 
-// Positions and widths of arrays are in elements.
+// Translates a copy of boxes for the driver. Positions and widths in arrays are counted in
+// elements.
 cudaError_t deep(const cudaMemcpy3DParms& p, CUDA_MEMCPY3D& box) {
   size_t element = 1;
   for (cudaArray_t handle : {p.srcArray, p.dstArray}) {

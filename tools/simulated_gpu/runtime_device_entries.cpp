@@ -1,4 +1,4 @@
-// Devices, versions, errors, and the end of contexts.
+// The runtime's entry points for devices, versions, errors, and the end of contexts.
 #include <cstdio>
 #include <cstring>
 
@@ -12,7 +12,7 @@ cudaError_t cudaPeekAtLastError() { return last_error(false); }
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (version == nullptr) return cudaErrorInvalidValue;
-  *version = 0;  // where there is no driver
+  *version = 0;  // 0 stands for no driver.
   if (query_driver("cuDriverGetVersion", 2020, false) == nullptr) return cudaSuccess;
   return error_of(DRIVER(cuDriverGetVersion)(version));
 }

@@ -1,7 +1,6 @@
-// How the runtime reaches the driver: dlopen("libcuda.so.1"), one dlsym for
-// cuGetProcAddress_v2, and every function through that, each by the name and version of
-// the very ABI that is called. All three go through the usual linkage, so that an
-// interposer sees them.
+// The runtime's way to the driver: dlopen("libcuda.so.1"), one dlsym for cuGetProcAddress_v2, and
+// every function through that, each by the name and version of the very ABI that is called. All
+// three go through the usual linkage, so that an interposer sees them.
 #pragma once
 
 #include <atomic>
@@ -13,12 +12,13 @@
 
 namespace cuwarden::simulated_runtime {
 
-// Null where there is no driver, or where it lacks the function.
+// Returns the driver's function; null if there is no driver or it lacks the function.
 void* query_driver(const char* name, int version, bool per_thread);
 
-// Whether the call in progress came by a _ptsz or _ptds name.
+// True if the call in progress came by a _ptsz or _ptds name.
 bool per_thread_default();
 
+// Sets per_thread_default() for the length of a scope.
 class PerThreadDefault {
  public:
   explicit PerThreadDefault(bool per_thread);
@@ -52,12 +52,12 @@ struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
   static constinit inline std::atomic<void*> found_[2]{};
 };
 
-// The driver function of exactly this ABI, callable.
+// The driver function of exactly this ABI, as a callable object.
 #define DRIVER(symbol)                                                                           \
   ::cuwarden::simulated_runtime::DriverFunction<::cuwarden::simulated_runtime::asked_as::symbol, \
                                                 decltype(&::symbol)> {}
 
-// A runtime type as the driver's type of the same shape.
+// Converts a value of the runtime's type to the driver's type of the same size.
 template <typename To, typename From>
 To as(From value) {
   if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {

@@ -1,4 +1,4 @@
-// What the runtime's files of entry points include.
+// Included by the runtime's files of entry points.
 #pragma once
 
 #include "runtime_entries.hpp"
@@ -11,7 +11,8 @@ inline CUdeviceptr device_address(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-// A driver call that needs a context.
+// Makes the thread's context ready, calls the driver function, and returns from the caller on an
+// error.
 #define CALL(symbol, ...)                               \
   do {                                                  \
     RUNTIME_TRY(ensure_context());                      \

@@ -1,4 +1,5 @@
-// Launches and what is known of kernels, by the host's name for them.
+// The runtime's entry points for launches and for attributes of kernels, by the host's name for
+// them.
 #include <algorithm>
 
 #include "tools/simulated_gpu/runtime_code.hpp"

@@ -4,7 +4,7 @@
 namespace cuwarden::simulated_runtime {
 namespace {
 
-// The element size that makes the driver choose the widest pitch.
+// An element size with which the driver chooses the widest pitch.
 constexpr unsigned kElement = 4;
 
 CUdeviceptr* out(void** pointer) { return reinterpret_cast<CUdeviceptr*>(pointer); }

@@ -1,4 +1,4 @@
-// Lazy initialisation, binding of threads to contexts, and the last error.
+// Lazy initialisation, the contexts of threads, and the last error.
 #include "tools/simulated_gpu/runtime_state.hpp"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ Process& process() {
 struct Thread {
   bool per_thread_default;
   int device;
-  CUcontext bound;  // the primary context that this thread was given
+  CUcontext bound;  // The primary context that the runtime made current on this thread.
   cudaError_t last;
 };
 constinit thread_local Thread thread{};
@@ -55,7 +55,7 @@ cudaError_t bind(int device) {
   return cudaSuccess;
 }
 
-// The runtime gives its contexts back while the process exits.
+// Releases the runtime's contexts while the process exits.
 struct AtEnd {
   ~AtEnd() { release_primaries(); }
 };
@@ -90,7 +90,8 @@ cudaError_t ensure_context() {
   RUNTIME_TRY(initialise());
   CUcontext current = nullptr;
   RUNTIME_TRY(error_of(DRIVER(cuCtxGetCurrent)(&current)));
-  if (current != nullptr && current != thread.bound) return cudaSuccess;  // the program's own
+  // A current context that the program has made.
+  if (current != nullptr && current != thread.bound) return cudaSuccess;
   if (current != nullptr) {
     Process& all = process();
     const std::lock_guard lock(all.mutex);

@@ -1,4 +1,4 @@
-// The runtime's own state: the thread's device and last error, primary contexts.
+// The runtime's own state: the thread's device and last error, and the primary contexts.
 #pragma once
 
 #include "tools/simulated_gpu/runtime_driver.hpp"
@@ -12,24 +12,27 @@ namespace cuwarden::simulated_runtime {
       return runtime_result;                                                            \
   } while (false)
 
-// The two enumerations have had equal values since CUDA 10.1.
+// Converts a driver's error. The two enumerations have had equal values since CUDA 10.1.
 inline cudaError_t error_of(CUresult result) { return static_cast<cudaError_t>(result); }
 
-// cuInit, once.
+// Calls cuInit, once.
 cudaError_t initialise();
-// A current context for this thread: the program's own, or its device's primary one.
+// Makes sure that the thread has a current context: the program's own, or the primary one of its
+// device.
 cudaError_t ensure_context();
-// Remembers an error for cudaGetLastError.
+// Remembers an error for cudaGetLastError, and returns it.
 cudaError_t record(cudaError_t error);
+// Returns the error that the thread remembers, and forgets it if `clear`.
 cudaError_t last_error(bool clear);
 
 int thread_device();
 cudaError_t set_thread_device(int device, bool with_context);
-// The primary context of the device was reset: threads bound to it take a new one.
+// Forgets a primary context that was reset: threads bound to it take a new one.
 void forget_primary(int device);
-// At the end of the process: gives every primary context back.
+// Gives every primary context back, at the end of the process.
 void release_primaries();
 
+// Calls a driver function whose parameters equal the runtime function's up to the names of types.
 template <typename... Parameters, typename AskedAs, typename... Arguments>
 cudaError_t forward(DriverFunction<AskedAs, CUresult (*)(Parameters...)> function,
                     Arguments... arguments) {

@@ -1,4 +1,4 @@
-// Parsing of CUWARDEN_SIM_*.
+// Parses the variables CUWARDEN_SIM_*.
 #include "tools/simulated_gpu/settings.hpp"
 
 #include <charconv>
@@ -127,7 +127,7 @@ std::optional<std::vector<FaultRule>> parse_faults(std::string_view text) {
   return rules;
 }
 
-// "0=2G,1=512MB"
+// Parses a list such as "0=2G,1=512MB".
 std::optional<std::map<int, std::size_t>> parse_memory_limits(std::string_view text) {
   std::map<int, std::size_t> limits;
   for (const std::string& part : split(text, ',')) {
@@ -154,13 +154,14 @@ std::optional<std::vector<LocalMemoryRule>> parse_local_memory(std::string_view 
   return rules;
 }
 
-// CUDA_VISIBLE_DEVICES, as far as it is of numbers: the first that is no device ends the list.
+// Returns the devices that CUDA_VISIBLE_DEVICES lists, as far as it is a list of numbers: an entry
+// that is no device ends the list.
 // https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
 std::vector<int> visible_devices(int devices) {
   std::vector<int> visible;
   const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (list == nullptr || std::getenv("CUWARDEN_SIM_DEVICES") == nullptr) {
-    // Where nobody says how many devices are simulated, the list is of the machine's own ones.
+    // If CUWARDEN_SIM_DEVICES is not set, the list is meant for the machine's real devices.
     for (int device = 0; device < devices; ++device) visible.push_back(device);
     return visible;
   }

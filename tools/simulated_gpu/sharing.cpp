@@ -1,4 +1,4 @@
-// Moving pages into files in memory and back.
+// Moves pages into files in memory and back.
 #include "tools/simulated_gpu/sharing.hpp"
 
 #include <sys/mman.h>
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kHostPage = 4096;
 
-// By first address; guarded by the simulator's lock, which every caller holds.
+// Descriptors of shared pages, by first address; guarded by the simulator's lock, which every
+// caller holds.
 std::map<CUdeviceptr, int>& shared() {
   static auto* const made = new std::map<CUdeviceptr, int>;
   return *made;
@@ -34,7 +35,7 @@ int share_pages(CUdeviceptr start, std::size_t size) {
     close(descriptor);
     return -1;
   }
-  // Only what was touched is copied: untouched pages are zero on both sides.
+  // Only pages that were touched are copied: all others are zero on both sides.
   std::vector<unsigned char> resident(size / kHostPage);
   if (mincore(old, size, resident.data()) != 0) resident.assign(resident.size(), 1);
   for (std::size_t page = 0; page < resident.size(); ++page) {

@@ -1,4 +1,4 @@
-// IPC handles, exported and imported physical handles, external memory.
+// Entry points for IPC handles, exported and imported physical handles, and external memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,16 +15,16 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-// What the 64 bytes of an IPC handle say.
+// The content of an IPC handle's 64 bytes.
 struct Ticket {
   char magic[8];
   int process;
   int descriptor;
   int device;
   int reserved;
-  std::uint64_t size;       // of the file
-  std::uint64_t offset;     // of the allocation in it
-  std::uint64_t requested;  // size of the allocation
+  std::uint64_t size;       // Size of the file.
+  std::uint64_t offset;     // Offset of the allocation in the file.
+  std::uint64_t requested;  // Size of the allocation.
   std::uint64_t buffer_id;
 };
 static_assert(sizeof(Ticket) <= sizeof(CUipcMemHandle));
@@ -40,7 +40,7 @@ Handles<ExternalMemory>& external_memory() {
   return *made;
 }
 
-// Maps a file of another process's memory and registers it.
+// Maps a file that holds another process's memory, and enters it as an imported range.
 CUresult map_file(InContext& at, int descriptor, std::size_t file_size, std::size_t offset,
                   std::size_t size, unsigned flags, CUdeviceptr& out, unsigned long long source) {
   void* base =
@@ -97,7 +97,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned
   if (out == nullptr || flags > CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
       std::memcmp(ticket.magic, kMagic, sizeof kMagic) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  if (ticket.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // only others may open it
+  // Only other processes may open a handle.
+  if (ticket.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
   const unsigned long long source =
       (static_cast<unsigned long long>(ticket.process) << 32) + ticket.buffer_id;
   const auto known = at.sim.ranges.where(
@@ -145,7 +146,8 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle va
   return CUDA_SUCCESS;
 }
 
-// A descriptor by which other devices would reach the pages; here it is a file of that size.
+// Returns a descriptor by which other devices would reach the pages; here it is an empty file of
+// that size.
 CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr address, std::size_t bytes,
                                        CUmemRangeHandleType type, unsigned long long) {
   InContext at;
@@ -205,7 +207,7 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
       static_cast<std::size_t>(facts.st_size) < description->size)
     return CUDA_ERROR_INVALID_VALUE;
   auto memory = std::make_unique<ExternalMemory>();
-  memory->descriptor = description->handle.fd;  // the driver's from now on
+  memory->descriptor = description->handle.fd;  // The driver owns the descriptor from now on.
   memory->size = description->size;
   *out = reinterpret_cast<CUexternalMemory>(external_memory().add(std::move(memory)));
   return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// The one object, the thread's state, and the end of the process.
+// The simulator object, the state of threads, and the end of the process.
 #include "tools/simulated_gpu/simulator.hpp"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ bool deinitialised() { return ended.load(std::memory_order_relaxed); }
 bool forked_child() { return in_child.load(std::memory_order_relaxed); }
 
 void arm_end_of_process() {
-  // Handlers that the program registers from now on run before this one.
+  // exit() runs handlers that the program registers after this point before this one.
   std::atexit([] { ended.store(true); });
   pthread_atfork(nullptr, nullptr, [] { in_child.store(true); });
 }

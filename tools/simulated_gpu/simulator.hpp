@@ -1,8 +1,8 @@
-// The state of the simulated driver in this process, and what the entry points share.
+// The state of the simulated driver in this process, and functions that the entry points share.
 //
-// Lock rule: one mutex guards everything; nobody sleeps or calls the program while
-// holding it. The object is made at the first call and never destroyed, since calls
-// arrive until the very end of the process.
+// Lock rule: one mutex guards everything. No thread sleeps or calls the program while it holds the
+// mutex. The object is made at the first call and never destroyed, because calls arrive until the
+// very end of the process.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct Simulator {
   const Settings settings;
   std::mutex mutex;
   std::condition_variable callbacks_done;
-  std::atomic<bool> initialised{false};  // also read without the lock
+  std::atomic<bool> initialised{false};  // True after cuInit; also read without the lock.
   DeviceShare share;
   std::vector<std::unique_ptr<Device>> devices;
   Handles<Context> contexts;
@@ -33,7 +33,8 @@ struct Simulator {
   unsigned long long next_id = 1;
   std::vector<std::shared_ptr<Capture>> captures;
 
-  std::map<CUdeviceptr, std::size_t> reservations;  // of cuMemAddressReserve
+  // Sizes of the ranges from cuMemAddressReserve, by start.
+  std::map<CUdeviceptr, std::size_t> reservations;
 
   bool reserved(CUdeviceptr address) const {
     auto next = reservations.upper_bound(address);
@@ -47,24 +48,25 @@ struct Simulator {
 
 Simulator& simulator();
 
-// Whether calls are refused: the process's exit handlers began, or this is a fork's child.
+// True if calls are refused: the process's exit handlers have begun (deinitialised), or this is a
+// forked child.
 bool deinitialised();
 bool forked_child();
-void arm_end_of_process();  // once, inside cuInit
+void arm_end_of_process();  // Called once, inside cuInit.
 
-// What belongs to the calling thread. Trivially destructible: atexit handlers run after
-// the destructors of thread-locals, and may still call.
+// State of the calling thread. Trivially destructible: atexit handlers run after the destructors of
+// thread-locals, and may still call.
 struct ThreadState {
   static constexpr int kDepth = 128;
   Context* stack[kDepth];
   int depth;
-  bool per_thread_default;  // inside a call by its _ptsz or _ptds name
+  bool per_thread_default;  // True inside a call by a _ptsz or _ptds name.
   CUstreamCaptureMode capture_mode;
 };
 ThreadState& thread_state();
 
-// The current context of the thread; CUDA_ERROR_INVALID_CONTEXT without one,
-// CUDA_ERROR_CONTEXT_IS_DESTROYED where it is gone.
+// Finds the thread's current context. Returns CUDA_ERROR_INVALID_CONTEXT if there is none,
+// CUDA_ERROR_CONTEXT_IS_DESTROYED if it was destroyed.
 CUresult current_context(Context*& context);
 
 }  // namespace cuwarden::simulated_gpu

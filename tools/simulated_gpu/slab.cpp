@@ -1,4 +1,4 @@
-// Occupancy bitmaps and the choice of the slab with the least sufficient room.
+// Occupancy bitmaps of slabs, and the choice of the slab with the least sufficient room.
 #include "tools/simulated_gpu/slab.hpp"
 
 #include <bit>
@@ -29,7 +29,8 @@ void Slab::set(unsigned first, unsigned units, bool taken) {
   }
 }
 
-// The first run of `units` free steps (kUnits when none), and the longest run of all.
+// Returns the start of the earliest run of `units` free steps, kUnits if there is none. `largest`
+// gets the length of the longest run.
 unsigned Slab::find(unsigned units, unsigned& largest) const {
   unsigned found = kUnits;
   unsigned run = 0;

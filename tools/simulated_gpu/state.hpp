@@ -1,6 +1,6 @@
-// The objects behind the driver's handles. Everything here is guarded by Simulator::mutex.
-// A handle is the object's address; objects are kept after their destruction (marked) so
-// that a stale handle is answered with an error rather than by chance.
+// The objects behind the driver's handles. Everything here is guarded by Simulator::mutex. A handle
+// is the object's address. Objects are kept after their destruction, with a mark, so that a stale
+// handle is answered with an error rather than by chance.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct GraphExec;
 struct MemoryPool;
 struct PhysicalHandle;
 
-// A stream is the moment until which it is busy: work takes time but nobody computes.
+// A stream. Its work takes time but nothing is computed, so the stream is the moment until which it
+// is busy.
 struct Stream {
   Context* context = nullptr;
   unsigned flags = 0;
@@ -40,7 +41,7 @@ struct Stream {
   unsigned long long id = 0;
   bool destroyed = false;
   Clock::time_point busy_until{};
-  Clock::time_point last_free{};  // when it comes to the last free in it
+  Clock::time_point last_free{};  // The moment at which the stream reaches the last free in it.
   unsigned running_callbacks = 0;
   unsigned long long callbacks_queued = 0;
   unsigned long long callbacks_finished = 0;
@@ -54,57 +55,61 @@ struct Event {
   bool recorded = false;
   Stream* stream = nullptr;
   Clock::time_point at{};
-  std::weak_ptr<Capture> captured;  // recorded in a capture: no time, a place in the graph
+  // The capture that the event was recorded in. Such an event has no time, but a position in the
+  // graph.
+  std::weak_ptr<Capture> captured;
   std::vector<void*> captured_nodes;
 };
 
 enum class RangeKind {
-  device,          // cuMemAlloc and relatives
-  stream_ordered,  // a block of a pool
+  device,          // From cuMemAlloc and its relatives.
+  stream_ordered,  // A block of a memory pool.
   managed,
   pinned,
   registered,
-  mapping,   // a physical handle mapped into a reservation
-  imported,  // opened from another handle: IPC, external memory, pool pointer
-  graph,     // given out by a graph's allocation node
+  mapping,   // A physical handle mapped into a reservation.
+  imported,  // Opened from another handle: IPC, external memory, pool pointer.
+  graph,     // Given out by a graph's allocation node.
 };
 
-// Range::flags of an imported range that cuMemFree takes.
+// Value of Range::flags for an imported range that cuMemFree takes.
 constexpr unsigned kImportedFreeable = 1;
-// Range::flags of a device range that belongs to an array: cuMemFree does not know it.
+// Value of Range::flags for a device range that belongs to an array: cuMemFree does not know it.
 constexpr unsigned kArrayMemory = 2;
 
 // One range of addresses that the driver knows.
 struct Range {
   CUdeviceptr start = 0;
   std::size_t requested = 0;
-  std::size_t held = 0;  // what it takes from the device; 0 inside a slab or a pool
+  std::size_t held = 0;  // Bytes taken from the device; 0 inside a slab or a pool.
   RangeKind kind = RangeKind::device;
-  Context* context = nullptr;  // null where no context owns it
-  Device* device = nullptr;    // null for host memory
+  Context* context = nullptr;  // Null if no context owns the range.
+  Device* device = nullptr;    // Null for host memory.
   unsigned flags = 0;
   unsigned long long buffer_id = 0;
   bool in_slab = false;
   bool sync_memops = false;
   MemoryPool* pool = nullptr;
   PhysicalHandle* physical = nullptr;
-  std::uint64_t readable = 0;  // of a mapping: by device ordinal, bit 63 for the host
+  // Only for mappings: a bit for each device ordinal that may read, bit 63 for the host.
+  std::uint64_t readable = 0;
   std::uint64_t writable = 0;
   int references = 1;
-  std::size_t lead = 0;           // of an import: bytes of its mapping before the start
-  unsigned long long source = 0;  // of an import: which memory of which process
+  std::size_t lead = 0;           // Only for imports: bytes of the mapping before `start`.
+  unsigned long long source = 0;  // Only for imports: identifies the memory and its process.
   GraphExec* exec = nullptr;
 };
 
 class RangeTable {
  public:
   Range& insert(const Range& range);
-  // The range that begins here.
+  // Returns the range that begins at `start`; null if there is none.
   Range* at(CUdeviceptr start);
-  // The range that this address is in.
+  // Returns the range that contains the address; null if there is none.
   Range* around(CUdeviceptr address);
   bool overlaps(CUdeviceptr start, std::size_t size);
   void erase(CUdeviceptr start) { ranges_.erase(start); }
+  // Returns the starts of all ranges for which condition(range) is true.
   template <typename Condition>
   std::vector<CUdeviceptr> where(Condition condition) {
     std::vector<CUdeviceptr> found;
@@ -119,8 +124,8 @@ class RangeTable {
   unsigned long long next_buffer_id_ = 1;
 };
 
-// cuMemFreeAsync of memory that no pool owns: gone for the program, held until a
-// synchronisation of its stream.
+// Memory freed by cuMemFreeAsync that belongs to no pool: gone for the program, held until its
+// stream is synchronised.
 struct DeferredFree {
   Range range;
   Stream* stream = nullptr;
@@ -133,15 +138,18 @@ struct Context {
   unsigned flags = 0;
   unsigned api_version = 3020;
   unsigned long long id = 0;
-  std::size_t overhead = 0;       // what the context itself takes from the device
-  std::size_t local_bytes = 0;    // per thread, as there is now
-  bool local_given_back = false;  // after a refusal: not even what a context has from the start
-  bool device_runtime = false;    // what code with device-side malloc needs is loaded
-  bool heap_made = false;         // for device-side malloc
-  unsigned frees_waiting = 0;     // for the device; who allocates meanwhile waits for them
+  std::size_t overhead = 0;     // Bytes of the device that the context itself takes.
+  std::size_t local_bytes = 0;  // Local memory that each thread has at present.
+  // True after a refused request for local memory: the context has not even its initial share.
+  bool local_given_back = false;
+  bool device_runtime = false;  // True once the code for device-side malloc is loaded.
+  bool heap_made = false;       // True once the heap for device-side malloc was made.
+  // Frees that wait for the device; allocations wait until they are done.
+  unsigned frees_waiting = 0;
   SlabHeap slabs;
   Stream legacy;
-  std::map<int, std::unique_ptr<Stream>> per_thread;  // by kernel thread id
+  // Default streams of threads, by kernel thread id.
+  std::map<int, std::unique_ptr<Stream>> per_thread;
   std::set<Stream*> streams;
   std::set<int> peers;
   std::vector<DeferredFree> deferred;
@@ -175,31 +183,33 @@ struct Device {
     share.publish(board, used);
   }
 
-  int ordinal;  // in this process
-  int board;    // in the machine
+  int ordinal;  // Number of the device in this process.
+  int board;    // Number of the device in the machine.
   DeviceShare& share;
   std::size_t capacity;
   std::size_t other_process;
-  std::size_t process_limit = SIZE_MAX;  // of `used`: MPS's
+  // The most that `used` may become: the limit of an MPS server.
+  std::size_t process_limit = SIZE_MAX;
   std::size_t used = 0;
   AddressArena arena;
   bool had_context = false;
   Context* primary = nullptr;
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
-  // Host memory that the device has mapped, and what the tables for that take of the device.
+  // Bytes of host memory that the device has mapped, and bytes of the device that the tables for it
+  // take.
   std::size_t host_mapped = 0;
   std::size_t host_tables = 0;
   MemoryPool* default_pool = nullptr;
   MemoryPool* current_pool = nullptr;
-  // Memory of launched graphs that stays with the device until it is trimmed.
+  // Memory of launched graphs, which stays with the device until it is trimmed.
   std::size_t graph_used = 0;
   std::size_t graph_reserved = 0;
   std::size_t graph_used_high = 0;
   std::size_t graph_reserved_high = 0;
 };
 
-// Live handles of one type. What is removed stays allocated.
+// Live handles of one type. Objects that are removed stay allocated.
 template <typename T>
 class Handles {
  public:
@@ -214,7 +224,7 @@ class Handles {
     kept_.push_back(std::move(object));
     return raw;
   }
-  // Whether this was once a handle.
+  // True if this is or was a handle of this type.
   template <typename Handle>
   bool was(Handle handle) const {
     const T* const object = reinterpret_cast<T*>(handle);

@@ -1,4 +1,4 @@
-// Streams, events, and functions of the host in a stream.
+// Entry points for streams, events, and host functions in a stream.
 #include <algorithm>
 #include <thread>
 
@@ -13,8 +13,8 @@ CUresult find_event(Simulator& sim, CUevent handle, Event*& event) {
   return event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Runs when the stream gets there, on a thread of the driver and without the lock, one
-// after the other; the stream is not done before it returns.
+// Runs the function when the stream reaches it: on a thread of the driver, without the lock, one
+// after the other. The stream is busy until the function returns.
 void call_host(Stream& stream, std::function<void()> function) {
   const unsigned long long turn = stream.callbacks_queued++;
   ++stream.running_callbacks;
@@ -57,7 +57,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   Stream* stream = at.sim.streams.find(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Context& context = *stream->context;
-  // What was freed in this stream's order is reached now: nothing else can wait for it.
+  // The stream's frees count as reached now, because nothing else can wait for them.
   observe_frees(*stream);
   context.legacy.busy_until = std::max(context.legacy.busy_until, stream->busy_until);
   stream->destroyed = true;
@@ -227,7 +227,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
   return CUDA_SUCCESS;
 }
 
-// Behind all streams of the context.
+// Records the event behind all streams of the context.
 CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
   Locked at;
   Event* event = nullptr;
@@ -236,7 +236,7 @@ CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (event->context != context) return CUDA_ERROR_INVALID_HANDLE;
   if (invalidate_captures(*context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  event->stream = nullptr;  // no stream's frees are noticed by it (measured)
+  event->stream = nullptr;  // The event makes no stream's frees noticed (measured).
   event->captured.reset();
   event->recorded = true;
   event->at = std::max(busy_until(*context), Clock::now());
@@ -264,9 +264,9 @@ CUresult cuEventSynchronize(CUevent handle) {
   const bool waits = event->at > Clock::now();
   sleep_until(at.lock, event->at);
   if (stream == nullptr || stream->destroyed || stream->context->destroyed) return CUDA_SUCCESS;
-  // Whatever work follows the event.
+  // Frees before the event are noticed whatever work follows it.
   if (idle(*stream) || stream->last_free <= event->at) observe_frees(*stream);
-  // Of one that has come already only its own stream's are noticed (measured).
+  // If the event had come already, only frees of its own stream are noticed (measured).
   if (waits && stream == &stream->context->legacy)
     observe_frees_before(*stream->context, event->at);
   return CUDA_SUCCESS;
@@ -296,7 +296,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int) 
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
   SIM_TRY(find_event(at.sim, event_handle, event));
-  if (const auto capture = event->captured.lock()) {  // the stream joins the capture
+  if (const auto capture = event->captured.lock()) {  // The stream joins the capture.
     if (stream->capture && stream->capture != capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     stream->capture = capture;
     auto& heads = capture->heads[stream];

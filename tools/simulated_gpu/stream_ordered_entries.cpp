@@ -1,4 +1,4 @@
-// Allocation in stream order.
+// Entry points for allocation in stream order.
 #include "tools/simulated_gpu/entry.hpp"
 #include "tools/simulated_gpu/graphs.hpp"
 

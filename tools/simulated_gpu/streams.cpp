@@ -1,4 +1,4 @@
-// Queueing and waiting.
+// Queues work on streams and waits for them.
 #include "tools/simulated_gpu/streams.hpp"
 
 #include <unistd.h>
@@ -128,7 +128,7 @@ void observe_frees_before(Context& context, Clock::time_point moment) {
 
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream) {
   wait_until_idle(lock, [&] {
-    // The legacy stream also stands for what blocking streams still do.
+    // The legacy stream also waits for the work of all blocking streams.
     Clock::time_point moment = stream.busy_until;
     if (&stream == &stream.context->legacy) {
       for_each_stream(*stream.context, [&](const Stream& other) {

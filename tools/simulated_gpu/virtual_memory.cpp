@@ -1,4 +1,4 @@
-// Making and ending physical handles.
+// Makes and ends physical handles.
 #include "tools/simulated_gpu/virtual_memory.hpp"
 
 #include <sys/mman.h>
@@ -26,8 +26,8 @@ PhysicalHandle* make_physical(const CUmemAllocationProp& properties, std::size_t
   }
   if (handle->device != nullptr && !imported && !charge_device(*handle->device, size))
     return nullptr;
-  // Shared memory without a descriptor: nothing that a program does to descriptors or file
-  // size limits can touch it, and mremap maps it again.
+  // Shared memory without a descriptor: a program's descriptors and file size limits do not affect
+  // it, and mremap can map it again.
   const int flags = MAP_SHARED | MAP_NORESERVE | (descriptor < 0 ? MAP_ANONYMOUS : 0);
   handle->window = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, descriptor, 0);
   if (handle->window == MAP_FAILED) {

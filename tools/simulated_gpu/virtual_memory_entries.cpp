@@ -1,4 +1,4 @@
-// Reservations, mappings and access. Nothing here waits for the device.
+// Entry points for reservations, mappings and access. Nothing here waits for the device.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 bool aligned(CUdeviceptr value) { return value % kPage == 0; }
 
-// The mappings that make up [start, start + size) exactly; empty when they do not.
+// Returns the mappings that make up [start, start + size) exactly; an empty list if they do not.
 std::vector<Range*> mappings_of(Simulator& sim, CUdeviceptr start, std::size_t size) {
   std::vector<Range*> found;
   CUdeviceptr next = start;
@@ -31,7 +31,7 @@ std::vector<Range*> mappings_of(Simulator& sim, CUdeviceptr start, std::size_t s
   return found;
 }
 
-// Part of a reservation in which nothing is mapped.
+// True if the range is part of a reservation and nothing is mapped in it.
 bool is_free_reservation(Simulator& sim, CUdeviceptr start, std::size_t size) {
   const auto after = sim.reservations.upper_bound(start);
   if (size == 0 || after == sim.reservations.begin()) return false;
@@ -63,12 +63,13 @@ std::uint64_t bit_of(const Simulator& sim, const CUmemLocation& location) {
   return known ? std::uint64_t{1} << location.id : 0;
 }
 
-// Null: the host.
+// Returns the device of the location; null for the host.
 Device* device_of(Simulator& sim, const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? sim.device(location.id) : nullptr;
 }
 
-// The tables of each device that it grants the host's memory to. What fails is undone.
+// Charges each device that gets access to host memory for its tables. On failure, undoes what was
+// charged and returns false.
 bool map_host_for(Simulator& sim, const std::vector<Range*>& mapped, const CUmemAccessDesc* grants,
                   std::size_t count) {
   std::vector<std::pair<Device*, std::size_t>> done;
@@ -195,7 +196,7 @@ CUresult cuMemMap(CUdeviceptr start, size_t size, size_t offset, CUmemGenericAll
   PhysicalHandle* handle = physical_handles().find(value);
   if (handle == nullptr || flags != 0 || size == 0 || !aligned(start))
     return CUDA_ERROR_INVALID_VALUE;
-  if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;  // a handle is mapped whole or not at all
+  if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;  // A handle is mapped whole or not at all.
   if (size != handle->size) return CUDA_ERROR_INVALID_VALUE;
   if (!at.sim.reserved(start) || !at.sim.reserved(start + size - 1))
     return CUDA_ERROR_INVALID_VALUE;
@@ -217,7 +218,7 @@ CUresult cuMemMap(CUdeviceptr start, size_t size, size_t offset, CUmemGenericAll
 CUresult cuMemUnmap(CUdeviceptr start, size_t size) {
   Locked at;
   const std::vector<Range*> mapped = mappings_of(at.sim, start, size);
-  // Nothing mapped in a reservation: success, as measured.
+  // Unmapping an unmapped part of a reservation succeeds, as measured.
   if (mapped.empty() && !is_free_reservation(at.sim, start, size)) return CUDA_ERROR_INVALID_VALUE;
   for (Range* range : mapped) {
     PhysicalHandle* handle = range->physical;

@@ -1,5 +1,5 @@
-// Work for a stream: done at once where the stream works, recorded where it is captured.
-// Data moves when the call is made; only the time that work takes is put on the stream.
+// Submits work to a stream: it is done at once, or recorded if the stream captures. Data move when
+// the call is made; only the time that work takes is put on the stream.
 #pragma once
 
 #include <utility>
@@ -10,6 +10,7 @@
 
 namespace cuwarden::simulated_gpu {
 
+// Does `work`, which returns a CUresult, in the stream.
 template <typename Work>
 CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) {
   if (stream.capture) {
@@ -21,19 +22,20 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
   return work();
 }
 
-// What a launch needs beyond time, taken when the kernel is launched or its graph instantiated: an
-// allocation failure without an allocation call.
+// Takes the memory that a launch needs, when the kernel is launched or its graph instantiated. It
+// may fail for lack of memory, although no allocation function was called.
 CUresult prepare_launch(Context&, const Kernel&);
 
-// Who may touch a range: `size` bytes from `address` lie in memory the driver gave out
-// (or, where `host_allowed`, anywhere outside the device's address space).
+// True if the current context's device may access `size` bytes from `address`: they lie in memory
+// that the driver gave out or, with `host_allowed`, anywhere outside the device's address space.
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
-// At once; refused where it leads to what nobody may touch.
+// copy_box() and fill_rows() move the bytes at once. They return an error if an address is not
+// accessible.
 CUresult copy_box(const CUDA_MEMCPY3D&);
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS&);
-// Whether such rows can be filled, wherever they are.
+// True if the parameters describe rows that can be filled, wherever they are.
 bool is_filling(const CUDA_MEMSET_NODE_PARAMS&);
 
 }  // namespace cuwarden::simulated_gpu
