@@ -1,10 +1,11 @@
-// The bug: a mesh that is refined where the solution is rough, a block of device memory for each
-// patch, from 4 KiB to 1 MiB. When the front has passed, nine of ten patches are merged and freed,
-// and the coarse mesh is to be stored in one block of three quarters of that. But the driver cuts
-// blocks of less than 2 MiB from slabs of 2 MiB, and a slab comes back only when its last block is
-// freed: a tenth of the patches, spread over all slabs, keeps nearly all of them.
+// The bug: a mesh is refined where the solution is rough, with a block of device memory for each
+// patch, from 4 KiB to 1 MiB. When the front has passed, nine of ten patches are merged and freed.
+// Then the coarse mesh is to be stored in one block of three quarters of the freed bytes. But the
+// driver cuts blocks of less than 2 MiB from slabs of 2 MiB, and a slab comes back only when its
+// last block is freed. The remaining tenth of the patches is spread over all slabs, and keeps
+// nearly all of them.
 //
-// People see an out-of-memory right after they have freed gigabytes, and nvidia-smi agrees with the
+// Users see an out-of-memory right after they have freed gigabytes, and nvidia-smi agrees with the
 // error: the memory has not come back.
 //
 //     adaptive_mesh [seed]
@@ -53,7 +54,7 @@ int main(int argc, char** argv) {
   std::mt19937 random(static_cast<unsigned>(sample::argument(argc, argv, 1, 20240607)));
 
   sample::hold_all_but(16 * sample::kGiB, account);
-  // The finer the level, the more patches: each level has half as many as the one below it.
+  // The finer the level, the more patches: each level has half as many as the level below it.
   std::geometric_distribution<unsigned> level(0.5);
   const std::size_t margin = 128 * sample::kMiB;
   for (std::size_t made = 0; made % 512 != 0 || sample::device_memory().free > margin; ++made) {

@@ -1,9 +1,9 @@
-// The bug: the batch is one small image, so that nothing of it can be made smaller; but each step
-// needs intermediate buffers of a quarter of the device, and keeps the features of the step for a
-// plot that is made at the end. The list grows until a step finds no room for its intermediates.
+// The bug: the batch is one small image, so that it cannot be made smaller. Each step needs
+// intermediate buffers of a quarter of the device, and keeps its features for a plot that is made
+// at the end. The list of features grows until a step finds no room for its intermediate buffers.
 //
-// People see an out-of-memory at step N with the smallest batch that there is, at a line that has
-// worked N times and frees what it takes. The line that grows is another one.
+// Users see an out-of-memory at step N with the smallest possible batch. It comes at a line that
+// has worked N times and frees its memory; the line that grows is another one.
 //
 //     batch_of_one [most steps]
 #include <cuda_runtime_api.h>
@@ -45,7 +45,7 @@ void* take(void* pointer, std::size_t bytes) {
   request.result = cudaMalloc(&expanded, sizes.intermediate);
   if (request.result != cudaSuccess) return request;
   take(expanded, sizes.intermediate);
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the step's own work
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // Stands for the step's computation.
   sample::require(cudaFree(expanded), "cudaFree");
   account.freed(sizes.intermediate);
   return request;

@@ -1,10 +1,11 @@
-// The situation: a server whose answers are kept in a cache of buffers of many sizes. Old ones are
-// freed and new ones made, all the time, and the cache never has more than its share of the device.
-// Then a large request comes, and there should be room for it: all but the cache's share. But some
-// of that room is in slabs that small buffers keep half empty, and in the rounding of larger ones.
+// The situation: a server keeps its answers in a cache of buffers of many sizes. All the time old
+// buffers are freed and new ones made, and the cache never has more than its share of the device.
+// Then a large request comes, and there should be room for it, because the cache keeps to its
+// share. But some of that room is lost in slabs that small buffers keep half empty, and in the
+// rounding of larger buffers.
 //
-// People see an out-of-memory that comes after hours, depends on the order of requests, and does
-// not come when the server is restarted.
+// Users see an out-of-memory that comes after hours, depends on the order of requests, and does not
+// come again after a restart.
 //
 //     churn [replacements]
 #include <cuda_runtime_api.h>
@@ -58,7 +59,7 @@ int main(int argc, char** argv) {
   const std::size_t share = room / 10 * 6;
 
   std::mt19937 random(20240607);
-  // From 4 KiB to 8 MiB, as many of each magnitude.
+  // Sizes from 4 KiB to 8 MiB, as many of each magnitude.
   std::uniform_real_distribution<double> magnitude(12, 23);
   const auto any_size = [&] { return static_cast<std::size_t>(std::exp2(magnitude(random))); };
   const auto make_room = [&](std::size_t bytes) {

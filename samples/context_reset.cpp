@@ -1,5 +1,5 @@
-// The habit: nothing is freed one by one, since resetting the device (or destroying the context)
-// returns it all. That works, and is not a leak; but whoever looks for one wants it told apart.
+// The habit: the program frees no buffer, because resetting the device (or destroying the context)
+// returns them all. That works and is not a leak, but a report must tell it apart from one.
 //
 // cuwarden reports these buffers with `released_by: context`, and not among the leaks.
 //

@@ -1,5 +1,5 @@
-// Driver functions without linking libcuda: through the runtime, at a fixed version, so that the
-// type named by the caller is the function's type whatever toolkit or driver is installed.
+// Finds driver functions without linking libcuda: through the runtime, at a fixed version. So the
+// type that the caller names is the function's type, whatever toolkit or driver is installed.
 #pragma once
 
 #include <cuda.h>
@@ -9,6 +9,8 @@
 
 namespace sample {
 
+// Returns the driver's function `name` as of CUDA `version` (12020 is 12.2). Ends the program with
+// one line if the driver has none.
 template <typename Function>
 Function driver_entry_point(const char* name, unsigned int version) {
   void* found = nullptr;
@@ -16,7 +18,9 @@ Function driver_entry_point(const char* name, unsigned int version) {
 #if CUDART_VERSION >= 12050
   require(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &status),
           name);
-#else  // that function is new in 12.5; before it, the driver's own lookup takes a version
+// cudaGetDriverEntryPointByVersion is new in 12.5. Before, only the driver's lookup takes a
+// version.
+#else
   using Lookup =
       CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   void* lookup = nullptr;

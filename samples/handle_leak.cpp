@@ -1,6 +1,6 @@
-// The bug: memory made by cuMemCreate is unmapped, its address range is freed, and all looks tidy;
-// but the handle is never released, and it holds the memory. The same goes for one that was
-// exported to another process: closing the descriptor does not release it.
+// The bug: memory made by cuMemCreate is unmapped and its address range is freed, but the handle is
+// never released, and it holds the memory. So does a handle that was exported to another process:
+// closing the descriptor does not release it.
 //
 // cuwarden reports the handles that are still held, their bytes, and where they were made.
 //
@@ -59,7 +59,7 @@ CUmemAllocationProp on_device(CUmemAllocationHandleType exported_as) {
   require(map(range, bytes, 0, handle, 0), "cuMemMap");
   require(unmap(range, bytes), "cuMemUnmap");
   require(free_range(range, bytes), "cuMemAddressFree");
-  // cuMemRelease(handle) is missing.
+  // Missing here: cuMemRelease(handle).
 }
 
 [[gnu::noinline]] void offer_to_peer(std::size_t bytes) {
@@ -73,7 +73,7 @@ CUmemAllocationProp on_device(CUmemAllocationHandleType exported_as) {
   require(create(&handle, bytes, &prop, 0), "cuMemCreate");
   require(export_handle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
           "cuMemExportToShareableHandle");
-  close(descriptor);  // the peer has it, or so we think; and here, too, cuMemRelease is missing
+  close(descriptor);  // The peer has it now. Here, too, cuMemRelease is missing.
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   const std::size_t handles = sample::argument(argc, argv, 1, 6);
   const std::size_t exported = sample::argument(argc, argv, 2, 2);
 
-  require(cudaFree(nullptr), "cudaFree");  // makes the context
+  require(cudaFree(nullptr), "cudaFree");  // Makes the context.
   const CUmemAllocationProp prop = on_device(CU_MEM_HANDLE_TYPE_NONE);
   std::size_t bytes = 0;
   require(driver_entry_point<Granularity>("cuMemGetAllocationGranularity", 10020)(

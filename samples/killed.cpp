@@ -1,9 +1,9 @@
-// The bug: a result that is kept for each request and never freed. Before anybody looks at it, the
-// job is killed: by the scheduler at its time limit, by the kernel when memory runs out. SIGKILL
-// asks nobody, and a tool that writes at exit has nothing to show.
+// The bug: a result is kept for each request and never freed. Before the leak is noticed, the job
+// is killed: by the scheduler at its time limit, or by the kernel when memory runs out. A process
+// cannot react to SIGKILL, so a tool that writes at exit has nothing to show.
 //
 // cuwarden's record lies in a file and outlives the process: `cuwarden run` makes the report from
-// it at once, `cuwarden recover` whenever somebody asks.
+// it at once, `cuwarden recover` at any later time.
 //
 //     killed [requests] [bytes a result]
 #include <cuda_runtime_api.h>
@@ -25,7 +25,8 @@ int keeping_line = 0;
   sample::require(cudaMalloc(&scratch, bytes), "cudaMalloc");
   keeping_line = __LINE__ + 1;
   sample::require(cudaMalloc(&result, bytes), "cudaMalloc");
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the request's own work
+  // Stands for the request's computation.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
   sample::require(cudaFree(scratch), "cudaFree");
 }
 

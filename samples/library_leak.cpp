@@ -1,8 +1,8 @@
-// The bug: not in this program, but in a library that it uses (vendor_filter.cpp), which loses
-// device memory on each call. There are no sources and no debug info to look into.
+// The bug is not in this program, but in a library that it uses (vendor_filter.cpp), which loses
+// device memory on each call. The library has no sources and no debug info.
 //
 // cuwarden reports the library's file, the nearest exported function and the offset in it, the
-// count and the bytes; and, further out on the stack, this program's line that called it.
+// count and the bytes, and, further out on the stack, this program's line that called it.
 //
 //     library_leak [calls] [bytes a call]
 #include <cstdio>

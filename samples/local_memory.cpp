@@ -1,11 +1,11 @@
-// The bug: a solver takes most of the device for its fields, and leaves what it believes to be
-// plenty. Its kernels are generated, and keep a work array for each thread, which grows with the
-// order of the method. Such an array lies in device memory, for as many threads as the device can
-// hold at once and until the context ends: megabytes of fields, gigabytes of arrays. The heap that
-// kernels get for malloc comes on top.
+// The bug: a solver takes most of the device for its fields, and leaves an amount that seems to be
+// plenty. Its kernels are generated. Each thread has a work array, which grows with the order of
+// the method. Such an array lies in device memory, for as many threads as the device can hold at
+// once, until the context ends: megabytes of fields, gigabytes of arrays. The heap for malloc in
+// kernels comes on top.
 //
-// People see free memory shrink though nobody has called cudaMalloc, and then a kernel launch that
-// is out of memory.
+// Users see free memory shrink without any cudaMalloc, and then a kernel launch that is out of
+// memory.
 //
 //     local_memory [highest order, at most 7]
 #include <cuda.h>
@@ -37,7 +37,7 @@ constexpr char kHead[] = R"(
 .address_size 64
 )";
 
-// Each thread allocates its list of neighbours with malloc, and frees it.
+// A kernel in which each thread allocates its list of neighbours with malloc, and frees it.
 constexpr char kNeighbours[] = R"(
 .extern .func (.param .b64 result) malloc (.param .b64 size);
 .extern .func free (.param .b64 pointer);
@@ -62,8 +62,8 @@ constexpr char kNeighbours[] = R"(
 }
 )";
 
-// The work array is written at an index that is known only when the kernel runs, so that no
-// compiler can do without it.
+// Returns the PTX of a kernel with a work array of `work_bytes` for each thread. The array is
+// written at an index that is known only when the kernel runs, so that no compiler can remove it.
 std::string step_kernel(const std::string& name, std::size_t work_bytes) {
   return kHead + (".visible .entry " + name) + R"((.param .u64 field, .param .u32 at)
 {
@@ -151,7 +151,8 @@ int main(int argc, char** argv) {
   require(cudaDeviceSynchronize(), "the kernel");
   const std::size_t with_heap = sample::device_memory().free;
 
-  // 4 KiB for each thread at order 1, and twice as much with each order more: 256 KiB at order 7.
+  // Each thread has 4 KiB at order 1, and twice as much with each further order: 256 KiB at order
+  // 7.
   sample::Request request;
   std::string kernel;
   std::size_t last_free = with_heap;

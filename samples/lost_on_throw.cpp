@@ -1,5 +1,5 @@
 // The bug: an exception between cudaMalloc and cudaFree skips the cudaFree. The program catches it
-// further up, skips the bad batch and goes on, a buffer poorer each time.
+// further up, skips the bad batch and goes on, with one buffer lost each time.
 //
 // cuwarden reports the line of the cudaMalloc, and how many of its buffers were never freed.
 //
@@ -18,7 +18,7 @@ namespace {
 int allocating_line = 0;
 
 void parse(bool malformed) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the batch's own work
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // Stands for the batch's computation.
   if (malformed) throw std::runtime_error("malformed batch");
 }
 
@@ -26,7 +26,7 @@ void parse(bool malformed) {
   void* scratch = nullptr;
   allocating_line = __LINE__ + 1;
   sample::require(cudaMalloc(&scratch, bytes), "cudaMalloc");
-  parse(malformed);  // throws
+  parse(malformed);  // Throws for a malformed batch.
   sample::require(cudaFree(scratch), "cudaFree");
 }
 

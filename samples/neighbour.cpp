@@ -1,11 +1,11 @@
-// The situation: another process holds most of the device. It is not this program's fault, and this
-// program's own account says that nearly nothing is used; the other one leaves after some seconds.
+// The situation: another process holds most of the device, and leaves after some seconds. This
+// program is not at fault: its own account says that it uses nearly nothing.
 //
-// People see an out-of-memory on a device that was empty when they looked, and in a container not
-// even nvidia-smi says who it was.
+// Users see an out-of-memory on a device that was empty when they looked. In a container, not even
+// nvidia-smi shows the other process.
 //
-// The other process is this program once more. It leaves after the seconds given, or when this one
-// has seen its request fail. On the simulated GPU both have to share the device:
+// The other process is a second instance of this program. It leaves after the given seconds, or
+// when the first one has seen its request fail. On the simulated GPU both have to share the device:
 // CUWARDEN_SIM_SHARED names a file for that.
 //
 //     neighbour [seconds]
@@ -26,7 +26,7 @@ namespace {
 
 sample::Account account;
 
-// The other process: says on its output how much it holds, and stays until its input ends.
+// Runs the other process: prints how many bytes it holds, and holds them until its input ends.
 int hold_the_device(std::size_t seconds) {
   const std::size_t bytes =
       sample::device_memory().free / 10 * 6 / sample::kDevicePage * sample::kDevicePage;
@@ -46,7 +46,8 @@ class Neighbour {
     int orders[2] = {};
     int answers[2] = {};
     if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) fail("pipe2");
-    // Before the first CUDA call: a forked process cannot go on with its parent's context.
+    // The fork comes before the first CUDA call, because a forked process cannot use its parent's
+    // context.
     pid_ = fork();
     if (pid_ < 0) fail("fork");
     if (pid_ == 0) {
@@ -102,7 +103,7 @@ int main(int argc, char** argv) {
   const std::size_t seconds = sample::argument(argc, argv, 1, 8);
 
   Neighbour other(std::to_string(seconds));
-  if (other.bytes() == 0) {  // it has said on stderr why
+  if (other.bytes() == 0) {  // The other process has printed the reason on stderr.
     other.leave();
     return 1;
   }

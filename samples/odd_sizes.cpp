@@ -1,8 +1,9 @@
-// The bug: a cache of image tiles, as many as fit by arithmetic: free memory divided by the bytes
+// The bug: a cache holds as many image tiles as fit by arithmetic: free memory divided by the bytes
 // of a tile. The device gives out large blocks in pages of 2 MiB, so that a tile of 3 MiB takes 4
-// and one of 1.5 MiB takes 2: a quarter of the device is lost, and the cache is full too early.
+// MiB, and one of 1.5 MiB takes 2. A quarter of the device is lost, and the cache is full too
+// early.
 //
-// People see an out-of-memory at three quarters of what they planned, and their own sums are right.
+// Users see an out-of-memory at three quarters of the planned size, and their own sums are right.
 //
 //     odd_sizes
 #include <cuda_runtime_api.h>
@@ -14,7 +15,7 @@
 namespace {
 
 constexpr std::size_t kTile = 3 * sample::kMiB;
-constexpr std::size_t kHalfTile = kTile / 2;  // the lower resolution of it
+constexpr std::size_t kHalfTile = kTile / 2;  // A tile at the lower resolution.
 
 sample::Account account;
 
@@ -32,7 +33,7 @@ int main() {
   sample::hold_all_but(32 * sample::kGiB, account);
   const std::size_t other = account.live_bytes;
   const std::size_t room = sample::device_memory().free;
-  // Tiles of both resolutions, as many as there are bytes for but for a page or two.
+  // Tiles of both resolutions, as many as there are bytes for, less some pages.
   const std::size_t planned = 2 * ((room - 16 * sample::kMiB) / (kTile + kHalfTile));
 
   sample::Request request;

@@ -1,11 +1,10 @@
 // The situation: a field of 1.4 times the device's memory, in tiles of which one or two are in use
-// at a time. The rest could lie on the host, but cudaMalloc knows device memory alone.
+// at a time. The rest could lie on the host, but cudaMalloc uses device memory only.
 //
-// People see an out-of-memory at two thirds of the field, with nothing to free: all of it is
-// needed.
+// Users see an out-of-memory at two thirds of the field, with nothing to free: all of it is needed.
 //
-// The size is given in percent of what is free, or of the room that the program leaves there: on a
-// large device it then takes less of the host.
+// The size is given in percent of the free memory, or of the room that the program leaves there: on
+// a large device it then needs less of the host.
 //
 //     oversubscribe [percent] [bytes of room]
 #include <cuda_runtime_api.h>
@@ -51,7 +50,8 @@ int main(int argc, char** argv) {
   for (; made < planned; ++made) {
     request = make_tile(bytes);
     if (request.result != cudaSuccess) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the tile's first values
+    // Stands for computing the tile's first values.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   std::printf("%zu tiles of %zu\n", made, planned);
   return sample::conclude(request, account,

@@ -1,9 +1,9 @@
-// The bug: a buffer of pinned host memory for each step, freed at the step's end. Pinning memory is
-// work of the kernel's for each page, and so is giving it back, and both wait for others of their
-// kind: the steps take longer than what they compute.
+// The bug: each step allocates a buffer of pinned host memory and frees it at its end. Pinning and
+// unpinning are work for the kernel on each page, and both wait for other calls of their kind. So
+// the steps take longer than their computation.
 //
-// People see a slow program, and a device that waits; nothing fails, and nothing leaks. The last
-// line says how long the steps took, and how much of that cudaMallocHost and cudaFreeHost.
+// Users see a slow program and a device that waits; nothing fails, and nothing leaks. The last line
+// of output says how long the steps took, and how much of that cudaMallocHost and cudaFreeHost.
 //
 //     pinned_churn [steps] [bytes a step]
 #include <cuda_runtime_api.h>

@@ -1,9 +1,9 @@
-// The bug: a loader reserves address space for all the files that it may ever map, since addresses
-// cost nothing. Then one large pinned buffer is asked for: there is plenty of memory, but no gap of
-// addresses that large. With `limit` the same comes from RLIMIT_AS, as batch systems set it; with
-// `context` the limit is so low that not even a context can be made.
+// The bug: a loader reserves address space for all the files that it may ever map, because
+// addresses cost nothing. Then one large pinned buffer is asked for: there is plenty of memory, but
+// no gap of addresses that large. With `limit`, RLIMIT_AS causes the failure, as batch systems set
+// it. With `context`, that limit is so low that not even a context can be made.
 //
-// People see cudaErrorMemoryAllocation for host memory, and `free` shows gigabytes.
+// Users see cudaErrorMemoryAllocation for host memory, while `free` shows gigabytes.
 //
 //     pinned_fragments [mappings | limit | context]
 #include <cuda_runtime_api.h>
@@ -30,7 +30,8 @@ std::size_t status_bytes(const char* path, const std::string& wanted) {
   return 0;
 }
 
-// By /proc/self/maps: what the kernel itself looks through for a mapping of a kind.
+// The process's address space by /proc/self/maps: the kernel searches it in the same way for a new
+// mapping.
 struct AddressSpace {
   std::size_t mappings = 0;
   std::size_t largest_gap = 0;
@@ -53,8 +54,9 @@ struct AddressSpace {
   }
 };
 
-// Windows for files to come, from large to small, until no gap is left that would hold `bytes`.
-// Each has a page that says what is in it, so that the kernel cannot join it with the next one.
+// Reserves windows for files to come, from large to small, until no gap is left that would hold
+// `bytes`. The first page of each window is readable, so that the kernel cannot join it with the
+// next one.
 [[gnu::noinline]] void reserve_windows(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   for (std::size_t window = 64 * sample::kGiB; window >= bytes / 2; window /= 2) {
@@ -99,7 +101,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "pinned_fragments: mappings, limit or context, not %s\n", mode.c_str());
     return 1;
   }
-  // A quarter of the machine: memory is not what is lacking.
+  // The buffer takes at most a quarter of the machine, so memory is not lacking.
   const std::size_t memory = status_bytes("/proc/meminfo", "MemTotal:");
   const std::size_t bytes =
       std::min(memory / 4 / sample::kGiB * sample::kGiB + sample::kGiB, 8 * sample::kGiB);

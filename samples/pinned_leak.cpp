@@ -1,9 +1,9 @@
-// The bug: a staging buffer of pinned host memory for each step, never freed, and a buffer of the
-// program's own that is registered but never unregistered. The machine runs out of RAM, and no
-// tool that looks at the device sees why; ordinary malloc grows beside it.
+// The bug: a staging buffer of pinned host memory for each step is never freed, and a buffer of the
+// program is registered but never unregistered. The machine runs out of RAM, which no tool shows
+// that looks at the device only; ordinary malloc grows beside it.
 //
-// cuwarden reports both lines with their kinds (pinned, registered) and their growth; the timeline
-// has the resident memory of the whole process, to compare.
+// cuwarden reports both lines with their kinds (pinned, registered) and their growth. The timeline
+// has the resident memory of the whole process for comparison.
 //
 //     pinned_leak [steps] [bytes a step]
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@ namespace {
 
 int pinned_line = 0;
 int registered_line = 0;
-std::vector<void*> history;  // of the program's own making, and growing too
+std::vector<void*> history;  // Ordinary host memory of the program, which grows, too.
 
 [[gnu::noinline]] void stage_step(std::size_t bytes) {
   void* staging = nullptr;
@@ -49,11 +49,12 @@ int main(int argc, char** argv) {
 
   for (std::size_t step = 0; step < steps; ++step) {
     stage_step(bytes);
-    void* results = std::malloc(bytes);  // host memory that CUDA knows nothing of
+    void* results = std::malloc(bytes);  // Host memory that CUDA does not know.
     if (results == nullptr) return 1;
     std::memset(results, static_cast<int>(step) + 1, bytes);
     history.push_back(results);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the step's own work
+    // Stands for the step's computation.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   std::printf("%zu steps\n", steps);
   sample::print_leaks(

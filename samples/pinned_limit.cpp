@@ -2,9 +2,10 @@
 // be swapped out, and counts against the container's memory limit. The kernel does not fail the
 // request that exceeds the limit: it kills the process.
 //
-// People see `Killed` and no CUDA error. Where there is no limit, the program pins the whole input
-// in one request, more than the machine has, which fails with an error. A limit above 8 GiB it
-// leaves alone: that would take long, and others may live under the same one.
+// Users see `Killed` and no CUDA error. If there is no limit, the program pins the whole input in
+// one request that exceeds the machine's memory, and that fails with an error. The program does not
+// try to reach a limit above 8 GiB: that would take long, and other processes may be under the same
+// limit.
 //
 //     pinned_limit [bytes a buffer]
 #include <cuda_runtime_api.h>
@@ -21,9 +22,9 @@ namespace {
 
 constexpr std::size_t kNoLimit = ~std::size_t{0};
 
-sample::Account account;  // of pinned memory
+sample::Account account;  // Counts pinned memory.
 
-// The host's memory and what can be swapped, in bytes.
+// Returns the machine's memory and swap space in bytes.
 std::size_t host_memory() {
   std::ifstream file("/proc/meminfo");
   std::size_t sum = 0;
@@ -34,7 +35,8 @@ std::size_t host_memory() {
   return sum;
 }
 
-// The lowest limit on this process's memory cgroup, of either version, and on those above it.
+// Returns the lowest memory limit of this process's cgroup, of either version, and of the cgroups
+// above it; kNoLimit if there is none.
 std::size_t cgroup_limit() {
   std::size_t lowest = kNoLimit;
   std::ifstream file("/proc/self/cgroup");
@@ -49,7 +51,7 @@ std::size_t cgroup_limit() {
     for (;;) {
       std::ifstream value(mount + path + limit);
       std::size_t bytes = 0;
-      // Version 1 says "none" by a number that no machine has.
+      // Version 1 has a number for "no limit" that no machine reaches.
       if (value >> bytes && bytes < std::size_t{1} << 60) lowest = std::min(lowest, bytes);
       if (path.empty()) break;
       path.erase(path.rfind('/'));
@@ -65,8 +67,8 @@ std::string limits() {
                                                           : sample::fact("limit_bytes", limit));
 }
 
-// The last line of the output is true whenever the kernel strikes: what is pinned, and what is
-// asked for next.
+// Prints the memory that is pinned and the next request. So the last line of output is right
+// whenever the kernel kills the process.
 void announce(const sample::Request& request) {
   std::printf("%s\n", sample::text_of(request, account, limits(), "null").c_str());
   std::fflush(stdout);

@@ -1,6 +1,6 @@
-// A request that a sample plans to fail, and what the sample itself knows of the situation: the
-// last line of its output is one JSON object, so that a report can be checked against facts that do
-// not come from cuwarden.
+// A request that a sample plans to fail, and the facts that the sample itself knows. They are the
+// last line of its output, as one JSON object, so that a report can be checked against facts that
+// do not come from cuwarden.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,8 +16,9 @@ namespace sample {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kGiB = std::size_t{1} << 30;
-constexpr std::size_t kDevicePage = 2 * kMiB;  // what the driver rounds large requests up to
+constexpr std::size_t kDevicePage = 2 * kMiB;  // The driver rounds large requests up to this.
 
+// The bytes that cudaMemGetInfo reports.
 struct DeviceMemory {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -48,13 +49,13 @@ struct Account {
   }
 };
 
-// A request and how the device stood right before it.
+// A request, and the device's memory right before it.
 struct Request {
   const char* api = "";
   std::size_t bytes = 0;
   const char* function = "";
   int line = 0;
-  std::optional<cudaError_t> result;  // none before the answer has come
+  std::optional<cudaError_t> result;  // None until the call has returned.
   DeviceMemory before;
 
   static Request planned(const char* api, std::size_t bytes, const char* function, int line) {
@@ -62,14 +63,14 @@ struct Request {
     request.before = device_memory();
     return request;
   }
-  // For host memory, and where there may be no device to ask.
+  // A request for host memory, or one made where there may be no device to ask.
   static Request without_device(const char* api, std::size_t bytes, const char* function,
                                 int line) {
     return {api, bytes, function, line, {}, {}};
   }
 };
 
-// `,"name":value`, for what only one sample knows.
+// Returns `,"name":value`, for a fact that only one sample has.
 inline std::string fact(const char* name, std::size_t value) {
   return ",\"" + std::string(name) + "\":" + std::to_string(value);
 }
@@ -96,8 +97,9 @@ inline std::string text_of(const Request& request, const Account& account,
          extra + "}";
 }
 
-// Prints what is known, whatever came about. Returns the program's exit status: 0 where the request
-// failed as planned, 1 and a line where it did not.
+// Prints the facts, whatever the result. Returns the program's exit status: 0 if the request ran
+// out of memory as planned; otherwise 1, after a line that says why. `device` is JSON text: a
+// number or null.
 inline int conclude(const Request& request, const Account& account, const std::string& extra = "",
                     const char* device = "0") {
   std::printf("%s\n", text_of(request, account, extra, device).c_str());
@@ -114,8 +116,8 @@ inline int conclude(const Request& request, const Account& account, const std::s
   return 1;
 }
 
-// On a large device, what a program holds beside the part that the sample is about: leaves `room`
-// bytes or a little more, so that the sample takes no longer there than on a small one.
+// On a large device, allocates memory and leaves `room` bytes or a little more, so that the sample
+// takes no longer there than on a small one.
 inline void hold_all_but(std::size_t room, Account& account) {
   const std::size_t free = device_memory().free;
   if (free < room + kGiB) return;

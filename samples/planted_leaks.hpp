@@ -1,5 +1,6 @@
-// What a sample leaked on purpose, said by the sample itself: the last line of its output is one
-// JSON object, so that a report can be checked against facts that do not come from cuwarden.
+// Leaks that a sample makes on purpose, and reports by itself. They are the last line of its
+// output, as one JSON object, so that a report can be checked against facts that do not come from
+// cuwarden.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,18 +13,20 @@
 
 namespace sample {
 
+// One group of leaked allocations, with the values that the report should have.
 struct PlantedLeak {
   const char* api;
   const char* kind;
   std::size_t count;
-  std::size_t bytes;     // of all of them together
-  const char* function;  // that made the call, without its parameters
-  int line;              // of the call; 0 where the module has no debug info
+  std::size_t bytes;     // Bytes of all of them together.
+  const char* function;  // The calling function, without its parameters.
+  int line;              // The line of the call; 0 if the module has no debug info.
   const char* released_by = nullptr;
-  const char* module = nullptr;  // file name, where it is not the program itself
+  const char* module = nullptr;  // The module's file name; null for the program itself.
 };
 
-// `extra` is text of the form `,"name":value` for facts that only one sample has.
+// Prints the leaks. `extra` is text of the form `,"name":value`, for facts that only one sample
+// has.
 inline void print_leaks(const std::vector<PlantedLeak>& leaks, const std::string& extra = "") {
   const auto text = [](const char* value) {
     return value == nullptr ? std::string("null") : '"' + std::string(value) + '"';
@@ -40,14 +43,14 @@ inline void print_leaks(const std::vector<PlantedLeak>& leaks, const std::string
   std::printf("{\"leaked\":[%s]%s}\n", rows.c_str(), extra.c_str());
 }
 
-// Ends the program with one line where a call that has to succeed did not (no GPU, say).
+// Ends the program with one line if a call has failed that must succeed, for example without a GPU.
 inline void require(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   std::fprintf(stderr, "%s failed: %s\n", what, cudaGetErrorString(result));
   std::exit(1);
 }
 
-// The n-th argument as a number, or what the sample does without it.
+// Returns the n-th argument as a number; `otherwise` if there is none.
 inline std::size_t argument(int argc, char** argv, int n, std::size_t otherwise) {
   if (n >= argc) return otherwise;
   char* end = nullptr;

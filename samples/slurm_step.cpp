@@ -1,14 +1,14 @@
-// The situation: a step of a job on a node with several GPUs, whose ranks were all given the same
-// one (CUDA_VISIBLE_DEVICES was exported before srun, say). Each rank takes its part of the field,
-// block by block, until the device is full; rank 0, which also has the input, takes four blocks
+// The situation: a job step on a node with several GPUs, whose ranks all got the same one. (For
+// example, CUDA_VISIBLE_DEVICES was exported before srun.) Each rank takes its part of the field,
+// block by block, until the device is full. Rank 0, which also has the input, takes four blocks
 // where the others take one. The other GPUs are idle.
 //
-// People see an out-of-memory at a size that fits by their own sums, and every rank calls its
-// device 0, whichever it is. For most of them it is not their own memory; for rank 0 it is.
+// Users see an out-of-memory at a size that fits by their own sums, and every rank calls its device
+// "device 0", whichever it is. For most ranks the memory is not their own; for rank 0 it is.
 //
-// The ranks are this program, started once for each, with what a scheduler sets. They take turns;
-// one that was refused keeps what it has until all were. On the simulated GPU they have to share
-// the device: CUWARDEN_SIM_SHARED names a file for that.
+// The ranks are instances of this program, started with the environment that a scheduler sets. They
+// take turns. A rank that was refused keeps its memory until all were. On the simulated GPU they
+// have to share the device: CUWARDEN_SIM_SHARED names a file for that.
 //
 //     slurm_step [ranks]
 #include <cuda_runtime_api.h>
@@ -61,7 +61,8 @@ void answer(std::string_view word) {
   std::fflush(stdout);
 }
 
-// Each byte of the input is a turn; at its end the rank says what it knows, and ends.
+// Runs a rank. Each byte of its input is a turn; at the input's end the rank prints its facts and
+// ends.
 int work(std::size_t rank) {
   sample::require(cudaFree(nullptr), "cudaFree");
   int devices = 0;
@@ -84,7 +85,7 @@ int work(std::size_t rank) {
                               sample::fact("device_uuid", device_uuid().c_str()));
 }
 
-// --- who starts them: makes no call of CUDA, as no launcher does
+// --- the launcher, which makes no CUDA call, as usual for launchers
 
 struct Step {
   std::size_t ranks;
@@ -117,7 +118,7 @@ class Rank {
   Rank& operator=(const Rank&) = delete;
 
   pid_t pid() const { return pid_; }
-  bool lives() const { return lives_; }  // else it has said on stderr why not
+  bool lives() const { return lives_; }  // If false, the rank has printed the reason on stderr.
   bool refused() const { return refused_; }
   void take_turn() {
     if (write(orders_, "t", 1) != 1) fail("write");
@@ -125,7 +126,8 @@ class Rank {
     refused_ = said == kRefused;
     lives_ = refused_ || said == kServed;
   }
-  // What it knows; true where its status says that all came about as planned.
+  // Ends the rank and stores its facts. Returns true if its exit status says that everything came
+  // about as planned.
   bool end(std::string* facts = nullptr) {
     if (orders_ < 0) return false;
     close(orders_);
@@ -144,7 +146,8 @@ class Rank {
     std::exit(1);
   }
   static void set_environment(const Step& step, std::size_t rank) {
-    // Of whoever started this program: a rank goes by them rather than by the scheduler's.
+    // Variables of the launcher that started this program must go: a rank would prefer them to the
+    // scheduler's.
     for (const char* name : {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) unsetenv(name);
     const std::string number = std::to_string(rank);
     const std::pair<const char*, std::string> variables[] = {
@@ -171,7 +174,7 @@ class Rank {
   bool lives_ = false, refused_ = false;
 };
 
-// The mistake: the first of those that there are, for all.
+// The mistake: all ranks get the first visible device.
 std::string first_visible_device() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string list = visible == nullptr ? "0" : visible;

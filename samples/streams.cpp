@@ -1,10 +1,10 @@
 // The bug: batches go through several streams, whose buffers come from cudaMallocAsync and go back
-// with cudaFreeAsync. All of them are freed when the results are to be collected by an ordinary
-// cudaMalloc, but nobody has waited for the streams: what is freed in a stream's order is out of
-// reach of cudaMalloc until then.
+// with cudaFreeAsync. All of them are freed when an ordinary cudaMalloc is to collect the results,
+// but the program has not waited for the streams. Until it does, cudaMalloc cannot use memory that
+// was freed in stream order.
 //
-// People see an out-of-memory although everything has been freed; with a debugger, or a print that
-// waits for the device, it is gone.
+// Users see an out-of-memory although everything has been freed. In a debugger, or with a print
+// that waits for the device, the error does not come.
 //
 //     streams
 #include <cuda_runtime_api.h>
@@ -40,7 +40,7 @@ struct Batch {
 
 [[gnu::noinline]] sample::Request collect(std::size_t bytes) {
   void* results = nullptr;
-  // cudaStreamSynchronize for each of the streams is missing.
+  // Missing here: cudaStreamSynchronize for each of the streams.
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&results, bytes);
   return request;

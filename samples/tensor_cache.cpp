@@ -1,6 +1,6 @@
-// The library of two_libraries: blocks that are released are kept for the next request, since
-// asking the device is slow. It empties its cache when its own request fails; requests of others it
-// does not see.
+// The library of two_libraries. Blocks that are released are kept for the next request, because
+// asking the device is slow. The library empties its cache when its own request fails; it does not
+// see requests of others.
 #include "samples/tensor_cache.hpp"
 
 #include <cuda_runtime_api.h>

@@ -4,8 +4,10 @@
 #include <cstddef>
 
 extern "C" {
-void* tensor_cache_allocate(std::size_t bytes);  // null where the device has no more
-void tensor_cache_release(void* tensor);         // into the cache: the device does not get it back
-std::size_t tensor_cache_idle_bytes();           // held, and used by nobody
-void tensor_cache_empty();                       // what is idle goes back to the device
+void* tensor_cache_allocate(std::size_t bytes);  // Null if the device has no more memory.
+// Puts the block into the cache: the device does not get it back.
+void tensor_cache_release(void* tensor);
+// Returns the bytes that the cache holds and no tensor uses.
+std::size_t tensor_cache_idle_bytes();
+void tensor_cache_empty();  // Gives the idle bytes back to the device.
 }

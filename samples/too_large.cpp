@@ -1,7 +1,7 @@
-// The bug: all distances between n points as one dense matrix. That worked in every test; with the
-// real input the matrix is larger than the device, whatever is free.
+// The bug: all distances between n points are stored as one dense matrix. That worked in every
+// test. With the real input the matrix is larger than the device, whatever is free.
 //
-// People see cudaErrorMemoryAllocation on an empty device, and look for a leak.
+// Users see cudaErrorMemoryAllocation on an empty device, and look for a leak.
 //
 //     too_large [points]
 #include <cuda_runtime_api.h>

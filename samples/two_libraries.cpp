@@ -1,13 +1,13 @@
 // The bug: two allocators on one device. A library (tensor_cache.cpp) has trained a model, released
 // its tensors, and keeps their memory for its next request. The program then asks the device
-// itself, and there is nothing: the cache is idle, but nobody has told the library to empty it.
+// itself, which has nothing left: the cache is idle, but the library was not told to empty it.
 //
-// People see an out-of-memory in the one library, while the other says that it uses nothing.
+// Users see an out-of-memory in one library, while the other says that it uses nothing.
 //
 //     two_libraries [register]
 //
-// With `register` the program tells cuwarden how the library's cache is emptied, and is served
-// where requests are rescued.
+// With `register` the program tells cuwarden how to empty the library's cache. Its request is then
+// served, if requests are rescued.
 #include <cuda_runtime_api.h>
 #include <cuwarden.h>
 
@@ -20,7 +20,7 @@
 
 namespace {
 
-sample::Account account;  // of the program and the library together
+sample::Account account;  // Counts memory of the program and the library together.
 
 bool train(std::size_t tensor_bytes, std::size_t tensors) {
   std::vector<void*> model;
@@ -36,7 +36,7 @@ bool train(std::size_t tensor_bytes, std::size_t tensors) {
 
 [[gnu::noinline]] sample::Request join_tables(std::size_t bytes) {
   void* table = nullptr;
-  // tensor_cache_empty() is missing.
+  // Missing here: tensor_cache_empty().
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&table, bytes);
   return request;
@@ -51,7 +51,8 @@ std::size_t empty_tensor_cache(int /*device*/, std::size_t /*bytes*/, void* /*ar
 }  // namespace
 
 int main(int argc, char** argv) {
-  // The library asks CUDA while it holds its lock, and its emptying wants that.
+  // The library is named here because it holds its lock while it calls CUDA, and emptying its cache
+  // needs that lock.
   if (argc > 1 && std::string_view(argv[1]) == "register")
     cuwarden_register_reclaimer("tensor cache", "libtensor_cache.so", empty_tensor_cache, nullptr);
 

@@ -1,6 +1,6 @@
-// The third-party library of library_leak: built without debug info, stripped, and with nothing
-// exported but its three functions. Its apply allocates a work space on each call and forgets the
-// one before.
+// The third-party library of library_leak: built without debug info, stripped, and with only its
+// three functions exported. vendor_filter_apply() allocates a work space on each call and forgets
+// the one before.
 #include "samples/vendor_filter.hpp"
 
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ VENDOR_EXPORT int vendor_filter_open() {
 }
 
 VENDOR_EXPORT int vendor_filter_apply(std::size_t bytes) {
-  work = nullptr;  // the work space of the call before: forgotten, not freed
+  work = nullptr;  // The work space of the previous call is forgotten, not freed.
   if (cudaMalloc(&work, bytes) != cudaSuccess) return -1;
   return cudaMemset(work, 0, bytes) == cudaSuccess ? 0 : -1;
 }
