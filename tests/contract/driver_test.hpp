@@ -1,5 +1,5 @@
-// What the tests of the driver's behaviour share. They use libcuda.so.1 as any program
-// does, so that the same tests hold the simulated driver and a real one to the same facts.
+// Shared by the tests of the driver's behaviour. They use libcuda.so.1 as any program does, so that
+// the same tests hold the simulated driver and a real one to the same facts.
 #pragma once
 
 #include <cuda.h>
@@ -23,7 +23,7 @@ inline std::size_t free_bytes() {
   return free;
 }
 
-// A context of its own for every test, and the device filled up to `room`.
+// Gives every test a context of its own.
 class DriverTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,12 +40,14 @@ class DriverTest : public testing::Test {
     EXPECT_EQ(cuCtxDestroy(context), CUDA_SUCCESS);
   }
 
+  // Allocates memory until about `room` bytes of the device are free.
   void leave_room(std::size_t room) {
     const std::size_t free = free_bytes();
     ASSERT_GT(free, room);
     CUdeviceptr ballast = 0;
     ASSERT_EQ(cuMemAlloc(&ballast, (free - room) / (2 * kMiB) * (2 * kMiB)), CUDA_SUCCESS);
   }
+  // Allocates blocks of `size` until the driver refuses, and returns them.
   static std::vector<CUdeviceptr> fill(std::size_t size) {
     std::vector<CUdeviceptr> all;
     CUdeviceptr address = 0;
@@ -55,6 +57,7 @@ class DriverTest : public testing::Test {
 
   CUdevice device = 0;
   CUcontext context = nullptr;
+  // True if the tests run on the simulated driver.
   bool simulated = false;
 };
 

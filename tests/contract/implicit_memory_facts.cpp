@@ -1,5 +1,4 @@
-// Memory that no allocation call explains: what kernels take from the device when they are
-// launched.
+// Memory that no allocation call explains: kernels take it from the device when they are launched.
 #include <string>
 
 #include "tests/contract/driver_test.hpp"
@@ -7,8 +6,9 @@
 namespace cuwarden::contract {
 namespace {
 
-// A thread of `deep` has 16 KiB of its own, of `deeper` 64 KiB; the index is not known beforehand,
-// so that none of it can be in registers. `heap` calls the device-side malloc.
+// Kernels in PTX. A thread of `deep` has an array of 16 KiB, one of `deeper` an array of 64 KiB.
+// The index is not known beforehand, so that no part of the array can be in registers. `heap` calls
+// the device-side malloc.
 constexpr char kHead[] = R"(
 .version 7.0
 .target sm_70
@@ -39,7 +39,7 @@ constexpr char kHeap[] = R"(
   ret;
 }
 )";
-// The comment in it has no declaration.
+// The word .local in the comment below declares nothing: the parser of PTX must skip it.
 std::string deep_kernel(const std::string& name, int bytes) {
   return ".visible .entry " + name + R"((.param .u64 out, .param .u32 at)
 {
@@ -63,7 +63,7 @@ std::string deep_kernel(const std::string& name, int bytes) {
 }
 const std::string code = kHead + deep_kernel("deep", 16384) + deep_kernel("deeper", 65536) + kHeap;
 
-// A kernel's own code comes to the device when the kernel is first needed.
+// A kernel's own code takes device memory when the kernel is first needed: at most so many MiB.
 constexpr double kCodeMib = 4;
 
 class ImplicitMemoryFacts : public DriverTest {
@@ -129,8 +129,8 @@ TEST_F(ImplicitMemoryFacts, a_kernel_that_the_code_lacks_is_not_found) {
   EXPECT_EQ(cuModuleGetFunction(&found, module, "shallow"), CUDA_ERROR_NOT_FOUND);
 }
 
-// 3,960 MiB for 16 KiB on 132 multiprocessors of 2048 threads: a KiB of each is there from the
-// start.
+// 16 KiB for each thread take 3,960 MiB on 132 multiprocessors of 2,048 threads: one KiB of each
+// thread is there from the start.
 TEST_F(ImplicitMemoryFacts, local_memory_is_taken_for_all_resident_threads_and_kept) {
   const double need_mib = static_cast<double>(resident_threads * 15 * kKiB) / kMiB;
   if (static_cast<double>(free_bytes()) / kMiB < need_mib + 64)
@@ -144,14 +144,15 @@ TEST_F(ImplicitMemoryFacts, local_memory_is_taken_for_all_resident_threads_and_k
   EXPECT_NEAR(taken_mib(after), 0, kCodeMib);
 }
 
-TEST_F(ImplicitMemoryFacts, a_launch_fails_for_want_of_local_memory_until_there_is_room) {
+TEST_F(ImplicitMemoryFacts, a_launch_without_room_for_its_local_memory_fails_until_there_is_room) {
   CUdeviceptr ballast = 0;
   ASSERT_EQ(cuMemAlloc(&ballast, (free_bytes() - 256 * kMiB) / (2 * kMiB) * (2 * kMiB)),
             CUDA_SUCCESS);
   const std::size_t before = free_bytes();
   EXPECT_EQ(launch("deeper"), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(launch("deep"), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_LT(taken_mib(before), kCodeMib);  // it may give back what others had
+  // The refused launch may give back memory that other kernels had.
+  EXPECT_LT(taken_mib(before), kCodeMib);
   EXPECT_EQ(launch_plain("small"), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(ballast), CUDA_SUCCESS);
   if (free_bytes() > resident_threads * 15 * kKiB) {
@@ -160,7 +161,7 @@ TEST_F(ImplicitMemoryFacts, a_launch_fails_for_want_of_local_memory_until_there_
 }
 
 TEST_F(ImplicitMemoryFacts,
-       a_captured_kernel_is_given_local_memory_when_its_graph_is_instantiated) {
+       a_captured_kernel_gets_its_local_memory_when_its_graph_is_instantiated) {
   const double need_mib = static_cast<double>(resident_threads * 15 * kKiB) / kMiB;
   if (static_cast<double>(free_bytes()) / kMiB < need_mib + 64)
     GTEST_SKIP() << "needs " << need_mib << " MiB";
@@ -197,8 +198,7 @@ TEST_F(ImplicitMemoryFacts, the_heap_of_device_side_malloc_takes_its_default_siz
   EXPECT_NEAR(taken_mib(before), 10, 6);
 }
 
-TEST_F(ImplicitMemoryFacts,
-       a_heap_is_made_as_large_as_it_was_set_by_the_first_launch_that_needs_it) {
+TEST_F(ImplicitMemoryFacts, the_first_launch_that_needs_a_heap_makes_it_as_large_as_its_limit) {
   const std::size_t before = free_bytes();
   ASSERT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 256 * kMiB), CUDA_SUCCESS);
   ASSERT_EQ(launch_plain("small"), CUDA_SUCCESS);
@@ -209,7 +209,8 @@ TEST_F(ImplicitMemoryFacts,
   EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * kMiB), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(ImplicitMemoryFacts, a_heap_that_does_not_fit_is_said_to_lack_resources_not_memory) {
+TEST_F(ImplicitMemoryFacts,
+       a_launch_whose_heap_does_not_fit_fails_for_lack_of_resources_not_memory) {
   CUdeviceptr ballast = 0;
   ASSERT_EQ(cuMemAlloc(&ballast, (free_bytes() - 256 * kMiB) / (2 * kMiB) * (2 * kMiB)),
             CUDA_SUCCESS);
@@ -220,7 +221,8 @@ TEST_F(ImplicitMemoryFacts, a_heap_that_does_not_fit_is_said_to_lack_resources_n
   EXPECT_EQ(launch_plain("small"), CUDA_SUCCESS);
 }
 
-TEST_F(ImplicitMemoryFacts, code_with_device_side_malloc_takes_more_when_it_is_loaded_once) {
+TEST_F(ImplicitMemoryFacts,
+       code_with_device_side_malloc_takes_extra_memory_once_when_it_is_loaded) {
   CUmodule plain = nullptr, again = nullptr;
   CUcontext other = nullptr;
   CUctxCreateParams parameters{};
@@ -242,7 +244,8 @@ TEST_F(ImplicitMemoryFacts, a_smaller_stack_gives_back_what_a_larger_one_took) {
   EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
 }
 
-TEST_F(ImplicitMemoryFacts, a_stack_that_does_not_fit_gives_back_what_the_next_launch_takes_again) {
+TEST_F(ImplicitMemoryFacts,
+       a_stack_limit_that_does_not_fit_gives_local_memory_back_until_the_next_launch) {
   CUdeviceptr ballast = 0;
   ASSERT_EQ(cuMemAlloc(&ballast, (free_bytes() - 256 * kMiB) / (2 * kMiB) * (2 * kMiB)),
             CUDA_SUCCESS);

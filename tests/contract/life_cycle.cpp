@@ -1,6 +1,6 @@
-// The end of the process: handlers registered after cuInit may still call the driver,
-// those registered before it are told that it is gone. No GoogleTest: the exit status is
-// the answer (0, or the number of the fact that did not hold).
+// The end of the process: handlers registered after cuInit may still call the driver; handlers
+// registered before it get CUDA_ERROR_DEINITIALIZED. Without GoogleTest: the exit status is 0, or
+// the number of the fact that did not hold.
 #include <cuda.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// cuGetProcAddress: one name, several ABIs; what it returns is the exported symbol.
+// cuGetProcAddress: one name stands for several ABIs, and the pointer is that of the exported
+// symbol.
 #include <dlfcn.h>
 
 #include "tests/contract/driver_test.hpp"
@@ -41,7 +42,7 @@ TEST(LookupFacts, the_version_chooses_the_abi) {
   }
 }
 
-TEST(LookupFacts, what_is_too_new_or_unknown_is_null) {
+TEST(LookupFacts, a_name_that_is_too_new_or_unknown_is_answered_with_null) {
   void* function = &function;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
   cuGetProcAddress("cuMemAllocAsync", &function, 10000, 0, &status);

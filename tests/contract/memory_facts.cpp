@@ -1,4 +1,4 @@
-// What an out-of-memory can be rescued by, and what the driver answers to odd requests.
+// Ways to rescue a request that is out of memory, and the driver's answers to odd requests.
 #include "tests/contract/driver_test.hpp"
 
 namespace cuwarden::contract {
@@ -8,7 +8,7 @@ constexpr std::size_t kRoom = 512 * kMiB;
 
 using MemoryFacts = DriverTest;
 
-TEST_F(MemoryFacts, frees_in_stream_order_are_out_of_reach_until_a_synchronisation) {
+TEST_F(MemoryFacts, memory_freed_in_stream_order_cannot_be_reused_before_a_synchronisation) {
   leave_room(kRoom);
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -24,7 +24,7 @@ TEST_F(MemoryFacts, frees_in_stream_order_are_out_of_reach_until_a_synchronisati
 }
 
 TEST_F(MemoryFacts,
-       frees_in_stream_order_are_within_reach_after_an_event_behind_them_and_nothing_less) {
+       memory_freed_in_stream_order_is_reusable_once_an_event_behind_the_free_is_synchronised) {
   leave_room(kRoom);
   CUstream stream = nullptr, elsewhere = nullptr;
   CUmemoryPool pool = nullptr;
@@ -98,7 +98,7 @@ TEST_F(MemoryFacts, an_allocation_under_a_global_capture_is_error_900) {
   EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-TEST_F(MemoryFacts, of_readings_a_capture_forbids_those_of_pools_and_none_to_a_relaxed_thread) {
+TEST_F(MemoryFacts, a_capture_forbids_readings_of_memory_pools_except_to_a_relaxed_thread) {
   CUstream stream = nullptr;
   CUmemoryPool pool = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -174,7 +174,7 @@ TEST_F(MemoryFacts, captured_allocations_take_memory_only_when_the_graph_is_laun
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   EXPECT_LE(free_bytes(), before - 64 * kMiB);
   ASSERT_EQ(cuDeviceGraphMemTrim(device), CUDA_SUCCESS);
-  EXPECT_GE(free_bytes() + 2 * kMiB, before);  // the graph itself takes a page
+  EXPECT_GE(free_bytes() + 2 * kMiB, before);  // The graph itself takes a page.
   cuGraphExecDestroy(exec);
   cuGraphDestroy(graph);
 }
@@ -206,7 +206,7 @@ TEST_F(MemoryFacts, an_allocation_node_takes_the_address_that_its_graph_has_free
   cuGraphDestroy(graph);
 }
 
-TEST_F(MemoryFacts, what_a_launch_has_left_is_freed_outside_of_the_graph_and_launched_again) {
+TEST_F(MemoryFacts, memory_left_by_a_launch_is_freed_outside_of_the_graph_before_the_next_launch) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   CUgraph graph = nullptr, freeing_graph = nullptr;
@@ -231,7 +231,8 @@ TEST_F(MemoryFacts, what_a_launch_has_left_is_freed_outside_of_the_graph_and_lau
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(wanted.dptr), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
-  EXPECT_NE(cuGraphLaunch(exec, stream), CUDA_SUCCESS);  // its memory is still there
+  // Memory of the last launch is still there.
+  EXPECT_NE(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeAsync(wanted.dptr, stream), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   cuGraphExecDestroy(exec);
@@ -263,7 +264,7 @@ TEST_F(MemoryFacts, odd_requests_get_the_answers_of_the_driver) {
   EXPECT_EQ(cuMemFreeHost(nullptr), CUDA_SUCCESS);
 }
 
-TEST_F(MemoryFacts, frees_of_what_is_not_an_allocation_are_invalid) {
+TEST_F(MemoryFacts, frees_of_pointers_that_are_no_allocations_are_invalid) {
   CUdeviceptr address = 0;
   void* pinned = nullptr;
   ASSERT_EQ(cuMemAlloc(&address, 4096), CUDA_SUCCESS);
@@ -278,7 +279,7 @@ TEST_F(MemoryFacts, frees_of_what_is_not_an_allocation_are_invalid) {
   EXPECT_EQ(cuMemFreeHost(pinned), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(MemoryFacts, each_kind_of_free_takes_the_other_kind_of_device_memory) {
+TEST_F(MemoryFacts, each_kind_of_free_accepts_the_other_kind_of_device_memory) {
   CUdeviceptr plain = 0, ordered = 0;
   ASSERT_EQ(cuMemAlloc(&plain, 4096), CUDA_SUCCESS);
   ASSERT_EQ(cuMemAllocAsync(&ordered, 4096, nullptr), CUDA_SUCCESS);
@@ -306,7 +307,7 @@ TEST_F(MemoryFacts, an_inner_pointer_has_the_requested_extent) {
   }
 }
 
-TEST_F(MemoryFacts, what_is_copied_in_comes_out_again) {
+TEST_F(MemoryFacts, bytes_copied_to_the_device_come_back_unchanged) {
   std::vector<unsigned char> in(3 * kMiB), out(3 * kMiB);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<unsigned char>(i * 7);
   CUdeviceptr first = 0, second = 0;

@@ -1,6 +1,6 @@
-// Two processes on one device: what one holds the other cannot have, and it is free again when its
-// owner ends, however it ends. No GoogleTest: a process that forks has to do so before it begins
-// with CUDA. The exit status is the answer (0, or the number of the fact that did not hold).
+// Two processes on one device: memory of one is not available to the other, and is free again when
+// its owner ends, however it ends. Without GoogleTest, because a process must fork before it begins
+// with CUDA. The exit status is 0, or the number of the fact that did not hold.
 #include <cuda.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -50,7 +50,7 @@ int main() {
   if (neighbour == 0) hold(ready[1]);
   close(ready[1]);
   char heard = 0;
-  if (read(ready[0], &heard, 1) != 1) {  // it ended: its status says why
+  if (read(ready[0], &heard, 1) != 1) {  // The neighbour has ended: its status tells the reason.
     int status = 0;
     require(waitpid(neighbour, &status, 0) == neighbour && WIFEXITED(status), 9);
     return WEXITSTATUS(status);

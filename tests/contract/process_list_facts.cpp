@@ -1,8 +1,8 @@
-// Two processes on one device: NVML, read as the shim reads it, lists both, each with what it
-// holds. No GoogleTest: a process that forks has to do so before it begins with CUDA. The exit
-// status is the answer (0, or the number of the fact that did not hold); 77 without a device.
+// Two processes on one device: NVML, read as the shim reads it, lists both, each with the memory
+// that it holds. Without GoogleTest, because a process must fork before it begins with CUDA. The
+// exit status is 0, or the number of the fact that did not hold; 77 without a device.
 //
-// usage: process_list_facts [refused | alone | made_up]: what the simulated GPU was told to be.
+// usage: process_list_facts [refused | alone | made_up]: the setting that the simulated GPU has.
 #include <cuda.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -20,7 +20,7 @@ namespace {
 using namespace cuwarden::shim;
 
 constexpr std::size_t mib = std::size_t{1} << 20, held = 1024 * mib;
-// A context takes some too, more on one machine than on another.
+// The most bytes that a context takes; it takes more on one machine than on another.
 constexpr std::size_t most_of_a_context = 1024 * mib;
 
 void require(bool holds, int fact) {
@@ -38,7 +38,7 @@ void make_context() {
 
 void hold(int ready) {
   CUdeviceptr address = 0;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to outlive a fact that does not hold
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // This process must not outlive a fact that does not hold.
   make_context();
   require(cuMemAlloc(&address, held) == CUDA_SUCCESS, 5);
   require(write(ready, "r", 1) == 1, 6);
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   if (neighbour == 0) hold(ready[1]);
   close(ready[1]);
   char heard = 0;
-  if (read(ready[0], &heard, 1) != 1) {  // it ended: its status says why
+  if (read(ready[0], &heard, 1) != 1) {  // The neighbour has ended: its status tells the reason.
     int status = 0;
     require(waitpid(neighbour, &status, 0) == neighbour && WIFEXITED(status), 9);
     return WEXITSTATUS(status);

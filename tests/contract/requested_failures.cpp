@@ -1,5 +1,5 @@
-// Failing on request, and the limits that the environment sets. Runs on the simulated
-// driver alone, with the environment that meson.build gives.
+// Failures on request, and limits that the environment sets. Runs on the simulated driver only,
+// with the environment that meson.build gives.
 #include "tests/contract/driver_test.hpp"
 
 namespace cuwarden::contract {

@@ -1,4 +1,4 @@
-// The runtime above the driver: what it asks of it, its errors, its contexts.
+// The runtime above the driver: its calls of the driver, its errors, its contexts.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ TEST(RuntimeFacts, an_allocation_of_nothing_is_a_null_pointer) {
   EXPECT_EQ(pointer, nullptr);
 }
 
-TEST(RuntimeFacts, an_error_is_kept_until_it_is_asked_for) {
+TEST(RuntimeFacts, an_error_is_remembered_until_cudaGetLastError_returns_it) {
   void* pointer = nullptr;
   ASSERT_EQ(cudaGetLastError(), cudaSuccess);
   EXPECT_EQ(cudaMalloc(&pointer, std::size_t{1} << 62), cudaErrorMemoryAllocation);

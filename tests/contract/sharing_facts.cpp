@@ -1,5 +1,5 @@
-// Memory between processes. The parent touches no driver before it has made its child:
-// neither side may use what a fork would hand over.
+// Memory between processes. The parent does not use the driver before it has made its child: a
+// forked process cannot use its parent's driver state.
 #include <cuda.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,8 @@ bool start() {
          cuCtxSetCurrent(context) == CUDA_SUCCESS;
 }
 
-// Opens the handle, reads, writes, closes. The exit status says where it went wrong.
+// Opens the handle, reads, writes and closes. Returns the exit status: 0, or the number of the step
+// that failed.
 int child(int from_parent) {
   Message message;
   if (read(from_parent, &message, sizeof message) != sizeof message || !start()) return 1;
@@ -64,7 +65,7 @@ int main() {
   }
   if (cuMemcpyDtoH(&value, message.address, sizeof value) != CUDA_SUCCESS || value != 815) return 7;
   if (cuMemFree(message.address) != CUDA_SUCCESS || cuMemFree(neighbour) != CUDA_SUCCESS) return 8;
-  // A child of a process that uses the driver cannot use it.
+  // A forked child of a process that uses the driver cannot use it.
   const pid_t heir = fork();
   if (heir == 0)
     _exit(cuMemFree(0) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) != CUDA_SUCCESS ? 0 : 1);

@@ -1,4 +1,4 @@
-// What the driver cuts requests from, and what comes back of it when a program frees.
+// Slabs: the driver cuts small requests from them, and gets some back when a program frees.
 #include "tests/contract/driver_test.hpp"
 
 namespace cuwarden::contract {
@@ -26,7 +26,7 @@ TEST_F(SlabFacts, a_checkerboard_of_small_blocks_gives_nothing_back) {
   }
 }
 
-// A slab comes back with probability p^n where n blocks share it.
+// A slab is freed with probability p^n if n blocks share it and each is freed with probability p.
 TEST_F(SlabFacts, freeing_nine_tenths_at_random_returns_only_whole_slabs) {
   leave_room(kRoom);
   struct Row {
@@ -78,7 +78,7 @@ TEST_F(SlabFacts, requests_above_one_mebibyte_are_rounded_to_two) {
   EXPECT_EQ(cost(4 * kMiB), 4 * kMiB);
 }
 
-TEST_F(SlabFacts, what_a_request_leaves_of_one_page_goes_to_small_ones) {
+TEST_F(SlabFacts, the_rest_of_a_request_of_one_page_serves_small_requests) {
   for (const std::size_t size : {kMiB + 512, kMiB + kMiB / 2, 2 * kMiB - 1024}) {
     SCOPED_TRACE(size);
     CUdeviceptr large = 0;
@@ -100,7 +100,7 @@ TEST_F(SlabFacts, what_a_request_leaves_of_one_page_goes_to_small_ones) {
   }
 }
 
-TEST_F(SlabFacts, what_a_request_leaves_of_its_last_page_goes_to_nobody_where_there_are_more) {
+TEST_F(SlabFacts, the_rest_of_the_last_page_of_several_serves_no_request) {
   CUdeviceptr large = 0, small = 0;
   ASSERT_EQ(cuMemAlloc(&large, 3 * kMiB), CUDA_SUCCESS);
   const std::size_t with_large = free_bytes();
@@ -115,7 +115,7 @@ TEST_F(SlabFacts, small_requests_are_cut_in_steps_of_512_bytes) {
        {std::pair<std::size_t, std::size_t>{513, 1024}, {512, 512}, {1, 512}}) {
     const std::size_t before = free_bytes();
     std::vector<CUdeviceptr> all;
-    // One slab's worth, and one more opens the second.
+    // These allocations fill one slab; the next one opens the second.
     for (std::size_t i = 0; i < 2 * kMiB / step; ++i) {
       CUdeviceptr address = 0;
       ASSERT_EQ(cuMemAlloc(&address, size), CUDA_SUCCESS);

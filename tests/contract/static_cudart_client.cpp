@@ -1,7 +1,7 @@
-// Reaches the driver as a statically linked runtime does: dlopen of libcuda.so.1, one
-// dlsym of cuGetProcAddress_v2, and queries for everything else, the first by the empty
-// name and the rest without asking for a status, with flags 0 and 2, one name at two
-// versions. Then allocates what it is told and says what it did in one line of JSON.
+// Reaches the driver as a statically linked runtime does: dlopen of libcuda.so.1, one dlsym of
+// cuGetProcAddress_v2, and queries for everything else. The first query has an empty name. The
+// others ask for no status, with flags 0 and 2, and for one name at two versions. Then the program
+// allocates as its arguments say, and prints one line of JSON about it.
 //
 //     static_cudart_client COUNT BYTES FREED
 #include <cuda.h>

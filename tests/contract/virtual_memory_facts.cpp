@@ -1,4 +1,4 @@
-// Handles, mappings and access.
+// Physical handles, mappings and access.
 #include "tests/contract/driver_test.hpp"
 
 namespace cuwarden::contract {
@@ -97,7 +97,7 @@ TEST_F(VirtualMemoryFacts, a_stitched_range_works_and_each_piece_is_its_own_rang
 }
 
 TEST_F(VirtualMemoryFacts,
-       host_memory_in_a_range_is_told_apart_and_a_little_of_it_takes_no_device_memory) {
+       a_pointer_to_host_memory_in_a_range_says_so_and_a_little_of_it_takes_no_device_memory) {
   CUmemAllocationProp on_host = properties;
   on_host.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
   const std::size_t before = free_bytes();
@@ -120,7 +120,7 @@ TEST_F(VirtualMemoryFacts,
   EXPECT_EQ(cuMemRelease(onboard), CUDA_SUCCESS);
 }
 
-TEST_F(VirtualMemoryFacts, to_map_much_of_the_hosts_memory_takes_tables_on_the_device) {
+TEST_F(VirtualMemoryFacts, mapping_much_host_memory_takes_tables_on_the_device) {
   CUmemAllocationProp on_host = properties;
   on_host.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
   constexpr std::size_t size = 2 * kGiB;
@@ -138,7 +138,7 @@ TEST_F(VirtualMemoryFacts, to_map_much_of_the_hosts_memory_takes_tables_on_the_d
   EXPECT_EQ(cuMemAddressFree(start, size), CUDA_SUCCESS);
 }
 
-TEST_F(VirtualMemoryFacts, synchronous_copies_can_be_had_of_the_context_alone) {
+TEST_F(VirtualMemoryFacts, synchronous_copies_are_set_for_the_context_and_not_for_a_mapping) {
   const CUmemGenericAllocationHandle handle = create(kPage);
   ASSERT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemSetAccess(base, kPage, &access, 1), CUDA_SUCCESS);

@@ -1,4 +1,5 @@
-// What waits for the device while a kernel of 100 ms runs on a non-blocking stream.
+// Calls that wait for the device, and others that do not, while a kernel of 100 ms runs on a
+// non-blocking stream.
 #include <chrono>
 #include <thread>
 
@@ -56,7 +57,7 @@ TEST_F(WaitingFacts, allocations_do_not_wait) {
   EXPECT_LT(milliseconds([&] { return cuMemAlloc(&address, 256 * kMiB); }), 50);
 }
 
-TEST_F(WaitingFacts, allocations_wait_for_another_threads_free_and_for_nothing_else_it_waits_for) {
+TEST_F(WaitingFacts, allocations_wait_while_another_thread_frees_but_not_while_it_waits_otherwise) {
   CUdeviceptr freed = 0, address = 0;
   std::size_t free = 0, total = 0;
   const auto beside = [&](auto waits, auto call) {
@@ -119,7 +120,7 @@ TEST_F(WaitingFacts, an_event_after_a_kernel_is_ready_when_the_kernel_is) {
   EXPECT_EQ(cuStreamQuery(stream), CUDA_SUCCESS);
 }
 
-// Whatever stream it is in: one that does not wait for others, or a thread's own.
+// The work may be in any stream: one that does not wait for others, or a thread's own.
 TEST_F(WaitingFacts, an_event_of_the_context_is_ready_when_all_of_it_is) {
   CUstream apart = nullptr;
   ASSERT_EQ(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -160,7 +161,7 @@ TEST_F(WaitingFacts, too_much_dynamic_shared_memory_is_no_out_of_memory) {
             CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(WaitingFacts, a_launch_may_fail_for_local_memory_that_nobody_allocated) {
+TEST_F(WaitingFacts, a_launch_fails_for_lack_of_local_memory_without_any_allocation_call) {
   CUfunction deep = nullptr;
   ASSERT_EQ(cuModuleGetFunction(&deep, module, "deep_stack"), CUDA_SUCCESS);
   leave_room(64 * kMiB);

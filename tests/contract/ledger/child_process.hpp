@@ -12,9 +12,10 @@
 
 namespace cuwarden::ledger {
 
+// Exit status of a test or child that cannot run here.
 inline constexpr int skipped_status = 77;
 
-// In a child, this makes the failure known to the parent: the child exits with 1.
+// Ends the child with status 1, and a line on stderr, if the condition is false.
 #define CHILD_EXPECT(condition)                                                          \
   do {                                                                                   \
     if (!(condition)) {                                                                  \
@@ -23,6 +24,7 @@ inline constexpr int skipped_status = 77;
     }                                                                                    \
   } while (false)
 
+// Runs `body` in a forked child, and fails the test if the child fails.
 template <class Body>
 void expect_child_succeeds(const Body& body) {
   const pid_t child = fork();
@@ -37,7 +39,8 @@ void expect_child_succeeds(const Body& body) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// In a child: a tmpfs of this size over the folder, seen by this process alone.
+// Called in a child: mounts a tmpfs over the folder, visible to this process only. `options` are
+// those of mount(8), such as "size=1M".
 inline void mount_tmpfs(const char* folder, const char* options, unsigned long flags = 0) {
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("ledger-test", folder, "tmpfs", flags, options) != 0) {

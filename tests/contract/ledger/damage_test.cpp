@@ -1,4 +1,5 @@
-// A ledger is somebody else's file: whatever its bytes are, reading stays inside them.
+// A ledger is a file that another process has written: whatever its bytes are, the reader stays
+// inside them.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -14,7 +15,7 @@
 namespace cuwarden::ledger {
 namespace {
 
-// Looks at every byte that a reader hands out; the sum keeps the compiler from skipping it.
+// Reads every byte that a reader hands out; the sum keeps the compiler from skipping a byte.
 class Walk {
  public:
   explicit Walk(std::span<const std::byte> bytes) {
@@ -35,7 +36,7 @@ class Walk {
   void table(const Reader& reader, RegionId id, const Get& get) {
     const std::uint64_t count = std::min<std::uint64_t>(reader.rows(id), 3000);
     for (std::uint64_t i = 0; i < count; ++i) rows += get(i) ? 1 : 0;
-    // Rows outside are absent, wherever they would lie.
+    // Rows outside of the table are absent, wherever they would lie.
     EXPECT_FALSE(get(reader.rows(id)));
     EXPECT_FALSE(get(UINT64_MAX));
     EXPECT_FALSE(get(UINT64_MAX / 64));
@@ -106,7 +107,7 @@ class Walk {
   }
 };
 
-// Bytes whose end is followed by a page that must not be touched.
+// Bytes that are followed by a page without access.
 class Guarded {
  public:
   explicit Guarded(std::size_t bytes)
@@ -138,7 +139,8 @@ class DamagedLedger : public LedgerTest {
     writer->count_unhooked_lookup("cuMemFuture");
     writer->sample_host_rss(ByteCount{1'000'000});
     copy = std::make_unique<Guarded>(writer->bytes().size());
-    // From the file: in the writer's mapping, what is not filled cannot be read.
+    // The copy is made from the file: in the writer's mapping, pages that are not filled cannot be
+    // read.
     std::ifstream file(std::string(writer->path()), std::ios::binary);
     file.read(reinterpret_cast<char*>(copy->bytes().data()),
               static_cast<std::streamsize>(copy->bytes().size()));
@@ -179,7 +181,7 @@ TEST_F(DamagedLedger, flipped_bytes_never_lead_outside) {
     const std::size_t changes = random() % undo.size() + 1;
     const std::uint64_t checksum = header().checksum;
     for (std::size_t i = 0; i < changes; ++i) {
-      // The header and the first rows of each region are where something is.
+      // The header and the first rows of each region are chosen, because they have content.
       const std::size_t region = random() % (region_count + 2);
       const std::size_t start = region < region_count ? geometry.regions[region].offset : 0;
       const std::size_t length = region < region_count ? 1024 : sizeof(Header);
@@ -193,7 +195,7 @@ TEST_F(DamagedLedger, flipped_bytes_never_lead_outside) {
         std::memcpy(&bytes[at], &value, random() % 2 == 0 ? 4 : 8);
       }
     }
-    // Somebody who means harm fits the checksum.
+    // Three times in four the checksum is made to fit, as an attacker would.
     if (random() % 4 != 0) header().checksum = header_checksum(header());
     opened += Walk(bytes).opened ? 1 : 0;
     for (std::size_t i = changes; i > 0; --i) {
@@ -248,7 +250,7 @@ TEST_F(DamagedLedger, a_few_rows_cannot_claim_all_of_the_file) {
   EXPECT_EQ(reader->module(1)->path, "");
 }
 
-TEST_F(DamagedLedger, what_is_no_ledger_is_refused_with_a_reason) {
+TEST_F(DamagedLedger, a_file_that_is_no_ledger_is_refused_with_a_reason) {
   const auto reason = [&]() -> std::string {
     ReadError error;
     const auto reader = Reader::open(copy->bytes(), error);

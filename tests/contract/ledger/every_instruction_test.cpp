@@ -1,5 +1,5 @@
-// A process may die, or be looked at, between any two instructions. The child is stepped through
-// its recording one instruction at a time; after each, its file must make sense.
+// A process may die, or be read by another one, between any two instructions. The child is stepped
+// through its recording one instruction at a time; after each, its file must make sense.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -16,15 +16,17 @@
 namespace cuwarden::ledger {
 namespace {
 
+// Shared with the parent: the state of the record that the child promises at this instruction.
 struct Told {
-  std::atomic<std::uint64_t> certain;  // the bytes that must be live now; 0: either may be
-  std::atomic<std::uint64_t> gone;     // 1: nothing may be live now
+  // The record must be live with so many bytes; 0: it may be live or not.
+  std::atomic<std::uint64_t> certain;
+  std::atomic<std::uint64_t> gone;  // 1: no record may be live.
   char path[512];
 };
 
 constexpr std::uint64_t first_bytes = 0x1111, second_bytes = 0x2222;
 
-// A record's fields are all derived from its bytes, so that a mixture shows.
+// Returns a record whose fields are all derived from its bytes, so that a mixture of two shows.
 NewRecord record_of(std::uint64_t bytes, GroupId group) {
   NewRecord record;
   record.address = DeviceAddress{512};
@@ -39,14 +41,14 @@ NewRecord record_of(std::uint64_t bytes, GroupId group) {
   Writer* const writer = make_writer(folder);
   writer->path().copy(told.path, sizeof told.path - 1);
   const GroupId group = writer->group({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
-  // Tables and pages are in place before the first step.
+  // Tables and pages are made before the first step.
   writer->add(record_of(first_bytes, group));
   writer->take(Space::pointer, DeviceAddress{512});
   if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(skipped_status);
   raise(SIGSTOP);
   for (const std::uint64_t bytes : {first_bytes, second_bytes}) {
     told.gone = 0;
-    writer->add(record_of(bytes, group));  // into the row that the last one left
+    writer->add(record_of(bytes, group));  // The record goes into the row that the last one left.
     told.certain = bytes;
     told.certain = 0;
     const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{512});

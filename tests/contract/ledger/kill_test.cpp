@@ -1,5 +1,5 @@
-// A process is killed at any moment; its file then tells the truth about everything that it had
-// acknowledged. A fork leaves the child without the parent's ledger.
+// A process is killed at any moment; its file then has everything that it had acknowledged. A
+// forked child does not get the parent's ledger.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t thread_count = 2, slot_count = 2000;
 
-// What the child says about an address: `bytes` are live, none are, or it is being changed.
+// The child's word about an address: the bytes that are live there, 0, or `changing`.
 constexpr std::uint64_t changing = UINT64_MAX;
 struct Acknowledged {
   std::atomic<std::uint64_t> operations;
@@ -124,7 +124,7 @@ TEST(LedgerKill, nothing_acknowledged_is_lost_or_kept_too_long) {
         ++checked;
       }
     }
-    // Sums may be off by what each thread had in its hands.
+    // Sums may differ by one operation for each thread that was interrupted in it.
     EXPECT_LE(live_in_groups(*reader).count, acknowledged.count + thread_count);
     EXPECT_GE(live_in_groups(*reader).count + thread_count, acknowledged.count);
   }
@@ -146,7 +146,7 @@ TEST(LedgerFork, the_child_has_no_part_of_the_parents_ledger) {
 
   expect_child_succeeds([&] {
     CHILD_EXPECT(mincore(mapped, page_bytes, &resident) != 0 && errno == ENOMEM);
-    // It may have a ledger of its own.
+    // The child may have a ledger of its own.
     Writer* const own = make_writer(folder.path());
     CHILD_EXPECT(own != nullptr && own->path() != parents_path);
     CHILD_EXPECT(own->thread().value == 1);

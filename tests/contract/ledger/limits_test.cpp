@@ -1,4 +1,4 @@
-// Whatever the host's limits are, recording goes on, the totals are right, and no signal comes.
+// Under any limits of the host, recording goes on, the totals are right, and no signal comes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ void limit(__rlimit_resource_t resource, rlim_t value) {
   CHILD_EXPECT(setrlimit(resource, &both) == 0);
 }
 
-// Adds and frees, and expects that the reader finds what is left.
+// Adds and frees records, and expects that the reader finds the remaining ones.
 void expect_recording_works(Writer* writer, std::uint64_t count) {
   CHILD_EXPECT(writer != nullptr);
   for (std::uint64_t i = 1; i <= count; ++i) {
@@ -65,7 +65,7 @@ void expect_recording_works(Writer* writer, std::uint64_t count) {
 
 std::uint32_t reasons(Writer* writer) { return read(*writer).process().reasons; }
 
-TEST(LedgerLimits, a_missing_folder_means_memory) {
+TEST(LedgerLimits, with_a_missing_folder_the_ledger_is_in_memory) {
   expect_child_succeeds([] {
     Writer* const writer = make_writer("/nonexistent/folder");
     expect_recording_works(writer, 20'000);
@@ -78,7 +78,7 @@ TEST(LedgerLimits, a_missing_folder_means_memory) {
 TEST(LedgerLimits, the_first_folder_that_works_is_used) {
   const TemporaryFolder folder;
   expect_child_succeeds([&] {
-    // /proc is no file system to write on, and the shared memory folder may be absent.
+    // /proc cannot be written to, and the shared memory folder may be absent.
     const std::array<const char*, 4> folders = {"/proc/self", nullptr, "/nonexistent/shm",
                                                 folder.path()};
     Creation creation;
@@ -90,7 +90,7 @@ TEST(LedgerLimits, the_first_folder_that_works_is_used) {
   });
 }
 
-TEST(LedgerLimits, a_read_only_folder_means_memory) {
+TEST(LedgerLimits, with_a_read_only_folder_the_ledger_is_in_memory) {
   const TemporaryFolder folder;
   expect_child_succeeds([&] {
     mount_tmpfs(folder.path(), "size=1m", MS_RDONLY);
@@ -100,7 +100,7 @@ TEST(LedgerLimits, a_read_only_folder_means_memory) {
   });
 }
 
-TEST(LedgerLimits, a_small_file_size_limit_means_memory) {
+TEST(LedgerLimits, under_a_small_file_size_limit_the_ledger_is_in_memory) {
   const TemporaryFolder folder;
   expect_child_succeeds([&] {
     limit(RLIMIT_FSIZE, 1 << 20);
@@ -111,7 +111,7 @@ TEST(LedgerLimits, a_small_file_size_limit_means_memory) {
   });
 }
 
-TEST(LedgerLimits, a_moderate_file_size_limit_makes_a_smaller_file) {
+TEST(LedgerLimits, under_a_moderate_file_size_limit_the_file_is_smaller) {
   const TemporaryFolder folder;
   for (const bool without_populate : {false, true}) {
     expect_child_succeeds([&] {
@@ -129,7 +129,7 @@ TEST(LedgerLimits, a_moderate_file_size_limit_makes_a_smaller_file) {
   }
 }
 
-TEST(LedgerLimits, little_address_space_is_left_to_the_host) {
+TEST(LedgerLimits, under_an_address_space_limit_the_host_keeps_most_of_it) {
   if (sanitized) GTEST_SKIP() << "a sanitizer needs the address space itself";
   const TemporaryFolder folder;
   for (const rlim_t left : {rlim_t{2} << 30, rlim_t{256} << 20, rlim_t{32} << 20}) {
@@ -158,10 +158,10 @@ TEST(LedgerLimits, a_full_disk_moves_the_rest_into_memory) {
       creation.without_populate = without_populate;
       Writer* const writer = Writer::create(creation);
       CHILD_EXPECT(writer->path().starts_with(folder.path()));
-      expect_recording_works(writer, 100'000);  // 6.4 MB of records
+      expect_recording_works(writer, 100'000);  // 6.4 MB of records.
       CHILD_EXPECT(reasons(writer) == reason_ledger_partly_in_memory);
 
-      // Another process finds the part that the disk took, and no nonsense in it.
+      // Another process finds the part that fitted onto the disk, and no nonsense in it.
       const int file = open(std::string(writer->path()).c_str(), O_RDONLY);
       const std::size_t size = writer->bytes().size();
       void* const seen = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
@@ -178,7 +178,7 @@ TEST(LedgerLimits, a_full_disk_moves_the_rest_into_memory) {
   }
 }
 
-TEST(LedgerLimits, a_disk_that_is_full_from_the_start_means_memory) {
+TEST(LedgerLimits, on_a_full_disk_the_ledger_is_in_memory) {
   const TemporaryFolder folder;
   expect_child_succeeds([&] {
     mount_tmpfs(folder.path(), "size=64k");
@@ -191,7 +191,7 @@ TEST(LedgerLimits, a_disk_that_is_full_from_the_start_means_memory) {
   });
 }
 
-TEST(LedgerLimits, a_removed_file_cannot_grow_by_name_but_recording_goes_on) {
+TEST(LedgerLimits, a_file_that_was_replaced_does_not_grow_but_recording_goes_on) {
   const TemporaryFolder folder;
   expect_child_succeeds([&] {
     const std::array<const char*, 1> folders = {folder.path()};
@@ -208,7 +208,7 @@ TEST(LedgerLimits, a_removed_file_cannot_grow_by_name_but_recording_goes_on) {
   });
 }
 
-TEST(LedgerLimits, a_full_table_is_said_and_the_totals_hold_what_is_stored) {
+TEST(LedgerLimits, a_full_table_is_reported_and_the_totals_match_the_stored_records) {
   const TemporaryFolder folder;
   expect_child_succeeds([&] {
     Writer* const writer = make_writer(folder.path(), 2 << 20);

@@ -1,4 +1,4 @@
-// Threads allocate, free and pass addresses on as fast as they can, as a driver lets them; the
+// Threads allocate, free and pass addresses on as fast as they can, as a driver lets them. The
 // ledger agrees with an independent count, and a reader beside them never sees a torn record.
 #include <gtest/gtest.h>
 
@@ -15,12 +15,14 @@
 namespace cuwarden::ledger {
 namespace {
 
-// A size that belongs to (address, time of allocation): a torn record would break the relation.
+// Returns a size that belongs to the address and the turn of its allocation: a torn record would
+// not fit.
 std::uint64_t bytes_of(std::uint64_t address, std::uint64_t turn) {
   return turn << 20 | (hash_pair(address, turn) & 0xfffff);
 }
 
-// Hands out addresses, the last one freed first, so that threads reuse each other's at once.
+// Hands out addresses, the most recently freed one first, so that threads reuse each other's at
+// once.
 class Driver {
  public:
   explicit Driver(std::uint64_t addresses) {
@@ -43,7 +45,7 @@ class Driver {
   std::vector<std::uint64_t> free_;
 };
 
-// What the program holds; any thread may free what another one allocated.
+// The allocations that the program holds; any thread may free a block that another one allocated.
 class Program {
  public:
   void hold(std::uint64_t address, std::uint64_t bytes) {
@@ -75,8 +77,8 @@ Sum live_in(const Reader& reader, GroupId group) {
   return sum;
 }
 
-// Each thread holds one block at a time: no figure may ever say more than all of them can hold.
-TEST(LedgerThreads, no_live_figure_and_no_peak_is_above_what_is_possible) {
+// Each thread holds one block at a time, so no figure may exceed one block for each thread.
+TEST(LedgerThreads, no_live_figure_and_no_peak_exceeds_the_blocks_that_threads_can_hold) {
   constexpr std::uint64_t threads = 4, block = 1 << 20;
   const auto turns = repetitions(200'000, 5'000'000);
   const TemporaryFolder folder;
@@ -118,7 +120,7 @@ TEST(LedgerThreads, no_live_figure_and_no_peak_is_above_what_is_possible) {
 
 TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
   constexpr int threads = 16;
-  // At the large counts, ten million allocations and as many frees.
+  // With the large counts: ten million allocations and as many frees.
   const auto turns = static_cast<std::uint64_t>(repetitions(20'000, 1'350'000));
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());

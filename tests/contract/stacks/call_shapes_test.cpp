@@ -1,5 +1,5 @@
-// Frames of all shapes that compilers make. Built once for each of many ways to compile: what is
-// tested is what the compiler says in its unwind tables.
+// Frames of all shapes that compilers make. Built once for each of many ways to compile, because
+// the compiler's unwind tables are under test.
 #include <alloca.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ NOINLINE void sized_at_run_time(Next next, std::size_t size) {
   room[size - 1] = room[0];
 }
 
-// Realigned frames: GCC describes them by expressions.
+// Functions with a realigned frame: GCC describes such frames by expressions.
 NOINLINE void aligned_to_32(Next next) {
   alignas(32) volatile double values[4] = {1, 2, 3, 4};
   next();
@@ -173,14 +173,14 @@ void call_in_order(const std::vector<std::size_t>& order, std::size_t at) {
   }
 }
 
-TEST(CallShapes, EachAloneGivesTheStackThatLibgccGives) {
+TEST(CallShapes, EachShapeAloneGivesTheStackThatLibgccGives) {
   Comparing all;
   for (std::size_t shape = 0; shape < shapes().size(); ++shape)
     for (int again = 0; again < 2; ++again) call_in_order({shape}, 0);
   EXPECT_GE(all.compared(), 2 * shapes().size());
 }
 
-TEST(CallShapes, AnyOrderOfThemGivesTheStackThatLibgccGives) {
+TEST(CallShapes, ShapesInAnyOrderGiveTheStackThatLibgccGives) {
   Comparing all;
   std::mt19937 random(4711);
   const std::uint64_t wanted = repetitions(5'000, 1'000'000);
@@ -195,7 +195,7 @@ TEST(CallShapes, AnyOrderOfThemGivesTheStackThatLibgccGives) {
   EXPECT_GT(stacks_seen().deepest, 40u);
 }
 
-TEST(CallShapes, NoneOfThemIsBeyondTheRules) {
+TEST(CallShapes, RulesCanExpressEveryShape) {
   Comparing all;
   for (std::size_t shape = 0; shape < shapes().size(); ++shape) call_in_order({shape, shape}, 0);
   EXPECT_EQ(all.not_expressible(), 0u);
@@ -215,7 +215,7 @@ NOINLINE int recurse(int depth) {
 }
 
 TEST(CallShapes, AnUnchangedStackIsRecognisedAndAChangedOneIsNot) {
-  probe_modules_changed();  // other tests' stacks take no place away
+  probe_modules_changed();  // Makes room, which stacks of other tests take.
   Comparing all;
   for (int i = times(10); i > 0; --i) recurse(40);
   EXPECT_EQ(all.recognised(), 9u);

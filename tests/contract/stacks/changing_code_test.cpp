@@ -1,4 +1,4 @@
-// Code that comes and goes: libraries, and what a program makes at run time.
+// Code that comes and goes: libraries, and code that a program makes at run time.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ namespace {
 
 using CallBack = int (*)(int (*)());
 
-TEST(ChangingCode, ALibraryInThePlaceOfAnotherIsWalkedByItsOwnRules) {
+TEST(ChangingCode, ALibraryAtTheAddressesOfAClosedOneIsWalkedByItsOwnRules) {
   Comparing all;
   std::map<void*, int> at;
   for (int i = 0; i < 20; ++i) {
@@ -60,13 +60,13 @@ int look() {
   return 0;
 }
 
-TEST(ChangingCode, WhatNobodyDescribesEndsAStackAsItEndsLibgccs) {
+TEST(ChangingCode, CodeWithoutUnwindTablesEndsAStackAsInLibgcc) {
   Comparing all;
   const MadeCode code;
   for (int i = 0; i < 5; ++i) code.call(look);
   EXPECT_LE(seen, 3);
   EXPECT_EQ(all.foreign_code(), 5u);
-  EXPECT_EQ(all.recognised(), 0u);  // the code may be replaced
+  EXPECT_EQ(all.recognised(), 0u);  // Such code may be replaced at any time.
 }
 
 }  // namespace

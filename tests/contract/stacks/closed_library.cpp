@@ -1,4 +1,5 @@
-// Built twice, with functions whose frames differ: the one is closed, the other takes its place.
+// Built twice, with functions whose frames differ: one library is closed, and the other is loaded
+// at its addresses.
 extern "C" __attribute__((visibility("default"))) int call_back(int (*work)()) {
 #ifdef CUWARDEN_TEST_OTHER
   volatile char room[4000];

@@ -1,4 +1,4 @@
-// For the tests of stacks: counts since the test began.
+// Counts of compared stacks since a test began.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,19 +8,20 @@
 
 #include "tests/contract/stacks/probe.hpp"
 
-// Few times daily, many when the large counts are asked for.
+// Returns `large` if the environment has LARGE_COUNTS, else `daily`.
 inline std::uint64_t repetitions(std::uint64_t daily, std::uint64_t large) {
   return std::getenv("LARGE_COUNTS") != nullptr ? large : daily;
 }
 
-// So often that compilers cannot know it: a loop that is unrolled has a place of its own for each
-// turn, and each is another stack.
+// Returns `count`, hidden from the compiler: in an unrolled loop each turn would have an address,
+// and so a stack, of its own.
 inline int times(int count) {
   asm volatile("" : "+r"(count));
   return count;
 }
 
-// A comparison here, that must not become a jump.
+// Compares the stacks in the calling function; the call does not become a jump. Returns the number
+// of frames.
 inline int compared() {
   const int frames = compare_stacks();
   asm volatile("" ::: "memory");
@@ -28,6 +29,8 @@ inline int compared() {
   return frames;
 }
 
+// Expects at its end that stacks were compared since its beginning and that none differed. The
+// functions return counts since its beginning.
 class Comparing {
  public:
   Comparing() : before_(stacks_seen()) {}

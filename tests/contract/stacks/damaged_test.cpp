@@ -1,5 +1,5 @@
-// Stacks that lead astray: a walk ends early, and never faults. What libgcc would do to the process
-// there is not tried.
+// Damaged stacks: a walk ends early, and never faults. libgcc's unwinder is not tried on them,
+// because it might fault.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -16,13 +16,14 @@ std::uint64_t frames[room];
 
 extern "C" int walk_for_assembly() { return walk_stack(frames, room); }
 
-// Calls walk_for_assembly() with rbp as given, in a frame that is described by rbp.
+// Calls walk_for_assembly() with this value in rbp, in a frame that is described by rbp.
 extern "C" int with_rbp(std::uint64_t rbp);
-// The same with this return address in its frame, and rbp as it is.
+// Calls walk_for_assembly() with this return address in its frame, and rbp unchanged.
 extern "C" int with_return_address(std::uint64_t address);
-// On another stack, which ends with these two words: rbp saved, return address.
+// Calls walk_for_assembly() on another stack, which ends with these two words: saved rbp, return
+// address.
 extern "C" int on_stack(std::uint64_t* top, std::uint64_t rbp, std::uint64_t address);
-// Not described at all.
+// Calls `work` from a frame without unwind tables.
 extern "C" int undescribed(int (*work)());
 
 asm(R"(
@@ -114,14 +115,14 @@ TEST(DamagedStacks, AReturnAddressMayBeAnything) {
   for (const std::uint64_t address : astray) {
     const int count = with_return_address(address);
     ASSERT_GE(count, 1) << address;
-    // What comes behind the damage is the damage, or nothing.
+    // The frame after the damage, if there is one, is the damaged address.
     if (count > 1) {
       EXPECT_EQ(frames[1], address - 1);
     }
   }
 }
 
-TEST(DamagedStacks, AnyAddressesNearTheStackAndTheCodeMayBeInIt) {
+TEST(DamagedStacks, AStackMayHoldAnyAddressesNearTheStackAndTheCode) {
   std::mt19937_64 random(815);
   std::uint64_t on_the_stack = 0;
   const auto stack = reinterpret_cast<std::uint64_t>(&on_the_stack);
@@ -149,13 +150,14 @@ TEST(DamagedStacks, AStackThatEndsBeforeMemoryWithoutAccessIsReadToItsEndOnly) {
     for (const std::uint64_t rbp : {there - distance, there + distance})
       EXPECT_GE(on_stack(reinterpret_cast<std::uint64_t*>(end), rbp, here), 1);
   EXPECT_GT(stacks_seen().unreadable, before);
-  // Access is taken away from a part that was read before, and the stack ends lower.
+  // Access is taken away from a part that was read before, and the stack ends below it.
   ASSERT_EQ(mprotect(memory + 6 * page, page, PROT_NONE), 0);
   EXPECT_GE(on_stack(reinterpret_cast<std::uint64_t*>(end - page), there - 64, here), 1);
   munmap(memory, 8 * page);
 }
 
-// Without a guard page, other memory may lie right below a stack, hold other stacks, and go.
+// Without a guard page, other memory may lie right below a stack, hold other stacks, and be
+// unmapped.
 TEST(DamagedStacks, MemoryBelowAThreadsStackIsNotTakenForAPartOfIt) {
   constexpr std::size_t bytes = 262144;
   static char* memory;
@@ -189,7 +191,7 @@ TEST(DamagedStacks, FramesInACircleEnd) {
   EXPECT_LE(with_rbp(reinterpret_cast<std::uint64_t>(circle)), static_cast<int>(room));
 }
 
-TEST(DamagedStacks, AFunctionWithoutDescriptionEndsAStackAsItEndsLibgccs) {
+TEST(DamagedStacks, AFunctionWithoutUnwindTablesEndsAStackAsInLibgcc) {
   Comparing all;
   const int count = undescribed(compared);
   EXPECT_GE(count, 2);

@@ -46,7 +46,7 @@ NOINLINE int deep(int depth, int (*work)()) {
   return result;
 }
 
-TEST(OtherStacks, ASignalHandlersIsFollowedIntoWhatItInterrupted) {
+TEST(OtherStacks, ASignalHandlersStackIsFollowedIntoTheInterruptedCode) {
   Comparing all;
   static int seen;
   const auto handler = [](int) { seen = compared(); };
@@ -61,7 +61,7 @@ TEST(OtherStacks, ASignalHandlersIsFollowedIntoWhatItInterrupted) {
   EXPECT_EQ(all.not_expressible(), 0u);
 }
 
-TEST(OtherStacks, AHandlerInAHandlerIsFollowedThroughBoth) {
+TEST(OtherStacks, ASignalHandlerInAnotherIsFollowedThroughBoth) {
   Comparing all;
   static int seen;
   const auto memory = signal_stack(65536);
@@ -74,8 +74,8 @@ TEST(OtherStacks, AHandlerInAHandlerIsFollowedThroughBoth) {
   no_signal_stack();
 }
 
-// The signal stack lies on the thread's stack, above what is interrupted.
-TEST(OtherStacks, ASignalStackWithinTheThreadsStackIsLeftDownwards) {
+// The signal stack lies on the thread's stack, above the interrupted frames.
+TEST(OtherStacks, ASignalStackThatLiesOnTheThreadsStackIsFollowedIntoTheInterruptedCode) {
   Comparing all;
   static int seen;
   char memory[65536];
@@ -90,8 +90,8 @@ TEST(OtherStacks, ASignalStackWithinTheThreadsStackIsLeftDownwards) {
   no_signal_stack();
 }
 
-// Every instruction of what runs meanwhile is interrupted once: beginnings and ends of functions,
-// linkage tables, the loader that resolves a symbol.
+// Interrupts every instruction once: beginnings and ends of functions, linkage tables, the loader
+// while it resolves a symbol.
 std::uint64_t steps;
 void step_on(int, siginfo_t*, void*) {
   ++steps;
@@ -131,14 +131,15 @@ TEST(OtherStacks, AtEveryInstructionTheStackIsTheOneThatLibgccGives) {
     char text[64];
     snprintf(text, sizeof text, "%d %s", i, "text");
   }
-  // Not called before: through the loader, unless everything was bound at the start.
+  // This function was not called before: the loader resolves it now, unless everything was bound at
+  // the start.
   sum = sum + static_cast<double>(getppid() > 0 ? sched_get_priority_max(SCHED_FIFO) : 0);
   set_trap_flag(false);
   no_signal_stack();
   EXPECT_GT(steps, 5000u);
   EXPECT_GE(all.compared(), steps);
-  // At single instructions of some functions, not more. The loader's way of resolving symbols
-  // itself, and all that it calls, stands on rbx.
+  // Rules fail to express only single instructions of some functions. The loader's own code for
+  // resolving symbols, with all that it calls, uses rbx as its frame's base.
   if (std::getenv("LD_BIND_NOW") != nullptr) {
     EXPECT_LT(all.not_expressible(), steps / 50);
   }
@@ -201,8 +202,8 @@ TEST(OtherStacks, AThreadOnAStackThatTheProgramGaveIsWalkedToItsEnd) {
   EXPECT_GE(all.recognised(), 20u);
 }
 
-// As vfork and posix_spawn have it: another process in this one's memory, with this thread's
-// thread-local words.
+// As in vfork and posix_spawn, the child is another process in this one's memory, with this
+// thread's thread-local variables.
 TEST(OtherStacks, AChildThatSharesTheMemoryIsWalkedOnItsOwnStack) {
   Comparing all;
   std::vector<char> memory(262144);

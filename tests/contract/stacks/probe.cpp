@@ -19,13 +19,13 @@ using namespace cuwarden::stacks;
 
 constexpr std::size_t most = 512;
 
-// Never destroyed: threads may compare while the process ends.
+// The unwinder is never destroyed, because threads may compare while the process ends.
 alignas(Unwinder) unsigned char storage[sizeof(Unwinder)];
 Unwinder& unwinder() {
   static Unwinder* const made = new (storage) Unwinder;
   return *made;
 }
-// As the shim does it.
+// Finds the thread's stack as the shim does.
 bool ask_libc(std::uint64_t& low, std::uint64_t& high) noexcept {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
@@ -59,7 +59,8 @@ void write_difference(const char* what, std::span<const std::uint64_t> found,
         i < expected.size() ? static_cast<long long>(expected[i]) : 0LL);
 }
 
-// Of the test's threads fewer live at a time than there are numbers.
+// Returns a number of the thread that stands for a ThreadSlot: fewer of the test's threads live at
+// a time than there are numbers.
 cuwarden::ThreadSlot slot() {
   static std::atomic<std::uint32_t> next{0};
   static thread_local std::uint32_t mine = next++;
@@ -71,7 +72,7 @@ std::uint32_t name_of(std::span<const std::uint64_t> frames, bool truncated) {
          std::uint32_t{truncated};
 }
 
-// Inlined: the frame is the exported function's.
+// Compares the stack by rules with libgcc's. Inlined, so that the frame is the exported function's.
 [[gnu::always_inline]] inline int compare(std::size_t room) {
   const void* const frame = __builtin_frame_address(0);
   const cuwarden::ErrnoGuard keep;
@@ -83,7 +84,8 @@ std::uint32_t name_of(std::span<const std::uint64_t> frames, bool truncated) {
   ++compared;
   if (expected.count > deepest) deepest = expected.count;
 
-  // Stacks of another room are other stacks: only one room is given names.
+  // A stack cut at another depth counts as another stack, so only stacks of the full depth get
+  // names.
   bool good = true;
   if (const std::uint32_t known = room == most ? unwinder().recognise(frame) : 0) {
     ++recognised;

@@ -1,5 +1,5 @@
-// A shared object that stands in for the shim: it walks the stack of whoever calls it in all ways
-// that it has, and compares. Its own frames are left out, as the shim's are.
+// A shared object that stands in for the shim. It walks its caller's stack in all available ways
+// and compares the results. Its own frames are left out, as the shim's are.
 #pragma once
 
 #include <stddef.h>
@@ -9,27 +9,29 @@
 extern "C" {
 #endif
 
+// Counts since the process began.
 struct StacksSeen {
   uint64_t compared;
-  uint64_t different;   // from libgcc's: never to happen
-  uint64_t recognised;  // without a walk
+  uint64_t different;   // Stacks that differ from libgcc's; must stay 0.
+  uint64_t recognised;  // Stacks that were recognised without a walk.
   uint64_t deepest;
   uint64_t not_expressible;
   uint64_t foreign_code, no_description, malformed, unreadable, endless;
 };
 
-// Walks the caller's stack by rules and by libgcc, and asks whether it is known. Returns the number
-// of frames, or -1 where any two differ. One that ends early at a frame that a rule cannot express,
-// and is counted as such, does not.
+// Walks the caller's stack by rules and by libgcc, and asks if it is known. Returns the number of
+// frames, or -1 if any two results differ. A stack that ends early at a frame that a rule cannot
+// express, and is counted as such, is no difference.
 int compare_stacks(void);
-// The same, with room for this many frames.
+// Compares as compare_stacks() does, with room for this many frames.
 int compare_stacks_up_to(size_t frames);
-// By rules alone, for stacks that would make libgcc fault. The number of frames.
+// Walks the stack by rules only, for stacks that would make libgcc fault. Returns the number of
+// frames.
 int walk_stack(uint64_t* frames, size_t room);
 
 void probe_modules_changed(void);
 struct StacksSeen stacks_seen(void);
-// Of the last difference: both stacks, line by line. Lives in static memory.
+// Returns both stacks of the last difference as text, line by line. The text lies in static memory.
 const char* last_difference(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,8 @@
-"""Run with the probe preloaded: os.getppid() compares the stack, and the process fails at its end
-where two differ. Here the stacks are Python's: its interpreter, its C extensions, callbacks out of
-those, threads."""
+"""Compares stacks of Python: its interpreter, its C extensions, callbacks out of those, threads.
+
+Run with the probe preloaded: os.getppid() compares the stack, and the process fails at its end if
+two stacks differed.
+"""
 
 import bisect
 import ctypes
