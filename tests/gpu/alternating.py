@@ -1,6 +1,9 @@
 """Runs a benchmark's program in turn bare and under the shim, so that a slow drift of the machine
-falls on both alike: whole processes in turn, each of which prints its median as JSON, or processes
-that live side by side and work in turn."""
+affects both alike.
+
+Either whole processes run in turn, each of which prints its median as JSON, or processes live side
+by side and work in turn.
+"""
 
 import json
 import random
@@ -16,13 +19,14 @@ import preloaded
 
 
 def pairs_of(command, count, env=None, timeout_s=120):
-    """Medians in ns of each run, and what is wrong: (bare, shimmed, problems)."""
+    """Runs `count` pairs. Returns (bare, shimmed, problems): the medians of the runs in ns, and
+    messages."""
     medians = {False: [], True: []}
     problems = []
     with tempfile.TemporaryDirectory() as folder:
         place = preloaded.Place(Path(folder))
         for pair in range(count):
-            # The first of a pair alternates too.
+            # The order within a pair alternates, too.
             for shim in (False, True) if pair % 2 == 0 else (True, False):
                 run = place.run(command, env, shim=shim, timeout_s=timeout_s)
                 if run.returncode != 0:
@@ -37,7 +41,7 @@ def pairs_of(command, count, env=None, timeout_s=120):
 
 
 def show(name, command, bare, shimmed):
-    """Prints both medians of medians and all runs; returns the ratio."""
+    """Prints both medians of medians and all runs; returns their ratio."""
     ratio = statistics.median(shimmed) / statistics.median(bare)
     in_us = lambda values: " ".join(f"{value / 1e3:.2f}" for value in values)  # noqa: E731
     print(f"{name}: $ {shlex.join(map(str, command))}")
@@ -48,13 +52,15 @@ def show(name, command, bare, shimmed):
 
 
 class InTurns:
-    """Couples of processes, bare and shimmed, of which one works at a time. A turn takes so short
-    that both of a couple meet the same machine, and each process's own luck with memory and cores
-    shows as the spread between couples."""
+    """Couples of processes, bare and shimmed, of which one works at a time.
+
+    A turn is so short that both of a couple meet the same machine. Each process's own luck with
+    memory and cores shows as the spread between couples.
+    """
 
     def __init__(self, command, couples, steps, env=None):
         self.steps = steps
-        self.pools = []  # of the shimmed processes' reports, at the end
+        self.pools = []  # The pool tables of the shimmed processes' reports; filled by end().
         self._folder = tempfile.TemporaryDirectory()
         self._place = preloaded.Place(Path(self._folder.name))
         start = lambda shim: self._place.start(command, env, shim=shim, stdin=subprocess.PIPE)  # noqa: E731
@@ -72,7 +78,8 @@ class InTurns:
         return line
 
     def round(self):
-        """Each couple's times of a step in ns: [(bare, shimmed)]. All in an order of chance."""
+        """Gives every process a turn, in random order. Returns [(bare, shimmed)]: each couple's
+        times of a step in ns."""
         times = {}
         for process in random.sample(self._processes(), 2 * len(self.couples)):
             process.stdin.write(f"{self.steps}\n")
@@ -81,7 +88,7 @@ class InTurns:
         return [(times[bare.pid], times[shimmed.pid]) for bare, shimmed in self.couples]
 
     def end(self):
-        """What was wrong."""
+        """Ends all processes. Returns messages about problems."""
         problems = []
         for shim, process in [(shim, couple[shim]) for couple in self.couples for shim in (0, 1)]:
             run = self._place.finish(process, "shim" if shim else "bare", timeout_s=60)
@@ -96,14 +103,15 @@ class InTurns:
 
 
 def interval_of_median(values):
-    """Of all medians of as many values drawn from these, the middle 95 %."""
+    """Returns the interval that holds 95 % of the medians of as many values drawn from these."""
     draw = random.Random(0)
     medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(1000))
     return medians[25], medians[974]
 
 
 def sanitized(command, count, timeout_s=120):
-    """Medians in ns under compute-sanitizer's leak check; none without it."""
+    """Returns medians in ns under compute-sanitizer's leak check; an empty list without that tool.
+    """
     sanitizer = shutil.which("compute-sanitizer") or shutil.which(
         "compute-sanitizer", path="/usr/local/cuda/bin"
     )

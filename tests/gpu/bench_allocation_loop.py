@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Steps that allocate, launch a kernel and free, with and without the shim, in alternating processes.
+"""Steps that allocate, launch a kernel and free, with and without the shim, in alternating
+processes.
 
     bench_allocation_loop.py [--pairs N] [--steps N] [--sanitizer]
 
-With --sanitizer also under compute-sanitizer's leak check, with a tenth of the steps.
+With --sanitizer the steps also run under compute-sanitizer's leak check, a tenth as many.
 """
 
 import argparse

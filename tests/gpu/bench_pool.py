@@ -10,7 +10,8 @@ import sys
 import alternating
 import preloaded
 
-# way: steps. What is filled is allocated from nothing and freed once.
+# Steps for each way. The fill_* ways hold all their memory at a time: each step allocates once, and
+# frees once.
 WAYS = {
     "small": 20000,
     "tile": 5000,

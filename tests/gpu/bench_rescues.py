@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Requests that fail, and what helps: the bare driver, one more attempt, one after synchronising, and
-cuwarden.
+"""Requests that fail, and four ways to serve them: the bare driver, one more attempt, one more
+attempt after synchronising, and cuwarden.
 
     bench_rescues.py [--only PART]... [--room GIB] [--spill GIB] [--beside NAME=LIBRARY]...
 
-oversubscribed_tiles asks for 1.4 times the room that it has on the device: --room, in GiB, or all of
-it. --spill, in GiB, is what may lie on the host. --beside preloads another library in cuwarden's
-stead, for the tiles alone; settings of it that begin with CUDA_VMM_ are taken from the environment.
+oversubscribed_tiles asks for 1.4 times the room that it has on the device: --room, in GiB, or the
+whole device. --spill, in GiB, is the most that may lie on the host. --beside preloads another
+library in cuwarden's stead, for the tiles only; its settings that begin with CUDA_VMM_ are taken
+from the environment.
 
-Exit status 1 where a situation did not come about, where cuwarden did not help, where a value was
-wrong, and where a report's account has more than a hundredth of the device that nothing explains.
+The exit status is 1 if a situation did not come about, cuwarden did not help, a value was wrong, or
+a report leaves more than a hundredth of the device unexplained.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import preloaded
 
 MIB, GIB = 1 << 20, 1 << 30
 PAGE = 2 * MIB
-CONTEXT = 768 * MIB  # at most
+CONTEXT = 768 * MIB  # The most that a context takes.
 SAMPLES = preloaded.BUILD / "samples"
 ASKING_AGAIN = preloaded.PROGRAMS / "libasking_again.so"
 PYTHON = {"PYTHONPATH": preloaded.SOURCE / "tools" / "python"}
@@ -37,10 +38,11 @@ PYTHON = {"PYTHONPATH": preloaded.SOURCE / "tools" / "python"}
 class Situation(NamedTuple):
     name: str
     command: list
-    settings: dict  # cuwarden's
-    asks_again: bool = True  # by a cudaMalloc that a preloaded library can stand in for
-    is_shared: bool = False  # with a process that was on the device before
-    shimmed: list | None = None  # the command under cuwarden, where it is another one
+    settings: dict  # Settings for cuwarden.
+    # True if it asks by a cudaMalloc that a preloaded library can stand in for.
+    asks_again: bool = True
+    is_shared: bool = False  # True if it shares the device with a process that was there before.
+    shimmed: list | None = None  # The command under cuwarden, if it is another one.
 
 
 class Outcome(NamedTuple):
@@ -72,7 +74,7 @@ def outcome_of(run):
     lines = run.output
     if not lines:
         raise RuntimeError(f"status {run.returncode}: {run.stderr[-1000:]}")
-    if not lines[-1].startswith("{"):  # of frameworks
+    if not lines[-1].startswith("{"):  # The output of frameworks is plain text.
         return Outcome(lines[-1].startswith("served"), lines[-1].split()[0])
     facts = run.last_line
     return of_tiles(facts) if "wrong" in facts else of_sample(facts)
@@ -105,10 +107,11 @@ def how_cuwarden_helped(run):
 
 
 def account_problems(run, is_shared):
-    """What nothing explains: at the end, and where a request failed."""
+    """Returns messages about bytes that nothing explains: at the end, and where a request failed.
+    """
     report = run.report
     problems = []
-    # Where others are on the device first, nothing tells how much of it this process's context took.
+    # If other processes are on the device first, nothing tells how much of it this context took.
     context = CONTEXT if is_shared else 0
 
     def check(when, unexplained, used, known=0):
@@ -128,12 +131,12 @@ def account_problems(run, is_shared):
             for row in report["accounts"]
             if row["incident"] == incident["id"]
         }
-        if facts.get("free_bytes") is None:  # where no context was there to ask
+        if facts.get("free_bytes") is None:  # There was no context to ask.
             continue
         used = facts["total_bytes"] - facts["free_bytes"]
         if sum(rows.values()) != used:
             problems.append(f"when it failed {used} bytes were in use, and not {rows}")
-        # One that nobody lists is known by its own word alone, but for its context.
+        # A process that is not listed is known by its own output only, without its context.
         unlisted = incident["verdict"] == "held_by_unlisted_owner"
         known = run.last_line["other_bytes"] + CONTEXT // 2 if unlisted else 0
         check("when it failed", rows["unexplained"], used, known)
@@ -146,7 +149,8 @@ class Bench:
         self.problems = []
 
     def environment(self, changes):
-        """Of bare runs too: what the simulated GPU needs."""
+        """Returns the environment of all runs, bare ones included: settings that the simulated GPU
+        needs."""
         shared = {"CUWARDEN_SIM_SHARED": self.place.folder / "shared_device"}
         return {**(shared if preloaded.SIMULATED else {}), **changes}
 
@@ -181,7 +185,8 @@ class Bench:
         return f"{outcome_of(run).text}, {milliseconds(asked['ns'] / asked['asked'])}"
 
     def row(self, situation):
-        """Bare, one more attempt, one after synchronising, cuwarden."""
+        """Runs a situation in all four ways: bare, one more attempt, one after synchronising,
+        cuwarden."""
         bare = self.run(situation.command, {}, shim=False)
         if outcome_of(bare).served:
             self.problems.append(f"{situation.name}: the driver serves it")
@@ -224,7 +229,7 @@ def frameworks():
             f"two caches: {holds} holds, {asks} asks",
             [sys.executable, *script],
             {"CUWARDEN_POOL": "rescue", **PYTHON},
-            asks_again=False,  # both empty their own caches and ask again by themselves
+            asks_again=False,  # Both empty their own caches and ask again by themselves.
             shimmed=[sys.executable, "-m", "cuwarden", *script],
         )
 
@@ -265,7 +270,7 @@ def main():
         for situation in situations(bench, options):
             if options.only and not any(part in situation.name for part in options.only):
                 continue
-            try:  # what goes wrong with one leaves the others
+            try:  # A failure of one situation leaves the others.
                 rows.append([situation.name, *bench.row(situation)])
                 if situation.name == "oversubscribed_tiles":
                     others = [beside(bench, situation, named) for named in options.beside]

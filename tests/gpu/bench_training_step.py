@@ -6,10 +6,10 @@
 
 A couple is one process bare and one shimmed, which work in turns for a few steps; a round is one
 turn of each process. With a batch of 8 the step waits for the processor, with one of 32 for the
-device. With --async PyTorch allocates by cudaMallocAsync, a call for each tensor. --pool is
+device. With --async PyTorch allocates by cudaMallocAsync, with a call for each tensor. --pool is
 CUWARDEN_POOL of the shimmed processes.
 
-Exit status 1 where the median ratio of the turns passes the limit.
+The exit status is 1 if the median ratio of the turns passes the limit.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main():
         alternating.skip("no PyTorch")
     command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--turns"]
     command += ["--batch", options.batch]
-    env = {"CUWARDEN_POOL": options.pool}  # which the bare ones do not know
+    env = {"CUWARDEN_POOL": options.pool}  # Bare processes ignore it.
     if options.stream_ordered:
         env["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
     turns = alternating.InTurns(command, options.couples, options.steps, env)

@@ -1,4 +1,4 @@
-"""Fixtures, and the rule that all is skipped without a GPU or without the shim."""
+"""Fixtures, and the rule that all tests are skipped without a GPU or without the shim."""
 
 import ctypes
 import os

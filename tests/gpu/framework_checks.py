@@ -1,4 +1,4 @@
-"""Runs a framework's program and compares the report with what the framework says of itself."""
+"""Runs a framework's program and compares the report with the framework's own figures."""
 
 import importlib.util
 import sys
@@ -15,7 +15,7 @@ def command(script, *arguments):
 
 
 def needs(*modules):
-    """A mark that skips a module's tests where one of these cannot be imported."""
+    """Returns a mark that skips a module's tests if one of these modules cannot be imported."""
     absent = [name for name in modules if importlib.util.find_spec(name) is None]
     if not PLANTED_LEAK.exists():
         absent.append(str(PLANTED_LEAK))
@@ -29,7 +29,7 @@ def check_planted(run):
         if fact["function"] is not None:
             run.report.check_leak(fact)
             continue
-        # Straight from ctypes: known by its size alone, and still with a stack.
+        # A call straight from ctypes is known by its size only, and still has a stack.
         found = [
             group
             for group in run.report.groups([fact["kind"]])
@@ -40,7 +40,8 @@ def check_planted(run):
 
 
 def run_to_figures(place, script, *arguments, env=None):
-    """Bare and shimmed to the same output; the process ends where it printed its figures."""
+    """Runs the program bare and shimmed to the same output; the process ends right after it has
+    printed its figures."""
     run = place.run_both(
         command(script, *arguments, "--end", "_exit"), env, timeout_s=TIMEOUT_S
     )
@@ -52,7 +53,7 @@ def run_to_figures(place, script, *arguments, env=None):
 
 
 def run_to_natural_end(place, script, *arguments, env=None):
-    """The interpreter and the framework tidy up as always, and the report is whole."""
+    """Lets the interpreter and the framework tidy up as always; the report is whole."""
     run = place.run(command(script, *arguments), env, timeout_s=TIMEOUT_S)
     assert run.returncode == 0, run.stderr[-3000:]
     assert run.said == []
@@ -63,7 +64,8 @@ def run_to_natural_end(place, script, *arguments, env=None):
 
 
 def made_in(report, pattern, *, anywhere=False):
-    """Groups whose innermost module outside CUDA's own libraries matches; or any of the stack."""
+    """Returns a predicate: the group's innermost module outside CUDA's own libraries matches, or,
+    with `anywhere`, any module of its stack."""
     import re
 
     if anywhere:

@@ -1,8 +1,8 @@
-"""Runs programs on the GPU, bare and under the preloaded shim, and keeps what they left.
+"""Runs programs on the GPU, bare and under the preloaded shim, and keeps their output and reports.
 
-All is found through the environment: CUWARDEN_BUILD is the build folder (or any folder that has
-libcuwarden.so, cuwarden and tests/gpu/ as the build folder does); CUWARDEN_GPU_KEEP is where logs
-and reports are kept. With CUWARDEN_GPU_SIMULATED=1 the programs run on the simulated GPU of the
+The environment says where things are. CUWARDEN_BUILD is the build folder, or any folder that has
+libcuwarden.so, cuwarden and tests/gpu/ as the build folder does. CUWARDEN_GPU_KEEP is the folder
+for logs and reports. With CUWARDEN_GPU_SIMULATED=1 the programs run on the simulated GPU of the
 build folder, to try the tests themselves: kernels do nothing there, so no result is right.
 """
 
@@ -27,23 +27,24 @@ PROGRAMS = BUILD / "tests" / "gpu"
 FRAMEWORKS = Path(__file__).resolve().parent / "frameworks"
 PLANTED_LEAK = PROGRAMS / "libplanted_leak.so"
 
-POOL = os.environ.get("GPU_TEST_POOL")  # CUWARDEN_POOL of all that is shimmed (tests/gpu/run --pool)
+POOL = os.environ.get("GPU_TEST_POOL")  # CUWARDEN_POOL of all shimmed runs (tests/gpu/run --pool).
 
-FIGURES = "memory: "  # begins a line that may differ between two runs
+FIGURES = "memory: "  # Begins a line that may differ between two runs.
 
 
 def program(name):
     path = PROGRAMS / name
     if not path.exists():
         pytest.skip(f"{path} was not built (ninja gpu_programs)")
-    # The simulated driver is refused by the genuine runtime, which a static one cannot but be.
+    # The genuine runtime refuses the simulated driver, and a static runtime is always genuine.
     if SIMULATED and path.name != "driver_memory" and b"libcudart.so" not in path.read_bytes():
         pytest.skip(f"{path} has a static cudart, which the simulated GPU cannot serve")
     return str(path)
 
 
 def library_folders():
-    """Where the libraries are that the programs link, for those the loader does not find."""
+    """Returns the folders of libraries that the programs link, for those that the loader does not
+    find."""
     candidates = [
         os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64"),
         "/usr/local/cuda/lib64",
@@ -58,7 +59,7 @@ def library_folders():
 
 
 class Run:
-    """What one run left: its output, its status, and the reports that appeared."""
+    """The results of one run: its output, its status, and the reports that appeared."""
 
     def __init__(self, pid, stdout, stderr, returncode, reports):
         self.pid = pid
@@ -79,7 +80,7 @@ class Run:
 
     @property
     def output(self):
-        """All that the program says apart from figures of memory."""
+        """All lines that the program printed, apart from figures of memory."""
         return [line for line in self.stdout.splitlines() if not line.startswith(FIGURES)]
 
     @property
@@ -99,7 +100,7 @@ class Run:
 
     @property
     def family_figures(self):
-        """Those that are of one family of memory, by its name."""
+        """The figures that belong to one kind of memory, by that kind's name."""
         rows = [
             json.loads(line.removeprefix(FIGURES))
             for line in self.stdout.splitlines()
@@ -113,7 +114,7 @@ class Run:
 
     @property
     def fact_lines(self):
-        """The JSON objects after "planted: " lines."""
+        """The JSON objects after "planted: "."""
         prefix = "planted: "
         return [
             json.loads(line.removeprefix(prefix))
@@ -123,7 +124,7 @@ class Run:
 
 
 class Place:
-    """Folders of a test's own."""
+    """Folders that belong to one test."""
 
     def __init__(self, folder: Path, keep: Path | None = None):
         self.folder = keep if keep is not None else folder
@@ -147,7 +148,7 @@ class Place:
         if SIMULATED:
             simulated = BUILD / "tools" / "simulated_gpu"
             preload += [simulated / "libcuda.so.1", simulated / "libcudart.so.13"]
-            # For libnvidia-ml.so.1, which is loaded when it is needed.
+            # libnvidia-ml.so.1 is found in this folder when it is loaded.
             folders = [str(simulated), env.get("LD_LIBRARY_PATH", "")]
             env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
         if preload:
@@ -155,7 +156,7 @@ class Place:
         if shim:
             env["CUWARDEN_REPORT"] = str(self.reports / "%e-%p.json")
             env["CUWARDEN_LEDGER_DIR"] = str(self.ledger)
-            # How long a report may look for lines is another test's business.
+            # The time that a report may look for lines is tested elsewhere.
             env["CUWARDEN_SYMBOL_TIME"] = "20s"
             if POOL:
                 env["CUWARDEN_POOL"] = POOL
@@ -168,7 +169,7 @@ class Place:
 
     def start(self, command, env=None, *, shim=True, stdin=subprocess.DEVNULL):
         environment = self.environment(env, shim=shim)
-        if str(command[0]) != sys.executable:  # frameworks bring libraries of their own
+        if str(command[0]) != sys.executable:  # Frameworks bring libraries of their own.
             folders = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) + library_folders()
             environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
         return subprocess.Popen(
@@ -212,7 +213,8 @@ class Place:
         return self.finish(process, "shim" if shim else "bare", timeout_s, started)
 
     def run_both(self, command, env=None, **how):
-        """Bare and shimmed: the program must not notice the difference. Returns the latter."""
+        """Runs the program bare and shimmed: it must not notice a difference. Returns the shimmed
+        run."""
         bare = self.run(command, env, shim=False, **how)
         assert bare.returncode == 0, f"bare: status {bare.returncode}\n{bare.stderr[-3000:]}"
         shimmed = self.run(command, env, shim=True, **how)
@@ -227,13 +229,13 @@ def check_unnoticed(bare, shimmed):
 
 
 def check_results(run):
-    """The program compared its results with the host's."""
+    """Checks that the program found all its results equal to the host's."""
     if not SIMULATED:
         assert not [line for line in run.output if line.endswith(": no")], run.stdout
 
 
 def check_covered(report):
-    """Nothing in the process went round the shim."""
+    """Checks that no call in the process bypassed the shim."""
     assert report["unhooked_lookups"] == [], report["unhooked_lookups"]
     assert report["coverage"]["complete"] is True, report["coverage"]
     assert report["tool"]["complete"] is True, report["tool"]

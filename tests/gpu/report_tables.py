@@ -1,5 +1,8 @@
-"""Questions to a report, by its tables and their ids only. Needs the standard library alone, so that
-it works beside any framework; the schema is checked where jsonschema is installed."""
+"""Queries of a report, by its tables and their ids only.
+
+Needs only the standard library, so that it works beside any framework; the schema is checked if
+jsonschema is installed.
+"""
 
 import json
 import os
@@ -14,14 +17,15 @@ except ImportError:
 SCHEMA = Path(__file__).resolve().parents[2] / "reporters" / "report.schema.json"
 ON_DEVICE = ("device", "managed", "stream_ordered", "vmm", "array", "graph")
 
-# A context's own libraries: what a stack shows between the program and the driver.
+# CUDA's own libraries, which a stack shows between the program and the driver.
 CUDA_LIBRARY = re.compile(r"lib(cuda|cudart|cuwarden)(-[0-9a-f]+)?\.so|libnvidia-")
-# Symbols of a runtime that is linked statically are the program's own, and C functions.
+# Symbols of a statically linked runtime belong to the program's file, and are C functions.
 RUNTIME_SYMBOL = re.compile(r"^(cuda[A-Z]\w*|libcudart_static_\w+|__cudart\w+)$")
 
 
 def bare_name(function):
-    """`memory::linear(expected::Account&)` is `linear`: what the source calls it."""
+    """Returns the function's name as the source has it: `linear` for
+    `memory::linear(expected::Account&)`."""
     if function is None:
         return None
     name = re.sub(r"\[clone [^]]*\]", "", function.replace("(anonymous namespace)", "anonymous"))
@@ -29,7 +33,8 @@ def bare_name(function):
 
 
 def plain_api(name):
-    """Without what a variant adds: the version, the default stream per thread."""
+    """Returns the function's name without its version and without the suffix for a default stream
+    per thread."""
     return re.sub(r"(_v\d+)?(_pts[zd]|_ptds)?$", "", name)
 
 
@@ -59,7 +64,7 @@ class Report:
         return self.data[table]
 
     def _check_sums(self):
-        """Each live allocation is in a total and in a group."""
+        """Checks that each live allocation is in a total and in a group."""
         live = {}
         for row in self.data["totals"]:
             key = (row["kind"], row["device"])
@@ -89,7 +94,8 @@ class Report:
         return [bare_name(frame["function"]) for frame in self.stack_frames(group)]
 
     def first_module(self, group):
-        """The file of the innermost frame outside CUDA's own libraries."""
+        """Returns the path of the innermost frame's file outside CUDA's own libraries; "" if there
+        is none."""
         for frame in self.stack_frames(group):
             name = Path(self.module_of(frame)).name
             if name and not CUDA_LIBRARY.match(name):
@@ -100,13 +106,13 @@ class Report:
         return any(re.search(pattern, self.module_of(f)) for f in self.stack_frames(group))
 
     def calls_through(self, group, function):
-        """Whether a function of the stack begins with these words."""
+        """True if the name of a function in the stack begins with these words."""
         return any((f["function"] or "").startswith(function) for f in self.stack_frames(group))
 
     # --- leaks
 
     def groups(self, kinds=None, where=None):
-        """What is live in the end."""
+        """Returns the groups that are live at the end."""
         return [
             group
             for group in self.data["leak_groups"]
@@ -116,12 +122,13 @@ class Report:
         ]
 
     def live(self, kinds=None, where=None):
-        """(count, bytes) of what is live in the end."""
+        """Returns (count, bytes) of memory that is live at the end."""
         groups = self.groups(kinds, where)
         return sum(g["count"] for g in groups), sum(g["bytes"] for g in groups)
 
     def groups_of(self, function, line=None, released_by=None):
-        """Those whose stack has this function, at this line of its source."""
+        """Returns the groups whose stack has this function, at this line of its source if one is
+        given."""
         return [
             group
             for group in self.data["leak_groups"]
@@ -141,7 +148,8 @@ class Report:
         return None
 
     def check_leak(self, fact, released_by=None):
-        """The report has this leak, of this size, with the function and line that made it."""
+        """Checks that the report has this leak, of this size, with the function and line that made
+        it."""
         found = [
             group
             for group in self.groups_of(fact["function"], fact["line"] or None, released_by)
@@ -172,7 +180,8 @@ class Report:
     # --- totals
 
     def account(self, device):
-        """Its rows by item: they add up to what is in use."""
+        """Returns the device's account as bytes by item; checks that they add up to the bytes in
+        use."""
         rows = {
             row["item"]: row["bytes"]
             for row in self["accounts"]
@@ -182,7 +191,7 @@ class Report:
         return rows
 
     def totals(self):
-        """By kind, over all devices; peaks left out, for they need not coincide."""
+        """Returns totals by kind, over all devices, without peaks, which need not coincide."""
         sums = {}
         for row in self.data["totals"]:
             kind = sums.setdefault(row["kind"], {})
@@ -191,7 +200,8 @@ class Report:
         return sums
 
     def check_totals(self, account):
-        """Counts and bytes of each kind are the program's own, and there is no other kind."""
+        """Checks that counts and bytes of each kind equal the program's own, and that there is no
+        other kind."""
         totals = self.totals()
         for kind, known in account.items():
             assert kind in totals, f"nothing of kind {kind}; there is {sorted(totals)}"

@@ -1,4 +1,5 @@
-"""Where every byte of a device is: of a process that has it to itself, all but a hundredth."""
+"""The account of a device: for a process that has the device to itself, all but a hundredth of its
+bytes are explained."""
 
 import pytest
 
@@ -27,7 +28,7 @@ def check_explained(run):
 
 
 @pytest.mark.parametrize("name", ["cublas_gemm", "cufft_plan", "nccl_all_reduce"])
-def test_of_nvidias_libraries(place, name):
+def test_memory_of_nvidias_libraries_is_explained(place, name):
     check_explained(place.run([program(name)]))
 
 
@@ -36,24 +37,24 @@ def test_of_nvidias_libraries(place, name):
     "configuration", ["", "expandable_segments:True", "backend:cudaMallocAsync"]
 )
 @pytest.mark.parametrize("script", ["torch_training.py", "torch_graphs.py"])
-def test_of_pytorch(place, script, configuration):
+def test_memory_of_pytorch_is_explained(place, script, configuration):
     env = {**DETERMINISTIC, "PYTORCH_CUDA_ALLOC_CONF": configuration} if configuration else DETERMINISTIC
     check_explained(place.run(command(script), env, timeout_s=TIMEOUT_S))
 
 
 @needs("cupy")
 @pytest.mark.parametrize("pool", [[], ["async"]])
-def test_of_cupy(place, pool):
+def test_memory_of_cupy_is_explained(place, pool):
     check_explained(place.run(command("cupy_arrays.py", *pool), timeout_s=TIMEOUT_S))
 
 
 @needs("jax")
-def test_of_jax(place):
+def test_memory_of_jax_is_explained(place):
     env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
     check_explained(place.run(command("jax_step.py"), env, timeout_s=TIMEOUT_S))
 
 
 @needs("torch", "triton")
-def test_of_triton(place):
+def test_memory_of_triton_is_explained(place):
     env = {"TRITON_CACHE_DIR": place.work / "triton"}
     check_explained(place.run(command("triton_kernel.py"), env, timeout_s=TIMEOUT_S))

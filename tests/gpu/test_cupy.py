@@ -1,4 +1,5 @@
-"""CuPy, with its pool and with stream-ordered memory: the report's live bytes are CuPy's own."""
+"""CuPy, with its pool and with stream-ordered memory: the report's live bytes equal CuPy's own
+figures."""
 
 from framework_checks import made_in, needs, run_to_figures, run_to_natural_end
 
@@ -19,7 +20,7 @@ def test_the_async_pools_allocations_are_stream_ordered(place):
     count, size = run.report.live(["stream_ordered"])
     used = run.figures["used_by_pool_bytes"]
     assert count > 0
-    assert size <= used <= size + 4096 * count, (size, used)  # the driver's pool rounds
+    assert size <= used <= size + 4096 * count, (size, used)  # The driver's pool rounds sizes up.
 
 
 def test_a_program_that_ends_by_itself_has_a_whole_report(place):

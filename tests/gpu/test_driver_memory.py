@@ -1,4 +1,5 @@
-"""A program of the driver API alone: by dlsym, by cuGetProcAddress, for streams per thread."""
+"""A program that uses the driver API only: by dlsym, by cuGetProcAddress, and with a default stream
+per thread."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""The driver's own checkerboard: what a report says is locked is what the device does not give back."""
+"""Fragmentation in the driver's slabs: bytes that a report calls locked are bytes that the device
+does not give back."""
 
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ pytestmark = [
         (700 * KIB, 8 * GIB),
     ],
 )
-def test_what_is_locked_is_what_was_freed_and_not_given_back(place, piece_bytes, budget, pattern):
+def test_locked_bytes_are_those_freed_and_not_given_back(place, piece_bytes, budget, pattern):
     if preloaded.SIMULATED:
         budget //= 64
     run = place.run([CHECKERBOARD, piece_bytes, pattern, budget], {"CUWARDEN_POOL": "off"})
@@ -52,7 +53,7 @@ def test_what_is_locked_is_what_was_freed_and_not_given_back(place, piece_bytes,
     "piece_bytes, budget", [(64 * KIB, 4 * GIB), (256 * KIB, 8 * GIB), (MIB, 8 * GIB)]
 )
 @pytest.mark.parametrize("threads", [1, 4])
-def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(place, piece_bytes, budget, threads):
+def test_the_report_has_the_worst_moment_although_all_is_freed(place, piece_bytes, budget, threads):
     if preloaded.SIMULATED:
         budget = 256 * MIB
     command = [CHECKERBOARD, piece_bytes, "half", budget, threads, "gone"]
@@ -61,7 +62,7 @@ def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(place, piece_byte
     check_worst_moment(run.report, run.last_line, piece_bytes, run.report.names, threads)
 
 
-def test_what_pools_keep_is_in_the_account(place):
+def test_memory_that_pools_keep_is_in_the_account(place):
     run = place.run([IDLE_POOLS, (1 << 64) - 1, 512])
     assert run.returncode == 0, run.stderr
     assert run.last_line["reserved_bytes"] - run.last_line["used_bytes"] >= 512 * MIB

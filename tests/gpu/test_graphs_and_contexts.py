@@ -20,8 +20,9 @@ def test_graph_memory_is_live_from_its_launch_to_its_free(place, build):
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", ["device", "async", "pool", "vmm", "managed", "pinned", "array"])
 @pytest.mark.parametrize("end", ["reset", "destroy"])
-def test_the_report_says_of_a_contexts_memory_what_the_device_says(place, end, kind):
-    """Released, freed afterwards or live: whatever cuMemGetInfo shows after the context's end."""
+def test_the_report_agrees_with_the_device_on_memory_of_an_ended_context(place, end, kind):
+    """Memory counts as released, freed afterwards or live, as cuMemGetInfo shows after the
+    context's end."""
     run = place.run_both([program(CONTEXT_END), end, kind])
     check_results(run)
     fact = run.last_line
@@ -29,9 +30,10 @@ def test_the_report_says_of_a_contexts_memory_what_the_device_says(place, end, k
     print(f"{end} {kind}: {run.figures}, freed afterwards: {fact['freed_afterwards']}")
     released = run.report["leaks"]["released_by_context_bytes"]
     live = run.report.live()[1]
-    if fact["freed_afterwards"] == "cudaSuccess":  # the driver still knew it
+    if fact["freed_afterwards"] == "cudaSuccess":  # The driver still knew the memory.
         assert (released, live) == (0, 0), run.report.describe()
-    elif kind in ("managed", "pinned"):  # not counted by cuMemGetInfo: the refused free decides
+    # cuMemGetInfo does not count such memory: the refused free decides.
+    elif kind in ("managed", "pinned"):
         assert (released, live) == (size, 0), run.report.describe()
     elif run.figures["left_bytes"] > size // 2:
         run.report.check_leak(fact)

@@ -1,5 +1,5 @@
-"""Pinned memory of the real driver and a memory cgroup's limit: the kernel kills the program, and the
-report that is recovered says why."""
+"""Pinned memory of the real driver under a memory cgroup's limit: the kernel kills the program, and
+the recovered report tells the reason."""
 
 import signal
 import subprocess
@@ -15,14 +15,14 @@ from memory_cgroup import Cgroup  # noqa: E402
 
 MIB = 1 << 20
 
-# The limit and the buffers' size. A context alone takes some hundred MiB.
+# Pairs of the limit and the buffers' size, in MiB. A context alone takes some hundred MiB.
 LIMITS = [(2048, 4), (2048, 100), (3072, 32), (4096, 512), (2560, 1)]
 
 pytestmark = pytest.mark.alone
 
 
 @pytest.mark.parametrize(("limit", "buffer"), LIMITS)
-def test_what_is_pinned_beyond_the_cgroups_limit_is_killed_and_the_report_says_so(
+def test_a_program_that_pins_beyond_the_cgroups_limit_is_killed_and_its_report_says_so(
     place, limit, buffer
 ):
     sample = preloaded.BUILD / "samples" / "pinned_limit"
@@ -36,7 +36,7 @@ def test_what_is_pinned_beyond_the_cgroups_limit_is_killed_and_the_report_says_s
         assert run.returncode == -signal.SIGKILL
         facts = run.last_line
         assert facts["limit_bytes"] == limit * MIB
-        assert facts["request"]["error"] is None  # no answer ever came
+        assert facts["request"]["error"] is None  # The call never returned.
         (ledger,) = place.ledger.glob("cuwarden-ledger-*")
         done = subprocess.run(
             [preloaded.BUILD / "cuwarden", "recover", ledger], capture_output=True, text=True
@@ -49,7 +49,7 @@ def test_what_is_pinned_beyond_the_cgroups_limit_is_killed_and_the_report_says_s
     evidence = report["memory_cgroup"]
     assert evidence["path"] == str(cgroup.folder)
     assert evidence["limit_bytes"] == limit * MIB
-    assert evidence["oom_kills"] == 1  # since this one began
+    assert evidence["oom_kills"] == 1  # Only kills since this process began count.
     (pinned,) = [row for row in report["totals"] if row["kind"] == "pinned"]
     assert pinned["live_bytes"] - facts["live_bytes"] in (0, facts["request"]["bytes"])
     assert pinned["failures"] == 0

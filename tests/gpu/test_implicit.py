@@ -1,4 +1,5 @@
-"""Memory that no allocation call explains, read by the program itself around each call that takes it."""
+"""Memory that no allocation call explains. The program itself reads the device's memory around each
+call that takes some."""
 
 import pytest
 
@@ -24,5 +25,5 @@ def test_every_step_has_a_row_of_its_size(place, what):
     assert abs(rows["unexplained"]) <= hundredth
     assert abs(rows["context"] - facts["first_context"] - facts["second_context"]) <= hundredth
     for row in ("modules", "local_memory", "heap", "streams"):
-        # The first launch brings code along, and a graph room for itself: those are one sum.
+        # At first launch code is loaded, and a graph takes memory of its own: rows are such sums.
         assert abs(rows.get(row, 0) - facts[row]) <= max(hundredth, facts[row] / 100), row

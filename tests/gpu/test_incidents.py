@@ -1,5 +1,5 @@
-"""Requests that the real driver refuses: the verdict is the one that fits, and its figure is what the
-program itself counts."""
+"""Requests that the real driver refuses: the verdict fits, and its figure equals the program's own
+count."""
 
 import subprocess
 
@@ -63,7 +63,7 @@ def run_shortage(place, command, env=None):
 
 
 @pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
-def test_the_verdict_is_the_one_that_fits(place, command):
+def test_the_verdict_fits_the_shortage(place, command):
     run = run_shortage(place, command)
     known = run.last_line
     report = run.report
@@ -113,7 +113,7 @@ CONTEXTS = [
 
 
 @pytest.mark.parametrize("command", CONTEXTS, ids="-".join)
-def test_a_context_that_finds_the_device_full_of_the_programs_own(place, command):
+def test_a_context_that_does_not_fit_beside_the_programs_own_memory(place, command):
     run = run_shortage(place, command)
     assert (run.last_line["figure"], run.last_line["failures"]) == (2, 1)
     (incident,) = run.report["incidents"]
@@ -132,7 +132,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("command", ADDRESSES, ids="-".join)
-def test_addresses_lack_though_memory_does_not(place, command):
+def test_a_request_fails_for_lack_of_addresses_while_memory_is_free(place, command):
     run = run_shortage(place, command)
     assert (run.last_line["failures"], run.last_line["served"]) == (1, 0)
     (incident,) = run.report["incidents"]
@@ -141,7 +141,7 @@ def test_addresses_lack_though_memory_does_not(place, command):
     preloaded.check_covered(run.report)
 
 
-# What a call takes that was not asked for memory: limits, code, streams.
+# Calls that take memory although they are not allocation calls: limits, code, streams.
 IMPLICIT = [
     ["heap", f"bytes={4096 * MIB}", "room=1000"],
     ["heap", f"bytes={8192 * MIB}", "room=2000", "api=driver"],
@@ -156,11 +156,11 @@ IMPLICIT = [
     ["streams", "room=12", "thread=1"],
 ]
 ASKED_FOR = {"heap": "launch", "stack": "limit", "streams": "stream"}
-OUT_OF_MEMORY, OUT_OF_RESOURCES = 2, 701  # the driver's answer where the heap does not fit
+OUT_OF_MEMORY, OUT_OF_RESOURCES = 2, 701  # The driver's answers if the heap does not fit.
 
 
 @pytest.mark.parametrize("command", IMPLICIT, ids="-".join)
-def test_a_call_that_was_not_asked_for_memory_lacks_some(place, command):
+def test_a_call_that_allocates_implicitly_fails_for_lack_of_memory(place, command):
     run = run_shortage(place, command)
     known = run.last_line
     of_heap = command[0] == "heap"
@@ -170,7 +170,7 @@ def test_a_call_that_was_not_asked_for_memory_lacks_some(place, command):
     assert incident["asked_for"] == ASKED_FOR.get(command[0], command[0])
     assert incident["bytes"] == (known["requested_bytes"] if of_heap else None)
     assert incident["device"] == 0
-    # Where local memory lacks, the driver gives back what the context had.
+    # If local memory is lacking, the driver gives back what the context had.
     more_free = incident["proof"]["free_bytes"] - known["free_bytes"]
     assert (more_free > 64 * MIB) if command[0] == "stack" else (abs(more_free) <= 4 * MIB)
     preloaded.check_covered(run.report)
@@ -181,7 +181,8 @@ def test_a_call_that_was_not_asked_for_memory_lacks_some(place, command):
     assert abs(rows["unexplained"]) <= used / 100
 
 
-# Other processes on the device, each with six tenths of what it finds free.
+# Numbers of other processes on the device, each of which holds six tenths of the memory that it
+# finds free, and the program's options.
 BESIDE = [
     (1, ["own", "room=200000", "more=900"]),
     (2, ["own", "room=200000", "more=64", "api=driver"]),
@@ -192,7 +193,7 @@ BESIDE = [
 
 
 @pytest.mark.parametrize(("count", "command"), BESIDE)
-def test_what_others_hold_is_said_to_be_theirs(place, tmp_path, count, command):
+def test_memory_of_other_processes_is_reported_as_theirs(place, tmp_path, count, command):
     sample = preloaded.BUILD / "samples" / "neighbour"
     if not sample.exists():
         pytest.skip(f"{sample} was not built")
@@ -208,13 +209,13 @@ def test_what_others_hold_is_said_to_be_theirs(place, tmp_path, count, command):
         for other in others:
             other.communicate()
     (incident,) = run.report["incidents"]
-    # In a container NVML may name nobody.
+    # In a container NVML may list no process.
     figures = {
         "held_by_other_processes": "other_processes_bytes",
         "held_by_unlisted_owner": "unlisted_bytes",
     }
     assert incident["verdict"] in figures, incident
-    context = 768 * MIB  # of each of them, at most
+    context = 768 * MIB  # The most that the context of each takes.
     found = incident["proof"][figures[incident["verdict"]]]
     assert held * 0.99 <= found <= held * 1.01 + count * context
     assert incident["proof"]["own_bytes"] == run.last_line["figure"]

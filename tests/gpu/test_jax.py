@@ -8,7 +8,7 @@ pytestmark = needs("jax")
 
 DETERMINISTIC = {"XLA_FLAGS": "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"}
 ON_DEMAND = {**DETERMINISTIC, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-# A share of the device at once, as by default, where it is three quarters.
+# A share of the device is taken at once, as by default, where it is three quarters.
 AT_ONCE = {**DETERMINISTIC, "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.1"}
 
 
@@ -16,7 +16,7 @@ AT_ONCE = {**DETERMINISTIC, "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.1"}
 def test_the_allocators_regions_are_among_the_reports_live_allocations(place, env):
     run = run_to_figures(place, "jax_step.py", env=env)
     assert "platform gpu" in run.output
-    # Beside its pool, XLA's libraries take workspaces of their own (cuBLAS, cuDNN).
+    # Beside the pool's memory, XLA's libraries (cuBLAS, cuDNN) take workspaces of their own.
     live = run.report.live(
         ["device", "vmm", "stream_ordered"],
         lambda group: run.report.calls_through(group, "tsl::BFCAllocator::Extend"),

@@ -1,5 +1,8 @@
-"""Programs of NVIDIA's libraries, which allocate by cudarts of their own. Each leaks an object of
-its library, by a function whose name begins with planted_, and a buffer of known size."""
+"""Programs of NVIDIA's libraries, which allocate by a cudart of their own.
+
+Each leaks an object of its library, by a function whose name begins with planted_, and a buffer of
+known size.
+"""
 
 import pytest
 
@@ -16,17 +19,17 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_leaks_of_the_program_and_of_the_library_are_told_with_their_stacks(place, name):
+def test_leaks_of_the_program_and_of_the_library_are_reported_with_their_stacks(place, name):
     run = place.run_both([program(name)])
     check_results(run)
     report = run.report
     for fact in run.last_line["leaked"]:
         report.check_leak(fact)
-    # What the program allocated itself, and what it leaked, is in the totals.
+    # The totals hold the program's own allocations, leaked ones included.
     known = run.last_line["totals"]["device"]
     assert report.totals()["device"]["allocations"] >= known["allocations"]
     by_library = report.groups_of(PROGRAMS[name])
-    if name == "nccl_all_reduce":  # allocates in threads of its own, one a device
+    if name == "nccl_all_reduce":  # NCCL allocates in threads of its own, one for each device.
         by_library = report.groups(where=lambda group: "libnccl" in report.first_module(group))
     assert sum(group["bytes"] for group in by_library) > 0, report.describe()
     for group in by_library:

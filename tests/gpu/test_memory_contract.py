@@ -1,5 +1,5 @@
-"""What the driver promises of memory, held against the driver and against each mode of CUWARDEN_POOL:
-by the driver's functions, by kernels and by cuBLAS. The pool serves where the mode says so."""
+"""The driver's promises about memory, tested on the driver and in each mode of CUWARDEN_POOL: by
+the driver's functions, by kernels and by cuBLAS. The pool serves requests if the mode says so."""
 
 import re
 
@@ -15,7 +15,7 @@ SHARING = "Sharing.*"
 
 
 def run_in(place, mode, command, lock):
-    """`lock`: the argument by which the program makes the mode auto serve."""
+    """Runs the program. `lock` is the argument with which the program makes the mode auto serve."""
     command = [command[0], lock, *command[1:]] if mode == "auto" else command
     run = place.run(command, {"CUWARDEN_POOL": mode}, shim=mode != "bare")
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-3000:]
@@ -27,7 +27,7 @@ def served(run):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_is_what_the_driver_promises(place, mode):
+def test_memory_keeps_the_drivers_promises(place, mode):
     run = run_in(place, mode, [CONTRACT, f"--gtest_filter=-{SHARING}"], "--lock-slabs")
     assert int(re.search(r"PASSED  \] (\d+) tests", run.stdout)[1]) > 55, run.stdout[-2000:]
     if mode != "bare":
@@ -38,14 +38,14 @@ def test_memory_is_what_the_driver_promises(place, mode):
 
 @pytest.mark.gpus(2)
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_of_two_devices_is_what_the_driver_promises(place, mode):
+def test_memory_of_two_devices_keeps_the_drivers_promises(place, mode):
     run = run_in(place, mode, [CONTRACT, "--gtest_filter=Peers.*"], "--lock-slabs")
     if mode != "bare":
         assert (served(run) > 0) == (mode in ("auto", "on"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_of_the_pool_is_shared_by_nobody(place, mode):
+def test_memory_of_the_pool_cannot_be_shared_with_processes(place, mode):
     run = run_in(place, mode, [CONTRACT, f"--gtest_filter={SHARING}"], "--lock-slabs")
     if mode != "bare":
         assert run.report["pool"]["ipc_refused"] == (mode in ("auto", "on"))
@@ -53,13 +53,14 @@ def test_memory_of_the_pool_is_shared_by_nobody(place, mode):
 
 @pytest.mark.skipif(preloaded.SIMULATED, reason="kernels do nothing, and cuBLAS needs the driver")
 @pytest.mark.parametrize("mode", MODES)
-def test_kernels_and_cublas_find_what_they_left(place, mode):
+def test_kernels_and_cublas_read_back_their_own_values(place, mode):
     run = run_in(place, mode, [preloaded.program("side_by_side")], "lock")
     checks = [line for line in run.output if "as the host computes it" in line]
     assert len(checks) == 10, run.stdout
     preloaded.check_results(run)
     assert run.output[-1] == "freed: 0"
     if mode != "bare":
-        # 12 pieces and 15 matrices of the device; and 16 page-locked pieces, where these are served.
+        # There are 12 pieces and 15 matrices on the device, and 16 page-locked pieces in modes that
+        # serve these.
         assert served(run) >= {"auto": 25, "on": 40}.get(mode, 0)
         assert served(run) == 0 or mode in ("auto", "on")

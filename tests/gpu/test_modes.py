@@ -1,5 +1,8 @@
 """Real programs give the same results in all modes: bare, and with CUWARDEN_POOL off, rescue, auto
-and on. The runs of a test go side by side, since none of them looks at the whole device."""
+and on.
+
+The runs of a test go side by side, because none of them looks at the whole device.
+"""
 
 import pytest
 
@@ -15,11 +18,11 @@ genuine = pytest.mark.skipif(preloaded.SIMULATED, reason="the libraries need the
 
 
 def in_all_modes(place, program, env=None):
-    """What each run left, by mode; "bare" is without the shim."""
+    """Runs the program in all modes. Returns the bare run, and the others by mode."""
     processes = {
         mode: place.start(
             program,
-            # Each compiles for itself.
+            # Each mode compiles for itself.
             {**(env or {}), "CUWARDEN_POOL": mode, "TRITON_CACHE_DIR": place.work / mode},
             shim=mode != "bare",
         )
@@ -38,7 +41,8 @@ def in_all_modes(place, program, env=None):
 
 
 def alike_in_all_modes(place, program, env=None):
-    """The runs under the shim, none of which the program told from the bare one."""
+    """Runs the program in all modes, and expects the output of the bare run in each. Returns the
+    runs under the shim, by mode."""
     bare, runs = in_all_modes(place, program, env)
     preloaded.check_results(bare)
     for mode, run in runs.items():
@@ -52,7 +56,8 @@ def alike_in_all_modes(place, program, env=None):
     return runs
 
 
-# With caching PyTorch asks for multiples of 2 MiB; without, the driver's allocator for each tensor.
+# With caching, PyTorch asks for multiples of 2 MiB. Without it, and with the async backend, each
+# tensor is a call of its own.
 @needs("torch")
 @pytest.mark.parametrize(
     "allocator",
@@ -126,7 +131,7 @@ def test_another_process_opens_what_the_driver_served(place, size):
         assert run.returncode == 0
         preloaded.check_covered(run.report)
         if served:
-            # The driver's own answer for memory of that kind, and a line that says why.
+            # The driver's own answer for memory of that kind, and a message that tells the reason.
             refusal = bare.last_line["refusal"]
             assert run.output[:2] == [f"handle: {refusal}, left behind: {refusal}"] * 2
             assert run.output[2:] == bare.output[-2:]

@@ -1,4 +1,4 @@
-"""Python without a framework: what the planted leaks of all frameworks' programs rest on."""
+"""Python without a framework: the base of the planted leaks in all frameworks' programs."""
 
 import pytest
 

@@ -35,7 +35,7 @@ def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(place, mode, size
 
 
 @pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
-def test_it_ends_as_the_drivers_does(place, how):
+def test_memory_of_the_pool_ends_as_the_drivers_does(place, how):
     arguments = [PROGRAMS / "device_pointer", f"bytes={3 * MIB}", how]
     plain = place.run(arguments, shim=False)
     run = place.run(arguments, pooled())
@@ -43,11 +43,11 @@ def test_it_ends_as_the_drivers_does(place, how):
     assert run.report["pool"]["served_count"] == 1
 
 
-# Whether peer access was asked for or not, copies from either device go as ever.
+# Copies from either device work with and without peer access.
 @pytest.mark.gpus(2)
 @pytest.mark.parametrize("spilled", [False, True])
 @pytest.mark.parametrize("peer", ["before", "after", "taken"])
-def test_another_device_copies_it_as_the_drivers(place, peer, spilled):
+def test_another_device_copies_memory_of_the_pool_as_the_drivers(place, peer, spilled):
     size = f"bytes={(300 if spilled else 3) * MIB}"
     arguments = [PROGRAMS / "device_pointer", size, "count=2", f"peer={peer}"]
     plain = place.run(arguments, shim=False)
@@ -82,7 +82,7 @@ def test_odd_sizes_all_fit(place):
     preloaded.check_covered(run.report)
 
 
-def test_what_churn_asks_for_is_there(place):
+def test_the_large_request_of_churn_is_served(place):
     sample = preloaded.BUILD / "samples" / "churn"
     plain = place.run([sample], shim=False)
     run = place.run([sample], pooled())
@@ -92,7 +92,7 @@ def test_what_churn_asks_for_is_there(place):
     preloaded.check_covered(run.report)
 
 
-def test_what_a_mesh_gave_up_is_there_for_one_block(place):
+def test_memory_freed_by_adaptive_mesh_serves_one_large_block(place):
     sample = preloaded.BUILD / "samples" / "adaptive_mesh"
     plain = place.run([sample], shim=False)
     run = place.run([sample], pooled())
@@ -107,11 +107,11 @@ def test_what_a_mesh_gave_up_is_there_for_one_block(place):
 @pytest.mark.parametrize("pause", ["500ms", "5ms"])
 @pytest.mark.parametrize("name", ["meshed", "meshed_work"])
 def test_memory_is_moved_while_threads_are_at_work_on_it(place, name, pause):
-    """By copies and fills, and by kernels, some of them a graph's."""
+    """The work is done by copies and fills, or by kernels, some of them in a graph."""
     if name == "meshed_work" and preloaded.SIMULATED:
         pytest.skip("needs kernels")
     folder = PROGRAMS if name == "meshed" else preloaded.BUILD / "tests" / "gpu"
-    # Kernels' code and streams want some room, too.
+    # Kernels' code and streams need some room, too.
     sizes = ["blocks=256"] if preloaded.SIMULATED else ["blocks=4096", "spare=512"]
     run = place.run([folder / name, "rounds=4", *sizes], pooled(CUWARDEN_MESH_PAUSE=pause))
     print(run.last_line, run.report["pool"])
@@ -124,7 +124,7 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(place, name, pause):
     preloaded.check_covered(run.report)
 
 
-def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(place):
+def test_meshing_works_on_a_device_that_is_full_to_its_last_page(place):
     sizes = ["blocks=256"] if preloaded.SIMULATED else ["blocks=2048"]
     run = place.run([PROGRAMS / "meshed", "full=1", "spare=0", "least=6", "sizes=1", "rounds=2", *sizes], pooled())
     print(run.last_line, run.report["pool"])
@@ -135,7 +135,7 @@ def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(p
 
 def test_a_pinned_buffer_for_each_step_costs_next_to_nothing(place):
     sample = preloaded.BUILD / "samples" / "pinned_churn"
-    # So many that the pool's first piece, which the driver pins, is among what is negligible.
+    # So many steps make the pinning of the pool's first piece negligible, too.
     plain = place.run([sample, "400"], shim=False)
     run = place.run([sample, "400"], pooled())
     before, now = plain.last_line["pinning_ns"], run.last_line["pinning_ns"]
@@ -144,7 +144,7 @@ def test_a_pinned_buffer_for_each_step_costs_next_to_nothing(place):
 
 
 @pytest.mark.parametrize("situation", ["all", "idle", "locked"])
-def test_over_time(place, situation):
+def test_the_pool_serves_and_gives_back_over_time(place, situation):
     mode = "auto" if situation == "locked" else "on"
     run = place.run([PROGRAMS / "pooled", situation], pooled(mode))
     pool = run.report["pool"]
@@ -154,6 +154,7 @@ def test_over_time(place, situation):
     elif situation == "idle":
         assert pool["returned_bytes"] > 0
     else:
-        # A fiftieth of a large device is more than it locks.
+        # On a large device, the slabs lock less than a fiftieth of it, so that the pool need not
+        # serve.
         assert pool["served_count"] in (0, run.last_line["later"])
     account_adds_up(run.report)

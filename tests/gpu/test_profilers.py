@@ -1,5 +1,5 @@
-"""Profilers and compute-sanitizer beside the shim: CUPTI has room for one subscriber, and that one
-is theirs."""
+"""Profilers and compute-sanitizer beside the shim: CUPTI has room for one subscriber, which the
+shim leaves to them."""
 
 import shutil
 
@@ -23,7 +23,7 @@ def test_the_one_cupti_subscriber_is_the_programs(place):
 
 
 @needs("torch")
-def test_pytorchs_profiler_sees_what_it_sees_without_the_shim(place):
+def test_pytorchs_profiler_sees_the_same_calls_as_without_the_shim(place):
     run = run_to_figures(place, "torch_profiled.py")
     assert "kernels: some" in run.output
     assert [line for line in run.output if line.startswith("cudaMalloc ")], run.output
@@ -43,5 +43,5 @@ def test_compute_sanitizer_works_as_without_the_shim(place):
         pytest.skip(f"compute-sanitizer does not work here: {bare.stdout[-300:]}")
     run = place.run(whole)
     assert (run.returncode, run.output) == (bare.returncode, bare.output), run.stderr[-3000:]
-    # Of the program, which compute-sanitizer started.
+    # The report is of the program, which compute-sanitizer started.
     assert len(list(place.reports.glob("runtime_memory_static-*.json"))) == 1

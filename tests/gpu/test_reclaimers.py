@@ -1,4 +1,4 @@
-"""Caches that are emptied where somebody else's request would fail."""
+"""Reclaimers: caches that are emptied when another library's request would fail."""
 
 import sys
 
@@ -21,7 +21,7 @@ def rescued_by(report):
 
 
 @pytest.mark.parametrize("options", [[], ["thread=1"]], ids="-".join)
-def test_a_cache_of_the_programs_own(place, options):
+def test_a_reclaimer_of_the_program_itself_rescues_a_request(place, options):
     program = preloaded.BUILD / "tests/end_to_end/programs/reclaiming"
     bare = place.run([program, "empties", *options], RESCUE, shim=False)
     assert (bare.last_line["served"], bare.last_line["failures"]) == (0, 1)
@@ -32,14 +32,14 @@ def test_a_cache_of_the_programs_own(place, options):
 
 
 @pytest.mark.parametrize("how", ["nothing", "throws", "exits", "hangs"])
-def test_one_that_is_no_help_is_a_line_and_the_drivers_own_error(place, how):
+def test_a_reclaimer_that_does_not_help_leaves_one_message_and_the_drivers_error(place, how):
     program = preloaded.BUILD / "tests/end_to_end/programs/reclaiming"
     run = place.run([program, how], {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "300ms"})
     assert (run.returncode, run.last_line["failures"]) == (0, 1), run.stderr
     assert len(run.said) == 1 and run.last_line["seconds"] < 5
 
 
-def test_two_libraries(place):
+def test_the_cache_of_a_registered_library_rescues_the_programs_request(place):
     sample = preloaded.BUILD / "samples" / "two_libraries"
     plain = place.run([sample], RESCUE)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"

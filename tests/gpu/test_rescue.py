@@ -14,7 +14,7 @@ RESCUE = {"CUWARDEN_POOL": "rescue"}
 
 
 def busy_for(milliseconds):
-    """The simulated GPU's kernels take as long as it is told."""
+    """Returns the setting that makes the simulated GPU's kernels take so long."""
     return {"CUWARDEN_SIM_KERNEL_TIME": f"{milliseconds}ms"} if preloaded.SIMULATED else {}
 
 
@@ -37,7 +37,7 @@ def rescued(run, rung):
      ["streams=3", "elsewhere=1"]],
     ids="-".join,
 )
-def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, options):
+def test_a_request_that_needs_pending_frees_is_served_after_they_are_synchronised(place, options):
     program = preloaded.BUILD / "tests/end_to_end/programs/shortages"
     env = busy_for(200) if "busy=200" in options else {}
     bare = place.run([program, "pending", *options], env, shim=False)

@@ -25,9 +25,10 @@ def test_live_bytes_are_what_the_device_lost(place, build):
     run = place.run([program(build)])
     live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
     taken = run.figures["taken_bytes"] - run.family_figures["managed"]["taken_bytes"]
-    # The first managed memory that is touched may cost the device 128 MiB, with its context or now.
-    # Pools reserve 32 MiB at a time, small requests a slab of 2 MiB.
+    # Managed memory may cost the device 128 MiB when it is first touched: with its context or only
+    # then. Pools reserve 32 MiB at a time, and small requests a slab of 2 MiB.
     assert live <= taken <= live + 96 * MIB, (live, taken)
     (device,) = run.report["devices"]
-    # A reading at the end of the process: what the program read last, and nothing freed since.
+    # The reading at the end of the process equals the program's last one, because nothing was freed
+    # since.
     assert abs(device["used_bytes"] - run.figures["used_bytes"]) <= 16 * MIB

@@ -1,5 +1,5 @@
-"""The samples that run out of memory, on the device: the situation comes about there too, bare and
-under the shim, and the report holds what the sample itself knows."""
+"""The samples that run out of memory, on the device. The situation comes about there, too, bare and
+under the shim, and the report holds the facts that the sample itself knows."""
 
 import pytest
 
@@ -7,8 +7,9 @@ import preloaded
 
 PAGE = 2 << 20
 
-# The kind of what the sample holds at the end, and of the request that failed, and why. pinned_limit is for a
-# cgroup of its own: on a machine without a limit it asks for more than there is of RAM.
+# For each sample: the kind of memory that it holds at the end, the kind of the failed request, and
+# the verdicts that fit. pinned_limit is missing, because it needs a cgroup of its own: on a machine
+# without a limit it asks for more than the RAM.
 SITUATIONS = {
     "churn": ("device", "device", ["slab_fragmentation"]),
     "adaptive_mesh": ("device", "device", ["slab_fragmentation"]),
@@ -19,12 +20,12 @@ SITUATIONS = {
     "batch_of_one": ("device", "device", ["device_full_own"]),
     "oversubscribe": ("device", "device", ["device_full_own"]),
     "local_memory": ("device", None, ["implicit_memory"]),
-    # In a container NVML may name nobody.
+    # In a container NVML may list no process.
     "neighbour": ("device", "device", ["held_by_other_processes", "held_by_unlisted_owner"]),
     "pinned_fragments": ("pinned", "pinned", ["address_space_gap"]),
 }
 
-# What need not be done with the whole of a large device.
+# Arguments of samples that need not fill the whole of a large device.
 ARGUMENTS = {"oversubscribe": ["140", str(4 << 30)]}
 
 pytestmark = pytest.mark.alone
@@ -38,7 +39,7 @@ def built(name):
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_a_sample_runs_out_of_memory_and_the_report_counts_what_it_counts(place, tmp_path, name):
+def test_a_sample_runs_out_of_memory_and_the_report_has_its_own_counts(place, tmp_path, name):
     command = [built(name), *ARGUMENTS.get(name, [])]
     env = {"CUWARDEN_POOL": "off"}
     if preloaded.SIMULATED:
@@ -84,7 +85,7 @@ def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_
     assert len(facts["ranks"]) == count
     assert [path.name for path in paths] == [f"{facts['job_id']}-{rank}.json" for rank in ranks]
     reports = [preloaded.Report.read(path) for path in paths]
-    # In a container NVML may name nobody.
+    # In a container NVML may list no process.
     by_others = ["held_by_other_processes", "held_by_unlisted_owner"]
     for own, report in zip(facts["ranks"], reports):
         assert report["process"]["pid"] == facts["pids"][own["rank"]]
@@ -97,7 +98,7 @@ def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_
         preloaded.check_covered(report)
         (incident,) = report["incidents"]
         assert incident["bytes"] == own["request"]["bytes"]
-        # The first has four times as much as any other; all have contexts alike.
+        # Rank 0 has four times as much as any other; all have contexts alike.
         held = sum(other["live_bytes"] for other in facts["ranks"])
         context = (own["total_bytes"] - own["free_bytes"] - held) / count
         others = held - own["live_bytes"] + (count - 1) * context
@@ -111,7 +112,7 @@ def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_
     assert len({own["device_uuid"] for own in facts["ranks"]}) == 1
 
 
-def test_a_pinned_buffer_for_each_step_is_no_leak_and_counted_where_it_is_made(place):
+def test_pinned_buffers_of_steps_are_no_leak_and_counted_at_their_source_line(place):
     for shim in (False, True):
         run = place.run([built("pinned_churn"), "100"], shim=shim)
         assert run.returncode == 0, (shim, run.stdout, run.stderr)

@@ -1,4 +1,4 @@
-"""Requests that the device has no room for, served with the host's memory behind the same pointer."""
+"""Requests that the device has no room for, served with host memory behind the same pointer."""
 
 import pytest
 
@@ -19,21 +19,22 @@ def served_by_spill(run):
 
 
 def spilled(run):
-    """Its incidents were all served by the spill, and all of that was freed."""
+    """Expects that all incidents were served by spilling and that all of it was freed. Returns the
+    peak of spilled bytes."""
     served_by_spill(run)
     assert run.report["pool"]["spilled_bytes"] == 0
     return run.report["pool"]["spilled_peak_bytes"]
 
 
 def check_given_back(run, gpus):
-    # With two devices a page of the driver's own tables stays, as it does without us.
+    # With two devices, a page of the driver's own tables stays in use, with and without the shim.
     kept = run.last_line["free_before"] - run.last_line["free_after"]
     assert kept == 0 or (gpus > 1 and kept == 2 * MIB)
 
 
-# The device has 64 MiB to keep and 36 to 136 for the request.
+# The device keeps 64 MiB free and gives up to 136 MiB to the request.
 @pytest.mark.parametrize("leave", [66, 100, 200, 40])
-def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, gpus, leave):
+def test_a_pointer_to_both_memories_works_as_one_to_the_device(place, gpus, leave):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     size = f"bytes={300 * MIB + 12345}"
     plain = place.run([program, size], shim=False)
@@ -44,9 +45,10 @@ def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, gpus,
     assert run.last_line["ipc"] != 0
 
 
-# Rows are as long as the driver makes them; what is known of a pointer is as of its pool.
+# Rows are as long as with the driver, and the pointer's attributes name the memory pool that was
+# asked.
 @pytest.mark.parametrize("make", ["pitch", "3d", "async", "own"])
-def test_whichever_way_it_was_asked_for(place, gpus, make):
+def test_memory_from_every_allocation_function_can_be_spilled(place, gpus, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     options = [f"bytes={300 * MIB + 12345}", f"make={make}"]
     plain = place.run([program, *options], shim=False)
@@ -58,7 +60,7 @@ def test_whichever_way_it_was_asked_for(place, gpus, make):
 
 @pytest.mark.parametrize("make", ["malloc", "async"])
 @pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
-def test_it_ends_as_the_devices_does(place, gpus, how, make):
+def test_spilled_memory_ends_as_the_devices_does(place, gpus, how, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     run = place.run([program, "leave=100", how, f"make={make}"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.returncode == 0, run.stderr
@@ -78,15 +80,15 @@ def test_kernels_and_copies_see_one_memory(place, gpus, size):
     run = place.run([program, "260", str(size)], {"CUWARDEN_SPILL": "8GiB"})
     assert run.output == plain.output and run.returncode == 0, run.stderr
     print(f"all on the device {plain.figures}, in part the host's {run.figures}")
-    # As above of two devices.
+    # With two devices a page of the driver's tables stays in use; see check_given_back().
     assert run.figures["given_back"] == 1 or (gpus > 1 and plain.figures["given_back"] == 0)
-    # The device's tables for the host's memory, 8 bytes for 4 KiB of it, lie on the device.
+    # The device's tables for host memory, 8 bytes for each 4 KiB, take device memory.
     host = spilled(run)
     beside = run.figures["taken"] + host - -(-size // (2 * MIB)) * 2 * MIB
     assert abs(beside - host // 512) <= 2 * MIB, (beside, host)
 
 
-def test_oversubscribe_runs(place):
+def test_the_sample_oversubscribe_is_served_in_full(place):
     sample = preloaded.BUILD / "samples" / "oversubscribe"
     plain = place.run([sample], shim=False)
     assert plain.last_line["tiles"] < plain.last_line["planned_tiles"]

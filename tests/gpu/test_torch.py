@@ -1,4 +1,4 @@
-"""PyTorch with each of its allocators: the report's live bytes are PyTorch's own figures."""
+"""PyTorch with each of its allocators: the report's live bytes equal PyTorch's own figures."""
 
 import socket
 import sys
@@ -62,7 +62,7 @@ def test_the_async_backends_allocations_are_stream_ordered(place):
 def test_a_training_that_ends_by_itself_has_a_whole_report(place, configuration):
     run = run_to_natural_end(place, "torch_training.py", env=configured(configuration))
     if configuration == "backend:cudaMallocAsync":
-        # What the pool keeps beside what is live, at the end.
+        # The pool keeps idle memory beside the live memory at the end.
         accounts = {row["item"]: row["bytes"] for row in run.report["accounts"]}
         pool = accounts["live_stream_ordered"] + accounts["mempool_idle"]
         reserved = run.figures["reserved_bytes"]
@@ -71,7 +71,7 @@ def test_a_training_that_ends_by_itself_has_a_whole_report(place, configuration)
 
 @pytest.mark.alone
 def test_the_report_at_a_first_refusal_takes_less_than_300_ms(place):
-    """Symbols of all of PyTorch included; a request that is refused again has no report."""
+    """The time includes the symbols of all of PyTorch; a repeated refusal writes no report."""
     script = command("torch_refused.py")
     bare = place.run(script, shim=False, timeout_s=150)
     run = place.run(script, timeout_s=150)
@@ -83,7 +83,7 @@ def test_the_report_at_a_first_refusal_takes_less_than_300_ms(place):
 
 
 @needs("cupy")
-def test_pytorch_and_cupy_in_one_process_are_told_apart(place):
+def test_memory_of_pytorch_and_cupy_in_one_process_is_told_apart(place):
     run = run_to_figures(place, "torch_and_cupy.py")
     torch_live = run.report.live(["device"], made_in(run.report, ALLOCATOR))
     assert torch_live == (run.figures["segments"], run.figures["reserved_bytes"])
@@ -97,7 +97,8 @@ def test_workers_of_a_dataloader_have_reports_of_their_own_where_they_use_the_gp
     assert live == (run.figures["segments"], run.figures["reserved_bytes"])
     reports = [Report.read(path) for path in place.reports.iterdir()]
     by_pid = {report["process"]["pid"]: report for report in reports}
-    # The forked workers made no CUDA call: the parent and the two spawned ones are all.
+    # The forked workers made no CUDA call: only the parent and the two spawned workers have
+    # reports.
     workers = run.figures["workers"]
     assert set(by_pid) == {run.pid, *(pid for pid, _, _ in workers)}
     assert len(reports) == 3
@@ -152,7 +153,7 @@ def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
 
 
 def torchrun(place, into, *, shim):
-    """Two ranks on one GPU; the launcher's run, and what each rank said."""
+    """Runs two ranks on one GPU. Returns the launcher's run and the output of each rank."""
     into.mkdir()
     run = place.run(
         [
@@ -171,7 +172,7 @@ def test_two_ranks_that_torchrun_starts_on_one_gpu_have_a_report_each(place):
     _, bare = torchrun(place, place.folder / "bare", shim=False)
     launcher, said = torchrun(place, place.folder / "shim", shim=True)
     assert launcher.said == []
-    # The launcher has no rank. It asks the driver what is there, and allocates nothing.
+    # The launcher has no rank. It asks the driver about the devices, and allocates nothing.
     found = {path.name for path in place.reports.iterdir()}
     assert found - {"ranknone.json"} == {"rank0.json", "rank1.json"}
     if "ranknone.json" in found:
@@ -184,7 +185,8 @@ def test_two_ranks_that_torchrun_starts_on_one_gpu_have_a_report_each(place):
         assert run.output == Run(0, bare[rank], "", 0, []).output
         assert run.figures["pid"] == report["process"]["pid"]
         assert report["job"]["rank"] == rank
-        check_planted(run)  # of just these sizes: nothing of the other rank's is among them
+        # The sizes differ between ranks: no leak of the other rank is among them.
+        check_planted(run)
         planted.append(tuple(fact["bytes"] for fact in run.fact_lines))
         live = report.live(["device"], made_in(report, ALLOCATOR))
         assert live == (run.figures["segments"], run.figures["reserved_bytes"])

@@ -1,11 +1,11 @@
-"""Triton: a kernel that is compiled, by child processes too, while the program runs."""
+"""Triton: a kernel that is compiled while the program runs, by child processes, too."""
 
 from framework_checks import made_in, needs, run_to_figures, run_to_natural_end
 
 pytestmark = needs("torch", "triton")
 
 
-def test_a_compiled_kernels_program_is_unchanged_and_its_memory_known(place):
+def test_a_program_with_compiled_kernels_is_unchanged_and_its_memory_is_reported(place):
     cache = place.work / "triton"
     run = run_to_figures(place, "triton_kernel.py", env={"TRITON_CACHE_DIR": cache})
     assert any(line.endswith("equal True") for line in run.output)

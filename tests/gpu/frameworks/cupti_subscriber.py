@@ -1,5 +1,5 @@
-"""A profiler's part: the one CUPTI subscriber that a process may have, which counts the driver's
-allocating calls as CUPTI sees them."""
+"""Stands in for a profiler: it is the one CUPTI subscriber that a process may have, and counts the
+driver's allocating calls as CUPTI sees them."""
 
 import collections
 import ctypes
@@ -9,7 +9,7 @@ import sys
 
 import figures
 
-DRIVER_API = 1  # CUPTI_CB_DOMAIN_DRIVER_API
+DRIVER_API = 1  # CUPTI_CB_DOMAIN_DRIVER_API.
 
 
 class CallbackData(ctypes.Structure):

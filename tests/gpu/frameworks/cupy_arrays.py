@@ -19,7 +19,7 @@ def work():
     y = square(x)
     print("sum", int(y.sum()), "sorted", int(cupy.sort(y)[12345]))
     a = (cupy.arange(512 * 512, dtype=cupy.float64) % 7).reshape(512, 512)
-    print("product", float((a @ a.T).sum()))  # whole numbers: exact in any order
+    print("product", float((a @ a.T).sum()))  # The values are whole numbers: exact in any order.
     return y, a
 
 

@@ -1,5 +1,5 @@
-"""What every framework's program does beside its work: plant leaks of known size and place, print
-the framework's own figures of memory last, and end as the caller asks.
+"""Shared by all frameworks' programs: plants leaks of known size and source line, prints the
+framework's own figures of memory last, and ends as the caller asks.
 
 "planted:" lines are facts that a report must contain; a "memory:" line may differ between runs.
 """
@@ -16,7 +16,8 @@ CTYPES_BYTES = 9_876_543
 
 
 def plant_leaks(extra_bytes=0):
-    """`extra_bytes` more in each: what tells one process's leaks from another's."""
+    """Leaks memory through the planted library. `extra_bytes` are added to each leak, to tell the
+    leaks of processes apart."""
     library = ctypes.CDLL(os.environ["PLANTED_LEAK"])
     for function, size, count, api, kind in (
         ("planted_driver_leak", DRIVER_BYTES, 3, "cuMemAlloc_v2", "device"),
@@ -27,8 +28,8 @@ def plant_leaks(extra_bytes=0):
 
 
 def plant_through_ctypes():
-    """With no library between: the call comes from Python's own foreign function interface. Needs
-    a current context in this thread."""
+    """Leaks memory by a call from Python's own foreign function interface, without a library
+    between. Needs a current context in this thread."""
     driver = ctypes.CDLL("libcuda.so.1")
     pointer = ctypes.c_uint64()
     result = driver.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(CTYPES_BYTES))
@@ -40,7 +41,7 @@ def plant_through_ctypes():
 def _plant(library, function, size, count, api, kind):
     for _ in range(count):
         result = getattr(library, function)(ctypes.c_size_t(size))
-        if result == -1:  # no libcudart that it could find in this process
+        if result == -1:  # The library finds no libcudart in this process.
             print(f"{function}: not in this process")
             return
         assert result == 0, (function, result)
@@ -54,7 +55,8 @@ def _say(fact):
 
 
 def used_bytes():
-    """Of device 0, by cuMemGetInfo; None without a current context in this thread."""
+    """Returns the bytes in use on device 0, by cuMemGetInfo; None without a current context in this
+    thread."""
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     driver = ctypes.CDLL("libcuda.so.1")
     if driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) != 0:
@@ -63,8 +65,11 @@ def used_bytes():
 
 
 def end(figures):
-    """The figures are the last thing that happens. `--end _exit` ends at once, so that what is live
-    is what the figures say; else the interpreter and the framework tidy up as they always do."""
+    """Prints the figures as the last act.
+
+    `--end _exit` ends the process at once, so that live memory is as the figures say. Otherwise the
+    interpreter and the framework tidy up as they always do.
+    """
     print("memory: " + json.dumps({**figures, "used_bytes": used_bytes()}))
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,5 +1,5 @@
-"""PyTorch with NCCL: one rank of an all-reduce, a process a GPU; RANK and WORLD_SIZE say which.
-Multicast stays off."""
+"""PyTorch with NCCL: one rank of an all-reduce, in a process for each GPU. RANK and WORLD_SIZE give
+the rank. Multicast stays off."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ values = torch.arange(1 << 22, dtype=torch.int64, device="cuda") * (rank + 1)
 dist.all_reduce(values)
 print("sum", values.sum().item())
 torch.cuda.synchronize()
-if rank == 0:  # the library plants on device 0
+if rank == 0:  # The library plants on device 0.
     figures.plant_leaks()
 figures_of_torch = {
     "reserved_bytes": torch.cuda.memory_reserved(),

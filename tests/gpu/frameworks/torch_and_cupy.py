@@ -6,7 +6,7 @@ import torch
 
 tensor = torch.arange(1 << 22, dtype=torch.int64, device="cuda")
 array = cupy.arange(1 << 22, dtype=cupy.int64) * 3
-shared = torch.from_dlpack(array)  # CuPy's memory, seen by PyTorch
+shared = torch.from_dlpack(array)  # The memory is CuPy's, and PyTorch uses it.
 total = (tensor + shared).sum().item()
 back = cupy.from_dlpack(tensor)
 print("sums", total, int((back * array % 1000003).sum()))

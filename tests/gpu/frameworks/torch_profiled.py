@@ -1,4 +1,5 @@
-"""PyTorch's profiler, which is CUPTI's subscriber, over some steps: what it saw is the output."""
+"""PyTorch's profiler, which is CUPTI's subscriber, over some steps: the calls that it saw are
+printed."""
 
 import collections
 
@@ -12,7 +13,7 @@ model = torch.nn.Sequential(
     torch.nn.Linear(512, 512), torch.nn.GELU(), torch.nn.Linear(512, 10)
 ).cuda()
 inputs = torch.randn(64, 512, device="cuda")
-model(inputs).sum().backward()  # libraries start up outside
+model(inputs).sum().backward()  # Libraries start up before the profile.
 kept = []
 with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
     for step in range(5):

@@ -1,5 +1,7 @@
-"""PyTorch as torchrun starts it: ranks that share GPU 0 and talk by gloo, each with leaks of its own
-sizes. What a rank says goes into FOLDER/rank-N.txt, for all ranks have one standard output.
+"""PyTorch as torchrun starts it: ranks that share GPU 0 and talk by gloo, each with leaks of its
+own sizes.
+
+A rank's output goes into FOLDER/rank-N.txt, because all ranks have one standard output.
 
 usage: torch_ranks.py FOLDER [--end _exit]
 """

@@ -1,4 +1,5 @@
-"""PyTorch: how long a request takes that is refused, the first time and again."""
+"""PyTorch: measures how long a refused request takes, for the first refusal and for a repeated one.
+"""
 
 import time
 

@@ -1,5 +1,5 @@
-"""PyTorch: two processes share tensors by CUDA IPC. The one that is started says what it finds and
-changes it; the other one looks."""
+"""PyTorch: two processes share tensors by CUDA IPC. The child prints the values that it finds and
+changes them; the parent reads the changed values."""
 
 import figures
 import torch
@@ -15,7 +15,7 @@ def change(tensors, answers):
     for tensor in found:
         tensor.mul_(3)
     torch.cuda.synchronize()
-    # The other process may free them only when they are closed here.
+    # The other process may free the tensors only when they are closed here.
     del found, tensor
 
 

@@ -1,5 +1,5 @@
-"""PyTorch: a small convolutional and a linear model are trained with deterministic algorithms. The
-allocator is the one that PYTORCH_CUDA_ALLOC_CONF names."""
+"""PyTorch: trains a small convolutional and a linear model with deterministic algorithms.
+PYTORCH_CUDA_ALLOC_CONF chooses the allocator."""
 
 import figures
 import torch

@@ -1,5 +1,5 @@
-"""PyTorch's DataLoader with forked workers, whose batches the parent pins, and with spawned ones that
-use the GPU themselves.
+"""PyTorch's DataLoader with forked workers, whose batches the parent pins, and with spawned workers
+that use the GPU themselves.
 
 usage: torch_workers.py [--end _exit]
 """
@@ -15,7 +15,7 @@ kept = []
 
 
 class Rows(Dataset):
-    """Made in host memory; its workers make no CUDA call."""
+    """Rows made in host memory; the workers for it make no CUDA call."""
 
     def __len__(self):
         return 16
@@ -25,7 +25,8 @@ class Rows(Dataset):
 
 
 class OnTheGpu(Dataset):
-    """Each worker keeps device memory of a size of its own, and says so."""
+    """Rows for which each worker keeps device memory of a size of its own, and returns the figures.
+    """
 
     def __len__(self):
         return 2

@@ -1,6 +1,9 @@
-"""The time of a PyTorch training step: six transformer layers, AdamW, bfloat16 autocast, default
-allocator. Prints the median of the timed steps in ns; with --turns, for each number that it reads
-from a line, the time of that many steps."""
+"""Measures a PyTorch training step: six transformer layers, AdamW, bfloat16 autocast, default
+allocator.
+
+Prints the median of the timed steps in ns. With --turns, reads a number from each line and prints
+the time of that many steps.
+"""
 
 import argparse
 import json
@@ -46,7 +49,7 @@ time_of(options.warm_up)
 if options.turns:
     print("ready", flush=True)
     for line in sys.stdin:
-        time_of(1)  # what the waiting has cooled down is not counted
+        time_of(1)  # One step warms up again after the wait, and is not counted.
         print(time_of(int(line)), flush=True)
 else:
     times = [time_of(1) for _ in range(options.steps)]

@@ -1,4 +1,4 @@
-"""Triton: a kernel compiled while the program runs, on PyTorch's tensors."""
+"""Triton: a kernel that is compiled while the program runs, on PyTorch's tensors."""
 
 import figures
 import torch

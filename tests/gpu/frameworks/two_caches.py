@@ -1,4 +1,5 @@
-"""One framework's cache holds two thirds of the device, idle; then somebody else asks for half of it.
+"""The cache of one framework holds two thirds of the device, idle. Then another framework, or the
+program itself (raw), asks for half of the device.
 
 usage: two_caches.py torch|cupy torch|cupy|raw
 """

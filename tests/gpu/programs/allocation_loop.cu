@@ -1,5 +1,5 @@
-// allocation_loop malloc|async|slab|kernel_only STEPS: the time of a step that allocates, works on
-// the memory and frees it; the median over the steps, in ns, is the last line.
+// allocation_loop malloc|async|slab|kernel_only STEPS: measures a step that allocates, works on the
+// memory and frees it. The last line is the median over the steps, in ns.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   if (steps < 1) return 2;
   work::warm_up();
   void* kept = nullptr;
-  REQUIRE(cudaMalloc(&kept, 4096));  // keeps a slab open, and its pool
+  REQUIRE(cudaMalloc(&kept, 4096));  // Keeps a slab and its pool open.
   void* kept_in_pool = nullptr;
   REQUIRE(cudaMallocAsync(&kept_in_pool, 4096, nullptr));
   void* data = nullptr;

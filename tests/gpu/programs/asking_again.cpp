@@ -1,6 +1,7 @@
-// To be preloaded: a cudaMalloc that fails for lack of memory is asked once more, as programs do
-// that do not know why it failed. With ASK_AGAIN=synchronise the device is waited for before. A
-// last line on stderr says how often that was, how often it helped, and how long it took.
+// To be preloaded: a cudaMalloc that fails for lack of memory is repeated once, as by programs that
+// do not know why it failed. With ASK_AGAIN=synchronise the device is synchronised before. A last
+// line on stderr says how many requests were repeated, how many were then served, and how long that
+// took.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 

@@ -1,6 +1,6 @@
-// context_end reset KIND | destroy KIND: allocates, ends the context with the memory live, and says
-// what is left of it, by cuMemGetInfo. KIND: device, async, pool, vmm, managed, pinned, array.
-// Run alone on the device: the figures are of the whole device.
+// context_end reset KIND | destroy KIND: allocates, ends the context while the memory is live, and
+// prints how much of it is left, by cuMemGetInfo. KIND: device, async, pool, vmm, managed, pinned,
+// array. Run it alone on the device, because the figures are of the whole device.
 #include <cuda.h>
 
 #include <cstring>
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   using Create = CUresult (*)(CUcontext*, unsigned, CUdevice);
   using WithContext = CUresult (*)(CUcontext);
 
-  const long long bare = work::warm_up();  // with the primary context, and nothing in it
+  const long long bare = work::warm_up();  // The primary context is there, and empty.
   CUcontext context = nullptr;
   if (!reset) REQUIRE(sample::driver_entry_point<Create>("cuCtxCreate", 3020)(&context, 0, 0));
   const long long before = work::warm_up();
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
     work::warm_up();
   }
   const long long after = work::used_bytes();
-  // What the driver itself says of the memory now: does it still take the free?
+  // The driver's answer to a free of the memory tells if it still knows it.
   const char* answer = "not asked";
   if (kind == "async" || kind == "pool")
     answer = cudaGetErrorName(cudaFreeAsync(kept, nullptr));

@@ -1,11 +1,11 @@
-// A matrix product by cuBLAS; a handle is destroyed, another is leaked, and so is a matrix.
+// A matrix product by cuBLAS. One handle is destroyed, another is leaked, and so is a matrix.
 #include <cublas_v2.h>
 
 #include "tests/gpu/programs/device_work.cuh"
 
 namespace memory {
 
-constexpr int n = 896;  // a matrix is 3.1 MiB, which the driver would round to 4
+constexpr int n = 896;  // A matrix has 3.1 MiB, which the driver would round to 4.
 constexpr std::size_t bytes = std::size_t{n} * n * sizeof(float);
 
 void require(cublasStatus_t status, int line) {
@@ -38,7 +38,7 @@ void multiply(cublasHandle_t handle, expected::Account& account) {
       cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, n, b, n, &zero, c, n));
   std::vector<float> product(std::size_t{n} * n);
   REQUIRE(cudaMemcpy(product.data(), c, bytes, cudaMemcpyDeviceToHost));
-  // Sums of products of small integers are exact, in whatever order they are made.
+  // Sums of products of small integers are exact in any order.
   bool exact = true;
   double sum = 0;
   for (const float value : product) sum += value;

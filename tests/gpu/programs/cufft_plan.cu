@@ -1,4 +1,4 @@
-// Transforms by cuFFT; a plan is destroyed, another is leaked with its work area, and so are the
+// Transforms by cuFFT. One plan is destroyed, another is leaked with its work area, and so are the
 // data.
 #include <cufft.h>
 
@@ -11,7 +11,7 @@
 namespace memory {
 
 constexpr int length = 1 << 16;
-constexpr int batch = 33;  // 16.5 MiB, which the driver would round to 18
+constexpr int batch = 33;  // 16.5 MiB in all, which the driver would round to 18.
 constexpr std::size_t bytes = std::size_t{length} * batch * sizeof(cufftComplex);
 
 void require(cufftResult result, int line) {
@@ -21,7 +21,8 @@ void require(cufftResult result, int line) {
 }
 #define REQUIRE_FFT(call) ::memory::require((call), __LINE__)
 
-// One at position 1: its transform is exp(-2 pi i k / length).
+// Sets element 1 of each row to one, the others to 0. The transform of a row is exp(-2 pi i k /
+// length).
 __global__ void impulses(cufftComplex* data) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   data[i] = make_float2(i % length == 1 ? 1.0f : 0.0f, 0.0f);

@@ -1,6 +1,6 @@
-// Real work for memory of any family: a kernel fills it with values that the host knows too, and
-// the line that is printed says whether what came back is what the host computes. The line is the
-// same with and without the shim; figures of memory go on lines that begin with "memory:".
+// Work on memory of any kind: a kernel fills it with values that the host can compute, too. The
+// printed line says if the values that came back are the host's. It is the same with and without
+// the shim; figures of memory go on lines that begin with "memory:".
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,6 +13,7 @@
 
 namespace work {
 
+// Returns the value of word i.
 __host__ __device__ inline unsigned value(unsigned seed, std::size_t i) {
   unsigned x = static_cast<unsigned>(i) * 2654435761u + seed;
   for (int round = 0; round < 4; ++round) x = (x ^ (x >> 15)) * 0x2c1b3c6du;
@@ -25,6 +26,7 @@ static __global__ void fill(unsigned* data, std::size_t count, unsigned seed) {
     data[i] = value(seed, i);
 }
 
+// Prints a checksum of the words, and "yes" if they are as the host computes them.
 inline void print_checksum(const char* name, const std::vector<unsigned>& got, unsigned seed) {
   unsigned sum = 2166136261u;
   bool as_the_host = true;
@@ -36,7 +38,7 @@ inline void print_checksum(const char* name, const std::vector<unsigned>& got, u
               as_the_host ? "yes" : "no");
 }
 
-// Device, pinned, registered or managed memory of at least `count` values.
+// Fills memory (device, pinned, registered or managed) of at least `count` words, and checks it.
 inline void fill_and_check(const char* name, void* memory, std::size_t count, unsigned seed,
                            cudaStream_t stream = nullptr) {
   auto* data = static_cast<unsigned*>(memory);
@@ -48,6 +50,7 @@ inline void fill_and_check(const char* name, void* memory, std::size_t count, un
   print_checksum(name, got, seed);
 }
 
+// Returns the bytes in use on the device.
 inline long long used_bytes() {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
@@ -55,7 +58,8 @@ inline long long used_bytes() {
   return static_cast<long long>(total_bytes) - static_cast<long long>(free_bytes);
 }
 
-// Context, module and the kernel's own memory are there before anything is measured.
+// Makes the context, the module and the kernel's own memory before anything is measured. Returns
+// the bytes in use then.
 inline long long warm_up() {
   REQUIRE(cudaFree(nullptr));
   fill<<<64, 256>>>(nullptr, 0, 0);

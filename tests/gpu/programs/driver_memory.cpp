@@ -1,6 +1,7 @@
-// driver_memory dlsym | lookup | lookup_per_thread: the driver API without the runtime, its
-// functions found by dlsym or by cuGetProcAddress (per_thread: the forms for a default stream per
-// thread); a kernel from PTX text works on the memory. The last line is the program's account.
+// driver_memory dlsym | lookup | lookup_per_thread: uses the driver API without the runtime. The
+// functions are found by dlsym or by cuGetProcAddress (per_thread: the forms for a default stream
+// per thread). A kernel from PTX text works on the memory. The last line is the program's own
+// account.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -15,7 +16,7 @@ using expected::Account;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-// fill(pointer, count, seed): word i becomes i * 2654435761 + seed.
+// fill(pointer, count, seed) sets word i to i * 2654435761 + seed.
 constexpr char ptx[] = R"(
 .version 7.0
 .target sm_70
@@ -45,7 +46,7 @@ done:
 }
 )";
 
-// The functions, each under the name that the header's macros give it (cuMemAlloc_v2).
+// The functions, each under the name that the header's macros give it (such as cuMemAlloc_v2).
 // clang-format off
 #define DRIVER_FUNCTIONS(F)                                                                        \
   F(cuInit) F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuCtxSynchronize)      \
@@ -65,7 +66,7 @@ struct Driver {
 #define TEXT_OF(name) #name
 #define TEXT(name) TEXT_OF(name)
 
-// Without the suffix of its version: what cuGetProcAddress takes.
+// Returns the name without the suffix of its version, as cuGetProcAddress takes it.
 std::string plain(std::string name) {
   const auto suffix = name.rfind("_v");
   return suffix == std::string::npos ? name : name.substr(0, suffix);
@@ -245,7 +246,7 @@ void virtual_memory(const Driver& driver, const Work& work, Account& account) {
   REQUIRE(driver.cuMemMap(range, 32 * MiB, 0, handle, 0));
   REQUIRE(driver.cuMemSetAccess(range, 32 * MiB, &access, 1));
   work.fill_and_check("virtual memory", range, 8 << 20, 5);
-  REQUIRE(driver.cuMemUnmap(range, 32 * MiB));  // the handle is never released
+  REQUIRE(driver.cuMemUnmap(range, 32 * MiB));  // The handle is never released.
 
   REQUIRE(driver.cuMemCreate(&handle, 16 * MiB, &prop, 0));
   account.allocated("vmm", 16 * MiB);

@@ -1,5 +1,5 @@
 // Memory of CUDA graphs: nodes that allocate, nodes that free, and stream-ordered calls that a
-// capture turns into nodes. What a graph does not free is live after its launch.
+// capture turns into nodes. Memory that a graph does not free is live after its launch.
 #include "tests/gpu/programs/device_work.cuh"
 
 namespace memory {
@@ -103,7 +103,8 @@ void captured_and_freed_in_the_capture(Account& account) {
   REQUIRE(cudaStreamSynchronize(stream));
 }
 
-// Launched again and again although the last launch's memory is still there: the launch frees it.
+// Launches a graph again and again while the last launch's memory is still there: the launch frees
+// it.
 void freed_by_the_next_launch(Account& account) {
   cudaGraph_t graph = nullptr;
   cudaGraphNode_t node = nullptr;

@@ -1,4 +1,4 @@
-// meshed.hpp by kernels: launched, and as a graph's.
+// The work of meshed.hpp, done by kernels: by launches, and by graphs.
 #include "tests/end_to_end/programs/rescue/meshed.hpp"
 
 namespace {
@@ -29,7 +29,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Every eighth by a graph, which is captured in a mode that others' calls do not disturb.
+  // Fills the block. Every eighth fill is a graph's; the graph is built without a capture, which
+  // other threads' calls might disturb.
   void write(const meshed::Block& block) {
     if (++writes_ % 8 != 0) {
       fill<<<8, 256, 0, stream_>>>(bytes_of(block), block.bytes, block.value);
@@ -57,7 +58,8 @@ class Worker {
     meshed::require(cudaGetLastError(), "launch");
     meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
-  // Three times in a row, so that work is queued when others ask for memory.
+  // Counts the wrong bytes of the block. The kernel is launched three times in a row, so that work
+  // is queued when other threads ask for memory.
   std::size_t wrong_bytes(const meshed::Block& block) {
     *wrong_ = 0;
     for (int i = 0; i < 3; ++i)

@@ -1,4 +1,4 @@
-// An all-reduce over all devices of this process; buffers on each device are leaked, and so are a
+// An all-reduce over all devices of this process. Buffers on each device are leaked, and so is a
 // second set of communicators.
 #include <nccl.h>
 
@@ -6,7 +6,7 @@
 
 namespace memory {
 
-constexpr std::size_t count = std::size_t{3} << 18;  // 3 MiB, which the driver would round to 4
+constexpr std::size_t count = std::size_t{3} << 18;  // 3 MiB, which the driver would round to 4.
 constexpr std::size_t bytes = count * sizeof(float);
 
 void require(ncclResult_t result, int line) {

@@ -1,7 +1,8 @@
-// oversubscribed_tiles [HELD TILES BYTES]: holds HELD bytes, makes TILES of BYTES each, as far as it
-// is served, and has kernels write all of them and then read them twice. The last line is JSON: how
-// many there are, how many values are wrong, and how fast it was. Without arguments it says how much
-// the device has free: who preloads something that shows more than there is gets the same sizes.
+// oversubscribed_tiles [HELD TILES BYTES]: holds HELD bytes, then allocates up to TILES tiles of
+// BYTES each, until one is refused. Kernels write all tiles and then read them twice. The last line
+// is JSON: the number of tiles, the number of wrong values, and the speeds. Without arguments it
+// prints how much of the device is free. A caller that preloads a library which shows more free
+// memory than there is can so pass the same sizes.
 #include <cstdlib>
 #include <vector>
 
@@ -19,7 +20,7 @@ int main(int argc, char** argv) {
   const std::size_t held = std::strtoull(argv[1], nullptr, 0),
                     planned = std::strtoull(argv[2], nullptr, 0),
                     bytes = std::strtoull(argv[3], nullptr, 0), count = bytes / 8;
-  // What the kernels need is there before the device is full.
+  // Everything that the kernels need is made before the device is full.
   unsigned long long* wrong = nullptr;
   REQUIRE(cudaMallocHost(&wrong, sizeof *wrong));
   *wrong = 0;

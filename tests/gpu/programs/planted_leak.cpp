@@ -1,7 +1,7 @@
 // A library with leaks of known functions, lines and sizes, for programs of any language to call.
 // It finds CUDA in the process at run time, so that it belongs to no toolkit. Each function returns
-// 0, or the error of the call that failed; -1 where that layer is not in the process. A line is
-// known once its function has run.
+// 0, or the error of the call that failed; -1 if that layer of CUDA is not in the process. The
+// variable with a leak's line is set once its function has run.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -13,7 +13,8 @@ Function find(void* library, const char* name) {
   return reinterpret_cast<Function>(dlsym(library, name));
 }
 
-// The primary context of device 0 is current meanwhile, whatever context the caller has.
+// Makes the primary context of device 0 current for the length of a scope, whatever context the
+// caller has.
 class PrimaryContext {
  public:
   explicit PrimaryContext(void* driver) : driver_(driver) {

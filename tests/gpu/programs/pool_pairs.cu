@@ -1,8 +1,8 @@
-// pool_pairs WAY STEPS: how long an allocation and its free take; the median over the steps, in ns,
-// is the last line. WAY: small (4 KiB), tile (3 MiB), page (2 MiB), page_alone
-// (the same, and nothing else is allocated), pinned (4 KiB of the host's),
-// pinned_mib (1 MiB), fill_mib and fill_tile (many held at a time: a step is one of them, all are
-// freed in the order they came), fill_pinned.
+// pool_pairs WAY STEPS: measures an allocation and its free. The last line is the median over the
+// steps, in ns. WAY: small (4 KiB), tile (3 MiB), page (2 MiB), page_alone (2 MiB, while nothing
+// else is allocated), pinned (4 KiB of host memory), pinned_mib (1 MiB), fill_mib, fill_tile and
+// fill_pinned (many held at a time: each step is one of them, and all are freed in the order of
+// their allocation).
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -72,14 +72,14 @@ int main(int argc, char** argv) {
   const int steps = std::atoi(argv[2]);
   if (steps < 1) return 2;
   work::warm_up();
-  if (std::strcmp(argv[1], "page_alone") != 0) device(4 * KiB);  // keeps a slab open
+  if (std::strcmp(argv[1], "page_alone") != 0) device(4 * KiB);  // Keeps a slab open.
   const auto is = [&](const char* way) { return std::strcmp(argv[1], way) == 0; };
   if (is("small")) one_by_one(argv[1], steps, [] { return device(4 * KiB); }, free_device);
   if (is("tile")) one_by_one(argv[1], steps, [] { return device(3 * MiB); }, free_device);
   if (is("page") || is("page_alone")) one_by_one(argv[1], steps, [] { return device(2 * MiB); }, free_device);
   if (is("pinned")) one_by_one(argv[1], steps, [] { return host(4 * KiB); }, free_host);
   if (is("pinned_mib")) one_by_one(argv[1], steps, [] { return host(MiB); }, free_host);
-  // The first round is from nothing; with one round it is all there is.
+  // There is only one round, which starts without any memory to reuse.
   if (is("fill_mib")) many(argv[1], steps, 1, [] { return device(MiB); }, free_device);
   if (is("fill_tile")) many(argv[1], steps, 1, [] { return device(3 * MiB); }, free_device);
   if (is("fill_pinned")) many(argv[1], steps, 1, [] { return host(64 * KiB); }, free_host);

@@ -1,4 +1,4 @@
-// Every family of memory that the runtime API gives, worked on by a kernel; some is freed, some is
+// Every kind of memory that the runtime API gives, worked on by a kernel. Some is freed, some is
 // leaked, and the program's own account of both is its last line. Built three times: with the
 // static libcudart, with the shared one, and for a default stream per thread.
 #include <cuda.h>
@@ -131,7 +131,7 @@ void stream_ordered(Account& account) {
   REQUIRE(cudaMallocAsync(&across, 20000, stream));
   account.allocated("stream_ordered", 20000);
   REQUIRE(cudaStreamSynchronize(stream));
-  REQUIRE(cudaFree(across));  // the plain free takes stream-ordered memory too
+  REQUIRE(cudaFree(across));  // The plain free accepts stream-ordered memory, too.
   account.freed("stream_ordered", 20000);
   REQUIRE(cudaDeviceSynchronize());
 }
@@ -202,7 +202,7 @@ void arrays(Account& account) {
   account.freed("array", 4096);
 }
 
-// By driver entry points that the runtime looks up: nothing here is linked with libcuda.
+// Driver functions that the runtime looks up: this program does not link libcuda.
 #define ENTRY(name, version) sample::driver_entry_point<decltype(&name)>(#name, version)
 
 void virtual_memory(Account& account) {
@@ -229,7 +229,7 @@ void virtual_memory(Account& account) {
   account.leaked({"cuMemCreate", "vmm", "virtual_memory", line, 1, 64 * MiB});
   REQUIRE(map(range, 64 * MiB, 0, mapped, 0));
   REQUIRE(set_access(range, 64 * MiB, &access, 1));
-  REQUIRE(release(mapped));  // its mapping keeps it
+  REQUIRE(release(mapped));  // Its mapping keeps the memory.
   work::fill_and_check("virtual memory", reinterpret_cast<void*>(range), words(64 * MiB), 14);
 
   CUmemGenericAllocationHandle unmapped{};
@@ -238,7 +238,7 @@ void virtual_memory(Account& account) {
   account.allocated("vmm", 32 * MiB);
   account.leaked({"cuMemCreate", "vmm", "virtual_memory", line, 1, 32 * MiB});
   REQUIRE(map(range + 64 * MiB, 32 * MiB, 0, unmapped, 0));
-  REQUIRE(unmap(range + 64 * MiB, 32 * MiB));  // its handle keeps it
+  REQUIRE(unmap(range + 64 * MiB, 32 * MiB));  // Its handle keeps the memory.
 
   CUmemGenericAllocationHandle gone{};
   REQUIRE(create(&gone, 16 * MiB, &prop, 0));

@@ -1,10 +1,10 @@
-// Kernels and cuBLAS at work on memory of many sizes that lives at once. Each leaves the rims of what
-// it works on alone; after each all memory is compared with what the host computes, rims and
-// neighbours included.
+// Kernels and cuBLAS at work on memory of many sizes that lives at once. Each leaves alone the rims
+// of the memory that it works on. After each, all memory is compared with the host's results, rims
+// and neighbours included.
 //
 //     side_by_side [lock]
 //
-// `lock` locks much of the device in the driver's slabs first (locked_slabs.hpp).
+// `lock` first locks much of the device in the driver's slabs (locked_slabs.hpp).
 #include <cooperative_groups.h>
 #include <cublas_v2.h>
 
@@ -17,10 +17,10 @@
 namespace side_by_side {
 
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
-// As memory_contract's, of those that have room for rims.
+// Sizes of memory_contract that have room for rims.
 constexpr std::size_t sizes[] = {511,  512,          513,         4 * KiB, 64 * KiB + 1, MiB,
                                  MiB + MiB / 2,      2 * MiB - 1, 2 * MiB, 3 * MiB,      33 * MiB + 1};
-constexpr std::size_t rim = 16;  // words at either end
+constexpr std::size_t rim = 16;  // Words at either end.
 
 // Words in the device's memory or in page-locked memory.
 struct Piece {
@@ -30,7 +30,8 @@ struct Piece {
 
   unsigned* inner() const { return words + rim; }
   unsigned* inner_expected() { return expected.data() + rim; }
-  std::size_t inner_count() const { return (expected.size() - 2 * rim) / 4 * 4; }  // in whole uint4
+  // A number of words that makes whole uint4 values.
+  std::size_t inner_count() const { return (expected.size() - 2 * rim) / 4 * 4; }
 };
 
 std::vector<Piece> pieces;
@@ -67,7 +68,7 @@ void check(const char* what) {
 
 __host__ __device__ inline unsigned changed(unsigned word) { return word * 2654435761u + 7; }
 
-// --- one piece
+// --- kernels on one piece
 
 __global__ void change_vectors(uint4* data, std::size_t count) {
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
@@ -100,7 +101,8 @@ __global__ void change_bytes(unsigned char* data, std::size_t count) {
 
 void bytes() {
   for (Piece& piece : pieces) {
-    const std::size_t count = piece.inner_count() * sizeof(unsigned) - 2;  // from an odd place
+    // Starts at an odd address.
+    const std::size_t count = piece.inner_count() * sizeof(unsigned) - 2;
     change_bytes<<<64, 256>>>(reinterpret_cast<unsigned char*>(piece.inner()) + 1, count);
     auto* const expected = reinterpret_cast<unsigned char*>(piece.inner_expected()) + 1;
     for (std::size_t i = 0; i < count; ++i) expected[i] ^= 0x5a;
@@ -122,7 +124,7 @@ __global__ void count_up(unsigned* data, std::size_t count, bool by_compare) {
   }
 }
 
-// 32 blocks at once on the first and the last words.
+// 32 blocks at once count up the first and the last words.
 void atomics() {
   constexpr unsigned blocks = 32;
   for (Piece& piece : pieces) {
@@ -137,9 +139,10 @@ void atomics() {
   check("atomics");
 }
 
-// --- two pieces
+// --- kernels on two pieces
 
-// Each word of the one comes from the other, turned by one, in between all threads wait.
+// Computes `second` from `first`; all threads wait; then `first` becomes `second`, rotated by one
+// word.
 __global__ void exchange(unsigned* first, unsigned* second, std::size_t count) {
   const cooperative_groups::grid_group all = cooperative_groups::this_grid();
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x,
@@ -166,7 +169,8 @@ void cooperative_launches() {
 
 // --- graphs
 
-// Kernels, a copy from each to the next, and a fill of the device's first inner words.
+// Captures kernels, a copy from each piece to the next, and a fill of the device's first inner
+// words.
 void graphs() {
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
@@ -215,7 +219,8 @@ void require(cublasStatus_t status, int line) {
 }
 #define REQUIRE_BLAS(call) ::side_by_side::require((call), __LINE__)
 
-// Small integers, so that all sums are exact; before and behind them a rim that nobody writes.
+// Small integers, so that all sums are exact, with a rim before and after them that nothing writes
+// to.
 struct Floats {
   static constexpr std::size_t rim = 64;
   float* memory = nullptr;
@@ -237,8 +242,8 @@ struct Floats {
   }
 };
 
-// C = A * B, and then A += 2 * B; of matrices that are cut from the driver's slabs, that fill pages
-// of it, and that would waste half of one.
+// Computes C = A * B, and then A += 2 * B. The matrices have sizes that the driver cuts from its
+// slabs, that fill its pages, and that would waste half of a page.
 void cublas() {
   cublasHandle_t handle = nullptr;
   REQUIRE_BLAS(cublasCreate(&handle));
@@ -296,7 +301,7 @@ int main(int argc, char** argv) {
   graphs();
   cublas();
   check("beside the matrices");
-  // Every other one goes, and others take its place.
+  // Every other piece is freed and replaced by a new one.
   for (std::size_t at = 0; at < pieces.size(); at += 2) {
     const std::size_t size = sizes[at % (sizeof sizes / sizeof *sizes)];
     const bool is_pinned = pieces[at].is_pinned;

@@ -1,6 +1,6 @@
-// spilled_work LEAVE_MIB BYTES: fills the device but for LEAVE_MIB, allocates BYTES, and has kernels
-// write and read all of it, by several streams, with copies between. Each line is the same wherever
-// the memory lies; "memory: " lines have what was taken and the rates.
+// spilled_work LEAVE_MIB BYTES: fills the device except LEAVE_MIB, and allocates BYTES. Kernels
+// write and read all of it, in several streams, with copies between them. Each line is the same
+// wherever the memory lies; "memory: " lines have the bytes taken and the rates.
 #include <cstdlib>
 #include <vector>
 
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   const double written =
       gigabytes_per_second(bytes, [&] { write_all<<<1024, 256>>>(data, count, 0); });
   std::printf("wrong after a kernel: %llu\n", wrong_in(data, count));
-  // Back and forth through the host, with another stream's kernel behind each copy.
+  // The bytes go back and forth through the host, with another stream's kernel behind each copy.
   std::vector<std::uint64_t> host(count);
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   REQUIRE(cudaMemcpyAsync(data, host.data(), bytes, cudaMemcpyHostToDevice, stream));
   REQUIRE(cudaStreamSynchronize(stream));
   std::printf("wrong after copies: %llu\n", wrong_in(data, count));
-  // A free waits for the kernel that is still at work on it.
+  // The free waits for the kernel that still works on the memory.
   write_all<<<64, 64, 0, stream>>>(data, count, 0);
   REQUIRE(cudaGetLastError());
   std::printf("cudaFree: %d\n", static_cast<int>(cudaFree(data)));
