@@ -245,7 +245,7 @@ bool no() { return false; }
 
 extern "C" {
 
-[[gnu::used]] static bool (*cuwarden_bind_imports())() {
+[[gnu::used, gnu::visibility("hidden")]] bool (*cuwarden_bind_imports())() {
   const link_map* const objects = first_object();
   for (const link_map* object = objects; object != nullptr; object = object->l_next) {
     if (object->l_ld != _DYNAMIC) continue;

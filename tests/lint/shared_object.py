@@ -3,6 +3,7 @@ prepared, and libcuwarden.so is preloaded into programs that must not find anyth
 
 usage: shared_object.py needs PRODUCT
        shared_object.py bound_imports LIBRARY
+       shared_object.py calls_nothing ARCHIVE
        shared_object.py glibc_floor PRODUCT...
        shared_object.py stripped PRODUCT DEBUG_FILE with_lines|without_lines
        shared_object.py heap LIBRARY
@@ -114,6 +115,16 @@ def bound_imports(library):
         yield "the resolver that binds the imports does not run last"
 
 
+def calls_nothing(archive):
+    """The data of the loader is all that it refers to."""
+    symbols = output_of("nm", archive)
+    used = set(re.findall(r"^ +[Uw] (\w+)$", symbols, re.MULTILINE))
+    if not used:
+        yield "refers to nothing: is this the archive?"
+    for name in sorted(used - {"_DYNAMIC", "_GLOBAL_OFFSET_TABLE_", "__libc_stack_end", "_r_debug"}):
+        yield f"refers to {name}"
+
+
 def glibc_floor(*products):
     for product in products:
         symbols = output_of("readelf", "-W", "--dyn-syms", product)
@@ -217,6 +228,7 @@ def main():
     checks = {
         "needs": needs,
         "bound_imports": bound_imports,
+        "calls_nothing": calls_nothing,
         "glibc_floor": glibc_floor,
         "stripped": stripped,
         "heap": heap,
