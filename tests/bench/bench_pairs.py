@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What recording adds to one allocation and its free, over a driver that does nothing, beside what
-heaptrack adds to a malloc and its free from the same depth. Alternating runs, medians.
+"""Measures the time that recording adds to one allocation and its free, over a driver that does
+nothing, beside the time that heaptrack adds to a malloc and its free from the same depth.
 
     tests/bench/bench_pairs.py [BUILD-FOLDER] [--depths 10,30,60] [--threads 1,2,4,8] [--runs 5]
 
-Prints the commands, every median in nanoseconds a pair, and the ratios. Without heaptrack on the
-PATH only our own figures.
+Runs alternate, and medians are compared. Prints the commands, every median in nanoseconds a pair,
+and the ratios. Without heaptrack on the PATH, prints cuwarden's figures only.
 """
 
 import argparse
@@ -44,7 +44,8 @@ class Bench:
         self.off = {**self.shim, "CUWARDEN_ENABLED": "0"}
 
     def medians(self, ways):
-        """Alternating, so that what slows the machine down slows all of them down."""
+        """Runs all ways in turn, so that a slower machine slows all of them down. Returns the
+        median of each."""
         figures = {name: [] for name in ways}
         for _ in range(self.runs):
             for name, (command, env) in ways.items():
@@ -75,8 +76,11 @@ class Bench:
         print(line, flush=True)
 
     def threads(self, counts):
-        """With 2 MiB for each thread, and with one slab for all of them, whose pieces the driver hands
-        out to whoever asks: the real one has a lock of its own around that."""
+        """Measures with 2 MiB of memory for each thread, and with one slab for all threads.
+
+        The driver hands out the slab's pieces to any thread that asks; the real driver has a lock
+        of its own around that.
+        """
         ways = {"own memory": self.shim, "one slab": {**self.shim, "NULL_DRIVER_ONE_SLAB": "1"}}
         alone = {}
         for count in counts:
@@ -97,8 +101,8 @@ class Bench:
         print(f"CUWARDEN_ENABLED=0: {(found['off'] - found['bare']) / 2:.2f} ns a call")
 
     def cold(self, depth):
-        """In a program that does other things in between, so that nothing of ours is in its caches,
-        and over a driver that takes as long as the real one."""
+        """Measures in a program that does other things in between, so that no memory of the shim is
+        in the caches, and over a driver that takes as long as the real one."""
         pair = self.pair("cold", depth)
         ways = {"bare": self.bare, "shimmed": self.shim}
         work = {"NULL_DRIVER_TICKS": "1000"}
@@ -110,7 +114,7 @@ class Bench:
         )
 
     def launches(self):
-        """Of kernels that were launched before; two of them are a pair."""
+        """Measures launches of kernels that were launched before; two launches are a pair."""
         pair = self.pair("launches", 1)
         found = self.medians(
             {"bare": (pair, self.bare), "shimmed": (pair, self.shim), "off": (pair, self.off)}

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""What it costs a process to be looked at: a loop of allocations and frees, recorded, while `cuwarden
-top` draws it once a second, and while one `cuwarden snapshot` follows another.
+"""Measures the cost of being watched: a loop of recorded allocations and frees runs while `cuwarden
+top` draws it once a second, and while `cuwarden snapshot` runs again and again.
 
     tests/bench/bench_watched.py [BUILD-FOLDER] [--runs 5] [--milliseconds 3000] [--at-most RATIO]
 
-Alternating runs over a driver that does nothing. The medians are of the loop's own CPU time, for who
-looks needs a processor too; and they are compared with those while the same command looks at another
-process, for it takes caches and memory as well. With --at-most the status is 1 where the best run of
-all passes the best one of those by more, in CPU time or (for it may be kept waiting) in all, and
-where nothing was looked at.
+Runs alternate, over a driver that does nothing. The medians are of the loop's own CPU time, because
+the watching command needs a processor, too. They are compared with the medians while the same
+command watches another process, because it takes caches and memory as well.
+
+With --at-most, the exit status is 1 if the best run of the watched loop takes longer than the best
+run of the compared one by more than that ratio. CPU time counts, and wall time, because the loop
+may be kept waiting. It is also 1 if the command has not seen the loop.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from pathlib import Path
 
 
 class Nobody:
-    """Looks at a process until it is told to stop."""
+    """A watcher that does nothing until it is told to stop. Subclasses watch a process."""
 
     def __init__(self, command, pid):
         self.command, self.pid = command, pid
@@ -49,7 +51,7 @@ class Snapshots(Nobody):
             done = subprocess.run(
                 [self.command, "snapshot", str(self.pid), "--output", "-"], capture_output=True
             )
-            # The last one may come too late.
+            # The process may have ended before the last snapshot.
             self.looks += done.returncode == 0 and b'"cuwarden.report/1"' in done.stdout
 
 
@@ -77,7 +79,7 @@ WATCHERS = {"nobody": Nobody, "top": Top, "snapshot": Snapshots}
 
 
 def start_loop(build, scratch, milliseconds):
-    """The loop, once there is something to look at."""
+    """Starts the loop; returns once it has a ledger to watch."""
     bench = build / "tests" / "bench"
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CUWARDEN_", "LD_"))}
     loop = subprocess.Popen(
@@ -93,7 +95,7 @@ def start_loop(build, scratch, milliseconds):
         text=True,
     )
     deadline = time.monotonic() + 10
-    while not any(Path(scratch).glob(f"cuwarden-ledger-*-{loop.pid}")):  # nothing to look at yet
+    while not any(Path(scratch).glob(f"cuwarden-ledger-*-{loop.pid}")):  # There is no ledger yet.
         if loop.poll() is not None or time.monotonic() > deadline:
             sys.exit(f"the loop made no ledger in {scratch}: status {loop.poll()}")
         time.sleep(0.01)
@@ -101,7 +103,8 @@ def start_loop(build, scratch, milliseconds):
 
 
 def run_once(watcher, at_other, build, scratch, milliseconds):
-    """CPU nanoseconds a pair, nanoseconds in all, and how often somebody looked."""
+    """Runs the loop once. Returns CPU nanoseconds a pair, wall nanoseconds a pair, and how often
+    the watcher has seen the process."""
     other = start_loop(build, scratch, 1 << 30) if at_other else None
     if other is not None:
         other.send_signal(signal.SIGSTOP)
@@ -131,7 +134,7 @@ def main():
     print("$ " + " ".join(sys.argv), flush=True)
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     ways = [(name, at_other) for name in WATCHERS for at_other in (True, False)]
-    found = {way: [] for way in ways[1:]}  # nobody looks at either
+    found = {way: [] for way in ways[1:]}  # Without a watcher, both ways are the same.
     with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
         for _ in range(options.runs):
             for name, at_other in found:

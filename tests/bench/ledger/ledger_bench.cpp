@@ -1,4 +1,4 @@
-// What recording costs, the unwinding aside: one allocation and its free, and a known stack.
+// Measures recording without the stack walk: one allocation and its free, and a known stack.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -19,7 +19,7 @@ Writer& writer() {
     creation.folders = folders;
     creation.hook_names = hooks;
     Writer* const ledger = Writer::create(creation);
-    // The mapping stays; the name need not outlive the benchmark.
+    // The mapping stays; the benchmark does not need the file's name.
     ledger->remove_file();
     return ledger;
   }();
@@ -55,7 +55,7 @@ void add_and_take(benchmark::State& state) {
 }
 BENCHMARK(add_and_take)->ThreadRange(1, 2)->UseRealTime();
 
-// With other allocations live, the tables no longer fit in the caches.
+// With other allocations live, the tables are larger than the caches.
 void add_and_take_among_live(benchmark::State& state) {
   Writer& ledger = writer();
   NewRecord record = record_of(state.thread_index());
@@ -87,7 +87,7 @@ void intern_known_stack(benchmark::State& state) {
 }
 BENCHMARK(intern_known_stack)->Arg(10)->Arg(30)->Arg(60)->ThreadRange(1, 2)->UseRealTime();
 
-// All of it, as a hook does it: clock, call count, stack, group, record and its end.
+// Measures everything that a hook does: clock, call count, stack, group, record and its end.
 void record_one_call(benchmark::State& state) {
   Writer& ledger = writer();
   std::array<Frame, 30> frames{};

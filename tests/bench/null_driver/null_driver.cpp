@@ -1,4 +1,4 @@
-// A driver that does nothing: what remains of a recorded call is the recording.
+// A driver that does nothing: all time that a recorded call takes over it is the recording's.
 #include <x86intrin.h>
 
 #include <cstddef>
@@ -13,7 +13,8 @@ thread_local std::uint64_t space = 0;
 thread_local bool one_slab = false;
 std::uint64_t next_space = 0;
 
-// For how many of the processor's ticks an allocation or a free is at work: NULL_DRIVER_TICKS.
+// Ticks of the processor's time-stamp counter that each allocation and free takes
+// (NULL_DRIVER_TICKS).
 const std::uint64_t ticks = [] {
   const char* const text = std::getenv("NULL_DRIVER_TICKS");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
@@ -35,8 +36,8 @@ NULL_DRIVER cuCtxGetDevice(int* device) { return *device = 0, 0; }
 NULL_DRIVER cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return *free = *total = std::size_t{1} << 40, 0;
 }
-// Every thread has addresses of its own, and takes them in turn: 2 MiB each, or, where
-// NULL_DRIVER_ONE_SLAB is set, every 64th piece of the same 2 MiB.
+// Each thread has addresses of its own, and takes them in turn. They are in 2 MiB of the thread's
+// or, if NULL_DRIVER_ONE_SLAB is set, they are every 64th piece of 2 MiB that all threads share.
 NULL_DRIVER cuMemAlloc_v2(std::uint64_t* address, std::size_t) {
   work();
   if (space == 0) {

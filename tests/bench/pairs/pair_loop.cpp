@@ -1,11 +1,12 @@
-// pair_loop WHAT DEPTH THREADS MILLISECONDS: allocates and frees, DEPTH calls below main, from each
+// pair_loop WHAT DEPTH THREADS MILLISECONDS: allocates and frees, DEPTH calls below main, in each
 // of THREADS threads. WHAT is `device` (the driver's functions), `host` (malloc and free), or
-// `launches` (two launches, of kernels in turn, in place of a pair). Prints the nanoseconds of CPU
-// time that one pair takes a thread, and then those in all.
+// `launches` (two launches of kernels in turn, in place of a pair). Prints the nanoseconds of CPU
+// time that one pair takes a thread, and then those of wall time.
 //
-// `cold` is the driver's functions in a program that does a lot in between, on ways that are new to
-// the processor: before each call other memory is read, as much as its own caches hold, and each
-// pair is another stack of 64. Prints the nanoseconds that the calls of a pair take, twice.
+// `cold` measures the driver's functions in a program that does a lot in between, on paths that are
+// new to the processor. Before each call, as much other memory is read as the core's own caches
+// hold, and each pair has another one of 64 stacks. Prints the nanoseconds that the calls of a pair
+// take, twice.
 #include <alloca.h>
 #include <x86intrin.h>
 
@@ -45,7 +46,7 @@ constexpr std::size_t bytes = 4096;
   }
 }
 
-// As many kernels as a training step has.
+// Launches as many different kernels as a training step has.
 [[gnu::noinline]] void launches(int count) {
   static char kernels[200][320];
   for (int i = 0; i < count; ++i) {
@@ -55,7 +56,7 @@ constexpr std::size_t bytes = 4096;
   }
 }
 
-// What the processor has of its own, and then some; what all of its cores share holds it.
+// More bytes than a core's own caches hold, and fewer than the cache that all cores share.
 constexpr std::size_t other_bytes = std::size_t{4} << 20;
 std::uint64_t read_other_memory() {
   static const std::vector<char> memory(other_bytes, 1);
@@ -65,7 +66,8 @@ std::uint64_t read_other_memory() {
   return sum;
 }
 
-// The way's bits say which of two functions the levels are, and how large some frames.
+// A pair on one path. Bits of `way` choose one of two functions for each level, and the size of
+// some frames. `ticks` gets the time of its calls in ticks of the time-stamp counter.
 struct ColdPair {
   unsigned way;
   std::uint64_t ticks;
@@ -92,7 +94,7 @@ template <int which>
   asm volatile("" ::: "memory");
 }
 
-// The median of a pair.
+// Returns the median time of a pair, in nanoseconds.
 double cold_ns(int depth, Clock::duration limit) {
   std::vector<std::uint64_t> ticks;
   const auto start = Clock::now();
@@ -115,7 +117,7 @@ using Pairs = void (*)(int);
     below(depth - 1, pairs, count);
   else
     pairs(count);
-  asm volatile("" ::: "memory");  // no tail call: each level is a frame
+  asm volatile("" ::: "memory");  // Prevents a tail call, so that each level is a frame.
 }
 
 struct PairTime {
@@ -130,7 +132,7 @@ double cpu_ns_of_this_thread() {
 
 void run(int depth, Pairs pairs, Clock::duration limit, PairTime* pair) {
   constexpr int round = 1000;
-  below(depth, pairs, round);  // what happens once
+  below(depth, pairs, round);  // Does everything that happens only once.
   std::int64_t done = 0;
   const double cpu_start = cpu_ns_of_this_thread();
   const auto start = Clock::now();

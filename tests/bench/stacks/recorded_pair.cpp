@@ -45,7 +45,7 @@ Recording& recording(std::size_t depth) {
   return depth == 10 ? *short_ones : depth == 30 ? *middling : *long_ones;
 }
 
-// As the exported hooks do it.
+// Calls the hooks as the exported functions do.
 [[gnu::noinline]] CUdeviceptr allocate(Recording& in) {
   HookedCall call(in.real, &in.recorder, driver::Row::cuMemAlloc_v2);
   CUdeviceptr memory = 0;

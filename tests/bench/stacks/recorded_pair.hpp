@@ -6,7 +6,8 @@
 
 namespace cuwarden::bench {
 
-// Records `room` frames; for one of 10, 30 and 60.
+// Records a pair with `room` frames (10, 30 or 60), and returns `room`. The first parameter is not
+// used.
 [[gnu::visibility("default"), gnu::noinline]] std::size_t record_pair(std::uint64_t*,
                                                                       std::size_t room);
 

@@ -1,4 +1,4 @@
-// What a walk of the stack costs, beside the other ways to do it. This file is compiled with frame
+// Measures walks of the stack, beside other ways to do them. This file is compiled with frame
 // pointers: following them is the bound that no unwinder reaches. All walks are of the same stacks,
 // and end after the same number of frames.
 #include <benchmark/benchmark.h>
@@ -42,7 +42,7 @@ using Walk = std::size_t (*)(std::uint64_t*, std::size_t);
 
 [[gnu::noinline]] std::size_t nothing(std::uint64_t*, std::size_t) { return 0; }
 
-// Nothing by itself; for a heap profiler that is preloaded.
+// Allocates and frees; measures a heap profiler that is preloaded.
 [[gnu::noinline]] std::size_t malloc_pair(std::uint64_t*, std::size_t room) {
   void* memory = std::malloc(512);
   benchmark::DoNotOptimize(memory);
@@ -101,7 +101,7 @@ void descend(const Path& path, std::size_t depth, Work& work) {
   level<0>(descent);
 }
 
-// One stack again and again.
+// Walks one stack again and again.
 void one_stack(benchmark::State& state, Walk walk) {
   const auto depth = static_cast<std::size_t>(state.range(0));
   std::uint64_t frames[deepest];
@@ -114,9 +114,9 @@ void one_stack(benchmark::State& state, Walk walk) {
   descend(path_number(7), depth, work);
 }
 
-// The same, each walk by itself: it begins when the one before is over, and is over when all that
-// it read is there. So it is in programs, where an allocation lies between two walks; in a bare
-// loop the processor works on several short walks at once.
+// Walks one stack again and again, each walk by itself: it begins when the last one is over, and is
+// over when all words that it read have arrived. Programs are like that, because an allocation lies
+// between two walks; in a bare loop the processor works on several short walks at once.
 void one_stack_alone(benchmark::State& state, Walk walk) {
   const auto depth = static_cast<std::size_t>(state.range(0));
   std::uint64_t frames[deepest];
@@ -130,7 +130,8 @@ void one_stack_alone(benchmark::State& state, Walk walk) {
   descend(path_number(7), depth, work);
 }
 
-// Hundreds of stacks in turns; the descents alone are measured with a walk that does nothing.
+// Walks hundreds of stacks in turn. The time of the descents alone is measured with a walk that
+// does nothing.
 void alternating_stacks(benchmark::State& state, Walk walk) {
   const auto depth = static_cast<std::size_t>(state.range(0));
   std::uint64_t frames[deepest];
@@ -149,8 +150,8 @@ void alternating_stacks(benchmark::State& state, Walk walk) {
   BENCHMARK_CAPTURE(one_stack_alone, walk, walk)->Arg(10)->Arg(30)->Arg(60); \
   BENCHMARK_CAPTURE(alternating_stacks, walk, walk)->Arg(10)->Arg(30)->Arg(60)
 
-WALK(nothing);       // to be taken from those of this program and libunwind's
-WALK(walk_nothing);  // from those of ours
+WALK(nothing);       // To be subtracted from the times of this program's walks and of libunwind's.
+WALK(walk_nothing);  // To be subtracted from the times of the shared object's walks.
 WALK(by_frame_pointers);
 WALK(walk_by_rules);
 WALK(walk_and_remember);

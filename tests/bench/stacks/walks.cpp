@@ -32,7 +32,7 @@ std::size_t walk_by_rules(std::uint64_t* frames, std::size_t room) {
 
 std::size_t walk_and_remember(std::uint64_t* frames, std::size_t room) {
   const std::size_t count = walk_from(__builtin_frame_address(0), frames, room);
-  asm volatile("");  // not a jump: this frame stays
+  asm volatile("");  // Prevents a jump, so that this frame stays.
   return count;
 }
 
@@ -40,7 +40,7 @@ std::size_t recognise_or_walk(std::uint64_t* frames, std::size_t room) {
   const void* const frame = __builtin_frame_address(0);
   if (__builtin_expect(unwinder().recognise(frame) != 0, true)) return 0;
   const std::size_t count = walk_from(frame, frames, room);
-  asm volatile("");  // not a jump: this frame stays
+  asm volatile("");  // Prevents a jump, so that this frame stays.
   return count;
 }
 
