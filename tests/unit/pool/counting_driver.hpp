@@ -1,5 +1,5 @@
-// A driver of the tests' own for mapped memory, which counts what it gave out and fails where it is
-// asked to. Strict: what does not fit is an error of the test.
+// A driver for tests of mapped memory. It counts its memory and fails on request. It is strict:
+// misuse counts as an error of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,13 +18,15 @@
 
 namespace cuwarden::pool {
 
+// `page` is the size of a page; `kept` the memory that spilling leaves to the device.
 inline constexpr std::uint64_t MiB = std::uint64_t{1} << 20, page = 2 * MiB, kept = 64 * MiB;
 
+// Physical memory that the driver has made.
 struct Handle {
   std::uint64_t bytes = 0;
   bool on_host = false;
   int references = 1, mappings = 0;
-  std::map<std::uint64_t, std::uint64_t> words;  // what was written, a word for each 512 bytes
+  std::map<std::uint64_t, std::uint64_t> words;  // Content, one number for each 512 bytes, by word.
 };
 
 struct Driver {
@@ -32,29 +34,30 @@ struct Driver {
   std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
   std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
   std::map<std::uint64_t, Handle> handles;
-  std::map<std::uint64_t, std::uint64_t> reservations;  // address to bytes
+  std::map<std::uint64_t, std::uint64_t> reservations;  // Bytes of each reservation, by address.
   struct Mapping {
     std::uint64_t handle = 0;
-    std::uint64_t devices = 0;  // a bit for each that may use it
+    std::uint64_t devices = 0;  // A bit for each device that may use it.
   };
   std::map<std::uint64_t, Mapping> mappings;  // by address
   bool maps_host = true;
-  int fail_after = -1;      // calls; -1: none
-  double fail_share = 0.0;  // of all that may fail
+  int fail_after = -1;      // The number of calls before one fails; -1: none fails.
+  double fail_share = 0.0;  // The share of calls that fail, of those that can.
   std::mt19937 random{7};
   int errors = 0;
-  std::uint64_t least_free_bytes = UINT64_MAX;     // after a handle was made
-  std::function<void()> in_create, in_set_access;  // once, without the lock
+  std::uint64_t least_free_bytes = UINT64_MAX;  // The least that was free after a handle was made.
+  // Called once, without the lock, inside the function.
+  std::function<void()> in_create, in_set_access;
   struct Copy {
     std::uint64_t to = 0, from = 0, bytes = 0;
   };
-  std::vector<Copy> under_way;  // until somebody synchronises
+  std::vector<Copy> under_way;  // Copies until the next synchronisation, which does them.
 
   bool fails() {
     if (fail_after >= 0 && fail_after-- == 0) return true;
     return fail_share > 0 && std::uniform_real_distribution<>(0, 1)(random) < fail_share;
   }
-  // What the device finds at an address.
+  // Returns the word that the device finds at an address; counts an error if it may not use it.
   std::uint64_t& word(std::uint64_t address) {
     static std::uint64_t nowhere = 0;
     const auto after = mappings.upper_bound(address);
@@ -95,7 +98,7 @@ inline CUresult get_info(size_t* free, size_t* total) {
 inline CUresult reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Any other size makes the driver's own requests slower (measured).
+  // Any other size would make the real driver's own requests slower (measured).
   driver->errors += bytes == 0 || bytes % (32 * MiB) != 0;
   *out = driver->next_address;
   driver->next_address += bytes + 1000 * MiB;

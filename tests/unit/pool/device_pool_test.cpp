@@ -1,4 +1,4 @@
-// Arenas on a driver that counts what it gave out.
+// Arenas of the device pool, on a driver that counts its memory.
 #include "runtime_hooks/pool/device_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class DevicePoolTest : public testing::Test {
   std::uint64_t now = 5;
 };
 
-TEST_F(DevicePoolTest, wasteful_is_what_slabs_serve_and_what_is_rounded_by_much) {
+TEST_F(DevicePoolTest, requests_are_wasteful_that_slabs_serve_or_that_are_rounded_up_by_much) {
   for (const std::uint64_t bytes :
        {std::uint64_t{1}, MiB, 2 * MiB - 512, 3 * MiB, 5 * MiB, 13 * MiB})
     EXPECT_TRUE(DevicePool::is_wasteful(bytes)) << bytes;
@@ -61,7 +61,7 @@ TEST_F(DevicePoolTest, pieces_lie_side_by_side_without_rounding) {
   EXPECT_EQ(counts().idle_bytes, taken());
 }
 
-TEST_F(DevicePoolTest, what_nobody_has_goes_back_when_it_is_asked_for_and_after_a_time) {
+TEST_F(DevicePoolTest, idle_memory_goes_back_on_demand_and_after_a_time) {
   const std::uint64_t first = allocate(3 * MiB), second = allocate(5 * MiB);
   const std::uint64_t with_both = taken();
   now = 100;
@@ -78,7 +78,7 @@ TEST_F(DevicePoolTest, what_nobody_has_goes_back_when_it_is_asked_for_and_after_
   EXPECT_EQ(taken(), with_both);
 }
 
-TEST_F(DevicePoolTest, a_page_that_holds_something_stays) {
+TEST_F(DevicePoolTest, a_page_that_holds_a_block_is_not_given_back) {
   const std::uint64_t small = allocate(512), large = allocate(5 * MiB);
   free(large);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -89,7 +89,7 @@ TEST_F(DevicePoolTest, a_page_that_holds_something_stays) {
   EXPECT_TRUE(driver->mappings.empty());
 }
 
-TEST_F(DevicePoolTest, what_other_contexts_keep_is_taken_before_a_request_is_refused) {
+TEST_F(DevicePoolTest, idle_memory_of_other_contexts_is_taken_before_a_request_is_refused) {
   const std::uint64_t here = allocate(31 * MiB), there = allocate(31 * MiB, 8);
   ASSERT_NE(there, 0u);
   free(there);
@@ -99,7 +99,7 @@ TEST_F(DevicePoolTest, what_other_contexts_keep_is_taken_before_a_request_is_ref
   EXPECT_NE(here, 0u);
 }
 
-TEST_F(DevicePoolTest, an_ended_context_takes_its_memory_along) {
+TEST_F(DevicePoolTest, the_memory_of_an_ended_context_goes_back) {
   const std::uint64_t gone = allocate(3 * MiB), kept = allocate(3 * MiB, 8);
   pool.deferred().put({*pool.owner(gone)->retire(gone), pool.owner(gone)});
   pool.set_ending(ContextId{7}, true);
@@ -119,7 +119,7 @@ TEST_F(DevicePoolTest, an_ended_context_takes_its_memory_along) {
   EXPECT_EQ(driver->reservations.size(), 2u);
 }
 
-TEST_F(DevicePoolTest, contexts_may_come_and_go_for_ever) {
+TEST_F(DevicePoolTest, a_thousand_contexts_may_come_and_go) {
   for (int i = 0; i < 1000; ++i) {
     ASSERT_NE(allocate(3 * MiB), 0u) << i;
     pool.set_ending(ContextId{7}, true);
@@ -129,7 +129,7 @@ TEST_F(DevicePoolTest, contexts_may_come_and_go_for_ever) {
   EXPECT_EQ(taken(), 0u);
 }
 
-TEST_F(DevicePoolTest, many_deferred_are_taken_out_fast) {
+TEST_F(DevicePoolTest, many_deferred_blocks_are_taken_out_fast) {
   std::vector<std::uint64_t> all;
   for (int i = 0; i < 50'000; ++i) all.push_back(allocate(512));
   for (const std::uint64_t address : all)
@@ -143,7 +143,7 @@ TEST_F(DevicePoolTest, many_deferred_are_taken_out_fast) {
   EXPECT_EQ(counts().idle_bytes, counts().held_bytes);
 }
 
-TEST_F(DevicePoolTest, peers_may_use_what_was_there_before_and_what_comes_later) {
+TEST_F(DevicePoolTest, a_peer_may_use_memory_from_before_and_after_its_permission) {
   allocate(3 * MiB);
   peers.set(DeviceOrdinal{0}, DeviceOrdinal{3}, true);
   EXPECT_EQ(pool.change_access(real, DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
@@ -159,13 +159,13 @@ TEST_F(DevicePoolTest, peers_may_use_what_was_there_before_and_what_comes_later)
 }
 
 TEST_F(DevicePoolTest, a_device_without_mapped_memory_is_left_to_the_driver) {
-  driver->maps_host = false;  // none of the attributes
+  driver->maps_host = false;  // The driver then reports no attribute as supported.
   EXPECT_EQ(allocate(3 * MiB), 0u);
   EXPECT_TRUE(driver->reservations.empty());
   EXPECT_FALSE(pool.any());
 }
 
-// Wherever the driver fails, the request is refused or served, and nothing is lost.
+// Whichever call the driver refuses, the request is refused or served, and nothing is lost.
 TEST_F(DevicePoolTest, a_failure_of_any_call_leaves_nothing_behind) {
   for (int calls = 0; calls < 40; ++calls) {
     driver->fail_after = calls;
@@ -190,9 +190,9 @@ TEST_F(DevicePoolTest, a_failure_of_any_call_leaves_nothing_behind) {
   }
 }
 
-// 8 threads, 1,000,000 operations, and a tenth of the driver's calls fail: no two blocks share a
-// byte, none is lost, and no memory stays behind.
-TEST_F(DevicePoolTest, under_fire) {
+// In 8 threads and 1,000,000 operations, while a tenth of the driver's calls fail, no two blocks
+// share a byte, none is lost, and no memory stays behind.
+TEST_F(DevicePoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) {
   driver->fail_share = 0.1;
   driver->free_bytes = 100 * MiB;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -201,7 +201,7 @@ TEST_F(DevicePoolTest, under_fire) {
   constexpr int threads = 8, operations = 125'000;
 #endif
   std::atomic<int> wrong{0};
-  // Who owns each step of the addresses that were handed out, by address.
+  // The thread that owns each step of the addresses, by address; 0 for none.
   std::vector<std::atomic<std::uint8_t>> owners((std::uint64_t{1} << 31) / 512);
   const auto claim = [&](std::uint64_t address, std::uint64_t bytes, std::uint8_t from,
                          std::uint8_t to) {
@@ -210,7 +210,7 @@ TEST_F(DevicePoolTest, under_fire) {
       if (!owners[at % owners.size()].compare_exchange_strong(expected, to)) ++wrong;
     }
   };
-  // One context, and so one range of addresses: made before the calls fail.
+  // There is one context, and so one range of addresses, which is made before calls fail.
   driver->fail_share = 0;
   free(allocate(512));
   driver->fail_share = 0.1;

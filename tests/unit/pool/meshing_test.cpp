@@ -1,4 +1,4 @@
-// Pages that come to share memory, on a driver that knows what lies in it.
+// Meshing: pages that come to share memory, on a driver that keeps the memory's content.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class MeshingTest : public testing::Test {
   }
   ~MeshingTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
 
-  // Writes its own number to all of it.
+  // Allocates a block and fills it with a number of its own.
   std::uint64_t allocate(std::uint64_t bytes) {
     const std::uint64_t address = pool.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes, 1);
     if (address == 0) return 0;
@@ -59,7 +59,7 @@ class MeshingTest : public testing::Test {
       return true;
     });
   }
-  // Each pause ends after so many runs.
+  // Meshes with pauses that end after `runs` runs each, at most `most_pauses` of them.
   std::uint64_t mesh(std::uint64_t needed = 1, int runs = INT32_MAX, int most_pauses = INT32_MAX) {
     int left = 0;
     pauses = 0;
@@ -96,7 +96,7 @@ class MeshingTest : public testing::Test {
   std::mt19937_64 random{5};
 };
 
-TEST_F(MeshingTest, what_a_tenth_leaves_spread_over_all_pages_goes_back) {
+TEST_F(MeshingTest, memory_goes_back_when_a_tenth_of_the_blocks_remain_in_all_pages) {
   fill(200 * MiB, 9);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -118,7 +118,7 @@ TEST_F(MeshingTest, what_a_tenth_leaves_spread_over_all_pages_goes_back) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, what_comes_later_and_goes_touches_nobody) {
+TEST_F(MeshingTest, later_blocks_in_meshed_pages_overlap_no_others) {
   fill(200 * MiB, 9);
   for (int round = 0; round < 5; ++round) {
     keep_one_of(6);
@@ -135,7 +135,7 @@ TEST_F(MeshingTest, what_comes_later_and_goes_touches_nobody) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, it_goes_on_in_the_next_pause_and_ends_where_there_is_none) {
+TEST_F(MeshingTest, meshing_goes_on_in_the_next_pause_and_ends_without_one) {
   fill(200 * MiB, 9);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -152,7 +152,7 @@ TEST_F(MeshingTest, it_goes_on_in_the_next_pause_and_ends_where_there_is_none) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, a_little_room_is_enough) {
+TEST_F(MeshingTest, a_little_free_memory_is_enough_for_meshing) {
   fill(200 * MiB, 9);
   keep_one_of(10);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -165,7 +165,7 @@ TEST_F(MeshingTest, a_little_room_is_enough) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, without_any_room_it_begins_in_pages_that_are_there) {
+TEST_F(MeshingTest, without_any_free_memory_meshing_begins_in_existing_pages) {
   for (const std::uint64_t there : {std::uint64_t{0}, page}) {
     fill(200 * MiB, 9);
     keep_one_of(10);
@@ -178,7 +178,7 @@ TEST_F(MeshingTest, without_any_room_it_begins_in_pages_that_are_there) {
     EXPECT_EQ(counts().held_bytes, before - gained);
     EXPECT_TRUE(all_is_right());
     driver->free_bytes += free - there;
-    // What is freed and made anew there is nobody else's.
+    // Blocks that are freed and allocated anew in shared pages overlap no other block.
     keep_one_of(2);
     fill(50 * MiB, 9);
     EXPECT_TRUE(all_is_right());
@@ -189,13 +189,13 @@ TEST_F(MeshingTest, without_any_room_it_begins_in_pages_that_are_there) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, pages_that_are_full_are_not_those_that_others_move_into) {
+TEST_F(MeshingTest, no_page_is_moved_into_a_full_one) {
   driver->free_bytes = 2 * room;
-  driver->largest_handle = page;  // each by itself
+  driver->largest_handle = page;  // Each page is mapped by itself.
   std::vector<std::uint64_t> pieces;
   for (int i = 0; i < 4 * 390; ++i) pieces.push_back(allocate(page / 4));
   ASSERT_TRUE(std::ranges::count(pieces, 0u) == 0);
-  // 300 stay full; of the others each keeps another quarter.
+  // Pages 0 to 299 stay full; each of the others keeps one quarter, in turn another one.
   for (std::size_t i = 4 * 300; i < pieces.size(); ++i)
     if (i / 4 % 4 != i % 4) free(pieces[i]);
   pool.give_back(real, no_device, UINT64_MAX);
@@ -212,7 +212,7 @@ TEST_F(MeshingTest, without_room_and_without_single_pages_nothing_is_moved) {
   fill(200 * MiB, 9);
   const std::uint64_t start = blocks.begin()->first;
   keep_one_of(10);
-  // The first ones, from which the arena grew.
+  // Frees the first blocks, from which the arena grew.
   while (!blocks.empty() && blocks.begin()->first < start + 80 * MiB) free_one();
   pool.give_back(real, no_device, UINT64_MAX);
   const std::uint64_t free = driver->free_bytes, before = taken();
@@ -225,7 +225,7 @@ TEST_F(MeshingTest, without_room_and_without_single_pages_nothing_is_moved) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, peers_have_what_was_moved) {
+TEST_F(MeshingTest, peers_may_use_memory_that_was_moved) {
   fill(50 * MiB, 9);
   keep_one_of(10);
   peers.set(DeviceOrdinal{0}, DeviceOrdinal{3}, true);
@@ -241,15 +241,15 @@ TEST_F(MeshingTest, peers_have_what_was_moved) {
   expect_all_goes();
 }
 
-// Whichever call the driver refuses, all is where it was or where it was to go.
-TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_in_its_place) {
+// Whichever call the driver refuses, each block's content is at its address.
+TEST_F(MeshingTest, a_failure_of_any_call_leaves_all_blocks_intact) {
   int failed = 0;
   for (int round = 0; round < 150; ++round) {
     const int calls = static_cast<int>(random() % (round < 75 ? 20 : 300));
     if (blocks.size() < 1000) fill(60 * MiB, 8);
     keep_one_of(5);
     pool.give_back(real, no_device, UINT64_MAX);
-    // Now into new memory, now into what is there.
+    // Rounds alternate between new memory and single pages that exist already.
     const std::uint64_t withheld = round % 2 == 0 ? 0 : driver->free_bytes;
     driver->free_bytes -= withheld;
     driver->fail_after = calls;

@@ -1,4 +1,4 @@
-// Where blocks lie, against a map of every step.
+// Addresses of blocks, compared with a map of every step.
 #include "runtime_hooks/pool/packing.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t base = std::uint64_t{1} << 40, KiB = 1024, MiB = 1024 * KiB;
 
-TEST(Packing, what_does_not_fit_is_refused_and_the_hole_stays) {
+TEST(Packing, a_request_that_does_not_fit_is_refused_and_the_hole_stays) {
   Packing all;
   EXPECT_FALSE(all.take(1));
   all.add_region(base, MiB);
@@ -32,7 +32,7 @@ TEST(Packing, the_smallest_hole_that_is_large_enough_is_taken) {
   Packing all;
   all.add_region(base, 100 * MiB);
   std::vector<std::uint64_t> starts;
-  // Holes of 1, 2, ... 20 MiB less 512 bytes, with a block after each.
+  // Holes of 1, 2, ... 12 MiB, with a block after each.
   for (std::uint64_t size = 1; size <= 12; ++size) {
     starts.push_back(all.take(size * MiB)->start);
     all.take(512);
@@ -44,7 +44,7 @@ TEST(Packing, the_smallest_hole_that_is_large_enough_is_taken) {
   EXPECT_EQ(all.take(511)->start, starts[6] + 7 * MiB - 512) << "what was left there";
 }
 
-TEST(Packing, a_retired_block_keeps_its_place_and_is_nobodys) {
+TEST(Packing, a_retired_block_keeps_its_addresses_and_is_not_found) {
   Packing all;
   all.add_region(base, MiB);
   const auto block = all.take(1000);
@@ -68,7 +68,7 @@ TEST(Packing, a_retired_block_keeps_its_place_and_is_nobodys) {
   EXPECT_NE(again->serial, block->serial);
 }
 
-TEST(Packing, a_region_goes_when_nothing_lies_in_it) {
+TEST(Packing, only_a_region_without_blocks_can_be_removed) {
   Packing all;
   all.add_region(base, MiB);
   all.add_region(base + MiB, MiB);
@@ -82,8 +82,8 @@ TEST(Packing, a_region_goes_when_nothing_lies_in_it) {
   EXPECT_FALSE(all.take(512));
 }
 
-// Every step has one owner at most, a block is all its own, and when all is given there is one
-// hole.
+// Every step has at most one owner, a block owns all its steps, and when all blocks are given there
+// is one hole.
 TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
   constexpr std::uint64_t region = 64 * MiB;
   Packing all;
@@ -131,13 +131,13 @@ TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
   EXPECT_TRUE(all.take(region)) << "all holes were joined";
 }
 
-// Nothing comes to lie in a page that is withheld, whatever is freed there and beside it.
-TEST(Packing, what_is_withheld_is_not_taken_until_it_is_released) {
+// No block is placed in a page that is withheld, whatever is freed in it and beside it.
+TEST(Packing, withheld_space_is_not_taken_until_it_is_released) {
   constexpr std::uint64_t page = 64 * KiB, pages = 256;
   Packing all;
   all.add_region(base, pages * page);
   std::vector<bool> withheld(pages);
-  std::map<std::uint64_t, std::uint64_t> mine;  // start to the end
+  std::map<std::uint64_t, std::uint64_t> mine;  // Starts of blocks, with their ends.
   std::mt19937_64 random(12);
   std::uint64_t refused = 0, within = 0;
   for (int i = 0; i < 400'000; ++i) {
@@ -176,7 +176,7 @@ TEST(Packing, what_is_withheld_is_not_taken_until_it_is_released) {
       withheld[at] = !withheld[at];
     }
     if (i % 1000 != 0) continue;
-    // What it says of a page is what is there.
+    // The parts that each_taken() visits are those that blocks take of the page.
     const std::uint64_t start = base + random() % pages * page;
     std::uint64_t there = 0, expected = 0, before = start;
     all.each_taken(start, page, [&](std::uint64_t first, std::uint64_t end) {

@@ -1,4 +1,4 @@
-// Page-locked memory from a driver that counts.
+// The pool of page-locked memory, on a driver that counts its memory.
 #include "runtime_hooks/pool/pinned_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB;
 
 struct HostDriver {
   std::mutex lock;
-  std::map<std::uint64_t, std::uint64_t> locked;  // by address
+  std::map<std::uint64_t, std::uint64_t> locked;  // Bytes of each locked range, by address.
   std::uint64_t next = std::uint64_t{1} << 40, calls = 0, errors = 0;
   double fail_share = 0;
   std::mt19937 random{3};
@@ -63,7 +63,7 @@ class PinnedPoolTest : public testing::Test {
   std::uint64_t now = 5;
 };
 
-TEST_F(PinnedPoolTest, many_small_ones_are_one_of_the_drivers) {
+TEST_F(PinnedPoolTest, many_small_requests_take_one_piece_of_the_driver) {
   std::vector<std::uint64_t> all;
   for (int i = 0; i < 500; ++i) all.push_back(allocate(4 * KiB));
   EXPECT_EQ(driver.calls, 1u);
@@ -75,7 +75,7 @@ TEST_F(PinnedPoolTest, many_small_ones_are_one_of_the_drivers) {
   EXPECT_EQ(driver.calls, 1u);
 }
 
-TEST_F(PinnedPoolTest, other_flags_and_contexts_have_their_own) {
+TEST_F(PinnedPoolTest, other_flags_and_other_contexts_have_pieces_of_their_own) {
   allocate(KiB, 0), allocate(KiB, 4), allocate(KiB, 0, 8);
   EXPECT_EQ(driver.calls, 3u);
   pool.set_ending(ContextId{7}, true);
@@ -83,7 +83,7 @@ TEST_F(PinnedPoolTest, other_flags_and_contexts_have_their_own) {
   EXPECT_EQ(pool.held_bytes(), 4 * MiB) << "the other context's";
 }
 
-TEST_F(PinnedPoolTest, what_was_asked_for_without_flags_is_of_the_drivers_without_flags) {
+TEST_F(PinnedPoolTest, a_request_without_flags_is_served_from_memory_without_flags) {
   EXPECT_EQ(allocate(KiB, PinnedPool::as_alloc_host), 0u) << "the driver has no such function";
   real.cuMemAllocHost_v2 = alloc_host_of_its_own;
   real.cuMemHostAlloc = [](void**, size_t, unsigned) { return CUDA_ERROR_INVALID_VALUE; };
@@ -92,7 +92,7 @@ TEST_F(PinnedPoolTest, what_was_asked_for_without_flags_is_of_the_drivers_withou
   EXPECT_TRUE(free(made));
 }
 
-TEST_F(PinnedPoolTest, nothing_is_where_no_block_is) {
+TEST_F(PinnedPoolTest, an_address_in_a_piece_without_a_live_block_is_a_hole) {
   EXPECT_FALSE(pool.is_hole(0x1000));
   const std::uint64_t made = allocate(KiB);
   EXPECT_FALSE(pool.is_hole(made));
@@ -104,7 +104,8 @@ TEST_F(PinnedPoolTest, nothing_is_where_no_block_is) {
   EXPECT_FALSE(pool.is_hole(made)) << "the driver's again";
 }
 
-// The driver may give what an ending context had to another one before its end is known here.
+// The driver may give the addresses of an ending context to another one before the pool learns of
+// the end.
 TEST_F(PinnedPoolTest, an_address_may_be_given_out_again_before_the_end_of_its_context_is_known) {
   const std::uint64_t before = allocate(KiB);
   pool.set_ending(ContextId{7}, true);
@@ -118,7 +119,7 @@ TEST_F(PinnedPoolTest, an_address_may_be_given_out_again_before_the_end_of_its_c
   EXPECT_EQ(pool.give_back(real, UINT64_MAX), 4 * MiB);
 }
 
-TEST_F(PinnedPoolTest, a_context_that_does_not_end_keeps_its_own) {
+TEST_F(PinnedPoolTest, a_context_that_does_not_end_keeps_its_memory) {
   const std::uint64_t one = allocate(KiB);
   pool.set_ending(ContextId{7}, true);
   pool.set_ending(ContextId{7}, false);
@@ -126,7 +127,7 @@ TEST_F(PinnedPoolTest, a_context_that_does_not_end_keeps_its_own) {
   EXPECT_EQ(allocate(KiB), one);
 }
 
-TEST_F(PinnedPoolTest, much_that_is_free_goes_back_at_once) {
+TEST_F(PinnedPoolTest, free_memory_above_the_limit_goes_back_at_once) {
   std::vector<std::uint64_t> all;
   for (int i = 0; i < 10; ++i) all.push_back(allocate(30 * MiB));
   for (const std::uint64_t address : all) {
@@ -138,7 +139,7 @@ TEST_F(PinnedPoolTest, much_that_is_free_goes_back_at_once) {
   EXPECT_EQ(pool.held_bytes(), 0u);
 }
 
-TEST_F(PinnedPoolTest, large_ones_lock_what_they_need_and_none_above_the_limit) {
+TEST_F(PinnedPoolTest, large_requests_lock_only_their_own_pages_and_none_above_the_limit) {
   const std::uint64_t large = allocate(30 * MiB + 1);
   EXPECT_EQ(pool.held_bytes(), 32 * MiB);
   EXPECT_EQ(allocate(PinnedPool::largest_bytes + 1), 0u);
@@ -147,7 +148,7 @@ TEST_F(PinnedPoolTest, large_ones_lock_what_they_need_and_none_above_the_limit) 
   EXPECT_EQ(allocate(30 * MiB), large);
 }
 
-TEST_F(PinnedPoolTest, what_is_idle_is_given_back) {
+TEST_F(PinnedPoolTest, idle_pieces_are_given_back) {
   const std::uint64_t kept = allocate(3 * MiB), gone = allocate(20 * MiB);
   now = 100;
   free(gone);
@@ -158,7 +159,7 @@ TEST_F(PinnedPoolTest, what_is_idle_is_given_back) {
   EXPECT_TRUE(pool.has(kept));
 }
 
-TEST_F(PinnedPoolTest, what_waits_to_be_freed_is_not_given_out) {
+TEST_F(PinnedPoolTest, a_deferred_block_is_not_handed_out) {
   const std::uint64_t first = allocate(3 * MiB);
   pool.deferred().put(*pool.retire(first));
   EXPECT_FALSE(pool.around(first));
@@ -171,7 +172,7 @@ TEST_F(PinnedPoolTest, what_waits_to_be_freed_is_not_given_out) {
   EXPECT_EQ(allocate(3 * MiB), first);
 }
 
-TEST_F(PinnedPoolTest, under_fire) {
+TEST_F(PinnedPoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) {
   driver.fail_share = 0.1;
   std::atomic<int> wrong{0};
   std::vector<std::thread> all;

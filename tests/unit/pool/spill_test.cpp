@@ -1,4 +1,4 @@
-// Ranges of the device's and the host's memory.
+// Spilled ranges: memory of the device and of the host behind one range of addresses.
 #include "runtime_hooks/pool/spill.hpp"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class SpillTest : public testing::Test {
   SpillTrouble trouble{};
 };
 
-TEST_F(SpillTest, the_device_is_used_first_but_for_what_others_need) {
+TEST_F(SpillTest, the_device_is_used_first_except_for_the_bytes_left_to_it) {
   const auto range = allocate(90 * MiB + 5);
   ASSERT_TRUE(range);
   EXPECT_EQ(range->bytes, 90 * MiB + 5);
@@ -80,7 +80,7 @@ TEST_F(SpillTest, a_device_in_pieces_is_taken_piece_by_piece) {
   expect_nothing_left(kept + 40 * MiB);
 }
 
-TEST_F(SpillTest, what_the_device_has_room_for_by_now_and_small_pieces_are_left_to_the_driver) {
+TEST_F(SpillTest, requests_that_fit_by_now_and_small_ones_are_left_to_the_driver) {
   driver->free_bytes = 1000 * MiB;
   EXPECT_FALSE(allocate(50 * MiB));
   EXPECT_EQ(trouble, SpillTrouble::not_needed);
@@ -91,7 +91,7 @@ TEST_F(SpillTest, what_the_device_has_room_for_by_now_and_small_pieces_are_left_
   EXPECT_TRUE(allocate(MiB + 1));
 }
 
-TEST_F(SpillTest, a_hopeless_request_takes_nothing_from_the_device_meanwhile) {
+TEST_F(SpillTest, a_request_that_will_be_refused_takes_no_device_memory) {
   driver->least_free_bytes = UINT64_MAX;
   EXPECT_FALSE(allocate(600 * MiB));
   host_has = 10 * MiB;
@@ -99,8 +99,8 @@ TEST_F(SpillTest, a_hopeless_request_takes_nothing_from_the_device_meanwhile) {
   EXPECT_EQ(driver->least_free_bytes, UINT64_MAX) << "no handle was made";
 }
 
-// What the host is asked for is not in its own figures before it is there.
-TEST_F(SpillTest, two_at_once_do_not_take_the_hosts_room_twice) {
+// Host memory that is about to be allocated is not yet in the host's own figures.
+TEST_F(SpillTest, two_requests_at_once_do_not_take_the_hosts_room_twice) {
   driver->free_bytes = kept;
   host_has = 150 * MiB;
   std::optional<Range> other;
@@ -126,7 +126,7 @@ TEST_F(SpillTest, a_peer_that_comes_while_a_range_is_made_may_use_it) {
   EXPECT_EQ(driver->mappings.at(next->start).devices, 1u);
 }
 
-TEST_F(SpillTest, more_than_is_allowed_or_than_the_host_has_changes_nothing) {
+TEST_F(SpillTest, a_request_above_the_setting_or_the_hosts_room_changes_nothing) {
   EXPECT_FALSE(allocate(600 * MiB));
   EXPECT_EQ(trouble, SpillTrouble::cap_reached);
   host_has = 10 * MiB;
@@ -142,7 +142,7 @@ TEST_F(SpillTest, more_than_is_allowed_or_than_the_host_has_changes_nothing) {
   expect_nothing_left();
 }
 
-TEST_F(SpillTest, whichever_call_fails_nothing_stays_behind) {
+TEST_F(SpillTest, a_failure_of_any_call_leaves_nothing_behind) {
   for (int calls = 0; calls < 12; ++calls) {
     driver->fail_after = calls;
     const auto range = allocate(90 * MiB);
@@ -156,14 +156,14 @@ TEST_F(SpillTest, whichever_call_fails_nothing_stays_behind) {
   }
 }
 
-TEST_F(SpillTest, a_function_that_the_driver_does_not_have_is_no_support) {
+TEST_F(SpillTest, a_driver_that_lacks_a_function_does_not_support_spilling) {
   driver::RealDriver old = real;
   old.cuMemSetAccess = nullptr;
   EXPECT_FALSE(spill.allocate(old, asked_for(9 * MiB), trouble));
   EXPECT_EQ(trouble, SpillTrouble::not_supported);
 }
 
-TEST_F(SpillTest, addresses_are_found_from_the_first_to_the_last_byte_asked_for) {
+TEST_F(SpillTest, a_range_is_found_from_its_first_to_its_last_requested_byte) {
   const auto range = allocate(90 * MiB + 5);
   ASSERT_TRUE(range);
   Ranges& all = spill.ranges();
@@ -179,7 +179,7 @@ TEST_F(SpillTest, addresses_are_found_from_the_first_to_the_last_byte_asked_for)
   EXPECT_FALSE(all.any());
 }
 
-TEST_F(SpillTest, a_context_takes_its_own_along_and_what_waited_to_be_freed) {
+TEST_F(SpillTest, a_contexts_end_releases_its_ranges_and_its_deferred_ones) {
   const auto mine = allocate(70 * MiB, 1), later = allocate(20 * MiB, 1),
              other = allocate(3 * MiB, 2);
   ASSERT_TRUE(mine && later && other);
@@ -192,7 +192,7 @@ TEST_F(SpillTest, a_context_takes_its_own_along_and_what_waited_to_be_freed) {
   expect_nothing_left();
 }
 
-TEST_F(SpillTest, what_another_contexts_stream_uses_waits_for_that_one_first) {
+TEST_F(SpillTest, a_range_used_in_another_contexts_stream_waits_for_that_context_first) {
   const auto defer_used_in = [&](std::uint64_t context) {
     auto range = spill.ranges().take(allocate(70 * MiB, 1)->start);
     range->used_in = ContextId{context};
@@ -208,7 +208,8 @@ TEST_F(SpillTest, what_another_contexts_stream_uses_waits_for_that_one_first) {
   range = spill.take_deferred(ContextId{1});
   ASSERT_TRUE(range);
   spill.give_back(real, *range);
-  // A context that has ended was waited for; and its own takes it along in any case.
+  // The end of a context counts as having waited for it; the end of the range's own context
+  // releases the range in any case.
   defer_used_in(2);
   spill.context_ended(real, ContextId{2}, [](const Range&) {});
   EXPECT_TRUE(spill.has_deferred());
@@ -221,7 +222,7 @@ TEST_F(SpillTest, what_another_contexts_stream_uses_waits_for_that_one_first) {
   expect_nothing_left();
 }
 
-TEST_F(SpillTest, peers_may_use_what_there_is_and_what_comes) {
+TEST_F(SpillTest, peers_may_use_existing_and_later_ranges) {
   const auto first = allocate(70 * MiB);
   EXPECT_EQ(set_access(DeviceOrdinal{0}, DeviceOrdinal{3}, true), CUDA_SUCCESS);
   EXPECT_EQ(set_access(DeviceOrdinal{1}, DeviceOrdinal{2}, true), CUDA_SUCCESS);
@@ -233,8 +234,8 @@ TEST_F(SpillTest, peers_may_use_what_there_is_and_what_comes) {
   EXPECT_TRUE(free(first->start) && free(second->start));
 }
 
-// Eight threads allocate, look up and free, while a tenth of what the driver is asked for fails.
-TEST_F(SpillTest, under_fire) {
+// Eight threads allocate, look up and free, while a tenth of the driver's calls fail.
+TEST_F(SpillTest, ranges_stay_consistent_while_threads_allocate_and_driver_calls_fail) {
   constexpr int steps = 125'000;
   driver->fail_share = 0.1;
   driver->free_bytes = kept + 10 * MiB;
