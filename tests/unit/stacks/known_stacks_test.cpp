@@ -1,4 +1,5 @@
-// The tables of known stacks by themselves: made-up stacks, and handlers at every instruction.
+// The tables of known stacks by themselves: made-up stacks, and signal handlers at every
+// instruction.
 #include "runtime_hooks/stacks/known_stacks.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ namespace {
 using namespace cuwarden;
 using namespace cuwarden::stacks;
 
-// What a walk would have read lies here; a stack is known by where it begins.
+// Words that stand for a thread's stack. A stack is identified by the word at which its walk
+// begins.
 struct MadeUpStack {
   static constexpr std::size_t count = 512;
   std::array<std::uint64_t, count> words;
@@ -40,13 +42,13 @@ struct MadeUpStack {
   KnownStacks::Place place(std::size_t word) const {
     return static_cast<KnownStacks::Place>(at(word) - own_stack.top);
   }
-  // Notes what every stack has: what lies at its start. Below that, the saved rbp does not count.
+  // Notes the pair that every entry has, at the stack's start. The saved rbp there does not count.
   void note_start(KnownStacks::Entry& entry, std::size_t word) const {
     entry.pair_bytes = entry.word_bytes = 0;
     entry.first = {words[word], words[word + 1]};
     entry.first_lower_counts = 0;
   }
-  // The stack that begins at `word` and has three words.
+  // Remembers a stack of three words that begins at `word`.
   void remember(KnownStacks& known, ThreadSlot slot, std::size_t word, std::uint32_t name) const {
     const std::uint32_t generation = known.generation();
     KnownStacks::Draft draft;
@@ -83,7 +85,7 @@ TEST(KnownStacksTest, AStackIsKnownUntilAWordOfItChanges) {
   EXPECT_EQ(known.find(stack.at(7)), 0u);
 }
 
-TEST(KnownStacksTest, TheSavedRbpAtTheStartCountsWhereItWasUsed) {
+TEST(KnownStacksTest, TheSavedRbpAtTheStartCountsIfTheWalkUsedIt) {
   MadeUpStack stack;
   KnownStacks known;
   for (const bool counts : {false, true}) {
@@ -118,8 +120,8 @@ TEST(KnownStacksTest, StacksOfOneStartAreToldApart) {
   }
 }
 
-// Of one start and of others, in turns of which each is a surprise at first.
-TEST(KnownStacksTest, WhatFollowedLastTimeIsExpected) {
+// Stacks of one start and of others come in turn; none of them is expected in the first round.
+TEST(KnownStacksTest, TheStackThatFollowedLastTimeIsExpected) {
   MadeUpStack stack;
   KnownStacks known;
   EXPECT_EQ(known.expected(), 0u);
@@ -138,14 +140,14 @@ TEST(KnownStacksTest, WhatFollowedLastTimeIsExpected) {
       EXPECT_EQ(known.expected(), path);
       EXPECT_EQ(known.find(stack.at(start)), path);
     });
-  // One that is left out, and another order, are found all the same.
+  // Stacks are found in another order, too, and if one is left out.
   for (const std::uint32_t path : {2u, 4u, 3u, 5u, 1u}) {
     stack.words[9] = path;
     EXPECT_EQ(known.find(stack.at(starts[path - 1])), path);
   }
 }
 
-TEST(KnownStacksTest, ANameFromBeforeNamesWereForgottenIsNotKept) {
+TEST(KnownStacksTest, ANameThatWasFoundBeforeNamesWereForgottenIsNotKept) {
   MadeUpStack stack;
   KnownStacks known;
   const std::uint32_t generation = known.generation();
@@ -160,17 +162,17 @@ TEST(KnownStacksTest, ANameFromBeforeNamesWereForgottenIsNotKept) {
   EXPECT_EQ(known.find(stack.at(7)), 0u);
 }
 
-TEST(KnownStacksTest, WhoTakesOverANumberFindsNothingOfTheThreadBefore) {
+TEST(KnownStacksTest, AThreadThatReusesANumberFindsNoStackOfItsPredecessor) {
   KnownStacks known;
   MadeUpStack stack;
-  // The same memory, as where a thread's stack is used again.
+  // The memory is the same, as when a thread's stack is reused.
   const auto in_thread = [&](ThreadSlot mine, std::uint32_t name) {
     std::thread([&] {
       own_stack.low = stack.at(0);
       own_stack.top = stack.at(MadeUpStack::count);
       own_stack.confirmed = true;
       EXPECT_EQ(known.find(stack.at(7)), 0u);
-      stack.remember(known, mine, 30, 1);  // takes the table
+      stack.remember(known, mine, 30, 1);  // Takes over the table.
       EXPECT_EQ(known.find(stack.at(7)), 0u);
       stack.remember(known, mine, 7, name);
       EXPECT_EQ(known.find(stack.at(7)), name);
@@ -186,7 +188,7 @@ TEST(KnownStacksTest, AThreadWithoutANumberRemembersNothing) {
   EXPECT_EQ(known.find(stack.at(7)), 0u);
 }
 
-TEST(KnownStacksTest, AllThreadsTogetherTakeAsManyEntriesAsPromised) {
+TEST(KnownStacksTest, AllThreadsTogetherUseAtMostTheLimitOfEntries) {
   KnownStacks known;
   std::set<const void*> used;
   for (std::uint32_t number = 1; number < ThreadSlot::count; ++number)
@@ -205,7 +207,7 @@ TEST(KnownStacksTest, AllThreadsTogetherTakeAsManyEntriesAsPromised) {
   EXPECT_EQ(used.size(), 4096u);
 }
 
-// --- a signal handler that does the same, at every instruction in turn
+// --- a signal handler that remembers a stack, too, at every instruction in turn
 
 std::function<void()>* handler = nullptr;
 volatile long until_handler = 0;
@@ -236,7 +238,7 @@ class HandlerAtEveryInstruction : public testing::Test {
   void TearDown() override { sigaction(SIGTRAP, &before_, nullptr); }
 
   static constexpr std::size_t ours = 200;
-  // One of another set, and one of the same.
+  // Returns the start of another stack in the same set, or in another one.
   std::size_t other_start(bool in_same_set) const {
     const auto set = [&](std::size_t word) { return stack.at(word) / 16 % 32; };
     std::size_t word = 0;
@@ -244,7 +246,8 @@ class HandlerAtEveryInstruction : public testing::Test {
     return word;
   }
 
-  // Remembers our stack, interrupted by the handler's remembering of another one.
+  // Remembers our stack, interrupted at each instruction by a handler that remembers another stack.
+  // `jumps`: the handler leaves by siglongjmp. `first_of_thread`: the thread has no table before.
   void check(std::size_t theirs, bool jumps, bool first_of_thread) {
     std::function<void()> remembers_too = [&] {
       stack.remember(*known, slot, theirs, 222);
@@ -264,14 +267,14 @@ class HandlerAtEveryInstruction : public testing::Test {
     remember_stepping(LONG_MAX);
     const long instructions = LONG_MAX - until_handler;
     ASSERT_GT(instructions, 100);
-    // Before that a table is mapped.
+    // The instructions before these map the table.
     for (long at = std::max(1L, instructions - 350); at <= instructions; ++at) {
       if (sigsetjmp(outside, 1) == 0) remember_stepping(at);
       const std::uint32_t found = known->find(stack.at(ours));
       ASSERT_TRUE(found == 0 || found == 111) << found << " at instruction " << at;
       const std::uint32_t other = known->find(stack.at(theirs));
       ASSERT_TRUE(other == 0 || other == 222) << other << " at instruction " << at;
-      // And all goes on as before.
+      // The table works as before.
       if (found == 0) stack.remember(*known, slot, ours, 111);
       ASSERT_EQ(known->find(stack.at(ours)), 111u) << "at instruction " << at;
     }
@@ -287,10 +290,10 @@ class HandlerAtEveryInstruction : public testing::Test {
 TEST_F(HandlerAtEveryInstruction, StacksOfOneSetAreNotConfused) {
   check(other_start(true), false, false);
 }
-TEST_F(HandlerAtEveryInstruction, AHandlerThatJumpsAwayLeavesNothingWrong) {
+TEST_F(HandlerAtEveryInstruction, AHandlerThatJumpsAwayLeavesATableThatWorks) {
   check(other_start(true), true, false);
 }
-TEST_F(HandlerAtEveryInstruction, AThreadsFirstStackIsReadByItsOwnTop) {
+TEST_F(HandlerAtEveryInstruction, AHandlerDuringAThreadsFirstStackLeavesATableThatWorks) {
   check(other_start(false), true, true);
 }
 

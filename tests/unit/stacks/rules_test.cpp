@@ -37,7 +37,7 @@ struct Table {
   RuleTable rules{memory.data()};
 };
 
-TEST(RuleTables, FindWhatWasStoredAndNothingForAnyOtherPlace) {
+TEST(RuleTables, FindStoredRulesAndNoneForAnotherPc) {
   Table table;
   std::mt19937_64 random(1);
   std::map<std::uint64_t, Rule> stored;
@@ -56,11 +56,11 @@ TEST(RuleTables, FindWhatWasStoredAndNothingForAnyOtherPlace) {
     ASSERT_TRUE(stored.contains(place)) << place;
     ASSERT_EQ(rule.word(), stored[place].word()) << place;
   }
-  // As many as there is room for, nearly.
+  // The table is filled nearly to its last slot.
   EXPECT_GT(found, RuleTable::slots * 9 / 10);
 }
 
-TEST(RuleTables, KeepAFewThousandPlacesAllAtOnce) {
+TEST(RuleTables, KeepRulesForThreeThousandPcs) {
   Table table;
   std::mt19937_64 random(2);
   std::vector<std::uint64_t> places(3000);
@@ -72,7 +72,7 @@ TEST(RuleTables, KeepAFewThousandPlacesAllAtOnce) {
   for (const std::uint64_t place : places) EXPECT_FALSE(table.rules.find(place));
 }
 
-TEST(RuleTables, DoNotTakeWhatIsNoPlaceForOne) {
+TEST(RuleTables, DoNotTakeAnAddressOfMoreThan47BitsForAPc) {
   Table table;
   const Rule rule(Special::end);
   table.rules.insert(0x1234, rule);
@@ -85,7 +85,7 @@ TEST(RuleTables, DoNotTakeWhatIsNoPlaceForOne) {
 }
 
 Rule run(std::vector<std::uint8_t> program, std::uint64_t address = 0, bool signal = false) {
-  // On the heap and of its exact size: a read beyond is one that AddressSanitizer sees.
+  // The program is on the heap with its exact size, so that AddressSanitizer sees a read beyond it.
   const auto bytes = std::make_unique<std::uint8_t[]>(program.size());
   std::copy(program.begin(), program.end(), bytes.get());
   CfaProgram cfa(address, 0, 1, -8);
@@ -111,16 +111,17 @@ TEST(CfaPrograms, EndAStackWhereTheReturnAddressIsUndefined) {
 
 TEST(CfaPrograms, SayWhatARuleCannotExpress) {
   for (const std::vector<std::uint8_t>& program : std::vector<std::vector<std::uint8_t>>{
-           {0x0c, 3, 8, 0x90, 1},                 // the CFA stands on rbx
-           {0x0c, 7, 8, 0x90, 2},                 // the return address lies elsewhere
-           {0x0c, 7, 8, 0x90, 1, 0x09, 6, 3},     // rbp is in rbx
-           {0x0c, 7, 8, 0x90, 1, 0x16, 7, 1, 0},  // rsp is computed
-           {0x0f, 2, 0x77, 8, 0x90, 1}})          // the CFA is another expression
+           {0x0c, 3, 8, 0x90, 1},                 // The CFA is relative to rbx.
+           {0x0c, 7, 8, 0x90, 2},                 // The return address lies elsewhere.
+           {0x0c, 7, 8, 0x90, 1, 0x09, 6, 3},     // rbp is in rbx.
+           {0x0c, 7, 8, 0x90, 1, 0x16, 7, 1, 0},  // rsp is computed.
+           {0x0f, 2, 0x77, 8, 0x90, 1}})          // The CFA is another expression.
     EXPECT_EQ(run(program).special(), Special::not_expressible);
-  EXPECT_EQ(run(usual, 4, true).special(), Special::not_expressible);  // no usual signal frame
+  // The signal frame is not the usual one.
+  EXPECT_EQ(run(usual, 4, true).special(), Special::not_expressible);
 }
 
-TEST(CfaPrograms, ThatAreCutOffOrSenselessAreMalformed) {
+TEST(CfaPrograms, AreMalformedIfCutOffOrSenseless) {
   EXPECT_EQ(run({0x0c, 7}).special(), Special::malformed);
   EXPECT_EQ(run({0x0b}).special(), Special::malformed);
   EXPECT_EQ(run({0x3f}).special(), Special::malformed);
@@ -128,7 +129,7 @@ TEST(CfaPrograms, ThatAreCutOffOrSenselessAreMalformed) {
   EXPECT_EQ(run({0x0f, 100, 0x77}).special(), Special::malformed);
 }
 
-TEST(CfaPrograms, OfAnyBytesAtAllEnd) {
+TEST(CfaPrograms, EndWhateverTheirBytesAre) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 100'000; ++i) {
     std::vector<std::uint8_t> program(random() % 40);
