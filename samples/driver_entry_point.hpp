@@ -18,9 +18,9 @@ Function driver_entry_point(const char* name, unsigned int version) {
 #if CUDART_VERSION >= 12050
   require(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &status),
           name);
-// cudaGetDriverEntryPointByVersion is new in 12.5. Before, only the driver's lookup takes a
-// version.
 #else
+  // cudaGetDriverEntryPointByVersion is new in 12.5. Before, only the driver's lookup takes a
+  // version.
   using Lookup =
       CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   void* lookup = nullptr;

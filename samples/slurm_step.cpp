@@ -174,7 +174,7 @@ class Rank {
   bool lives_ = false, refused_ = false;
 };
 
-// The mistake: all ranks get the first visible device.
+// Returns the first visible device. The mistake is that all ranks get it.
 std::string first_visible_device() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string list = visible == nullptr ? "0" : visible;

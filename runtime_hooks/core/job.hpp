@@ -94,8 +94,8 @@ constexpr bool is_special_step(std::string_view step) {
   return step.size() == 10 && step >= "4294967290" && step <= "4294967295";
 }
 
-// False in Slurm's batch script and interactive shell. Slurm gives them a SLURM_PROCID of 0, too,
-// which each process there inherits.
+// True unless the process belongs to Slurm's batch script or interactive shell. Slurm sets
+// SLURM_PROCID to 0 there, too, and each process inherits it.
 template <class Lookup>
 constexpr bool is_slurm_task(const Lookup& lookup) {
   const std::optional<std::string_view> step = lookup(step_variable);

@@ -28,7 +28,7 @@ namespace detail {
 // State shared by all scopes of the process.
 struct StandardNumbers {
   std::atomic<int> holder{0};      // Process id of the thread whose turn it is; 0 if there is none.
-  std::atomic<unsigned> turns{0};  // Odd while a scope is open; grows with each change.
+  std::atomic<unsigned> turns{0};  // Counts beginnings and ends: odd while a scope is open.
   int process = 0;                 // Process id whose scopes are counted.
   unsigned scopes = 0;
   // True for each number that has a placeholder.
@@ -37,8 +37,9 @@ struct StandardNumbers {
 
 }  // namespace detail
 
-// Keeps the numbers 0 to 2 occupied for the length of a scope. Any number of threads and scopes may
-// do so at once. Also for calls of libraries that open files of their own.
+// Keeps the descriptor numbers 0 to 2 occupied for the length of a scope, so that no file opened in
+// it gets one of them. Any number of threads and scopes may do so at once. A scope is also needed
+// around calls of libraries that open files of their own.
 class [[nodiscard]] StandardNumbersHeld {
  public:
   StandardNumbersHeld() noexcept {

@@ -78,9 +78,9 @@ bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::ui
   return true;
 }
 
-// Unmaps the run and drops it; returns false if the driver refuses. An ordinary run is then
-// unchanged. A run of pages that share memory may be unmapped in part: the pages that were unmapped
-// do not belong to it any more.
+// Unmaps the run and drops it; returns false if the driver refuses. A run of neighbours is
+// then unchanged. A run of pages that share memory may be unmapped in part: the pages that were
+// unmapped do not belong to it any more.
 bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
   if (!run.is_shared) {
     if (real.cuMemUnmap(address_of(run.first), run.bytes()) != CUDA_SUCCESS) return false;
@@ -134,8 +134,8 @@ bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64
   }
   return true;
 }
-// Counts the block in each page that it touches.
 
+// Counts the block in each page that it touches.
 void Arena::use_pages(const Block& block) noexcept {
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {

@@ -43,8 +43,8 @@ void Arena::Meshing::reserve() {
   arena_.unused_runs_.reserve(runs);
   arena_.packing_.announce_withheld(0);
 }
-// Makes the target's memory available for copying into. Returns false if the driver refuses.
 
+// Makes the target's memory available for copying into. Returns false if the driver refuses.
 bool Arena::Meshing::make(Target& target) noexcept {
   if (target.handle != 0) return true;
   if (is_own(target)) {

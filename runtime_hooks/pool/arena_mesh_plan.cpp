@@ -11,10 +11,10 @@ constexpr std::uint64_t most_taken_share = 2;
 constexpr std::size_t most_own = 256;
 // The most steps of a single-page run that may be taken if it is to be a target: seven eighths.
 constexpr std::uint32_t most_taken_of_own = PageSteps::count / 8 * 7;
-// After so many candidates without a target, the search ends: later candidates are no better.
+// The search ends after so many candidates for which there is no target: later ones are no better.
 constexpr int most_in_vain = 1000;
-// Bytes that moves into existing memory are to free before new memory is tried. The largest runs
-// that growth makes need an eighth of it.
+// On a full device, moves into existing memory end once they save so many bytes: from then on there
+// is room for moves into new memory. The largest runs that growth makes need an eighth of it.
 constexpr std::uint64_t enough_to_begin = std::uint64_t{64} << 20;
 
 }  // namespace
@@ -67,8 +67,8 @@ void Arena::Meshing::find_moves() {
   targets_.resize(plan.targets);
   new_targets_ = plan.targets;
 }
-// Returns the single-page runs that have room to become targets.
 
+// Returns the single-page runs that have room to become targets.
 std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
   std::vector<Own> all;
   for (RunIndex index = 1; index <= arena_.runs_.size() && all.size() < most_own; ++index) {

@@ -48,7 +48,7 @@ class Arena::Meshing {
   // Moves candidates until `enough_bytes` are saved, the pauses are used up or a move fails.
   // Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t enough_bytes, int& pauses_left) noexcept;
-  // True if the pass stopped because there was no memory to move into.
+  // True if there was no memory for some candidate to move into.
   bool lacked_room() const noexcept { return lacked_room_; }
 
  private:

@@ -11,8 +11,8 @@
 #include "runtime_hooks/driver/real_functions.hpp"
 
 namespace cuwarden::pool {
-// Bytes of a page: the driver maps device memory in multiples of 2 MiB.
 
+// Bytes of a page: the driver maps device memory in multiples of 2 MiB.
 inline constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t down_to_page(std::uint64_t bytes) { return bytes & ~(page_bytes - 1); }
 constexpr std::uint64_t up_to_page(std::uint64_t bytes) {
@@ -31,10 +31,10 @@ constexpr std::uint64_t whole_addresses(std::uint64_t bytes) {
 bool can_map(const driver::RealDriver&) noexcept;
 // True if the device supports mapping of physical memory, too.
 bool maps_virtual_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;
-// Returns the properties of physical memory on the device.
+// Returns the properties with which cuMemCreate makes memory on the device.
 CUmemAllocationProp on_device(const driver::RealDriver&, DeviceOrdinal) noexcept;
-// Returns the properties of physical memory on the host's NUMA node next to the device; none if the
-// device cannot map host memory.
+// Returns the properties with which cuMemCreate makes memory on the host's NUMA node next to the
+// device; none if the device cannot map host memory.
 std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Makes physical memory of `bytes` and maps it at `address`; it is released when it is unmapped.
 // Clears the GPUDirect RDMA flag in `where` if the driver refuses memory with it. The caller still

@@ -66,9 +66,9 @@ class PinnedPool {
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
-  // Gives back free memory above most_idle_bytes. Every 250 ms, also gives back pieces that have
-  // been idle for longer than `idle_limit_ns`. Call it after a free, which has waited for the
-  // device.
+  // Gives back free memory above most_idle_bytes. Also gives back pieces that have been idle for
+  // longer than `idle_limit_ns`, at most every 250 ms. Call it after a free, which has waited for
+  // the device.
   void give_back_some(const driver::RealDriver&, std::uint64_t now_ns,
                       std::uint64_t idle_limit_ns) noexcept;
   // Mark the end of a context, as the functions of DevicePool do. The driver itself frees the

@@ -56,9 +56,9 @@ CUresult Spill::add_piece(const driver::RealDriver& real, Range& range, CUmemAll
   range.mapped_bytes += bytes;
   return CUDA_SUCCESS;
 }
+
 // Maps up to `left` bytes of device memory at the start of the range, in pieces that get smaller
 // where the driver refuses.
-
 void Spill::fill_from_device(const driver::RealDriver& real, Range& range,
                              std::uint64_t left) noexcept {
   CUmemAllocationProp device = on_device(real, range.device);

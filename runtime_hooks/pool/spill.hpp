@@ -63,8 +63,8 @@ class Spill {
   // Puts back a range that was taken out of ranges(), as if it had not been.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
   // Keeps a range that the program has freed but that the device may still use. take_deferred()
-  // returns it after the given context was waited for: first Range::used_in, then the range's own
-  // context.
+  // takes out a range for which the given context is the next to be waited for, or none. That is
+  // first Range::used_in, then the range's own context.
   void defer(const Range&) noexcept;
   std::optional<Range> take_deferred(ContextId) noexcept;
   bool has_deferred() const noexcept { return deferred_.any(); }

@@ -42,7 +42,8 @@ struct Unwinder::Walk {
   std::span<std::uint64_t> frames;
   Captured result;
   Region region;
-  // True while all stack read is the thread's own and all code belongs to modules.
+  // True while the result may be remembered: all stack read is the thread's own, all code belongs
+  // to modules, and no frame is a signal's or a linkage stub's.
   bool lasts = true;
   bool ends_early = false;        // True if the walk ended at code that no unwind table describes.
   bool counts = true;             // True if the reason for an early end is counted.

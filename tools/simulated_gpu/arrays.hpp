@@ -10,7 +10,7 @@ struct Array {
   Context* context = nullptr;
   CUdeviceptr data = 0;
   std::size_t size = 0;
-  bool level = false;  // True for a level of a mipmapped array, which owns the memory.
+  bool level = false;  // True for a level of a mipmapped array: that array owns the memory.
 
   // Bytes of an element, with all its channels.
   std::size_t element() const;

@@ -16,8 +16,8 @@ bool charge_context(Context& context, std::size_t bytes);
 void refund_context(Context& context, std::size_t bytes);
 
 // Makes sure that each thread which the device can hold at once has `bytes` of local memory. If
-// there is no room, returns OUT_OF_MEMORY and gives back all local memory that the context has, as
-// the driver does; a later launch takes it again.
+// there is no room, returns OUT_OF_MEMORY and gives back all local memory that the context has,
+// with the code for device-side malloc. The driver does the same; a later launch takes both again.
 CUresult take_local_memory(Context& context, std::size_t bytes);
 // Gives back local memory above `bytes` for each thread.
 void shrink_local_memory(Context& context, std::size_t bytes);

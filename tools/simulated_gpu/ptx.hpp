@@ -19,7 +19,7 @@ struct PtxCode {
   std::size_t global_bytes = 0;              // Bytes of the variables on the device.
 };
 
-// Parses an image; none if it is not PTX text (a cubin, a fat binary).
+// Returns the parsed image; none if it is not PTX text (a cubin, a fat binary).
 std::optional<PtxCode> read_ptx(const void* image);
 
 }  // namespace cuwarden::simulated_gpu

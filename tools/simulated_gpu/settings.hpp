@@ -63,7 +63,7 @@ struct Settings {
   std::size_t pinned_limit = 0;    // CUWARDEN_SIM_PINNED_LIMIT in bytes; 0: no limit.
   std::size_t other_process = 0;   // CUWARDEN_SIM_OTHER_PROCESS: bytes that another process holds.
   std::string shared;  // CUWARDEN_SIM_SHARED: path of a file; empty: devices are not shared.
-  ProcessList processes = ProcessList::all;  // CUWARDEN_SIM_NVML.
+  ProcessList processes = ProcessList::all;  // From CUWARDEN_SIM_NVML.
   ComputeMode compute_mode = ComputeMode::shared;
   VirtualMemory virtual_memory = VirtualMemory::all;
   // CUWARDEN_SIM_MIG: bytes of the whole device that each device is a slice of; 0: devices are
@@ -75,8 +75,8 @@ struct Settings {
   int driver_version = 13000;  // CUWARDEN_SIM_DRIVER_VERSION, such as 13000 for CUDA 13.0.
   // CUWARDEN_SIM_KERNEL_TIME: time that each kernel takes.
   std::chrono::nanoseconds kernel_time{0};
-  std::vector<FaultRule> faults;              // CUWARDEN_SIM_FAIL.
-  std::vector<LocalMemoryRule> local_memory;  // CUWARDEN_SIM_LOCAL_MEMORY.
+  std::vector<FaultRule> faults;              // Rules of CUWARDEN_SIM_FAIL.
+  std::vector<LocalMemoryRule> local_memory;  // Rules of CUWARDEN_SIM_LOCAL_MEMORY.
 };
 
 // Reads the settings. For a value that is not understood, writes one line to stderr and uses the

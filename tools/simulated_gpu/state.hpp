@@ -32,8 +32,8 @@ struct GraphExec;
 struct MemoryPool;
 struct PhysicalHandle;
 
-// A stream. Its work takes time but nothing is computed, so the stream is the moment until which it
-// is busy.
+// A stream. Its work only takes time, and nothing is computed: all that is kept of the work is the
+// moment until which the stream is busy.
 struct Stream {
   Context* context = nullptr;
   unsigned flags = 0;

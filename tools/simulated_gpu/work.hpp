@@ -35,7 +35,8 @@ bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool writ
 // accessible.
 CUresult copy_box(const CUDA_MEMCPY3D&);
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS&);
-// True if the parameters describe rows that can be filled, wherever they are.
+// True if the fill's element size is 1, 2 or 4 bytes, and its address and pitch fit that size. The
+// memory behind the address is not checked.
 bool is_filling(const CUDA_MEMSET_NODE_PARAMS&);
 
 }  // namespace cuwarden::simulated_gpu

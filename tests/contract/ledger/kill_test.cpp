@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::uint64_t thread_count = 2, slot_count = 2000;
 
-// The child's word about an address: the bytes that are live there, 0, or `changing`.
+// The child states for each address the bytes that are live there, 0 if none are, or `changing`
+// while it allocates or frees there.
 constexpr std::uint64_t changing = UINT64_MAX;
 struct Acknowledged {
   std::atomic<std::uint64_t> operations;

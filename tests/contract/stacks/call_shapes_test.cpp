@@ -15,7 +15,7 @@
 namespace {
 
 #define NOINLINE __attribute__((noinline))
-// Keeps calls from becoming jumps.
+// Keeps the call before it from becoming a jump, which would leave no frame.
 #define AFTERWARDS asm volatile("" ::: "memory")
 
 using Next = const std::function<void()>&;

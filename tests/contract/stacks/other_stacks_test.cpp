@@ -90,8 +90,8 @@ TEST(OtherStacks, ASignalStackThatLiesOnTheThreadsStackIsFollowedIntoTheInterrup
   no_signal_stack();
 }
 
-// Interrupts every instruction once: beginnings and ends of functions, linkage tables, the loader
-// while it resolves a symbol.
+// Between set_trap_flag(true) and set_trap_flag(false), step_on() interrupts every instruction:
+// beginnings and ends of functions, linkage tables, the loader while it resolves a symbol.
 std::uint64_t steps;
 void step_on(int, siginfo_t*, void*) {
   ++steps;

@@ -41,7 +41,7 @@ struct Driver {
   };
   std::map<std::uint64_t, Mapping> mappings;  // by address
   bool maps_host = true;
-  int fail_after = -1;      // The number of calls before one fails; -1: none fails.
+  int fail_after = -1;      // Calls, of those that can fail, before one does; -1: none.
   double fail_share = 0.0;  // The share of calls that fail, of those that can.
   std::mt19937 random{7};
   int errors = 0;
