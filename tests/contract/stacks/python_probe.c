@@ -1,5 +1,5 @@
-/* Preloaded into Python: getppid() compares its caller's stack in all ways to walk it. At its end the
-   process prints the counts, and fails if two stacks differed. */
+/* Preloaded into Python: getppid() compares its caller's stack in all ways to walk it. At its end
+   the process prints the counts, and fails if two stacks differed. */
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
