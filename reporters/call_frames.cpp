@@ -44,12 +44,12 @@ std::string enumeration(const std::vector<std::string>& paths) {
 }  // namespace
 
 std::uint32_t CallFrames::module_of(const ledger::ModuleView& view) {
+  const std::uint32_t file = view.file.value == 0 ? view.id.value : view.file.value;
+  if (modules_.contains(file)) return file;
   // The dynamic linker gives the program itself an empty name.
-  std::string path(view.path.empty() ? reader_.process().program : view.path);
-  std::string build_id = hexadecimal(view.build_id);
-  const auto [place, is_new] = module_ids_.try_emplace({path, build_id}, view.id.value);
-  if (is_new) modules_[view.id.value] = {std::move(path), std::move(build_id)};
-  return place->second;
+  modules_[file] = {std::string(view.path.empty() ? reader_.process().program : view.path),
+                    hexadecimal(view.build_id)};
+  return file;
 }
 
 void CallFrames::add_stack(StackId id) {

@@ -1,7 +1,7 @@
 // The stacks, frames and modules that a report's tables refer to, and no others. First every stack
 // is added, then name_all() reads each module once, then the ids are looked up.
 // Frame ids count from 1; module ids are rows of the ledger, one for each file however often and
-// wherever it was loaded.
+// wherever it was loaded. (The ledger says which modules are one file.)
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,6 @@ class CallFrames {
       places_by_address_;  // (address, module epoch) → index of places_
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> places_by_offset_;
   std::vector<Place> places_;
-  std::map<std::pair<std::string, std::string>, std::uint32_t> module_ids_;  // path, build id
   std::map<std::uint32_t, ModuleRow> modules_;
   std::vector<FrameRow> frames_;
   std::unordered_set<std::string> texts_;

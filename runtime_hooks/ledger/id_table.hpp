@@ -42,6 +42,7 @@ class IdTable {
   // Under the lock. Where no memory is left for a larger table the row is simply not found again.
   void insert(std::uint64_t hash, std::uint32_t row) noexcept {
     Slots* slots = slots_.load(std::memory_order_relaxed);
+    if (replace(*slots, tag_of(hash) << 32 | retired, tag_of(hash) << 32 | row)) return;
     if ((count_ + 1) * 2 > slots->mask + 1) {
       if (Slots* const larger = grown(*slots)) slots = larger;
     }
@@ -50,18 +51,10 @@ class IdTable {
     ++count_;
   }
 
-  // Under the lock: this row is never found again.
+  // Under the lock: this row is not found again, unless it is inserted again.
   void retire(std::uint64_t hash, std::uint32_t row) noexcept {
-    Slots* const slots = slots_.load(std::memory_order_relaxed);
-    const std::uint64_t wanted = tag_of(hash) << 32 | row;
-    for (std::uint64_t i = tag_of(hash) & slots->mask;; i = (i + 1) & slots->mask) {
-      const std::uint64_t slot = slots->slot[i].load(std::memory_order_relaxed);
-      if (slot == 0) return;
-      if (slot == wanted) {
-        slots->slot[i].store(tag_of(hash) << 32 | retired, std::memory_order_release);
-        return;
-      }
-    }
+    replace(*slots_.load(std::memory_order_relaxed), tag_of(hash) << 32 | row,
+            tag_of(hash) << 32 | retired);
   }
 
  private:
@@ -78,6 +71,17 @@ class IdTable {
     std::uint64_t i = (value >> 32) & slots.mask;
     while (slots.slot[i].load(std::memory_order_relaxed) != 0) i = (i + 1) & slots.mask;
     slots.slot[i].store(value, std::memory_order_release);
+  }
+
+  // False where the value is not there.
+  static bool replace(Slots& slots, std::uint64_t value, std::uint64_t by) noexcept {
+    for (std::uint64_t i = (value >> 32) & slots.mask;; i = (i + 1) & slots.mask) {
+      const std::uint64_t slot = slots.slot[i].load(std::memory_order_relaxed);
+      if (slot == 0) return false;
+      if (slot != value) continue;
+      slots.slot[i].store(by, std::memory_order_release);
+      return true;
+    }
   }
 
   Slots* grown(Slots& old) noexcept {

@@ -22,7 +22,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 12;
+inline constexpr std::uint32_t layout_version = 13;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -226,8 +226,12 @@ struct Stack {
 // instruction itself for a signal frame), as mapped in this process.
 using Frame = std::uint64_t;
 
+// An object file in one of the places where it was loaded.
 struct Module {
   std::atomic<std::uint32_t> state;  // 1 = published
+  // Row of the first module of this file. Modules of one file have the same code at the same offset
+  // from their bases. Copies of a file with one build id are one file, whatever their names.
+  std::uint32_t file;
   std::uint32_t build_id_bytes;
   std::uint8_t build_id[32];
   StringRef path;

@@ -2,7 +2,6 @@
 // generated code stay plain addresses.
 #include "runtime_hooks/ledger/module_table.hpp"
 
-#include <elf.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -12,45 +11,11 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/ledger/module_description.hpp"
 
 namespace cuwarden::ledger {
 
-struct ModuleTable::Description {
-  std::uint64_t base = 0, start = 0, end = 0;
-  std::uint8_t build_id[sizeof(Module::build_id)] = {};
-  std::uint32_t build_id_bytes = 0;
-  std::string_view path;  // as the loader has it; empty for the program itself
-
-  std::uint64_t identity() const noexcept {
-    std::uint64_t hash = hash_pair(base, build_id_bytes);
-    for (const std::uint8_t byte : build_id) hash = hash_pair(hash, byte);
-    for (const char letter : path) hash = hash_pair(hash, static_cast<unsigned char>(letter));
-    return hash;
-  }
-};
-
 namespace {
-
-// The notes of a loaded segment: (name size, value size, type), name, value, each padded to 4.
-void read_build_id(const std::byte* notes, std::uint64_t bytes, std::uint8_t* into,
-                   std::uint32_t capacity, std::uint32_t& length) {
-  while (bytes >= sizeof(ElfW(Nhdr))) {
-    ElfW(Nhdr) note;
-    std::memcpy(&note, notes, sizeof note);
-    const std::uint64_t name_bytes = round_up(note.n_namesz, 4);
-    const std::uint64_t value_bytes = round_up(note.n_descsz, 4);
-    const std::uint64_t whole = sizeof note + name_bytes + value_bytes;
-    if (whole > bytes) return;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-        std::memcmp(notes + sizeof note, "GNU", 4) == 0) {
-      length = std::min<std::uint32_t>(note.n_descsz, capacity);
-      std::memcpy(into, notes + sizeof note + name_bytes, length);
-      return;
-    }
-    notes += whole;
-    bytes -= whole;
-  }
-}
 
 // The loader keeps the name as it was given; a relative one is completed while it may still hold.
 std::size_t absolute_path(std::string_view path, char (&into)[PATH_MAX]) {
@@ -73,28 +38,8 @@ bool ModuleTable::create(StringRef program) noexcept {
   known_capacity_ = extent.capacity_bytes / extent.row_bytes;
   known_ = Mapping::anonymous(known_capacity_ * sizeof(Known));
   loaded_ = Mapping::anonymous(known_capacity_ * sizeof(Gone));
-  return known_ && loaded_;
-}
-
-bool ModuleTable::describe(const dl_phdr_info& info, Description& module) noexcept {
-  module.base = info.dlpi_addr;
-  module.path = info.dlpi_name == nullptr ? "" : info.dlpi_name;
-  std::uint64_t low = UINT64_MAX, high = 0;
-  for (std::size_t i = 0; i < info.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
-    const std::uint64_t start = info.dlpi_addr + segment.p_vaddr;
-    if (segment.p_type == PT_LOAD) {
-      low = std::min<std::uint64_t>(low, start / page_bytes * page_bytes);
-      high = std::max<std::uint64_t>(high, start + segment.p_memsz);
-    } else if (segment.p_type == PT_NOTE && module.build_id_bytes == 0) {
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader says that it is mapped there
-      read_build_id(reinterpret_cast<const std::byte*>(start), segment.p_memsz, module.build_id,
-                    sizeof module.build_id, module.build_id_bytes);
-    }
-  }
-  module.start = low;
-  module.end = high;
-  return low < high;
+  rows_of_files_ = Mapping::anonymous(known_capacity_ * sizeof(RowOfFile));
+  return known_ && loaded_ && rows_of_files_;
 }
 
 std::size_t ModuleTable::lower_bound(std::uint64_t address) const noexcept {
@@ -132,7 +77,7 @@ ModuleTable::Coverage ModuleTable::coverage(std::span<const Frame> frames) noexc
   return found;
 }
 
-void ModuleTable::note_loaded(const Description& module, bool first) noexcept {
+void ModuleTable::note_loaded(const ModuleDescription& module, bool first) noexcept {
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   if (first) loaded_count_ = 0;
@@ -160,20 +105,35 @@ void ModuleTable::cover(std::span<const Frame> frames) noexcept {
           if (search.may_stop && scanned == info->dlpi_adds) return 1;
           table.scanned_adds_.store(info->dlpi_adds, std::memory_order_relaxed);
         }
-        Description module;
-        if (!describe(*info, module)) return 0;
+        ModuleDescription module;
+        if (!module.read(*info)) return 0;
         table.note_loaded(module, search.first);
         search.first = false;
         const bool wanted =
             std::any_of(search.frames.begin(), search.frames.end(),
                         [&](Frame frame) { return frame >= module.start && frame < module.end; });
-        if (wanted) table.add(module);
+        if (wanted) table.add(module, module.file(*info));
         return 0;
       },
       &scan);
 }
 
-void ModuleTable::add(const Description& module) noexcept {
+std::uint32_t ModuleTable::find_file(const ModuleDescription& module,
+                                     std::uint64_t file_hash) const noexcept {
+  const Module* const modules = storage_.rows<Module>(RegionId::modules);
+  const std::uint64_t used = storage_.used(RegionId::modules);
+  for (std::uint32_t row = 1; row < used; ++row) {
+    const Module& known = modules[row];
+    if (row_of_file(row).file_hash == file_hash && known.build_id_bytes == module.build_id_bytes &&
+        std::memcmp(known.build_id, module.build_id, sizeof known.build_id) == 0 &&
+        known.end - known.start == module.end - module.start) {
+      return row;
+    }
+  }
+  return 0;
+}
+
+void ModuleTable::add(const ModuleDescription& module, std::uint64_t file_hash) noexcept {
   char path[PATH_MAX];
   const std::size_t path_bytes = module.path.empty() ? 0 : absolute_path(module.path, path);
   const LedgerLocked locked(lock_, storage_);
@@ -182,26 +142,131 @@ void ModuleTable::add(const Description& module) noexcept {
   // Known already, or in the place of one whose end modules_changed() has not seen yet.
   if (at < known_count_ && known()[at].start < module.end) return;
   if (known_count_ == known_capacity_) return;
-  const std::uint64_t row = storage_.allocate(RegionId::modules, 1);
+  std::uint32_t file = find_file(module, file_hash), row = 0;
+  if (file == 0) {
+    file = row = store(module, {path, path_bytes}, 0);
+    if (row == 0) return;
+    row_of_file(row).file_hash = file_hash;
+  }
+  Known* const place = known() + at;
+  std::memmove(place + 1, place, (known_count_ - at) * sizeof(Known));
+  *place = {module.start, module.end, module.base, module.identity(), generation_, row, file};
+  ++known_count_;
+}
+
+// `file`: 0 where the row is the first of its file.
+std::uint32_t ModuleTable::store(const ModuleDescription& module, std::string_view path,
+                                 std::uint32_t file) noexcept {
+  const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::modules, 1));
   if (row == 0) {
     storage_.add_reason(reason_names_missing);
-    return;
+    return 0;
   }
   Module& stored = storage_.rows<Module>(RegionId::modules)[row];
+  stored.file = file == 0 ? row : file;
   stored.build_id_bytes = module.build_id_bytes;
   std::memcpy(stored.build_id, module.build_id, sizeof stored.build_id);
-  stored.path = path_bytes == 0 ? program_ : storage_.store({path, path_bytes});
+  stored.path = path.empty() ? program_ : storage_.store(path);
   stored.base = module.base;
   stored.start = module.start;
   stored.end = module.end;
   stored.loaded_epoch = storage_.header().module_epoch.load(std::memory_order_relaxed);
   stored.state.store(1, std::memory_order_release);
+  return row;
+}
 
-  Known* const place = known() + at;
-  std::memmove(place + 1, place, (known_count_ - at) * sizeof(Known));
-  *place = {module.start,      module.end,  module.base,
-            module.identity(), generation_, static_cast<std::uint32_t>(row)};
-  ++known_count_;
+bool ModuleTable::lack_rows(std::span<const Frame> frames) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return false;
+  return std::ranges::any_of(frames, [&](Frame frame) {
+    const Known* const module = find(frame);
+    return module != nullptr && module->row == 0;
+  });
+}
+
+void ModuleTable::store_rows(std::span<const Frame> frames) noexcept {
+  if (!lack_rows(frames)) return;
+  const ErrnoGuard guard;
+  struct Scan {
+    ModuleTable& table;
+    std::span<const Frame> frames;
+  } scan{*this, frames};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        const auto& search = *static_cast<const Scan*>(data);
+        ModuleDescription module;
+        const bool wanted =
+            module.read(*info) && std::ranges::any_of(search.frames, [&](Frame frame) {
+              return frame >= module.start && frame < module.end;
+            });
+        if (wanted) search.table.store_row_of(module);
+        return 0;
+      },
+      &scan);
+}
+
+void ModuleTable::store_row_of(const ModuleDescription& module) noexcept {
+  char path[PATH_MAX];
+  const std::size_t path_bytes = module.path.empty() ? 0 : absolute_path(module.path, path);
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return;
+  Known* const entry = find(module.start);
+  if (entry == nullptr || entry->row != 0 || entry->identity != module.identity()) return;
+  entry->row = store(module, {path, path_bytes}, entry->file);
+  if (entry->row == 0) return;
+  row_of_file(entry->row).next = row_of_file(entry->file).next;
+  row_of_file(entry->file).next = entry->row;
+}
+
+// Under the lock. Calls visit(file, offset) for each frame until it returns false; file 0 is no
+// module, and the offset its address.
+template <class Visit>
+void ModuleTable::each_place(std::span<const Frame> frames, const Visit& visit) const noexcept {
+  const Known* module = nullptr;
+  for (const Frame frame : frames) {
+    if (module == nullptr || frame < module->start || frame >= module->end) module = find(frame);
+    const bool going_on =
+        module == nullptr ? visit(0u, frame) : visit(module->file, frame - module->base);
+    if (!going_on) return;
+  }
+}
+
+std::uint64_t ModuleTable::hash_of_places(std::span<const Frame> frames) noexcept {
+  std::uint64_t hash = frames.size();
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return 0;
+  each_place(frames, [&](std::uint32_t file, std::uint64_t offset) {
+    hash = hash_pair(hash_pair(hash, file), offset);
+    return true;
+  });
+  return hash;
+}
+
+bool ModuleTable::was_at(std::uint32_t file, std::uint64_t offset, Frame frame,
+                         std::uint64_t epoch) const noexcept {
+  const Module* const modules = storage_.rows<Module>(RegionId::modules);
+  for (std::uint32_t row = file; row != 0; row = row_of_file(row).next) {
+    const Module& module = modules[row];
+    const std::uint64_t unloaded = module.unloaded_epoch.load(std::memory_order_relaxed);
+    if (module.base + offset == frame && module.loaded_epoch <= epoch &&
+        (unloaded == 0 || epoch < unloaded)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool ModuleTable::are_same_places(std::span<const Frame> frames, const Frame* stored,
+                                  std::uint64_t epoch) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  if (!locked) return false;
+  bool same = true;
+  each_place(frames, [&](std::uint32_t file, std::uint64_t offset) {
+    same = file == 0 ? *stored == offset : was_at(file, offset, *stored, epoch);
+    ++stored;
+    return same;
+  });
+  return same;
 }
 
 std::uint64_t ModuleTable::mark_present() noexcept {
@@ -218,8 +283,8 @@ std::uint64_t ModuleTable::mark_present() noexcept {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& search = *static_cast<Scan*>(data);
-        Description module;
-        if (!describe(*info, module)) return 0;
+        ModuleDescription module;
+        if (!module.read(*info)) return 0;
         const std::uint64_t identity = module.identity();
         const LedgerLocked locked(search.table.lock_, search.table.storage_);
         if (!locked) return 1;
@@ -241,8 +306,10 @@ bool ModuleTable::take_unmarked(std::uint64_t generation, Gone& gone) noexcept {
     if (entry.generation >= generation) continue;
     std::atomic<std::uint64_t>& epoch = storage_.header().module_epoch;
     const std::uint64_t ended = epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
-    storage_.rows<Module>(RegionId::modules)[entry.row].unloaded_epoch.store(
-        ended, std::memory_order_release);
+    if (entry.row != 0) {
+      storage_.rows<Module>(RegionId::modules)[entry.row].unloaded_epoch.store(
+          ended, std::memory_order_release);
+    }
     std::memmove(known() + i, known() + i + 1, (known_count_ - i - 1) * sizeof(Known));
     --known_count_;
     gone = {entry.start, entry.end};

@@ -255,6 +255,7 @@ std::optional<ModuleView> Reader::module(std::uint64_t index) const noexcept {
   if (found == nullptr) return std::nullopt;
   ModuleView view;
   view.id = ModuleId{static_cast<std::uint32_t>(index)};
+  view.file = ModuleId{load_field(found->file)};
   view.path = text(found->path, longest_path);
   view.build_id = {found->build_id, std::min<std::size_t>(load_field(found->build_id_bytes),
                                                           sizeof found->build_id)};

@@ -50,6 +50,7 @@ struct StackView {
 };
 struct ModuleView {
   ModuleId id;
+  ModuleId file;  // the first module of this file
   std::string_view path;
   std::span<const std::uint8_t> build_id;
   std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;

@@ -76,11 +76,11 @@ TEST_F(LedgerTest, an_unloaded_modules_stacks_are_not_matched_again) {
   EXPECT_FALSE(read.module_at(frames[0], 1)) << "nothing is mapped there now";
 }
 
-TEST_F(LedgerTest, a_module_that_comes_back_gets_a_new_row) {
+TEST_F(LedgerTest, a_module_that_comes_back_gets_another_row_with_a_new_stack) {
   for (std::uint64_t round = 0; round < 5; ++round) {
     {
       const Library library;
-      const std::array<Frame, 1> frames = {library.frame()};
+      const std::array<Frame, 1> frames = {library.frame() + round};
       const StackId id = writer->intern_stack(frames, false);
       const Reader read = reader();
       EXPECT_EQ(read.stack(id.value)->module_epoch, round);

@@ -36,7 +36,7 @@ void FakeLedger::add_record(GroupId group, std::uint64_t address, std::uint64_t 
 ledger::ModuleView& FakeLedger::add_module(std::string_view path, std::uint64_t base,
                                            std::uint64_t bytes) {
   ledger::ModuleView module;
-  module.id = {static_cast<std::uint32_t>(modules.size() + 1)};
+  module.id = module.file = {static_cast<std::uint32_t>(modules.size() + 1)};
   module.path = path;
   module.base = base;
   module.start = base;

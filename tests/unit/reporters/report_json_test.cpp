@@ -237,7 +237,7 @@ TEST_F(ReportJson, only_hooks_that_were_called_are_listed) {
 TEST_F(ReportJson, one_file_at_two_places_is_one_module) {
   const std::string path(ledger.process.program);
   const ledger::ModuleView first = ledger.modules[0];
-  ledger.add_module(path, 0x600000000000, first.end - first.start);
+  ledger.add_module(path, 0x600000000000, first.end - first.start).file = first.id;
   const StackId again =
       ledger.add_stack({0x600000000000 + (ledger.stacks[0].frames[0] - first.base)});
   const GroupId group = ledger.add_group(again, {0}, Kind::array, {0});
