@@ -8,7 +8,8 @@
 // for good reasons.
 #pragma once
 
-#include <bit>
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -19,18 +20,19 @@ struct Growth {
   std::uint64_t first_ns = 0;  // birth of the oldest live allocation
   std::uint64_t end_ns = 0;    // end of the process
   std::uint64_t count = 0;
-  std::uint8_t quarters = 0;      // bit q: an allocation that is live was made in quarter q
-  std::uint64_t later_bytes = 0;  // live, and made after the first quarter
+  std::array<std::uint64_t, 4> by_quarter{};  // live allocations by the quarter of their births
+  std::uint64_t later_bytes = 0;              // live, and made after the first quarter
 
-  constexpr void add(std::uint64_t birth_ns, std::uint64_t bytes = 0) {
-    ++count;
+  constexpr std::uint64_t quarter_ns() const { return (end_ns - first_ns) / 4 + 1; }
+  // `births`: of one moment, with so many bytes each.
+  constexpr void add(std::uint64_t birth_ns, std::uint64_t bytes = 0, std::uint64_t births = 1) {
+    count += births;
     if (birth_ns < first_ns || end_ns <= first_ns) return;
-    const std::uint64_t quarter_ns = (end_ns - first_ns) / 4 + 1;
-    const std::uint64_t quarter = (birth_ns - first_ns) / quarter_ns;
-    quarters = static_cast<std::uint8_t>(quarters | 1u << (quarter < 3 ? quarter : 3));
-    if (quarter > 0) later_bytes += bytes;
+    const std::uint64_t quarter = std::min<std::uint64_t>((birth_ns - first_ns) / quarter_ns(), 3);
+    by_quarter[quarter] += births;
+    if (quarter > 0) later_bytes += bytes * births;
   }
-  constexpr bool growing() const { return count >= 4 && std::popcount(quarters) >= 3; }
+  constexpr bool growing() const { return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1; }
   // Null where it does not grow.
   constexpr std::optional<std::uint64_t> bytes_per_minute() const {
     if (!growing()) return std::nullopt;

@@ -85,7 +85,8 @@ class JsonStream {
     output_.write(text);
     output_.write("\"");
   }
-  void field(std::string_view name, std::span<const std::uint32_t> values) {
+  template <std::unsigned_integral Value>
+  void field(std::string_view name, std::span<const Value> values) {
     field_name(name);
     output_.write("[");
     for (std::size_t i = 0; i < values.size(); ++i) {

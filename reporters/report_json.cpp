@@ -83,6 +83,8 @@ void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& gro
     json.field("growth", unless(is_released, leak.growth.name()));
     json.field("growth_bytes_per_minute",
                is_released ? std::nullopt : leak.growth.bytes_per_minute());
+    json.field("count_by_quarter",
+               unless(is_released, std::span<const std::uint64_t>(leak.growth.by_quarter)));
     json.field("lost_count", nullptr);
     json.field("lost_bytes", nullptr);
     json.field("reachable_count", nullptr);

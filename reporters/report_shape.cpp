@@ -99,7 +99,7 @@ constexpr Field leak_groups[] = {
     {"first_ns", Type::figure},     {"last_ns", Type::figure},
     {"module", Type::id_or_null},   {"allocations", Type::figure},
     {"growth", Type::text_or_null}, {"released_by", Type::text_or_null},
-    {"suppressed", Type::truth}};
+    {"suppressed", Type::truth},    {"growth_bytes_per_minute", Type::figure, true}};
 constexpr Field timeline[] = {
     {"time_ns", Type::figure}, {"kind", Type::text}, {"last_bytes", Type::figure}};
 constexpr Field peak_holders[] = {

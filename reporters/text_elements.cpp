@@ -80,6 +80,11 @@ std::string frame_line(const ReportDocument& report, const json& frame, const Pa
 
 }  // namespace
 
+std::string visible_frame(const ReportDocument& report, const json& id) {
+  const json* const frame = report.frame(id);
+  return frame == nullptr ? "" : frame_line(report, *frame, Paint(false));
+}
+
 void add_stack(const ReportDocument& report, const json& row, std::size_t most_frames,
                const Paint& paint, std::string& text) {
   const json* stack = report.stack(row.at("stack"));

@@ -40,6 +40,9 @@ bool was_running(const ReportDocument&);  // the report is of a process that wen
 // It aborted, was killed, or its record ends for another reason: in the midst of its work.
 bool was_at_work(const ReportDocument&);
 
+// A frame as it is shown: its function and its file and line, or where its code lies.
+std::string visible_frame(const ReportDocument&, const nlohmann::json& id);
+
 // The frames of a row's `stack`, a line each, without those inside CUDA's libraries.
 void add_stack(const ReportDocument&, const nlohmann::json& row, std::size_t most_frames,
                const Paint&, std::string& text);

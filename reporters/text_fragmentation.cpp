@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "reporters/merged_rows.hpp"
 #include "reporters/quantities.hpp"
 #include "reporters/text_memory.hpp"
 
@@ -20,18 +21,19 @@ const json* device_of(const ReportDocument& report, const json& row) {
 
 void add_lockers(const ReportDocument& report, const char* table, const json& device,
                  const char* verb, const Paint& paint, std::string& text) {
-  std::vector<const json*> holders;
+  std::vector<const json*> rows;
   for (const json& holder : report.table(table))
-    if (is_of(holder, device)) holders.push_back(&holder);
-  std::ranges::stable_sort(holders, [](const json* left, const json* right) {
-    return number_of(*left, "locked_bytes") > number_of(*right, "locked_bytes");
+    if (is_of(holder, device)) rows.push_back(&holder);
+  std::vector<json> holders = MergedRows(report).of(rows, {});
+  std::ranges::stable_sort(holders, [](const json& left, const json& right) {
+    return number_of(left, "locked_bytes") > number_of(right, "locked_bytes");
   });
-  holders.resize(std::min(holders.size(), most_holders));
-  for (const json* holder : holders) {
-    text += "    " + paint.bold(human_bytes(number_of(*holder, "locked_bytes"))) + verb +
-            allocations(number_of(*holder, "count")) + " of " +
-            human_bytes(number_of(*holder, "bytes")) + "\n";
-    add_stack(report, *holder, most_frames, paint, text);
+  for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
+    const json& holder = holders[i];
+    text += "    " + paint.bold(human_bytes(number_of(holder, "locked_bytes"))) + verb +
+            allocations(number_of(holder, "count")) + " of " +
+            human_bytes(number_of(holder, "bytes")) + "\n";
+    add_stack(report, holder, most_frames, paint, text);
   }
 }
 

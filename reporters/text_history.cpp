@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "reporters/merged_rows.hpp"
 #include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
 
@@ -30,22 +31,20 @@ std::string made_here(const json& group) {
 }
 
 // The largest of these, with the inner ends of their stacks, and what the others come to.
-void add_largest(const ReportDocument& report, std::vector<const json*> groups, const Paint& paint,
-                 std::string& text) {
-  std::ranges::stable_sort(groups, [](const json* left, const json* right) {
-    return number_of(*left, "bytes") > number_of(*right, "bytes");
-  });
+void add_largest(const ReportDocument& report, const std::vector<const json*>& rows,
+                 const Paint& paint, std::string& text) {
+  const std::vector<json> groups = MergedRows(report).of(rows, {"kind", "device", "api"});
   const std::size_t shown = std::min(groups.size(), most_groups);
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string api = text_of(*groups[i], "api", "");
-    text += "    " + paint.bold(human_bytes(number_of(*groups[i], "bytes"))) + " in " +
-            allocations(number_of(*groups[i], "count")) + " · " + place_of(*groups[i]) +
-            (api.empty() ? "" : " · " + api) + made_here(*groups[i]) + "\n";
-    add_stack(report, *groups[i], most_frames, paint, text);
+    const std::string api = text_of(groups[i], "api", "");
+    text += "    " + paint.bold(human_bytes(number_of(groups[i], "bytes"))) + " in " +
+            allocations(number_of(groups[i], "count")) + " · " + place_of(groups[i]) +
+            (api.empty() ? "" : " · " + api) + made_here(groups[i]) + "\n";
+    add_stack(report, groups[i], most_frames, paint, text);
   }
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;
-  for (std::size_t i = shown; i < groups.size(); ++i) rest += number_of(*groups[i], "bytes");
+  for (std::size_t i = shown; i < groups.size(); ++i) rest += number_of(groups[i], "bytes");
   const std::size_t others = groups.size() - shown;
   text += paint.dim("    … " + human_bytes(rest) + " from " + human_count(others) +
                     (others == 1 ? " more stack" : " more stacks") + " in the report") +
@@ -102,7 +101,7 @@ void add_peaks(const ReportDocument& report, const Paint& paint, std::string& te
                  : "") +
             ", " + human_bytes(number_of(row, "peak_bytes")) + " of " + place_of(row) +
             " were held by\n";
-    add_largest(report, std::move(holders), paint, text);
+    add_largest(report, holders, paint, text);
   }
 }
 
@@ -111,7 +110,7 @@ void add_released(const ReportDocument& report, const Paint& paint, std::string&
   for (const json& group : report.table("leak_groups")) {
     if (group.at("released_by") == "context") groups.push_back(&group);
   }
-  add_largest(report, std::move(groups), paint, text);
+  add_largest(report, groups, paint, text);
 }
 
 void add_host_memory(const ReportDocument& report, const Paint& paint, std::string& text) {

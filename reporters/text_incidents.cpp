@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reporters/merged_rows.hpp"
 #include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
 
@@ -61,37 +62,36 @@ bool grows(const json& holder) {
 
 void add_holders(const ReportDocument& report, const json& incident, const Paint& paint,
                  std::string& text) {
-  std::vector<const json*> holders;
+  std::vector<const json*> rows;
   for (const json& holder : report.table("incident_holders"))
-    if (holder.at("incident") == incident.at("id")) holders.push_back(&holder);
-  if (holders.empty()) return;
-  const auto locks_slabs = [](const json* holder) {
-    return number_of(*holder, "slab_locked_bytes") > 0;
+    if (holder.at("incident") == incident.at("id")) rows.push_back(&holder);
+  if (rows.empty()) return;
+  std::vector<json> holders = MergedRows(report).of(rows, {"kind"});
+  const auto locks_slabs = [](const json& holder) {
+    return number_of(holder, "slab_locked_bytes") > 0;
   };
   const bool locked = text_of(incident, "verdict", "") == "slab_fragmentation" &&
                       std::ranges::any_of(holders, locks_slabs);
-  const bool any_grows =
-      std::ranges::any_of(holders, [](const json* holder) { return grows(*holder); });
-  std::ranges::stable_sort(holders, [locked](const json* left, const json* right) {
-    const std::uint64_t left_locked = locked ? number_of(*left, "slab_locked_bytes") : 0,
-                        right_locked = locked ? number_of(*right, "slab_locked_bytes") : 0;
+  const bool any_grows = std::ranges::any_of(holders, grows);
+  std::ranges::stable_sort(holders, [locked](const json& left, const json& right) {
+    const std::uint64_t left_locked = locked ? number_of(left, "slab_locked_bytes") : 0,
+                        right_locked = locked ? number_of(right, "slab_locked_bytes") : 0;
     if (left_locked != right_locked) return left_locked > right_locked;
-    const bool left_grows = grows(*left), right_grows = grows(*right);
+    const bool left_grows = grows(left), right_grows = grows(right);
     if (left_grows != right_grows) return left_grows;
-    return number_of(*left, "bytes") > number_of(*right, "bytes");
+    return number_of(left, "bytes") > number_of(right, "bytes");
   });
   text += locked      ? "  who locks slabs, most first, and who held most at that moment:\n"
           : any_grows ? "  who held it at that moment, first what grows:\n"
                       : "  who held it at that moment, most first:\n";
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
-    text += "    " + paint.bold(human_bytes(number_of(*holders[i], "bytes"))) + " in " +
-            allocations(number_of(*holders[i], "count")) + " · " +
-            text_of(*holders[i], "kind", "") +
+    text += "    " + paint.bold(human_bytes(number_of(holders[i], "bytes"))) + " in " +
+            allocations(number_of(holders[i], "count")) + " · " + text_of(holders[i], "kind", "") +
             (locked && locks_slabs(holders[i])
-                 ? " · locks " + human_bytes(number_of(*holders[i], "slab_locked_bytes"))
+                 ? " · locks " + human_bytes(number_of(holders[i], "slab_locked_bytes"))
                  : "") +
-            (grows(*holders[i]) ? " · " + paint.red("growing") : "") + "\n";
-    add_stack(report, *holders[i], most_holder_frames, paint, text);
+            (grows(holders[i]) ? " · " + paint.red("growing") : "") + "\n";
+    add_stack(report, holders[i], most_holder_frames, paint, text);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "reporters/merged_rows.hpp"
 #include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
 #include "reporters/signal_name.hpp"
@@ -213,22 +214,22 @@ void add_group(const ReportDocument& report, const json& group, std::size_t rank
   if (!life.empty()) text += paint.dim("       " + life) + "\n";
 }
 
-void add_sums(const ReportDocument& report, const std::vector<const json*>& groups,
+void add_sums(const ReportDocument& report, const std::vector<json>& groups,
               const TextOptions& options, const Paint& paint, std::string& text) {
   struct Sum {
     std::uint64_t bytes = 0, count = 0, groups = 0, growing = 0;
   };
   std::map<std::string, Sum> sums;
-  for (const json* group : groups) {
+  for (const json& group : groups) {
     std::string name;
-    if (options.by == GroupBy::module) name = printable(report.module_name(group->at("module")));
-    if (options.by == GroupBy::api) name = text_of(*group, "api", "");
-    if (options.by == GroupBy::kind) name = place_of(*group);
+    if (options.by == GroupBy::module) name = printable(report.module_name(group.at("module")));
+    if (options.by == GroupBy::api) name = text_of(group, "api", "");
+    if (options.by == GroupBy::kind) name = place_of(group);
     Sum& sum = sums[name.empty() ? "unknown" : name];
-    sum.bytes += number_of(*group, "bytes");
-    sum.count += number_of(*group, "count");
+    sum.bytes += number_of(group, "bytes");
+    sum.count += number_of(group, "count");
     ++sum.groups;
-    sum.growing += group->at("growth") == "growing" ? 1 : 0;
+    sum.growing += group.at("growth") == "growing" ? 1 : 0;
   }
   std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
   std::ranges::stable_sort(rows, [](const auto& left, const auto& right) {
@@ -293,12 +294,11 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
             allocations(count) + " never freed\n";
   }
 
-  std::vector<const json*> groups;
+  std::vector<json> groups;
   std::uint64_t hidden_bytes = 0, hidden = 0;
-  for (const json& group : report.table("leak_groups")) {
-    if (!group.at("released_by").is_null() || group.at("suppressed") == true) continue;
+  for (json& group : merged_leaks(report)) {
     if (wanted(report, group, options)) {
-      groups.push_back(&group);
+      groups.push_back(std::move(group));
     } else {
       ++hidden;
       hidden_bytes += number_of(group, "bytes");
@@ -307,10 +307,10 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
   if (options.by == GroupBy::stack) {
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
-    for (std::size_t i = 0; i < shown; ++i) add_group(report, *groups[i], i + 1, paint, text);
+    for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, paint, text);
     if (shown < groups.size()) {
       std::uint64_t rest = 0;
-      for (std::size_t i = shown; i < groups.size(); ++i) rest += number_of(*groups[i], "bytes");
+      for (std::size_t i = shown; i < groups.size(); ++i) rest += number_of(groups[i], "bytes");
       text += "\n" +
               paint.dim("  … " + std::to_string(groups.size() - shown) + " more stacks with " +
                         human_bytes(rest) + "; --top 0 shows all") +
@@ -339,10 +339,8 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
 
 std::uint64_t count_leaks(const ReportDocument& report, const TextOptions& options) {
   std::uint64_t count = 0;
-  for (const json& group : report.table("leak_groups"))
-    if (group.at("released_by").is_null() && group.at("suppressed") == false &&
-        wanted(report, group, options))
-      count += number_of(group, "count");
+  for (const json& group : merged_leaks(report))
+    if (wanted(report, group, options)) count += number_of(group, "count");
   return count;
 }
 

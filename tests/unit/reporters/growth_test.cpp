@@ -41,7 +41,7 @@ TEST(Growth, three_survivors_do_not_grow_wherever_they_lie) {
 
 TEST(Growth, a_birth_at_the_very_end_lies_in_the_last_quarter) {
   EXPECT_TRUE(growth_of(0, 7, {0, 2, 4, 7}).growing());
-  EXPECT_EQ(growth_of(0, 7, {7}).quarters, 0b1000);
+  EXPECT_EQ(growth_of(0, 7, {7}).by_quarter[3], 1u);
 }
 
 TEST(Growth, a_process_that_ends_at_once_has_no_quarters) {

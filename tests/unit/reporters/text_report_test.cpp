@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -34,9 +35,15 @@ class TextReport : public testing::Test {
   }
   // The text of the sample's report with some of it changed.
   std::string text_with(const nlohmann::json& changes) {
+    return text_of_changed(report_with(changes));
+  }
+  nlohmann::json report_with(const nlohmann::json& changes) {
     text();
     auto report = nlohmann::json::parse(std::ifstream(folder + "/report.json"));
     report.merge_patch(changes);
+    return report;
+  }
+  std::string text_of_changed(const nlohmann::json& report) {
     const std::string path = folder + "/changed.json";
     std::ofstream(path) << report;
     std::string error;
@@ -102,6 +109,44 @@ TEST_F(TextReport, without_leaks_it_says_so) {
   const std::string out = text();
   EXPECT_TRUE(has(out, "no leaks")) << out;
   EXPECT_FALSE(has(out, "LEAKS")) << out;
+}
+
+// Calls at different offsets of one source line, made by turns: none of them grows by itself.
+TEST_F(TextReport, groups_that_show_the_same_frames_are_one_and_grow_together) {
+  auto report = report_with(nlohmann::json::object());
+  const auto leak = report["leak_groups"][0];
+  auto& groups = report["leak_groups"];
+  groups.clear();
+  const auto with_line = *std::ranges::find_if(
+      report["frames"], [](const auto& frame) { return !frame["line"].is_null(); });
+  const std::uint64_t second = 1'000'000'000;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    auto frame = with_line;
+    frame["id"] = 1000 + i;
+    frame["offset"] = 4096 + i;
+    report["frames"].push_back(frame);
+    report["stacks"].push_back({{"id", 1000 + i}, {"frames", {1000 + i}}, {"truncated", false}});
+    groups.push_back(leak);
+    groups.back()["stack"] = 1000 + i;
+    groups.back()["count"] = 1;
+    groups.back()["bytes"] = 1u << 20;
+    groups.back()["first_ns"] = groups.back()["last_ns"] = (10 + i * 25) * second;
+    groups.back()["growth"] = "one_time";
+    groups.back()["growth_bytes_per_minute"] = nullptr;
+    groups.back()["count_by_quarter"] = {1, 0, 0, 0};
+  }
+  const std::string out = text_of_changed(report);
+  EXPECT_TRUE(has(out,
+                  " 1. 4.0 MiB in 4 allocations · device memory (GPU 0) · cuMemAlloc_v2 · "
+                  "growing by 2.7 MiB a minute"))
+      << out;
+  EXPECT_TRUE(has(out, "made between 10.0 s and 1 min 25 s")) << out;
+  EXPECT_FALSE(has(out, " 2. ")) << out;
+
+  report["frames"].back()["line"] = 4711;
+  const std::string apart = text_of_changed(report);
+  EXPECT_TRUE(has(apart, " 1. 3.0 MiB in 3 allocations")) << apart;
+  EXPECT_TRUE(has(apart, " 2. 1.0 MiB in 1 allocation ")) << apart;
 }
 
 TEST_F(TextReport, sums_by_module_api_and_kind) {
