@@ -107,6 +107,14 @@ void ReportFile::adopt(const std::string& path) {
   inode_ = status.st_ino;
 }
 
+void ReportFile::remove() noexcept {
+  struct stat status {};
+  if (!path_.empty() && status_at(AT_FDCWD, path_.c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      status.st_dev == device_ && status.st_ino == inode_)
+    unlink(path_.c_str());
+  path_.clear();
+}
+
 void ReportFile::remove_unfinished(const ledger::ProcessView& process) noexcept try {
   const std::string folder = folder_of(std::string(process.report_path));
   for (int attempt = 0; attempt < most_unfinished; ++attempt) {

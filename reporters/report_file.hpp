@@ -27,6 +27,10 @@ class ReportFile {
   // to do; nothing is left behind, and an earlier report of this object stays as it was.
   bool write(const ledger::Reader&, const ReportOptions&) noexcept;
 
+  // Removes the report that this object wrote, unless another file has taken its place. A later
+  // write() begins anew.
+  void remove() noexcept;
+
   const std::string& path() const noexcept { return path_; }  // empty before the first success
   unsigned number() const noexcept { return number_; }        // before the ending; 0: none
   const std::string& error() const noexcept { return error_; }

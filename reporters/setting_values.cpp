@@ -1,6 +1,7 @@
 // No stdio and no exceptions: the shim reads them inside the program's first CUDA call.
 #include "reporters/setting_values.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <utility>
@@ -82,6 +83,34 @@ std::optional<SpillAmount> parse_spill(std::string_view text) {
   if (!bytes || (text != "0" && (*bytes == 0 || !text.ends_with('B')))) return std::nullopt;
   amount.bytes = *bytes;
   return amount;
+}
+
+std::optional<ReportConditions> parse_report_if(std::string_view text) {
+  ReportConditions conditions;
+  if (text == "always") return conditions;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    const auto which = named<unsigned>(report_condition_names, text.substr(start, comma - start));
+    if (!which) return std::nullopt;
+    if (*which == 0) conditions.leak = true;
+    if (*which == 1) conditions.incident = true;
+    if (*which == 2) conditions.abnormal = true;
+    start = comma + 1;
+  }
+  return conditions;
+}
+
+std::string report_if_text(const ReportConditions& conditions) {
+  std::string text;
+  const bool asked[] = {conditions.leak, conditions.incident, conditions.abnormal};
+  for (std::size_t i = 0; i < std::size(asked); ++i)
+    if (asked[i]) text += (text.empty() ? "" : ",") + std::string(report_condition_names[i]);
+  return text.empty() ? "always" : text;
+}
+
+std::optional<unsigned> parse_report_keep(std::string_view text) {
+  const auto number = parse_number(text, 1'000'000);
+  return number && *number > 0 ? number : std::nullopt;
 }
 
 bool is_report_path(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace cuwarden {
@@ -20,6 +21,15 @@ struct SpillAmount {
   bool is_visible = false;  // to cuMemGetInfo
 };
 
+// A report is wanted where one of these holds; always where none is asked for.
+struct ReportConditions {
+  bool leak = false;      // something was not freed, or allocations may be missing
+  bool incident = false;  // a request was refused
+  bool abnormal = false;  // the process ended by a signal, with another status than 0, or unseen
+  bool operator==(const ReportConditions&) const = default;
+};
+inline constexpr std::string_view report_condition_names[] = {"leak", "incident", "abnormal"};
+
 std::optional<LogLevel> parse_log_level(std::string_view text);  // without a file
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
 std::optional<bool> parse_on_off(std::string_view text);
@@ -27,7 +37,13 @@ std::optional<unsigned> parse_number(std::string_view text, unsigned most);
 std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
 std::optional<SpillAmount> parse_spill(std::string_view text);
 
+// "always", or names of conditions with commas between them.
+std::optional<ReportConditions> parse_report_if(std::string_view text);
+std::string report_if_text(const ReportConditions&);
+std::optional<unsigned> parse_report_keep(std::string_view text);  // 1 or larger
+
 bool is_report_path(std::string_view text);
+inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
@@ -35,6 +51,9 @@ inline constexpr char accepted_on_off[] = "on or off";
 inline constexpr char accepted_stack_depth[] = "a number of frames from 0 to 1024";
 inline constexpr char accepted_duration[] = "a time as 500ms, 30s or 2m";
 inline constexpr char accepted_spill[] = "an amount as 8GiB, 8GB or 25%, or as 8GiB:visible";
+inline constexpr char accepted_report_if[] =
+    "always, leak, incident or abnormal, or several with commas between them";
+inline constexpr char accepted_report_keep[] = "a number of reports from 1 to 1000000";
 inline constexpr char accepted_report_path[] = "a path; %e %h %p %j %s %a %r %% are replaced";
 
 }  // namespace cuwarden

@@ -6,6 +6,7 @@
 
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "shim/log.hpp"
+#include "shim/old_ledgers.hpp"
 #include "shim/report_path.hpp"
 
 namespace cuwarden::shim {
@@ -44,6 +45,7 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
                     settings.ledger_folder,
                     made->path().empty() ? "in memory, lost if the process is killed"
                                          : fmt::format("with {}", made->path())));
+  if (made != nullptr && settings.report_keep != 0) remove_old_ledgers(*made, settings.report_keep);
   return made;
 }
 

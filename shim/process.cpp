@@ -332,7 +332,7 @@ bool Process::write_report() noexcept {
   if (dlmopen_was_called()) note_unseen_driver();
   ledger_->set_versions(0, runtime_version());
   if (!write_final_report(*ledger_)) return false;
-  tell(report_file_path());
+  tell(told_of_report());
   return true;
 }
 

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <new>
 
+#include "reporters/old_reports.hpp"
 #include "reporters/report_file.hpp"
+#include "reporters/report_policy.hpp"
 #include "reporters/verdicts.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
@@ -127,7 +129,9 @@ void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_tim
   reports = new (storage) Reports(path, symbol_time);
 }
 
-const std::string& report_file_path() noexcept { return reports->file.path(); }
+std::string_view told_of_report() noexcept {
+  return reports->file.path().empty() ? no_report_wanted : std::string_view(reports->file.path());
+}
 
 void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
   if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
@@ -158,9 +162,15 @@ void report_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
   // No memory: the report at the end has it.
 }
 
-// Whether there is a report, with symbols or without.
+// True where all that is wanted is on disk, with symbols or without.
 bool write_final_report(ledger::Writer& ledger) noexcept try {
-  if (root_folder() != reports->root_at_start) {
+  const auto reader = open_ledger(ledger);
+  if (!reader) return false;
+  ReportOptions options;
+  options.end_ns = ledger.now_ns();
+  const ReportPolicy policy = report_policy(*reader);
+  const bool is_wanted = is_report_wanted(*reader, options, policy.only_if);
+  if (is_wanted && root_folder() != reports->root_at_start) {
     // The report's path would lead to another place now, where nobody looks for it.
     log_error(
         fmt::format("no report: the program changed its root folder (chroot); the records are in "
@@ -168,8 +178,6 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
                     ledger.path()));
     return false;
   }
-  const auto reader = open_ledger(ledger);
-  if (!reader) return false;
   // A signal handler that ends the process while its thread writes would wait for itself.
   const bool would_wait_for_itself = reports->writer.load() == own_thread_id();
   reports->ended.store(true);
@@ -177,10 +185,15 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const Locked locked(reports->lock);
   if (!locked) return say_one_is_being_written(ledger);
   const Writing writing;
+  if (!is_wanted) {
+    reports->file.remove();
+    ledger.header().report_number.store(0, std::memory_order_relaxed);
+    log_info(fmt::format("no report: nothing happened that CUWARDEN_REPORT_IF={} asks for",
+                         report_if_text(policy.only_if)));
+    return true;
+  }
   // First without symbols, so that there is a report whatever happens while they are read.
-  ReportOptions options;
   options.symbolise = false;
-  options.end_ns = ledger.now_ns();
   if (!write_report(ledger, *reader, options)) {
     log_error(reports->file.error() + where_the_records_stay(ledger.path()));
     return false;
@@ -192,6 +205,8 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     options.symbol_memory = most_symbol_memory_afterwards;
   if (!write_report(ledger, *reader, options)) log_error(reports->file.error());
   log_info(fmt::format("report written to {}", reports->file.path()));
+  remove_old_reports(reports->file.path(), reader->process().program, policy,
+                     longest_removal_at_exit);
   return true;
 } catch (...) {
   log_error("no report: out of memory while writing it");

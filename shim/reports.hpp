@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
@@ -14,10 +15,11 @@ namespace cuwarden::shim {
 // `symbol_time`: the longest that naming functions and lines may take in the last report.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
-// The report of the process's end. False: it could not be written, and why was said.
+// The report of the process's end, where CUWARDEN_REPORT_IF wants one; an incident's is removed
+// where it does not. False: it could not be written, and why was said.
 bool write_final_report(ledger::Writer&) noexcept;
-// Where it lies; empty where there is none.
-const std::string& report_file_path() noexcept;
+// What `cuwarden run` is told of that: the report's path, or no_report_wanted.
+std::string_view told_of_report() noexcept;
 
 // A request was refused from a place for the first time: adds what is known outside CUDA.
 void explain_incident(ledger::Writer&, IncidentId) noexcept;

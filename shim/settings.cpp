@@ -52,6 +52,13 @@ bool read_report(Settings& settings, std::string_view text) {
   return is_report_path(text) && copy(settings.report, text);
 }
 
+bool read_report_if(Settings& settings, std::string_view text) {
+  return assign(settings.report_if, parse_report_if(text));
+}
+bool read_report_keep(Settings& settings, std::string_view text) {
+  return assign(settings.report_keep, parse_report_keep(text));
+}
+
 static_assert(stacks::depth_limit <= ledger::deepest_stack);  // readers refuse deeper ones
 bool read_stack_depth(Settings& settings, std::string_view text) {
   return assign(settings.stack_depth, parse_number(text, stacks::depth_limit));
@@ -111,6 +118,8 @@ struct Known {
 constexpr Known known[] = {
     {"CUWARDEN_ENABLED", read_enabled, "0 or 1", "1"},
     {"CUWARDEN_REPORT", read_report, accepted_report_path, "cuwarden-%e-%h-%p.json"},
+    {"CUWARDEN_REPORT_IF", read_report_if, accepted_report_if, "always"},
+    {"CUWARDEN_REPORT_KEEP", read_report_keep, accepted_report_keep, "all reports"},
     {"CUWARDEN_STACK_DEPTH", read_stack_depth, accepted_stack_depth, "256"},
     {"CUWARDEN_LEDGER_DIR", read_ledger_folder, "a folder", "the report's folder"},
     {"CUWARDEN_LOG", read_log, accepted_log, "warn"},

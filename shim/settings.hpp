@@ -11,8 +11,6 @@ namespace cuwarden::shim {
 
 inline constexpr std::size_t path_limit = 4096;
 
-inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
-
 struct Settings {
   bool enabled = true;
   bool drop_deepbind = true;
@@ -20,7 +18,9 @@ struct Settings {
   LogLevel log_level = LogLevel::warn;
   char log_file[path_limit] = "";                      // empty: stderr
   char report[path_limit] = "cuwarden-%e-%h-%p.json";  // default_report_name
-  char ledger_folder[path_limit] = "";                 // empty: chosen
+  ReportConditions report_if;
+  unsigned report_keep = 0;             // reports of one program in one folder; 0: all
+  char ledger_folder[path_limit] = "";  // empty: chosen
   PoolMode pool = PoolMode::automatic;
   std::uint64_t wait_ns = 0, sync_timeout_ns = 2'000'000'000;
   SpillAmount spill;  // for requests that the device has no room for

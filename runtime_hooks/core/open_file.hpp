@@ -114,6 +114,11 @@ inline Descriptor open_folder(int above, const char* path, Links links = Links::
                            O_PATH | O_DIRECTORY | (links == Links::refused ? O_NOFOLLOW : 0));
 }
 
+// Opens a folder for reading its entries (folder_entries.hpp).
+inline Descriptor open_folder_to_list(int above, const char* path) noexcept {
+  return detail::open_high(above, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+}
+
 // Opens a file for adding to its end. A missing file is made with mode 0600 if `may_make`.
 inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   Descriptor file = detail::open_high(

@@ -145,6 +145,8 @@ def test_runs_options_are_the_shims_settings(cuwarden, place):
         "--log": ("CUWARDEN_LOG", f"debug:{place.work}/x.log"),
         "--ledger-dir": ("CUWARDEN_LEDGER_DIR", f"{place.work}/x"),
         "--report": ("CUWARDEN_REPORT", f"{place.work}/x-%p.json"),
+        "--report-if": ("CUWARDEN_REPORT_IF", "leak,abnormal"),
+        "--report-keep": ("CUWARDEN_REPORT_KEEP", "7"),
     }
     words = [word for option, (_, value) in options.items() for word in (option, value)]
     shown = cuwarden("run", *words, "--", "/usr/bin/env").stdout.splitlines()

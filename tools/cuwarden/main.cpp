@@ -40,6 +40,13 @@ bool is_duration(std::string_view text) { return parse_duration_ns(text).has_val
 constexpr SettingOption setting_options[] = {
     {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %s %a %r are replaced",
      is_report_path, accepted_report_path},
+    {"--report-if", "CUWARDEN_REPORT_IF", "WHEN",
+     "always; or leak, incident, abnormal: a report only where there is one",
+     [](std::string_view text) { return parse_report_if(text).has_value(); }, accepted_report_if},
+    {"--report-keep", "CUWARDEN_REPORT_KEEP", "N",
+     "keep the newest N reports of a program in a folder",
+     [](std::string_view text) { return parse_report_keep(text).has_value(); },
+     accepted_report_keep},
     {"--stack-depth", "CUWARDEN_STACK_DEPTH", "N", "frames kept per allocation",
      [](std::string_view text) { return parse_number(text, ledger::deepest_stack).has_value(); },
      accepted_stack_depth},
@@ -163,6 +170,10 @@ CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
   CLI::App* verb =
       app.add_subcommand("recover", "write the reports of processes that died without one");
   set_usage(*verb, "recover [OPTIONS] [DIR...]");
+  verb->add_option("-o,--output", recover.output,
+                   "path of the report of one ledger, or a folder for the reports (default: where "
+                   "each process would have written it); CUWARDEN_REPORT_IF does not count then")
+      ->type_name("PATH");
   verb->add_option("DIR", recover.places,
                    "folders with ledgers, or ledgers (default: where the shim keeps them: "
                    "CUWARDEN_LEDGER_DIR, this folder, TMPDIR, /dev/shm, /tmp)")

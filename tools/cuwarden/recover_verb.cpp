@@ -19,11 +19,12 @@ namespace {
 
 class Recoverer {
  public:
-  explicit Recoverer(std::chrono::nanoseconds each) : time_(each) {}
+  Recoverer(std::chrono::nanoseconds each, const std::string& output) : time_(each) {
+    request_.output = output;
+  }
 
   void recover(const std::string& ledger) {
-    ++ledgers_;
-    const Recovery made = recover_as_owner(ledger, {}, time_);
+    const Recovery made = recover_as_owner(ledger, request_, time_);
     // A user may have any number of them: one line is enough.
     if (made.outcome == RecoveryOutcome::no_time && ++left_of_[*made.owner] > 1) return;
     const std::string line = ledger + ": " + made.text;
@@ -46,13 +47,12 @@ class Recoverer {
                   " more ledgers were left alone, for the same reason: " + belongs_to(owner));
     }
   }
-  std::size_t ledgers() const { return ledgers_; }
   bool well() const { return well_; }
 
  private:
+  RecoveryRequest request_;
   TimeForUsers time_;
   std::map<uid_t, std::size_t> left_of_;  // ledgers for which their owner had no time left
-  std::size_t ledgers_ = 0;
   bool well_ = true;
 };
 
@@ -67,27 +67,49 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-}  // namespace
-
-int recover_verb(const RecoverVerb& verb) {
-  Recoverer recoverer(verb.longest.value_or(usual_time_for_a_ledger));
-  const std::vector<std::string> places =
-      verb.places.empty() ? usual_ledger_folders() : verb.places;
+std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool say_errors,
+                                    Recoverer& recoverer) {
+  std::vector<std::string> ledgers;
   for (const std::string& place : places) {
     if (!is_folder(place) && is_ledger(place)) {
-      recoverer.recover(place);
+      ledgers.push_back(place);
       continue;
     }
     int error = 0;
-    for (const std::string& ledger : ledgers_in(place, error)) recoverer.recover(ledger);
-    if (error == 0 || verb.places.empty()) continue;
+    for (std::string& ledger : ledgers_in(place, error)) ledgers.push_back(std::move(ledger));
+    if (error == 0 || !say_errors) continue;
     recoverer.fail(place + ": " + (error == ENOTDIR ? "it is no ledger" : error_text(error)) +
                    "; give a folder in which ledgers lie, or a ledger");
   }
-  recoverer.finish();
-  if (recoverer.ledgers() == 0 && recoverer.well()) {
-    print_line(STDOUT_FILENO, "no ledgers in " + listed(places));
+  return ledgers;
+}
+
+// Empty if the reports of so many ledgers can go there; otherwise the reason.
+std::string wrong_output(const std::string& output, std::size_t ledgers) {
+  if (output == "-") return "it takes a path: a ledger is removed once its report is on disk";
+  if (ledgers > 1 && !output.ends_with('/') && !is_folder(output))
+    return "there are " + std::to_string(ledgers) + " ledgers, so it takes a folder; " + output +
+           " is none";
+  return {};
+}
+
+}  // namespace
+
+int recover_verb(const RecoverVerb& verb) {
+  Recoverer recoverer(verb.longest.value_or(usual_time_for_a_ledger), verb.output);
+  const std::vector<std::string> places =
+      verb.places.empty() ? usual_ledger_folders() : verb.places;
+  const std::vector<std::string> ledgers = ledgers_at(places, !verb.places.empty(), recoverer);
+  if (!verb.output.empty()) {
+    if (const std::string wrong = wrong_output(verb.output, ledgers.size()); !wrong.empty()) {
+      print_error("recover: --output: " + wrong);
+      return 2;
+    }
   }
+  for (const std::string& ledger : ledgers) recoverer.recover(ledger);
+  recoverer.finish();
+  if (ledgers.empty() && recoverer.well())
+    print_line(STDOUT_FILENO, "no ledgers in " + listed(places));
   return recoverer.well() ? 0 : 2;
 }
 

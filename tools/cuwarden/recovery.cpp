@@ -13,13 +13,14 @@
 #include <string_view>
 #include <thread>
 
+#include "reporters/earlier_report.hpp"
 #include "reporters/error_text.hpp"
 #include "reporters/given_file.hpp"
+#include "reporters/old_reports.hpp"
 #include "reporters/process_facts.hpp"
 #include "reporters/quantities.hpp"
-#include "reporters/report_document.hpp"
 #include "reporters/report_file.hpp"
-#include "reporters/report_name.hpp"
+#include "reporters/report_policy.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/running_processes.hpp"
 
@@ -35,7 +36,8 @@ constexpr std::int64_t still_being_made_ns = 60'000'000'000;
 // looks at it at that moment.
 constexpr int lock_attempts = 50;
 constexpr auto lock_pause = std::chrono::milliseconds(20);
-constexpr const char* advice = "make its folder writable, or make room, and recover again";
+constexpr const char* advice =
+    "make its folder writable, or make room, or recover it with --output and another path";
 
 std::int64_t realtime_now_ns() {
   timespec now{};
@@ -87,38 +89,13 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
   return modified > 0 ? std::max(last, static_cast<std::uint64_t>(modified)) : last;
 }
 
-// True if the file is a report of ours about this process.
-bool is_report_of(const std::string& path, const ledger::ProcessView& process) {
-  constexpr std::size_t most_bytes = std::size_t{256} << 20;
-  struct stat status {};
-  if (lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
-      static_cast<std::size_t>(status.st_size) > most_bytes) {
-    return false;
-  }
-  std::string ignored;
-  const auto report = ReportDocument::load(path, ignored, most_bytes);
-  if (!report) return false;
-  const auto about = report->root().find("process");
-  return about != report->root().end() && about->is_object() &&
-         about->value("pid", nlohmann::json()) == process.pid &&
-         about->value("start", nlohmann::json()) == iso_8601(process.start_realtime_ns);
-}
-
-// A report that the process itself had written before it died: at an incident, or at its end,
-// without symbols, or whole but for the removal of the ledger.
+// The report that the process wrote before it died.
 std::optional<std::string> own_report(const ledger::Reader& reader) {
   const ledger::ProcessView process = reader.process();
-  if (process.end_reason == EndReason::running && reader.rows(RegionId::incidents) <= 1)
+  if (!process.report_number && process.end_reason == EndReason::running &&
+      reader.rows(RegionId::incidents) <= 1)
     return std::nullopt;
-  const std::string wanted(process.report_path);
-  const std::string folder = wanted.substr(0, wanted.rfind('/') + 1);
-  // The number comes after the report: a process may die between the two.
-  const std::string name = numbered_name(file_name(wanted), process.report_number.value_or(0));
-  for (const std::size_t most : {name_limit(folder), shortest_name_limit}) {
-    std::string path = folder + fitting_name(name, most);
-    if (is_report_of(path, process)) return path;
-  }
-  return std::nullopt;
+  return earlier_report(process);
 }
 
 bool pid_counts_here(const ledger::ProcessView& process) {
@@ -134,6 +111,22 @@ bool ran_here(const ledger::ProcessView& process) {
 bool is_waited_for(const ledger::ProcessView& process, const RecoveryRequest& request) {
   return request.waited_for > 0 && process.pid == static_cast<std::uint32_t>(request.waited_for) &&
          pid_counts_here(process);
+}
+
+void remove_earlier(const std::optional<std::string>& path) {
+  if (!path) return;
+  ReportFile report(*path);
+  report.adopt(*path);
+  report.remove();
+}
+
+// The path itself, or that of a file in it where it is a folder.
+std::string in_folder(const std::string& path, const std::string& name) {
+  struct stat status {};
+  const bool is_folder =
+      path.ends_with('/') || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+  if (!is_folder) return path;
+  return path + (path.ends_with('/') ? "" : "/") + name;
 }
 
 Recovery failure(std::string text) { return {RecoveryOutcome::failed, {}, std::move(text), {}}; }
@@ -281,29 +274,47 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   const std::string wanted(process.report_path);
   const bool path_counts = wanted.starts_with('/') && (request.path_is_known || ran_here(process));
   const auto earlier = path_counts ? own_report(file->reader()) : std::nullopt;
+  const bool goes_elsewhere = !request.output.empty();
   // Where it cannot be seen, one report too many does no harm.
-  if (process.report_written && earlier) {
+  if (process.report_written && earlier && !goes_elsewhere) {
     file->remove();
     return {RecoveryOutcome::had_report,
             *earlier,
             subject + " had written its report: " + *earlier,
             {}};
   }
+  const ReportPolicy policy = report_policy(file->reader());
+  if (path_counts) ReportFile::remove_unfinished(process);
+  if (!request.always && !goes_elsewhere &&
+      !is_report_wanted(file->reader(), options, policy.only_if)) {
+    remove_earlier(earlier);
+    file->remove();
+    return {RecoveryOutcome::not_wanted,
+            {},
+            subject + ": no report, for nothing happened that CUWARDEN_REPORT_IF=" +
+                report_if_text(policy.only_if) + " asks for: removed",
+            {}};
+  }
   const std::string beside =
       folder_of(ledger_path) + "/" +
       (file_name(wanted).empty() ? "cuwarden-" + std::to_string(process.pid) + ".json"
                                  : file_name(wanted));
-  ReportFile report{path_counts ? wanted : beside, advice};
-  if (path_counts) {
-    ReportFile::remove_unfinished(process);
-    if (earlier) report.adopt(*earlier);
-  }
+  ReportFile report{goes_elsewhere ? in_folder(request.output, file_name(beside))
+                    : path_counts  ? wanted
+                                   : beside,
+                    advice};
+  if (earlier && !goes_elsewhere) report.adopt(*earlier);
   std::string text = subject + ": report: ";
   if (!report.write(file->reader(), options)) {
-    if (!path_counts) return failure(report.error());
+    if (!path_counts || goes_elsewhere) return failure(report.error());
     const std::string first_error = report.error();
     report = ReportFile(beside, advice);
     if (!report.write(file->reader(), options)) return failure(first_error);
+  }
+  if (goes_elsewhere) {
+    if (!process.report_written) remove_earlier(earlier);
+  } else {
+    remove_old_reports(report.path(), process.program, policy, longest_removal_afterwards);
   }
   Recovery done{RecoveryOutcome::recovered, report.path(), text + report.path(), {}};
   if (report.ledger_is_damaged()) {

@@ -19,6 +19,7 @@ enum class RecoveryOutcome : std::uint8_t {
   busy,           // another cuwarden is at work on it, or was: left alone
   out_of_sight,   // whether its process lives cannot be seen from here: left alone
   other_user,     // it belongs to somebody else, and we are not root: left alone
+  not_wanted,     // CUWARDEN_REPORT_IF wants no report of it; the ledger is gone
   nothing_in_it,  // its process died before it recorded anything; the ledger is gone
   failed,         // no report; the ledger stays
   no_time,        // its owner's ledgers have taken all the time that one user gets: left alone
@@ -44,6 +45,11 @@ struct RecoveryRequest {
   // the report goes beside the ledger; `run` has started the process itself and knows better.
   bool path_is_known = false;
   bool wants_content = false;  // Recovery::content
+  // A person asked for the report of this one ledger: CUWARDEN_REPORT_IF does not count.
+  bool always = false;
+  // Path of the report, absolute, or a folder for it; empty: where its process would have written
+  // it. With a path the report is always made, and no other one is removed.
+  std::string output{};
 };
 
 // For a ledger of another user: longer than the largest report takes.

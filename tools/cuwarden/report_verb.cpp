@@ -19,7 +19,7 @@ int report_verb(const ReportVerb& verb) {
     std::optional<std::string> content;  // read already, with its owner's rights
     // A ledger that a killed process left behind becomes the report that it would have written.
     if (path != "-" && is_ledger(path)) {
-      const Recovery made = recover_as_owner(path, {.wants_content = true}, time);
+      const Recovery made = recover_as_owner(path, {.wants_content = true, .always = true}, time);
       if (made.report.empty()) {
         print_error(path + ": " + made.text);
         status = 2;

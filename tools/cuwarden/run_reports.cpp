@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reporters/given_file.hpp"
+#include "reporters/report_policy.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/ledger_search.hpp"
@@ -36,6 +37,7 @@ class Collection {
       return;
     found_.reports.push_back({path, std::move(content)});
   }
+  void add_unwanted() { found_.unwanted = true; }
   bool is_empty() const { return found_.reports.empty(); }
 
   void recover(const std::string& ledger) {
@@ -53,6 +55,9 @@ class Collection {
       case RecoveryOutcome::failed:
         print_error(made.text + "; the ledger stays at " + ledger);
         found_.said = true;
+        break;
+      case RecoveryOutcome::not_wanted:
+        found_.unwanted = true;
         break;
       default:
         break;
@@ -143,6 +148,7 @@ class Collection {
 RunReports reports_of_run(const TemporaryFile& list, const RunPlaces& places,
                           const RecoveryRequest& child) {
   Collection collection(places, child);
+  if (list.has_entry(no_report_wanted)) collection.add_unwanted();
   for (const std::string& path : list.entries()) {
     if (is_ledger(path))
       collection.recover(path);

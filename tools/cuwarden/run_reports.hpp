@@ -19,7 +19,8 @@ struct RunReport {
 
 struct RunReports {
   std::vector<RunReport> reports;
-  bool said = false;  // an error line has told why one is missing
+  bool said = false;      // an error line has told why one is missing
+  bool unwanted = false;  // a process had nothing that CUWARDEN_REPORT_IF asks for
 };
 
 // Where the processes of a run leave what they have not told of.

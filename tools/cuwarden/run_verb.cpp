@@ -327,8 +327,10 @@ int run_verb(const RunVerb& verb) {
     return error == ENOENT ? status_not_found : status_not_runnable;
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
-  const auto [reports, said] = reports_of_run(list, places, child);
-  if (reports.empty() && !said && list.error() == 0) print_error(why_no_report(verb, child.signal));
+  const auto [reports, said, unwanted] = reports_of_run(list, places, child);
+  if (reports.empty() && !said && list.error() == 0)
+    print_error(unwanted ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
+                         : why_no_report(verb, child.signal));
   show(reports);
   return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
 }

@@ -82,4 +82,11 @@ std::vector<std::string> TemporaryFile::entries() const {
   return result;
 }
 
+bool TemporaryFile::has_entry(std::string_view wanted) const {
+  std::ifstream file(path_);
+  for (std::string entry; std::getline(file, entry, '\0');)
+    if (entry == wanted) return true;
+  return false;
+}
+
 }  // namespace cuwarden

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cuwarden {
@@ -19,6 +20,8 @@ class TemporaryFile {
   int error() const { return error_; }  // an errno where it could not be made, or 0
   // The absolute paths in it, each ended by a null byte, without repetitions.
   std::vector<std::string> entries() const;
+  // True if it has this entry, which need not be a path.
+  bool has_entry(std::string_view) const;
 
  private:
   std::string path_;

@@ -38,6 +38,7 @@ struct RecoverVerb {
   std::vector<std::string> places;  // folders or ledgers; empty: the usual folders
   // The longest that one ledger of another user may take; null: the usual time.
   std::optional<std::chrono::nanoseconds> longest;
+  std::string output;  // of the report, or a folder for it; empty: where it belongs
 };
 int recover_verb(const RecoverVerb&);
 
