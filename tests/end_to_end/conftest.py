@@ -15,7 +15,12 @@ def pytest_report_header(config):
 @pytest.fixture
 def place(tmp_path):
     """Folders of the test's own for programs, reports and ledgers."""
-    return shimmed.Place(tmp_path)
+    made = shimmed.Place(tmp_path)
+    yield made
+    for process in made.started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 @pytest.fixture
@@ -48,16 +53,9 @@ def cuwarden(place):
 
 @pytest.fixture
 def live(place):
-    """Starts a program under the shim that goes on; ends it afterwards."""
-    started = []
+    """Starts a program under the shim that goes on; it ends with the test."""
 
     def begin(*command, env=None, **popen):
-        process = shimmed.start(place, command, env, **popen)
-        started.append(process)
-        return process
+        return shimmed.start(place, command, env, **popen)
 
-    yield begin
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    return begin

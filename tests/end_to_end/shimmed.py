@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,22 @@ RUNTIME = BUILD / "tools" / "simulated_gpu" / "libcudart.so.13"
 PROGRAMS = BUILD / "tests" / "end_to_end" / "programs"
 SAMPLES = BUILD / "samples"
 
-TIMEOUT_S = 60
+# Nothing here takes a tenth of it on an idle machine: it ends what hangs.
+PATIENCE_S = 240
+
+
+def until(is_so, process=None):
+    """What `is_so` returns, once that is true; fails where the process has ended before."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := is_so()):
+        assert process is None or process.poll() is None, "the process has ended"
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.001)
+    return found
+
+
+# Time passes for the shim only while it sleeps, and costs the test nothing.
+DRIVEN_CLOCK = PROGRAMS / "libdriven_clock.so"
 
 
 def program(name):
@@ -84,6 +100,7 @@ class Place:
         self.work = folder / "work"
         self.reports = folder / "reports"
         self.ledger = folder / "ledger"
+        self.started = []  # by start(); what is left of it ends with the test
         for part in (self.work, self.reports, self.ledger):
             part.mkdir()
 
@@ -126,7 +143,7 @@ class Place:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=PATIENCE_S,
             **popen,
         )
         files = sorted(
@@ -165,7 +182,7 @@ def cuwarden(place, *arguments, env=None, **popen):
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         **popen,
     )
 
@@ -173,7 +190,7 @@ def cuwarden(place, *arguments, env=None, **popen):
 def start(place, command, env=None, **popen):
     """Starts a program under the shim and goes on beside it."""
     popen.setdefault("cwd", place.work)
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [str(part) for part in command],
         env=place.environment(env),
         stdin=subprocess.DEVNULL,
@@ -181,6 +198,8 @@ def start(place, command, env=None, **popen):
         text=True,
         **popen,
     )
+    place.started.append(process)
+    return process
 
 
 def dead(place, how="kill"):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from reports import Report
-from shimmed import COMMAND, DRIVER, program, sample
+from shimmed import COMMAND, DRIVER, PATIENCE_S, program, sample
 
 
 def simulated(place, *command, report="report.json"):
@@ -125,7 +125,7 @@ def test_a_report_in_a_folder_whose_path_is_too_long_is_shown(place):
 
     done = subprocess.run(
         [str(COMMAND), "run", "--simulate", "2GiB", "--", program("ending"), "return_7"],
-        cwd=place.work, preexec_fn=go_down, capture_output=True, text=True, timeout=60,
+        cwd=place.work, preexec_fn=go_down, capture_output=True, text=True, timeout=PATIENCE_S,
         env=place.environment({}, shim=False, preload=()),
     )  # fmt: skip
     assert done.returncode == 7

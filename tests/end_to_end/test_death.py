@@ -14,7 +14,7 @@ import pytest
 
 import shimmed
 from reports import Report, bare_name
-from shimmed import COMMAND, program, start
+from shimmed import COMMAND, PATIENCE_S, program, start, until
 
 ROUNDS = 1000 if os.environ.get("LARGE_COUNTS") else 30
 UNDER_WAY = 2**64 - 1
@@ -39,10 +39,7 @@ class Account:
         return struct.unpack(f"<{len(content) // 8 - 1}Q", content[8:])
 
     def wait_for_operations(self, process, count=1):
-        deadline = time.monotonic() + 30
-        while self.operations() < count:
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.001)
+        until(lambda: self.operations() >= count, process)
 
 
 def slot_of(report, group):
@@ -117,9 +114,7 @@ def test_killed_while_the_ledger_grows_all_returned_calls_are_there(place):
         (ledger,) = place.ledger.iterdir()
         # The records' region grows in steps of 16 KiB and more: at some step of the first few.
         grown = ledger.stat().st_blocks * 512 + chance.randrange(0, 600_000)
-        deadline = time.monotonic() + 30
-        while ledger.stat().st_blocks * 512 <= grown:
-            assert time.monotonic() < deadline
+        until(lambda: ledger.stat().st_blocks * 512 > grown, process)
         kill(process)
         report = recover(place)
         returned = account.slots()[0]
@@ -144,9 +139,7 @@ def test_killed_while_its_report_is_written_it_gets_one_whole_report(place, afte
     for _ in range(max(5, ROUNDS // 20)):
         account = place.folder / "account"
         process = start(place, [program("under_load"), "stacks", account, stacks])
-        deadline = time.monotonic() + 60
         while process.poll() is None:
-            assert time.monotonic() < deadline
             there = {path.name for path in place.reports.iterdir()}
             whole = any(name.endswith(".json") for name in there)
             if whole == after_the_first and any(name.startswith(".cuwarden-") for name in there):
@@ -208,12 +201,8 @@ def begin_run(place, *command):
 
 
 def child_of(process):
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        children = open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()
-        if children:
-            return int(children[0])
-    raise AssertionError("no child")
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
+    return int(until(lambda: open(children).read().split(), process)[0])
 
 
 def test_run_recovers_a_program_killed_under_load(place):
@@ -221,7 +210,7 @@ def test_run_recovers_a_program_killed_under_load(place):
     command = begin_run(place, program("under_load"), "load", account.path, 3)
     account.wait_for_operations(command, 2000)
     os.kill(child_of(command), signal.SIGKILL)
-    _, said = command.communicate(timeout=60)
+    _, said = command.communicate(timeout=PATIENCE_S)
     assert command.returncode == 128 + signal.SIGKILL
     (path,) = place.reports.iterdir()
     assert check_slots(Report.read(path), account) >= 254
@@ -233,7 +222,7 @@ def test_run_recovers_a_program_killed_while_its_ledger_grows(place):
     command = begin_run(place, program("under_load"), "grow", account.path, 0)
     account.wait_for_operations(command, 5000)
     os.kill(child_of(command), signal.SIGKILL)
-    command.communicate(timeout=60)
+    command.communicate(timeout=PATIENCE_S)
     (path,) = place.reports.iterdir()
     returned = account.slots()[0]
     assert Report.read(path)["leaks"]["count"] in (returned, returned + 1)
@@ -247,7 +236,7 @@ def test_run_recovers_a_program_killed_while_its_report_is_written(place):
         for ledger in place.ledger.iterdir():  # its name ends with the pid
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(ledger.name.rsplit("-", 1)[1]), signal.SIGKILL)
-        command.communicate(timeout=60)
+        command.communicate(timeout=PATIENCE_S)
         (path,) = place.reports.iterdir()
         report = Report.read(path)
         assert report["leaks"]["count"] == 1500

@@ -2,12 +2,11 @@
 program's own count confirms. The variations were written after the rules."""
 
 import sys
-import time
 
 import pytest
 
 from reports import Report
-from shimmed import program
+from shimmed import program, until
 
 MIB = 1 << 20
 PAGE = 2 * MIB
@@ -252,10 +251,7 @@ def test_the_report_is_on_disk_when_the_process_dies_later(place, live, cuwarden
     """A whole report lies there from the first incident on, and recover replaces it."""
     process = live(program("shortages"), "repeats", "times=100000000", env=refused())
     path = place.reports / f"shortages-{process.pid}.json"
-    deadline = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.01)
+    until(path.exists, process)
     report = Report.read(path)
     assert report["process"]["end_reason"] == "running"
     assert report["incidents"][0]["verdict"] == "device_full_own"

@@ -14,7 +14,7 @@ import pytest
 
 import shimmed
 from reports import Report
-from shimmed import COMMAND, dead, only_report, program, start
+from shimmed import COMMAND, PATIENCE_S, dead, only_report, program, start
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
 
@@ -42,7 +42,7 @@ def nobody():
 def dead_nobody(place, report=None):
     env = {"CUWARDEN_REPORT": report} if report else None
     process = start(place, [program("dying"), "kill"], env, preexec_fn=nobody)
-    facts = json.loads(process.communicate(timeout=60)[0])["leaked"]
+    facts = json.loads(process.communicate(timeout=PATIENCE_S)[0])["leaked"]
     (ledger,) = place.ledger.iterdir()
     assert ledger.stat().st_uid == NOBODY
     return ledger, facts
@@ -87,7 +87,7 @@ def test_root_takes_a_users_groups_and_not_those_of_the_ledgers_file(cuwarden, s
 
     env = {"CUWARDEN_REPORT": roots / "report.json"}
     process = start(shared, [program("dying"), "kill"], env, preexec_fn=with_roots_group)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     (ledger,) = shared.ledger.iterdir()
     assert (ledger.stat().st_uid, ledger.stat().st_gid) == (user, 0)
     assert cuwarden("recover", shared.ledger).returncode == 0

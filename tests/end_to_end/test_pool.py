@@ -16,7 +16,7 @@ def pooled(mode="on", **changes):
 
 
 # Pieces of a page, what crosses pages, and what the driver serves as well.
-SIZES = [1536, 700_001, 2 * MIB - 512, 3 * MIB, 5 * MIB + 12345, 13 * MIB, 4 * MIB, 300 * MIB + 1]
+SIZES = [1536, 700_001, 2 * MIB - 512, 3 * MIB, 5 * MIB + 12345, 13 * MIB, 4 * MIB, 100 * MIB + 1]
 
 
 @pytest.mark.parametrize("mode", ["rescue", "auto", "on"])

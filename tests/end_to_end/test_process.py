@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from shimmed import COMMAND, DRIVER, killed_by, program
+from shimmed import COMMAND, DRIVER, PATIENCE_S, killed_by, program
 
 ENDINGS = [
     # how, status as the parent sees it, end_reason, exit_status, signal
@@ -155,7 +155,7 @@ def test_run_makes_no_second_report_of_an_abort_that_has_one(place):
         env=environment,
         cwd=place.work,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert [path.name for path in place.reports.iterdir()] == ["r.json"]
     assert list(place.ledger.iterdir()) == []
@@ -201,7 +201,7 @@ def test_a_message_never_kills_a_program_whose_standard_error_nobody_reads(place
             cwd=place.work,
             stdout=subprocess.PIPE,
             stderr=writer,
-            timeout=60,
+            timeout=PATIENCE_S,
             restore_signals=True,
         )
         os.close(writer)

@@ -1,5 +1,6 @@
 """`cuwarden recover`: what died without a report gets it; what lives, or is another's, is left alone."""
 
+import datetime
 import fcntl
 import json
 import os
@@ -13,7 +14,7 @@ import pytest
 
 import shimmed
 from reports import Report
-from shimmed import COMMAND, dead, only_report, program, sample, start
+from shimmed import COMMAND, PATIENCE_S, dead, only_report, program, sample, until
 
 
 @pytest.fixture
@@ -58,17 +59,21 @@ def test_the_killed_sample_has_its_report_afterwards(cuwarden, place):
 
 def test_the_times_of_a_recovered_report_end_with_the_process(cuwarden, place):
     ledger, _ = dead(place)
-    then = time.time() - 3600
+    dead_since = time.time()
+    then = dead_since - 3600
     os.utime(ledger, (then, then))
-    time.sleep(1.5)
+    until(lambda: time.time() > dead_since + 0.1)
     cuwarden("recover", place.ledger)
-    assert only_report(place)["process"]["end_ns"] < 1_400_000_000
+    process = only_report(place)["process"]
+    started = datetime.datetime.fromisoformat(process["start"]).timestamp()
+    assert started + process["end_ns"] / 1e9 < dead_since + 0.05, process
 
 
 @pytest.mark.parametrize("how", ["wait", "wait_without_main_thread"])
 def test_a_process_that_still_runs_keeps_its_ledger(cuwarden, place, waiting, how):
     process, ledger, facts = waiting(how)
-    time.sleep(0.2)
+    if how == "wait_without_main_thread":
+        until(lambda: "State:\tZ" in open(f"/proc/{process.pid}/status").read())
     done = cuwarden("recover", place.ledger)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"process {process.pid} is still running" in done.stdout
@@ -83,10 +88,7 @@ def test_a_process_that_became_another_program_is_recovered_while_that_runs(
     cuwarden, place, waiting
 ):
     process, ledger, facts = waiting("exec")
-    deadline = time.monotonic() + 20
-    while os.readlink(f"/proc/{process.pid}/exe").endswith("/dying"):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not os.readlink(f"/proc/{process.pid}/exe").endswith("/dying"), process)
     assert cuwarden("recover", place.ledger).returncode == 0
     assert process.poll() is None
     only_report(place).check_leaks(facts)
@@ -142,6 +144,15 @@ def has_open(pid, path):
     return False
 
 
+def keeps_open(pid, path):
+    """True if a process waits with a file open. A single look may be at what kind of file it is."""
+    for _ in range(3):
+        if not has_open(pid, path):
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def test_run_makes_no_second_report_of_what_was_recovered_meanwhile(place):
     run = subprocess.Popen(
         [COMMAND, "run", program("dying"), "wait"],
@@ -156,14 +167,9 @@ def test_run_makes_no_second_report_of_what_was_recovered_meanwhile(place):
     with open(ledger) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # as a concurrent recover does
         run.send_signal(signal.SIGCONT)
-        deadline = time.monotonic() + 20
-        looks = 0
-        while looks < 3:  # in a row: the first may be at what kind of file it is
-            assert time.monotonic() < deadline
-            looks = looks + 1 if has_open(run.pid, ledger) else 0
-            time.sleep(0.01)
+        until(lambda: keeps_open(run.pid, ledger), run)
         ledger.unlink()
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=PATIENCE_S)
     assert "has just recovered it" in said
     assert list(place.reports.iterdir()) == []
 
@@ -191,7 +197,7 @@ sleep 100 &
     del env["LD_PRELOAD"]
     done = subprocess.run(
         ["unshare", "-pf", "--mount-proc", "/bin/sh", "-c", script],
-        env=env, cwd=place.work, capture_output=True, text=True, timeout=60,
+        env=env, cwd=place.work, capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert list(place.ledger.iterdir()) == []
@@ -218,10 +224,7 @@ def test_a_process_in_a_container_is_known_to_live_and_recovered_beside_its_ledg
         container.kill()
         container.wait()
         container.stdout.close()
-    deadline = time.monotonic() + 20
-    while (done := cuwarden("recover", place.ledger)).stdout.count("still running"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: "still running" not in cuwarden("recover", place.ledger).stdout)
     assert list(place.reports.iterdir()) == []
     (path,) = place.ledger.iterdir()
     Report.read(path).check_leaks(facts)
@@ -238,7 +241,7 @@ def test_two_at_once_make_one_report(place):
         )
         for _ in range(4)
     ]  # fmt: skip
-    said = [process.communicate(timeout=60) for process in both]
+    said = [process.communicate(timeout=PATIENCE_S) for process in both]
     assert [process.returncode for process in both] == [0] * 4, said
     reports = [Report.read(path) for path in place.reports.iterdir()]
     assert len(reports) == 4

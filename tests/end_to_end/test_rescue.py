@@ -5,12 +5,20 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 
-from shimmed import BUILD, DRIVER, only_report, program, sample
+from shimmed import (
+    BUILD,
+    DRIVEN_CLOCK,
+    DRIVER,
+    PATIENCE_S,
+    RUNTIME,
+    only_report,
+    program,
+    sample,
+    until,
+)
 from test_incidents import environment
 
 GIB = 1 << 30
@@ -93,24 +101,25 @@ def test_what_fails_where_another_was_served_has_its_own_cause(place, cuwarden):
 
 
 def kill_once(process, is_time):
-    begun = time.monotonic()
-    while not is_time():
-        assert process.poll() is None and time.monotonic() - begun < 30
-        time.sleep(0.05)
+    until(is_time, process)
     process.kill()
     process.wait()
 
 
+def wait_of(process, cuwarden):
+    """The rung on which a live process waits, or None."""
+    done = cuwarden("snapshot", "--output", "-", process.pid)
+    rungs = json.loads(done.stdout)["rungs"] if done.returncode == 0 else []
+    return rungs[-1] if rungs and rungs[-1]["rung"] == "wait" else None
+
+
 def test_what_a_process_waited_for_when_it_was_killed_is_in_the_report(place, live, cuwarden):
-    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="100s")
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="1000s")
     process = live(program("shortages"), "own", "room=10000", "more=900", env=env)
-
-    def waits():
-        done = cuwarden("snapshot", "--output", "-", process.pid)
-        rungs = json.loads(done.stdout)["rungs"] if done.returncode == 0 else []
-        return rungs[-1] if rungs and rungs[-1]["rung"] == "wait" else None
-
-    kill_once(process, lambda: (rung := waits()) and rung["duration_ns"] > 1_000_000_000)
+    kill_once(
+        process,
+        lambda: (rung := wait_of(process, cuwarden)) and rung["duration_ns"] > 1_000_000_000,
+    )
     assert cuwarden("recover", place.ledger).returncode == 0
     report = only_report(place)
     (incident,) = report["incidents"]
@@ -133,7 +142,7 @@ def test_a_thread_is_not_cancelled_by_a_wait(place):
 
 
 def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_another(place, live, cuwarden):
-    env = environment(CUWARDEN_SIM_OTHER_PROCESS="1GiB", CUWARDEN_WAIT="100s")
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="1GiB", CUWARDEN_WAIT="1000s")
     process = live(program("shortages"), "changing", "times=2", env=env)
 
     def second():
@@ -157,12 +166,13 @@ def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_anoth
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place):
-    env = environment(CUWARDEN_POOL="rescue", CUWARDEN_SIM_KERNEL_TIME="300ms")
+    # The kernel's time begins before the request: a machine that does other work may take some of it.
+    env = environment(CUWARDEN_POOL="rescue", CUWARDEN_SIM_KERNEL_TIME="1500ms")
     command = [program("shortages"), "pending", "busy=300"]
-    run = place.run(command, env)
+    run = place.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "100s"})
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
     _, rungs = rescued(run.report, "synchronise")
-    assert 100_000_000 < rungs[-1]["duration_ns"] < 2_000_000_000
+    assert rungs[-1]["duration_ns"] > 100_000_000
     run = place.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "50ms"})
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (incident,) = [i for i in run.report["incidents"]]
@@ -171,7 +181,19 @@ def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place
     assert waited["outcome"] == "timed_out" and waited["duration_ns"] >= 50_000_000
 
 
-def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
+def served_after_a_wait(place, cuwarden, neighbour, process):
+    """The report and the last line of a process that waited until its neighbour left."""
+    until(lambda: wait_of(process, cuwarden), process)
+    neighbour.stdin.close()
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    neighbour.wait()
+    facts = json.loads(said.splitlines()[-1])
+    assert (facts["served"], facts["failures"]) == (1, 0)
+    report = only_report(place)
+    return rescued(report, "wait", "auto")[1]
+
+
+def test_a_neighbour_that_leaves_is_waited_for(place, live, cuwarden, tmp_path):
     shared = tmp_path / "shared_device"
     env = environment(CUWARDEN_SIM_SHARED=shared)
     other = subprocess.Popen(
@@ -183,18 +205,12 @@ def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
     )
     held = int(other.stdout.readline())
     assert held > GIB
-    threading.Timer(1.0, other.stdin.close).start()
-    begun = time.monotonic()
     # No CUWARDEN_POOL: requests are rescued by themselves.
-    run = place.run(
-        [program("shortages"), "own", "room=10000", "more=900"], {**env, "CUWARDEN_WAIT": "30s"}
+    process = live(
+        program("shortages"), "own", "room=10000", "more=900", env={**env, "CUWARDEN_WAIT": "1000s"}
     )
-    assert time.monotonic() - begun < 20
-    other.wait()
-    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
-    _, rungs = rescued(run.report, "wait", "auto")
+    rungs = served_after_a_wait(place, cuwarden, other, process)
     assert [row["rung"] for row in rungs] == ["retry", "synchronise", "trim", "wait"]
-    assert rungs[-1]["duration_ns"] > 300_000_000
 
 
 # The sample's cache asks, empties itself, and asks again.
@@ -211,7 +227,7 @@ def test_an_allocator_that_asks_again_waits_when_it_does(place, tmp_path, name, 
     library = tmp_path / name
     shutil.copy(BUILD / "samples" / "libtensor_cache.so", library)
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="500ms")
-    run = place.run([sys.executable, "-c", ASKS, library], env)
+    run = place.run([sys.executable, "-c", ASKS, library], env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
     assert (run.returncode, run.stdout) == (0, "None\n"), run.stderr
     incidents = sorted(run.report["incidents"], key=lambda incident: incident["time_ns"])
     assert [incident["outcome"] for incident in incidents] == ["failed", "failed"]
@@ -235,7 +251,7 @@ sys.stdin.read()
 """
 
 
-def test_a_neighbour_of_less_than_a_context_is_waited_for(place, tmp_path):
+def test_a_neighbour_of_less_than_a_context_is_waited_for(place, live, cuwarden, tmp_path):
     """What is in use when the first context is there may be the neighbour's."""
     shared = tmp_path / "shared_device"
     env = environment(CUWARDEN_SIM_SHARED=shared)
@@ -247,26 +263,26 @@ def test_a_neighbour_of_less_than_a_context_is_waited_for(place, tmp_path):
         text=True,
     )
     assert other.stdout.readline() == "0 0\n"
-    threading.Timer(1.0, other.stdin.close).start()
-    run = place.run([program("shortages"), "own", "room=1000", "more=200"], {**env, "CUWARDEN_WAIT": "30s"})
-    other.wait()
-    assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
-    rescued(run.report, "wait", "auto")
+    process = live(
+        program("shortages"), "own", "room=1000", "more=200", env={**env, "CUWARDEN_WAIT": "1000s"}
+    )
+    served_after_a_wait(place, cuwarden, other, process)
 
 
 def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwarden):
-    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="200ms")
-    run = place.run([program("shortages"), "own", "room=10000", "more=900"], env)
+    env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="200s")
+    command = [program("shortages"), "own", "room=10000", "more=900"]
+    run = place.run(command, env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (incident,) = run.report["incidents"]
     assert incident["outcome"] == "failed" and incident["verdict"] == "held_by_other_processes"
     rungs = {row["rung"]: row for row in run.report["rungs"]}
     assert rungs["wait"]["outcome"] == "timed_out"
-    assert rungs["wait"]["duration_ns"] >= 200_000_000
+    assert 200 <= rungs["wait"]["duration_ns"] / 1e9 < 201
     assert run.report.totals()["device"]["failures"] == 1
     text = cuwarden("report", run.report.path).stdout
     assert "OUT OF MEMORY" in text and "RESCUED" not in text
-    assert re.search(r"tried: retry .*wait 2\d\d\.\d ms \(timed out\)", text), text
+    assert re.search(r"tried: retry .*wait 3 min 20 s \(timed out\)", text), text
     assert run.said_about("CUWARDEN_WAIT", "no room for", "GPU 0", "cuwarden snapshot")
     assert run.said_about("CUWARDEN_WAIT", "GPU 0", "did not come in time") and len(run.said) == 2
 
@@ -312,7 +328,5 @@ def test_without_a_word_requests_are_rescued_and_with_one_they_are_not(place):
 
 @pytest.mark.parametrize("situation", ["larger", "absurd"])
 def test_what_the_device_can_never_serve_waits_for_nobody(run_both, situation):
-    begun = time.monotonic()
     run = run_both([program("shortages"), situation], environment(CUWARDEN_WAIT="60s"))
-    assert time.monotonic() - begun < 30
     assert [row["rung"] for row in run.report["rungs"]] == ["retry", "synchronise", "trim"]

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from shimmed import program
+from shimmed import PATIENCE_S, program
 
 ALLOCATE = [program("allocate"), "3", "5000"]
 
@@ -316,7 +316,7 @@ def test_a_program_with_more_rights_than_its_caller_is_left_alone(place):
     env = place.environment()
     del env["LD_PRELOAD"]  # it is linked in
     for path, reports in ((ordinary, 1), (privileged, 0)):
-        done = subprocess.run([path], env=env, cwd=place.work, timeout=60, stdout=subprocess.DEVNULL)
+        done = subprocess.run([path], env=env, cwd=place.work, timeout=PATIENCE_S, stdout=subprocess.DEVNULL)
         assert done.returncode == 0
         assert len(list(place.reports.iterdir())) == reports
         for report in place.reports.iterdir():

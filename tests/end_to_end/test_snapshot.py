@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reports import Report
-from shimmed import COMMAND, program, start
+from shimmed import COMMAND, PATIENCE_S, program, start, until
 
 
 def waiting(live, how="wait", **popen):
@@ -66,12 +66,13 @@ def test_a_path_that_cannot_be_written_is_one_line(cuwarden, place, live):
 def signals_of(process):
     """What of signals and tracers /proc says of it, by name. While glibc starts a thread it blocks all
     signals of the one that does: such a moment passes."""
-    until = time.monotonic() + 5
-    while True:
+
+    def now():
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
         found = dict(line.split(":\t") for line in lines if line.startswith(("Sig", "Shd", "Tracer")))
-        if int(found["SigBlk"], 16) == 0 or time.monotonic() > until:
-            return found
+        return found if int(found["SigBlk"], 16) == 0 else None
+
+    return until(now, process)
 
 
 def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows(
@@ -80,8 +81,7 @@ def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows
     account = place.folder / "account"
     process = live(program("under_load"), "load", account, "7")
     operations = lambda: int.from_bytes(account.read_bytes()[:8], "little")  # noqa: E731
-    while not account.exists() or operations() == 0:
-        time.sleep(0.01)
+    until(lambda: account.exists() and operations() > 0, process)
     pending = signals_of(process)
     reports = []
     for number in range(5):
@@ -116,8 +116,7 @@ def test_a_process_without_a_ledger_is_told_apart(cuwarden, place, live):
         plain.kill()
         plain.wait()
     idle = live("/bin/sleep", "100")
-    while "libcuwarden" not in open(f"/proc/{idle.pid}/maps").read():
-        time.sleep(0.01)
+    until(lambda: "libcuwarden" in open(f"/proc/{idle.pid}/maps").read(), idle)
     done = cuwarden("snapshot", idle.pid)
     assert done.returncode == 2
     assert "no CUDA call yet" in done.stderr
@@ -185,7 +184,7 @@ def test_another_users_process_is_one_line(place, live):
     place.folder.chmod(0o755)
     done = subprocess.run(
         [COMMAND, "snapshot", str(process.pid)],
-        cwd="/", capture_output=True, text=True, preexec_fn=nobody, timeout=60,
+        cwd="/", capture_output=True, text=True, preexec_fn=nobody, timeout=PATIENCE_S,
     )  # fmt: skip
     if done.returncode == 126 or "Permission" in done.stderr:
         pytest.skip("others may not run what was built here")
@@ -198,7 +197,7 @@ def test_a_process_that_ends_meanwhile_leaves_a_report_or_a_line(cuwarden, place
         process = start(place, [program("ending"), "return"])
         time.sleep(0.03)
         done = cuwarden("snapshot", process.pid, "-o", "-")
-        process.wait(timeout=60)
+        process.wait(timeout=PATIENCE_S)
         process.stdout.close()
         assert done.returncode in (0, 2)
         if done.returncode == 0:

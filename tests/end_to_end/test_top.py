@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from shimmed import COMMAND, program, start
+from shimmed import COMMAND, PATIENCE_S, program, start, until
 
 PLACES = ("holds_most", "grows_fastest", "allocates_most")
 
@@ -52,14 +52,16 @@ def test_without_a_terminal_it_prints_once(cuwarden, growing):
 
 def test_what_grows_without_bound_is_told_from_what_is_kept(cuwarden, growing):
     """By the ages of what is live, once the process has run for some seconds."""
-    deadline = time.monotonic() + 30
-    while "without bound" not in (done := cuwarden("top", growing.pid)).stdout:
-        assert time.monotonic() < deadline, done.stdout
-        time.sleep(0.5)
-    lines = {name: line for line in done.stdout.splitlines() for name in PLACES if name in line}
+
+    def says_so():
+        shown = cuwarden("top", growing.pid).stdout
+        return shown if "without bound" in shown else None
+
+    shown = until(says_so, growing)
+    lines = {name: line for line in shown.splitlines() for name in PLACES if name in line}
     assert re.search(r"\[grows \d+(\.\d)? [KMG]iB/min\] grows_fastest", lines["grows_fastest"])
     assert "[grows" not in lines["holds_most"]
-    assert re.search(r"\d stacks? grows? without bound, by \d+(\.\d)? [KMG]iB/min", done.stdout)
+    assert re.search(r"\d stacks? grows? without bound, by \d+(\.\d)? [KMG]iB/min", shown)
 
 
 def test_all_live_processes_are_a_line_each(cuwarden, place, growing):
@@ -114,14 +116,14 @@ class Screen:
     def tmux(self, *arguments):
         return subprocess.run(
             ["tmux", "-L", self.socket, "-f", "/dev/null", *arguments],
-            env=self.env, capture_output=True, text=True, timeout=20, check=True,
+            env=self.env, capture_output=True, text=True, timeout=PATIENCE_S, check=True,
         ).stdout  # fmt: skip
 
     def text(self):
         return self.tmux("capture-pane", "-p")
 
-    def wait_for(self, what, seconds=20):
-        deadline = time.monotonic() + seconds
+    def wait_for(self, what):
+        deadline = time.monotonic() + PATIENCE_S
         while not what(text := self.text()):
             assert time.monotonic() < deadline, text
             time.sleep(0.05)
@@ -230,8 +232,8 @@ class Pty:
         self.read_until(b"holds_most")
         assert termios.tcgetattr(self.slave) != self.before
 
-    def read_until(self, what, seconds=20):
-        deadline = time.monotonic() + seconds
+    def read_until(self, what):
+        deadline = time.monotonic() + PATIENCE_S
         while what not in self.written:
             assert time.monotonic() < deadline, self.written
             if select.select([self.master], [], [], 0.1)[0]:
@@ -271,23 +273,21 @@ def terminal(place, growing):
 )
 def test_a_signal_ends_it_as_signals_do_and_the_terminal_is_as_before(terminal, number):
     terminal.process.send_signal(number)
-    assert terminal.process.wait(timeout=20) == -number
+    assert terminal.process.wait(timeout=PATIENCE_S) == -number
     terminal.expect_given_back()
 
 
 def test_a_stop_gives_the_terminal_back_until_it_goes_on(terminal):
     terminal.process.send_signal(signal.SIGTSTP)
-    deadline = time.monotonic() + 20
-    while not re.search(r"^State:\s+T", open(f"/proc/{terminal.process.pid}/status").read(), re.M):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    status = f"/proc/{terminal.process.pid}/status"
+    until(lambda: re.search(r"^State:\s+T", open(status).read(), re.M), terminal.process)
     terminal.expect_given_back()
     terminal.written = b""
     terminal.process.send_signal(signal.SIGCONT)
     terminal.read_until(b"\033[?1049h")
     terminal.read_until(b"holds_most")
     os.write(terminal.master, b"q")
-    assert terminal.process.wait(timeout=20) == 0
+    assert terminal.process.wait(timeout=PATIENCE_S) == 0
     terminal.expect_given_back()
 
 
@@ -300,16 +300,18 @@ def test_after_a_stop_that_cannot_be_caught_it_takes_the_screen_again(terminal):
     terminal.read_until(b"holds_most")
     assert termios.tcgetattr(terminal.slave) != terminal.before
     os.write(terminal.master, b"q")
-    assert terminal.process.wait(timeout=20) == 0
+    assert terminal.process.wait(timeout=PATIENCE_S) == 0
     assert termios.tcgetattr(terminal.slave) == terminal.before
 
 
 def test_a_key_without_a_meaning_changes_nothing(terminal):
     os.write(terminal.master, b"x")
-    time.sleep(0.2)
+    for _ in range(2):  # the second drawing began when the key had been read
+        terminal.written = b""
+        terminal.read_until(b"holds_most")
     assert terminal.process.poll() is None
     os.write(terminal.master, b"q")
-    assert terminal.process.wait(timeout=20) == 0
+    assert terminal.process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_it_ends_when_its_terminal_is_gone(place, growing):
@@ -322,7 +324,7 @@ def test_it_ends_when_its_terminal_is_gone(place, growing):
     os.close(slave)
     os.read(master, 10)
     os.close(master)
-    assert process.wait(timeout=20) is not None
+    assert process.wait(timeout=PATIENCE_S) is not None
 
 
 # --- what is told is told whole

@@ -1,0 +1,46 @@
+"""Each way to ask for device memory and to free it, where part of the memory is the host's."""
+
+import pytest
+
+from test_spill import KEPT, MIB, POINTER, account_adds_up, but_the_last, spilling
+
+# A pool of the program's own that is neither shared nor limited is as good as the device's.
+MADE = {
+    "pitch": ("cudaMallocPitch", "device"),
+    "3d": ("cudaMalloc3D", "device"),
+    "async": ("cudaMallocAsync", "stream_ordered"),
+    "current": ("cudaMallocAsync", "stream_ordered"),
+    "own": ("cudaMallocFromPoolAsync", "stream_ordered"),
+}
+
+
+@pytest.mark.parametrize("make", MADE)
+@pytest.mark.parametrize("free", ["", "async", "thread", "capture", "beside", "elsewhere"])
+def test_whichever_way_it_was_asked_for(place, make, free):
+    options = [f"make={make}", f"free={free}"]
+    plain = place.run([POINTER, *options], spilling(), shim=False)
+    run = place.run([POINTER, *options, "leave=90"], spilling())
+    assert but_the_last(run) == but_the_last(plain)
+    facts = run.last_line
+    assert facts["served"] == 1 and facts["free_after"] == facts["free_before"]
+    pages = -(-facts["bytes"] // (2 * MIB)) * 2 * MIB
+    on_device = (facts["free_before"] - KEPT) // (2 * MIB) * 2 * MIB
+    assert facts["taken"] == on_device
+    assert run.report["pool"]["spilled_peak_bytes"] == pages - on_device
+    assert run.report["pool"]["spilled_bytes"] == 0
+    (incident,) = run.report["incidents"]
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "spill")
+    api, kind = MADE[make]
+    assert (incident["api"], incident["kind"]) == (api, kind)
+    assert all(total["failures"] == 0 for total in run.report["totals"])
+    if kind != "device":  # which is left filled
+        assert run.report.totals()[kind]["live_bytes"] == 0
+        assert run.report.totals()[kind]["peak_bytes"] == facts["bytes"]
+    account_adds_up(run.report)
+
+
+@pytest.mark.parametrize("make", ["shared", "limited"])
+def test_what_others_can_open_or_is_not_to_be_more_is_the_drivers(place, make):
+    run = place.run([POINTER, f"make={make}", "leave=90"], spilling())
+    assert run.last_line["served"] == 0 and run.report["pool"]["spilled_count"] == 0
+    assert "spill" not in {row["rung"] for row in run.report["rungs"]}
