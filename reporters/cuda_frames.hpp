@@ -17,6 +17,15 @@ std::string_view runtime_entry(std::string_view function) noexcept;
 // A runtime linked statically lives in the program's own file and is known by its names.
 bool is_runtime_internal(std::string_view function) noexcept;
 
+// A file of the CUDA toolkit's include folder, or of CCCL (Thrust, CUB, libcu++) wherever it lies:
+// what a debugger knows as the place of code that those headers put into the program.
+bool is_cuda_header(std::string_view source_file) noexcept;
+
+// A frame of CUDA, and none of the program's. Each text is empty where it is unknown. A template of
+// the runtime's headers, such as cudaMalloc<float>, is told by its file, and without one by name.
+bool is_cuda_frame(std::string_view module_path, std::string_view function,
+                   std::string_view source_file) noexcept;
+
 bool is_driver_api(std::string_view name) noexcept;  // cuMemAlloc_v2, …
 
 }  // namespace cuwarden

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "reporters/output.hpp"
+#include "reporters/printable.hpp"
 
 namespace cuwarden {
 
@@ -124,7 +125,13 @@ class JsonStream {
   }
   void dump(const Row& row) {
     // Paths and names are bytes, not always UTF-8: a bad byte becomes U+FFFD.
-    output_.write(row.dump(-1, ' ', false, Row::error_handler_t::replace));
+    const std::string text = row.dump(-1, ' ', false, Row::error_handler_t::replace);
+    if (!acts_on_a_terminal(text)) return output_.write(text);
+    // JSON asks for escapes of the controls of ASCII only.
+    std::string escaped = row.dump(-1, ' ', true, Row::error_handler_t::replace);
+    for (std::size_t at = 0; (at = escaped.find('\x7f', at)) != escaped.npos;)
+      escaped.replace(at, 1, "\\u007f");
+    output_.write(escaped);
   }
 
   Output& output_;

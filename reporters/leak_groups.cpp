@@ -115,7 +115,7 @@ GroupLabel label_group(std::string_view recorded_api, std::span<const NamedFrame
   label.api = recorded_api;
   for (const NamedFrame& frame : frames) {
     if (frame.module == 0) continue;
-    if (!is_cuda_library(frame.path) && !is_runtime_internal(frame.function)) {
+    if (!is_cuda_frame(frame.path, frame.function, frame.file)) {
       label.module = frame.module;
       break;
     }

@@ -39,6 +39,7 @@ struct GroupLabel {
 struct NamedFrame {
   std::uint32_t module = 0;  // 0: in no module that is known
   std::string_view path, function;
+  std::string_view file{};  // of the source; empty: unknown
 };
 
 // `frames` innermost first. A call that the program made into the runtime was recorded under the

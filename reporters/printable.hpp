@@ -39,6 +39,15 @@ constexpr bool is_control(std::uint32_t code) {
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
+constexpr bool acts_on_a_terminal(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Letter letter = first_letter(text);
+    if (!letter.valid || is_control(letter.code)) return true;
+    text.remove_prefix(letter.bytes);
+  }
+  return false;
+}
+
 // Each byte that is not part of a printable letter becomes a question mark.
 inline std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size();) {

@@ -30,6 +30,7 @@ std::vector<NamedFrame> name_frames(const CallFrames& frames) {
     named.module = frame.module;
     if (frame.module != 0) named.path = frames.modules().at(frame.module).path;
     if (frame.function != nullptr) named.function = *frame.function;
+    if (frame.file != nullptr) named.file = *frame.file;
     result.push_back(named);
   }
   return result;

@@ -56,7 +56,7 @@ namespace {
 bool in_cuda_library(const ReportDocument& report, const json& frame) {
   const json* module = report.module(frame.at("module"));
   const std::string path = module == nullptr ? "" : text_of(*module, "path", "");
-  return is_cuda_library(path) || is_runtime_internal(text_of(frame, "function", ""));
+  return is_cuda_frame(path, text_of(frame, "function", ""), text_of(frame, "file", ""));
 }
 
 std::string frame_line(const ReportDocument& report, const json& frame, const Paint& paint) {

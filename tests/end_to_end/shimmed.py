@@ -190,10 +190,10 @@ def cuwarden(place, *arguments, env=None, **popen):
 def start(place, command, env=None, **popen):
     """Starts a program under the shim and goes on beside it."""
     popen.setdefault("cwd", place.work)
+    popen.setdefault("stdin", subprocess.DEVNULL)
     process = subprocess.Popen(
         [str(part) for part in command],
         env=place.environment(env),
-        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
         **popen,

@@ -196,9 +196,10 @@ CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
 CLI::App* declare_top(CLI::App& app, TopVerb& top) {
   CLI::App* verb = app.add_subcommand(
       "top", "watch a live process by call stack, or all live processes in a line each");
-  set_usage(*verb, "top [--once] [PID]");
+  set_usage(*verb, "top [--once [--json]] [PID]");
   add_pid(*verb, top.pid);
   verb->add_flag("--once", top.once, "print once and end, as where there is no terminal");
+  verb->add_flag("--json", top.json, "print once, as one JSON object (cuwarden.top/1)");
   return verb;
 }
 

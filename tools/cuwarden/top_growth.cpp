@@ -8,24 +8,22 @@
 namespace cuwarden {
 namespace {
 
-// Before that, whatever a program sets up at its start looks like growth.
-constexpr std::uint64_t least_age_ns = 5'000'000'000;
 constexpr std::uint64_t share = 50;
 
 }  // namespace
 
-void GrowingGroups::look(const ledger::Reader& reader) {
-  const std::uint64_t begun_ns = monotonic_ns();
+void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   const std::uint64_t start_ns = reader.process().start_monotonic_ns;
-  if (begun_ns < next_look_ns_ || begun_ns < start_ns + least_age_ns) return;
+  if (now_ns < next_look_ns_ || now_ns < start_ns + least_age_ns) return;
+  const std::uint64_t begun_ns = monotonic_ns();
   rates_.clear();
   const auto sums = std::make_unique<ledger::GroupSums>();
-  for (const LeakGroup& group : live_groups(reader, begun_ns - start_ns, *sums)) {
-    if (group.released_by_context) continue;
+  for (const LeakGroup& group : live_groups(reader, now_ns - start_ns, *sums)) {
+    if (group.released_by_context || group.growth.end_ns < group.growth.first_ns + least_age_ns)
+      continue;
     if (const auto rate = group.growth.bytes_per_minute()) rates_[group.group.id.value] = *rate;
   }
-  const std::uint64_t end_ns = monotonic_ns();
-  next_look_ns_ = end_ns + (end_ns - begun_ns) * share;
+  next_look_ns_ = now_ns + (monotonic_ns() - begun_ns) * (share + 1);
 }
 
 std::uint64_t GrowingGroups::bytes_per_minute() const {

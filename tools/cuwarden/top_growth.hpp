@@ -1,5 +1,5 @@
-// Which stacks of a live process grow without bound, by the ages of what they hold: what a rate
-// over the last seconds cannot tell from a cache that is being filled.
+// The stacks of a live process that keep growing, by the ages of what they hold. A rate over the
+// last seconds cannot tell them from a cache that is being filled.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,13 @@ namespace cuwarden {
 
 class GrowingGroups {
  public:
-  // Looks at every live allocation, no more often than takes a fiftieth of the time.
-  void look(const ledger::Reader&);
+  // A stack counts once its oldest live allocation is this old. Before that, all that a program
+  // sets up at its start looks like growth.
+  static constexpr std::uint64_t least_age_ns = 60'000'000'000;
+
+  // Looks at every live allocation, no more often than takes a fiftieth of the time. `now_ns`: of
+  // monotonic_ns().
+  void look(const ledger::Reader&, std::uint64_t now_ns);
 
   bool empty() const { return rates_.empty(); }
   std::size_t count() const { return rates_.size(); }

@@ -23,11 +23,12 @@ PlaceName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
   if (stack) {
     for (const std::uint32_t id : frames.frame_ids(*stack)) {
       const FrameRow& frame = frames.frame(id);
-      std::string_view path, function;
+      std::string_view path, function, file;
       if (frame.module != 0) path = frames.modules().at(frame.module).path;
       if (frame.function != nullptr) function = *frame.function;
-      named.push_back({frame.module, path, function});
-      if (!name.where.empty() || is_cuda_library(path) || is_runtime_internal(function)) continue;
+      if (frame.file != nullptr) file = *frame.file;
+      named.push_back({frame.module, path, function, file});
+      if (!name.where.empty() || is_cuda_frame(path, function, file)) continue;
       char offset[32];
       std::snprintf(offset, sizeof offset, "+0x%llx",
                     static_cast<unsigned long long>(frame.offset));

@@ -53,8 +53,8 @@ class Recent {
 };
 
 enum class SortBy : std::uint8_t { bytes, growth, rate };
-// The groups of the newest sample in that order, the largest first; by growth, those that grow
-// without bound come before all others. Groups that have nothing live and make nothing are left
+// The groups of the newest sample in that order, the largest first; by growth, those that keep
+// growing come before all others. Groups that have nothing live and make nothing are left
 // out.
 std::vector<GroupSample> sorted_groups(const Recent&, const GrowingGroups&, SortBy);
 

@@ -15,6 +15,7 @@
 #include "tools/cuwarden/ledger_search.hpp"
 #include "tools/cuwarden/running_processes.hpp"
 #include "tools/cuwarden/terminal.hpp"
+#include "tools/cuwarden/top_json.hpp"
 #include "tools/cuwarden/top_names.hpp"
 #include "tools/cuwarden/top_sample.hpp"
 #include "tools/cuwarden/top_view.hpp"
@@ -45,9 +46,9 @@ class Watched {
     return !ended_;
   }
   void look_for_growth() {
-    if (!ended_) growing_.look(file_->reader());
+    if (!ended_) growing_.look(file_->reader(), monotonic_ns());
   }
-  WatchedProcess view() const { return {pid_, file_.get(), &recent_, &growing_, ended_}; }
+  WatchedProcess view() const { return {pid_, &file_->reader(), &recent_, &growing_, ended_}; }
   const Recent& recent() const { return recent_; }
   const GrowingGroups& growing() const { return growing_; }
   const std::shared_ptr<LedgerFile>& file() const { return file_; }
@@ -85,6 +86,7 @@ class View {
   // Whether the next text will say more, even before the next tick.
   virtual bool is_preliminary() const { return false; }
   virtual std::string text(SortBy, ViewSize, std::size_t screen_rows) = 0;
+  virtual void write_json(Output&) = 0;
 };
 
 class ProcessScreen : public View {
@@ -107,7 +109,17 @@ class ProcessScreen : public View {
     }
     names_.want(shown);
     if (screen_rows == 0) names_.wait();
-    return process_view(watched_.view(), groups, by, names_, size);
+    return process_view(
+        watched_.view(), groups, by, [&](std::uint32_t group) { return names_.get(group); }, size);
+  }
+  void write_json(Output& output) override {
+    const auto groups = sorted_groups(watched_.recent(), watched_.growing(), SortBy::bytes);
+    std::vector<std::uint32_t> ids;
+    for (const GroupSample& group : groups) ids.push_back(group.id);
+    names_.want(ids);
+    names_.wait();
+    const auto name_of = [&](std::uint32_t group) { return names_.get(group); };
+    write_top_json({{watched_.view(), groups, name_of}}, true, output);
   }
 
  private:
@@ -128,6 +140,11 @@ class ListScreen : public View {
     std::vector<WatchedProcess> views;
     for (const auto& [pid, watched] : processes_) views.push_back(watched.view());
     return processes_view(views, by, size);
+  }
+  void write_json(Output& output) override {
+    std::vector<DescribedProcess> processes;
+    for (const auto& [pid, watched] : processes_) processes.push_back({watched.view(), {}, {}});
+    write_top_json(processes, false, output);
   }
 
  private:
@@ -182,12 +199,18 @@ int top_verb(const TopVerb& verb) {
     view = std::make_unique<ListScreen>();
   }
   int ended_by = 0;
-  if (auto terminal = verb.once ? nullptr : Terminal::take()) {
+  if (auto terminal = verb.once || verb.json ? nullptr : Terminal::take()) {
     ended_by = run_on(*terminal, *view);
   } else {
     view->tick();
     std::this_thread::sleep_for(once_pause);
     view->tick();
+    if (verb.json) {
+      const auto output = std::make_unique<Output>(STDOUT_FILENO);
+      view->write_json(*output);
+      if (const int error = output->finish()) output_failed(error);
+      _exit(finish_output(0));
+    }
     print(STDOUT_FILENO,
           view->text(SortBy::bytes, {0, once_rows, wants_colour(STDOUT_FILENO), false}, 0));
   }

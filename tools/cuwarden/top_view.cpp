@@ -35,6 +35,51 @@ class Lines {
   std::size_t count_ = 0;
 };
 
+std::size_t columns_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, starts_letter));
+}
+
+// Rows of cells. Each column is as wide as its widest cell, so that no two of them touch.
+class Columns {
+ public:
+  struct Column {
+    std::size_t least = 0;  // letters; a view whose numbers change does not move for each of them
+    bool right = false;
+  };
+  Columns(std::vector<Column> columns, std::size_t gap) : columns_(std::move(columns)), gap_(gap) {}
+  // One cell for each column, and a text behind them.
+  void add(std::vector<std::string> cells, std::string rest) {
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      columns_[i].least = std::max(columns_[i].least, columns_of(cells[i]));
+    rows_.push_back({std::move(cells), std::move(rest)});
+  }
+  std::size_t rows() const { return rows_.size(); }
+  // Letters in front of the text.
+  std::size_t width() const {
+    std::size_t sum = 0;
+    for (const Column& column : columns_) sum += column.least + gap_;
+    return sum;
+  }
+  std::string cells(std::size_t row) const {
+    std::string line;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      line += padded(rows_[row].cells[i], columns_[i].least, columns_[i].right);
+      line.append(gap_, ' ');
+    }
+    return line;
+  }
+  const std::string& rest(std::size_t row) const { return rows_[row].rest; }
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    std::string rest;
+  };
+  std::vector<Column> columns_;
+  std::size_t gap_;
+  std::vector<Row> rows_;
+};
+
 std::string place_of(Kind kind, DeviceOrdinal device) {
   const std::string name(kind_name(kind));
   return device == no_device ? name : name + " " + std::to_string(device.value);
@@ -52,10 +97,13 @@ std::string fitted(const std::string& where, std::size_t columns) {
   return cut(where.substr(0, gap), columns - line.size() - 2) + "… " + line;
 }
 
-std::string per_second(double bytes) {
-  const double size = std::abs(bytes);
-  if (size < 1) return "0";
-  return (bytes < 0 ? "-" : "+") + human_bytes(static_cast<std::uint64_t>(size)) + "/s";
+// All growth is told in this unit.
+std::string per_minute(std::uint64_t bytes) { return human_bytes(bytes) + "/min"; }
+
+std::string growth(const Change& change) {
+  const double bytes = std::min(std::abs(change.bytes_per_second * 60), 0x1p60);
+  if (bytes < 1) return "0";
+  return (change.bytes_per_second < 0 ? "-" : "+") + per_minute(static_cast<std::uint64_t>(bytes));
 }
 
 std::string rate(double value) {
@@ -70,7 +118,7 @@ std::string program_of(const ledger::ProcessView& process) {
 }
 
 std::string age(const WatchedProcess& watched) {
-  const std::uint64_t start = watched.file->reader().process().start_monotonic_ns;
+  const std::uint64_t start = watched.reader->process().start_monotonic_ns;
   const std::uint64_t now = watched.recent->newest().time_ns;
   return human_time(now > start ? now - start : 0);
 }
@@ -82,7 +130,7 @@ void add_keys(const ViewSize& size, Lines& lines) {
 }
 
 void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines) {
-  const ledger::Reader& reader = watched.file->reader();
+  const ledger::Reader& reader = *watched.reader;
   const ledger::ProcessView process = reader.process();
   const Sample& now = watched.recent->newest();
   lines.add(program_of(process) + " (pid " + std::to_string(watched.pid) + ") " +
@@ -99,18 +147,22 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
     }
     lines.add(line);
   }
+  Columns series_lines({{22}, {25}}, 2);
   for (const ledger::SeriesView& series : now.series) {
-    std::string line =
-        padded(place_of(series.kind, series.device), 22) +
-        padded(human_bytes(series.live_bytes) + " live in " + human_count(series.live_count), 28) +
-        "peak " + human_bytes(series.peak_bytes);
-    if (series.failures > 0) line += ", " + human_count(series.failures) + " failed";
-    lines.add(line);
+    std::string peak = "peak " + human_bytes(series.peak_bytes);
+    if (series.failures > 0) peak += ", " + human_count(series.failures) + " failed";
+    series_lines.add(
+        {place_of(series.kind, series.device),
+         human_bytes(series.live_bytes) + " live in " + human_count(series.live_count)},
+        std::move(peak));
   }
+  for (std::size_t i = 0; i < series_lines.rows(); ++i)
+    lines.add(series_lines.cells(i) + series_lines.rest(i));
   if (!watched.growing->empty()) {
     const std::size_t count = watched.growing->count();
-    lines.add(human_count(count) + (count == 1 ? " stack grows" : " stacks grow") +
-                  " without bound, by " + human_bytes(watched.growing->bytes_per_minute()) + "/min",
+    lines.add(human_count(count) + (count == 1 ? " stack has" : " stacks have") +
+                  " grown for more than a minute, by " +
+                  per_minute(watched.growing->bytes_per_minute()),
               bold_colour);
   }
   add_keys(size, lines);
@@ -120,7 +172,7 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
 // Before where it is, for a narrow terminal cuts that.
 std::string growing_mark(const GrowingGroups& growing, std::uint32_t group) {
   const auto rate = growing.bytes_per_minute(group);
-  return rate ? "[grows " + human_bytes(*rate) + "/min] " : "";
+  return rate ? "[grows " + per_minute(*rate) + "] " : "";
 }
 
 }  // namespace
@@ -132,39 +184,41 @@ std::size_t process_view_head(const WatchedProcess& watched, const ViewSize& siz
 }
 
 std::string process_view(const WatchedProcess& watched, const std::vector<GroupSample>& groups,
-                         SortBy by, const PlaceNames& names, const ViewSize& size) {
+                         SortBy by, const std::function<PlaceName(std::uint32_t)>& name_of,
+                         const ViewSize& size) {
   Lines lines(size);
   add_head(watched, size, lines);
   const Recent& recent = *watched.recent;
   // Where something is allocated matters most: on a narrow terminal the call makes room for it.
   const bool is_wide = size.columns == 0 || size.columns >= 110;
-  const auto row = [&](const std::string& live, const std::string& count, const std::string& growth,
-                       const std::string& made, const std::string& kind, const std::string& api,
-                       const std::string& where) {
-    if (!is_wide) {
-      return padded(live, 10, true) + padded(count, 8, true) + padded(growth, 13, true) +
-             padded(made, 9, true) + " " + padded(kind, 12) + " " +
-             fitted(where, size.columns - std::min<std::size_t>(size.columns, 54));
-    }
-    return padded(live, 10, true) + padded(count, 9, true) + padded(growth, 14, true) +
-           padded(made, 10, true) + "  " + padded(kind, 16) + " " + padded(api, 20) + " " + where;
+  std::vector<Columns::Column> shape{{9, true}, {6, true}, {15, true}, {8, true}, {10}};
+  if (is_wide) shape.push_back({14});
+  Columns table(std::move(shape), is_wide ? 2 : 1);
+  const auto add = [&](std::vector<std::string> cells, const std::string& call, std::string where) {
+    if (is_wide) cells.push_back(call);
+    table.add(std::move(cells), std::move(where));
   };
   const bool knows_changes = recent.knows_changes();
-  lines.add(row(std::string("LIVE") + marker(by, SortBy::bytes), "COUNT",
-                std::string("GROWTH") + marker(by, SortBy::growth),
-                std::string("ALLOCS/s") + marker(by, SortBy::rate), "KIND, GPU", "CALL", "WHERE"),
-            reverse_colour);
+  add({std::string("LIVE") + marker(by, SortBy::bytes), "COUNT",
+       std::string("GROWTH") + marker(by, SortBy::growth),
+       std::string("ALLOCS/s") + marker(by, SortBy::rate), "KIND, GPU"},
+      "CALL", "WHERE");
   const std::size_t shown = size.rows == 0 ? groups.size() : std::min(size.rows, groups.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const GroupSample& group = groups[i];
     const Change change = recent.of_group(group);
-    const PlaceName name = names.get(group.id);
-    lines.add(row(
-        human_bytes(group.live_bytes), human_count(group.live_count),
-        knows_changes ? per_second(change.bytes_per_second) : not_known_yet,
-        knows_changes ? rate(change.allocations_per_second) : not_known_yet,
-        is_wide ? place_of(group.kind, group.device) : cut(place_of(group.kind, group.device), 12),
-        name.api, growing_mark(*watched.growing, group.id) + name.where));
+    const PlaceName name = name_of(group.id);
+    const std::string place = place_of(group.kind, group.device);
+    add({human_bytes(group.live_bytes), human_count(group.live_count),
+         knows_changes ? growth(change) : not_known_yet,
+         knows_changes ? rate(change.allocations_per_second) : not_known_yet,
+         is_wide ? place : cut(place, 12)},
+        name.api, growing_mark(*watched.growing, group.id) + name.where);
+  }
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const std::size_t room = size.columns - std::min(size.columns, table.width());
+    lines.add(table.cells(i) + (size.columns == 0 ? table.rest(i) : fitted(table.rest(i), room)),
+              i == 0 ? reverse_colour : "");
   }
   if (groups.empty()) lines.add("nothing is live");
   if (shown < groups.size() && size.columns == 0) {
@@ -176,14 +230,16 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
 std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy by,
                            const ViewSize& size) {
   Lines lines(size);
-  // Which program it is matters more than how many allocations it has.
+  // The program's name matters more than how many allocations it has.
   const bool shows_count = size.columns == 0 || size.columns >= 100;
-  const auto row = [&](const std::string& pid, const std::string& device, const std::string& host,
-                       const std::string& count, const std::string& growth, const std::string& made,
-                       const std::string& age, const std::string& program) {
-    return padded(pid, 8, true) + padded(device, 11, true) + padded(host, 11, true) +
-           (shows_count ? padded(count, 11, true) : "") + padded(growth, 14, true) +
-           padded(made, 10, true) + padded(age, 13, true) + "  " + program;
+  std::vector<Columns::Column> shape{{8, true}, {9, true}, {9, true}};
+  if (shows_count) shape.push_back({9, true});
+  for (const std::size_t least : {15u, 8u, 11u}) shape.push_back({least, true});
+  Columns table(std::move(shape), size.columns == 0 || size.columns >= 90 ? 2 : 1);
+  const auto add = [&](std::vector<std::string> cells, const std::string& count,
+                       std::string program) {
+    if (shows_count) cells.insert(cells.begin() + 3, count);
+    table.add(std::move(cells), std::move(program));
   };
   std::vector<const WatchedProcess*> order;
   for (const WatchedProcess& watched : processes) order.push_back(&watched);
@@ -202,22 +258,23 @@ std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy 
             bold_colour);
   add_keys(size, lines);
   lines.add("");
-  lines.add(row("PID", std::string("DEVICE") + marker(by, SortBy::bytes), "PINNED", "COUNT",
-                std::string("GROWTH") + marker(by, SortBy::growth),
-                std::string("ALLOCS/s") + marker(by, SortBy::rate), "RUNNING", "PROGRAM"),
-            reverse_colour);
+  add({"PID", std::string("DEVICE") + marker(by, SortBy::bytes), "PINNED",
+       std::string("GROWTH") + marker(by, SortBy::growth),
+       std::string("ALLOCS/s") + marker(by, SortBy::rate), "RUNNING"},
+      "COUNT", "PROGRAM");
   const std::size_t shown = size.rows == 0 ? order.size() : std::min(size.rows, order.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const WatchedProcess& watched = *order[i];
     const Sample& now = watched.recent->newest();
     const Change change = watched.recent->of_all();
-    lines.add(
-        row(std::to_string(watched.pid), human_bytes(now.device_bytes), human_bytes(now.host_bytes),
-            human_count(now.live_count),
-            watched.recent->knows_changes() ? per_second(change.bytes_per_second) : not_known_yet,
-            watched.recent->knows_changes() ? rate(change.allocations_per_second) : not_known_yet,
-            age(watched), program_of(watched.file->reader().process())));
+    const bool knows_changes = watched.recent->knows_changes();
+    add({std::to_string(watched.pid), human_bytes(now.device_bytes), human_bytes(now.host_bytes),
+         knows_changes ? growth(change) : not_known_yet,
+         knows_changes ? rate(change.allocations_per_second) : not_known_yet, age(watched)},
+        human_count(now.live_count), program_of(watched.reader->process()));
   }
+  for (std::size_t i = 0; i < table.rows(); ++i)
+    lines.add(table.cells(i) + table.rest(i), i == 0 ? reverse_colour : "");
   return lines.text();
 }
 

@@ -3,10 +3,10 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/top_names.hpp"
 #include "tools/cuwarden/top_sample.hpp"
 
@@ -21,16 +21,16 @@ struct ViewSize {
 
 struct WatchedProcess {
   pid_t pid = 0;
-  const LedgerFile* file = nullptr;
+  const ledger::Reader* reader = nullptr;
   const Recent* recent = nullptr;
   const GrowingGroups* growing = nullptr;
   bool ended = false;
 };
 
-// One process: its totals, and its groups by call stack. `groups`: sorted; those that are shown
-// have to be known to the names.
+// One process: its totals, and its groups by call stack. `groups`: sorted. `name_of`: the place of
+// a group by its id.
 std::string process_view(const WatchedProcess&, const std::vector<GroupSample>& groups, SortBy,
-                         const PlaceNames&, const ViewSize&);
+                         const std::function<PlaceName(std::uint32_t)>& name_of, const ViewSize&);
 // Lines above the groups, for whoever has to know how many fit.
 std::size_t process_view_head(const WatchedProcess&, const ViewSize&);
 

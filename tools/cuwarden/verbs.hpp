@@ -45,6 +45,7 @@ int recover_verb(const RecoverVerb&);
 struct TopVerb {
   pid_t pid = 0;  // 0: all processes
   bool once = false;
+  bool json = false;  // one object, once
 };
 int top_verb(const TopVerb&);
 

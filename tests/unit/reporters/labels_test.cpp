@@ -44,11 +44,20 @@ TEST(Labels, a_runtime_name_further_out_than_the_programs_frames_does_not_count)
             "cuMemAlloc_v2");
 }
 
+constexpr const char* template_name = "cudaError cudaMalloc<float>(float**, unsigned long)";
+
 TEST(Labels, a_template_of_the_programs_own_is_not_the_runtime) {
-  const char* wrapper = "cudaError cudaMalloc<float>(float**, unsigned long)";
-  const GroupLabel result = label("cuMemAlloc_v2", {{1, program, wrapper}});
+  const GroupLabel result =
+      label("cuMemAlloc_v2", {{1, program, template_name, "/home/u/cudaMalloc.hpp"}});
   EXPECT_EQ(result.api, "cuMemAlloc_v2");
   EXPECT_EQ(result.module, 1u);
+}
+
+TEST(Labels, a_frame_of_cudas_headers_is_not_the_programs) {
+  const GroupLabel result = label(
+      "cudaMalloc", {{1, "/home/u/libwrapper.so", template_name, "/opt/x/include/cuda_runtime.h"},
+                     {2, program, "main", "/home/u/main.cpp"}});
+  EXPECT_EQ(result.module, 2u);
 }
 
 TEST(Labels, code_in_no_module_is_passed_over) {
@@ -61,6 +70,29 @@ TEST(CudaFrames, variants_of_an_entry_are_the_entry) {
   EXPECT_EQ(runtime_entry("cudaMallocFromPoolAsync_ptsz"), "cudaMallocFromPoolAsync");
   EXPECT_EQ(runtime_entry("cudaMallocFancy"), "");
   EXPECT_EQ(runtime_entry("cudaMalloc_vendor"), "");
+}
+
+TEST(CudaFrames, headers_of_the_toolkit_are_told_from_those_of_the_program) {
+  for (const char* const header :
+       {"/usr/local/cuda/include/cuda_fp16.hpp", "/usr/local/cuda-12.4/include/crt/x.h",
+        "/opt/cuda-13.0/include/crt/x.h", "/opt/sdk/include/thrust/device_vector.h",
+        "/usr/local/cuda/targets/x86_64-linux/include/cccl/cub/device/device_scan.cuh",
+        "/src/cccl/thrust/thrust/mr/new.h", "/x/lib/python3/site-packages/nvidia/cuda_runtime/a.h",
+        "../vendored/cuda_runtime.h"}) {
+    EXPECT_TRUE(is_cuda_header(header)) << header;
+  }
+  for (const char* const file :
+       {"/home/u/cuda/include/alloc.h", "/home/u/cuda_utils.h", "/home/u/cuda-tools/include/x.h",
+        "/home/u/thrust.cpp", "main.cu", "", "/opt/cuda-13.0/samples/x.cu"}) {
+    EXPECT_FALSE(is_cuda_header(file)) << file;
+  }
+}
+
+TEST(CudaFrames, without_a_file_a_template_is_known_by_the_name_of_an_entry) {
+  EXPECT_TRUE(is_cuda_frame(program, template_name, ""));
+  EXPECT_FALSE(is_cuda_frame(program, "cudaError cudaAllocateAll<float>(float**)", ""));
+  EXPECT_FALSE(is_cuda_frame(program, "cudaError allocate(void**)", ""));
+  EXPECT_TRUE(is_cuda_frame(program, "thrust::mr::allocate()", "/opt/include/thrust/mr.h"));
 }
 
 TEST(CudaFrames, libraries_are_known_by_their_file_names) {

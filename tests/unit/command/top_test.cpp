@@ -1,0 +1,150 @@
+// `top`: stacks that keep growing are told from those of a program's start, and columns stay apart.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/unit/reporters/fake_ledger.hpp"
+#include "tools/cuwarden/top_growth.hpp"
+#include "tools/cuwarden/top_sample.hpp"
+#include "tools/cuwarden/top_view.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+
+// One stack that gets 1 MiB each second from its start on.
+struct GrowingLedger : test::FakeLedger {
+  GrowingLedger() {
+    process.pid = 17;
+    process.program = "/home/u/train";
+    process.start_monotonic_ns = 1000 * second;
+    group = add_group(add_stack({0x1000}), {1}, Kind::device, {0});
+    ledger::SeriesView device;
+    device.kind = Kind::device;
+    device.device = {0};
+    series.push_back(device);
+  }
+  std::uint64_t after(std::uint64_t seconds) {
+    for (; grown < seconds; ++grown) add_record(group, (grown + 1) << 20, 1 << 20, grown * second);
+    return process.start_monotonic_ns + seconds * second;
+  }
+  GroupId group;
+  std::uint64_t grown = 0;
+};
+
+TEST(GrowingGroups, a_program_that_starts_is_not_said_to_keep_growing) {
+  GrowingLedger ledger;
+  for (const std::uint64_t seconds : {5, 10, 59}) {
+    const std::uint64_t now = ledger.after(seconds);
+    GrowingGroups growing;
+    growing.look(ledger.reader(), now);
+    EXPECT_TRUE(growing.empty()) << seconds;
+  }
+}
+
+TEST(GrowingGroups, a_stack_that_has_grown_for_a_minute_keeps_growing) {
+  GrowingLedger ledger;
+  const std::uint64_t now = ledger.after(90);
+  GrowingGroups growing;
+  growing.look(ledger.reader(), now);
+  ASSERT_EQ(growing.count(), 1u);
+  EXPECT_NEAR(static_cast<double>(growing.bytes_per_minute()), 60.0 * (1 << 20), 3.0 * (1 << 20));
+}
+
+TEST(GrowingGroups, a_stack_that_is_new_in_an_old_program_does_not_keep_growing) {
+  GrowingLedger ledger;
+  const GroupId fresh = ledger.add_group(ledger.add_stack({0x2000}), {1}, Kind::device, {0});
+  const std::uint64_t now = ledger.after(90);
+  for (std::uint64_t i = 0; i < 20; ++i) ledger.add_record(fresh, i + 1, 512, (70 + i) * second);
+  GrowingGroups growing;
+  growing.look(ledger.reader(), now);
+  EXPECT_TRUE(growing.bytes_per_minute(ledger.group.value));
+  EXPECT_FALSE(growing.bytes_per_minute(fresh.value));
+}
+
+struct View {
+  explicit View(GrowingLedger& from) : ledger(from), reader(from.reader()) {}
+  void sample(std::uint64_t now_ns) {
+    Sample taken = take_sample(reader);
+    taken.time_ns = now_ns;
+    recent.add(taken);
+    growing.look(reader, now_ns);
+  }
+  WatchedProcess process() const { return {17, &reader, &recent, &growing, false}; }
+  std::string text(ViewSize size) const {
+    const auto groups = sorted_groups(recent, growing, SortBy::bytes);
+    const auto name = [](std::uint32_t) { return PlaceName{"cudaMalloc", "train()  train.cu:7"}; };
+    return process_view(process(), groups, SortBy::bytes, name, size);
+  }
+  std::string list(ViewSize size) const { return processes_view({process()}, SortBy::bytes, size); }
+  GrowingLedger& ledger;
+  ledger::Reader reader;
+  Recent recent;
+  GrowingGroups growing;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The words of a row that starts with a number, one for each column.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::istringstream stream(line);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+TEST(TopView, growth_has_one_unit) {
+  GrowingLedger ledger;
+  View view(ledger);
+  view.sample(ledger.after(80));
+  view.sample(ledger.after(90));
+  const std::string text = view.text({});
+  EXPECT_NE(text.find("1 stack has grown for more than a minute, by "), text.npos) << text;
+  EXPECT_NE(text.find("[grows "), text.npos) << text;
+  EXPECT_NE(text.find("+60.0 MiB/min"), text.npos) << text;
+  EXPECT_EQ(text.find("iB/s"), text.npos) << text;
+  EXPECT_NE(view.list({}).find("+60.0 MiB/min"), text.npos) << view.list({});
+}
+
+TEST(TopView, columns_never_touch) {
+  GrowingLedger ledger;
+  View view(ledger);
+  view.sample(ledger.after(80));
+  // As large as numbers get: counts of ten digits, gibibytes a second.
+  ledger::GroupView& group = ledger.groups[0];
+  group.live_count = 9'876'543'210;
+  group.allocations = 987'654'321'098;
+  group.live_bytes = 1023ull << 40;
+  view.sample(ledger.after(80) + second);
+  for (const std::size_t columns : {0u, 80u, 110u, 140u}) {
+    const auto rows = lines_of(view.text({.columns = columns}));
+    const auto row = std::ranges::find_if(rows, [](const std::string& line) {
+      return line.find("/min  ") != line.npos || line.find(" +") != line.npos;
+    });
+    ASSERT_NE(row, rows.end()) << view.text({.columns = columns});
+    const auto words = words_of(*row);
+    ASSERT_GE(words.size(), 5u) << *row;
+    EXPECT_EQ(words[1], "TiB") << *row;
+    EXPECT_EQ(words[2], "9,876,543,210") << *row;
+    EXPECT_TRUE(words[3].starts_with('+')) << *row;
+    EXPECT_TRUE(words[4].ends_with("/min")) << *row;
+    if (columns != 80) {
+      EXPECT_NE(row->find("train.cu:7"), row->npos) << *row;
+    }
+  }
+  for (const std::size_t columns : {0u, 80u, 100u, 140u}) {
+    const auto rows = lines_of(view.list({.columns = columns}));
+    EXPECT_EQ(words_of(rows.back())[0], "17") << rows.back();
+    EXPECT_NE(rows.back().find(" train"), std::string::npos) << rows.back();
+  }
+}
+
+}  // namespace
+}  // namespace cuwarden

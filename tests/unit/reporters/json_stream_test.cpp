@@ -1,0 +1,50 @@
+// A report that is shown as it is, by `snapshot --output -` or by cat, does not act on the
+// terminal.
+#include "reporters/json_stream.hpp"
+
+#include <gtest/gtest.h>
+#include <stdio.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "reporters/printable.hpp"
+
+namespace cuwarden {
+namespace {
+
+std::string object_with(const std::string& text) {
+  FILE* const file = std::tmpfile();
+  const auto output = std::make_unique<Output>(fileno(file));
+  JsonStream json(*output);
+  json.value("value", Row(text));
+  json.begin_table("rows");
+  json.begin_row();
+  json.field("field", text);
+  json.end_row();
+  json.end_table();
+  json.finish();
+  EXPECT_EQ(output->finish(), 0);
+  std::string written(1u << 16, 0);
+  std::rewind(file);
+  written.resize(std::fread(written.data(), 1, written.size(), file));
+  std::fclose(file);
+  return written;
+}
+
+TEST(JsonStream, controls_are_escaped_and_read_back_as_they_were) {
+  const std::string hostile = "a\033]0;t\007\n\x7f \u009b8m \u202e \u2028 \u00b5 \U0001f600";
+  const std::string written = object_with(hostile);
+  EXPECT_EQ(printable_lines(written, false), written);
+  const auto read = nlohmann::json::parse(written);
+  EXPECT_EQ(read["value"], hostile);
+  EXPECT_EQ(read["rows"][0]["field"], hostile);
+}
+
+TEST(JsonStream, letters_of_other_scripts_stay_as_they_are) {
+  EXPECT_NE(object_with("/home/\u4e2d\u6587").find("\u4e2d\u6587"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cuwarden
