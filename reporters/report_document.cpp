@@ -17,7 +17,7 @@ constexpr const char* advice = "; give the path of a report that cuwarden wrote"
 
 std::optional<ReportDocument> ReportDocument::load(const std::string& path, std::string& error,
                                                    std::size_t most_bytes) {
-  const std::string name = path == "-" ? "standard input" : path;
+  const std::string name = path == "-" ? "standard input" : path.empty() ? "''" : path;
   std::string content;
   const std::string wrong = read_object_file(path, std::min(most_bytes, largest_report), content);
   if (wrong.empty()) return parse(content, name, error);

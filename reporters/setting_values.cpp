@@ -114,6 +114,7 @@ std::optional<unsigned> parse_report_keep(std::string_view text) {
 }
 
 bool is_report_path(std::string_view text) {
+  if (text == "-") return false;  // a user who means standard output; "./-" is a file
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') continue;
     ++i;

@@ -63,6 +63,30 @@ def test_a_path_that_cannot_be_written_is_one_line(cuwarden, place, live):
     assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
 
 
+def test_an_output_that_is_no_file_is_one_line(cuwarden, place, live):
+    process, _ = waiting(live)
+    fifo = place.folder / "fifo"
+    os.mkfifo(fifo)
+    for path in ("/dev/full", "/dev/null", fifo):
+        done = cuwarden("snapshot", process.pid, "--output", path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 1 and str(path) in done.stderr
+    assert not Path("/dev/full.1").exists()
+    with open("/dev/full", "w") as full:
+        words = [str(COMMAND), "snapshot", "-o", "/dev/stdout", str(process.pid)]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "standard output" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is what root is told")
+def test_root_is_not_told_that_only_root_may_look(cuwarden):
+    """Process 1 has no shim; in some containers not even root may look into it."""
+    done = cuwarden("snapshot", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1 and "only root" not in done.stderr
+
+
 def signals_of(process):
     """What of signals and tracers /proc says of it, by name. While glibc starts a thread it blocks all
     signals of the one that does: such a moment passes."""

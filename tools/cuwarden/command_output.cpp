@@ -64,6 +64,8 @@ void print_error(std::string_view line) {
   print_line(STDERR_FILENO, "cuwarden: " + std::string(line));
 }
 
+std::string name_in_a_line(const std::string& name) { return name.empty() ? "''" : name; }
+
 bool wants_colour(int descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");

@@ -2,6 +2,7 @@
 // reads it, nothing that acts on the terminal. Descriptors 1 and 2 are written to nowhere else.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace cuwarden {
@@ -15,6 +16,8 @@ void prepare_output();
 // One line. Letters that act on a terminal become question marks; so do line feeds.
 void print_error(std::string_view line);  // "cuwarden: …" on stderr
 void print_line(int descriptor, std::string_view line);
+// A name from outside that begins a line: '' for an empty one.
+std::string name_in_a_line(const std::string& name);
 // A text of many lines, with the colours of printable.hpp where wants_colour() allows them. Names
 // from outside have passed printable(): a line feed in them would begin a line.
 void print(int descriptor, std::string_view text);

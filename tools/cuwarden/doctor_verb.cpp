@@ -240,7 +240,7 @@ bool check_program(const std::vector<std::string>& command, std::string& out) {
 
 int doctor_verb(const std::vector<std::string>& command) {
   if (!command.empty() && !find_program(command.front())) {
-    print_error(command.front() + ": no such command");
+    print_error(name_in_a_line(command.front()) + ": no such command");
     return 2;
   }
   std::string out = line("cuwarden", CUWARDEN_VERSION ", built with the headers of CUDA " +

@@ -92,7 +92,8 @@ LiveLedger ledger_of(pid_t pid) {
   if (mappings.error != 0) {
     found.error = subject + " (" + stat->name +
                   ") cannot be looked into: " + error_text(mappings.error) +
-                  "; it is another user's, whom only root may watch";
+                  (geteuid() == 0 ? "; this container or kernel hides it from its root, too"
+                                  : "; it is another user's, whom only root may watch");
     return found;
   }
   const std::string proc = proc_folder(pid);

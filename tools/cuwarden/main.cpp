@@ -37,9 +37,14 @@ struct SettingOption {
 
 bool is_duration(std::string_view text) { return parse_duration_ns(text).has_value(); }
 
+// Reports are files, made beside their names: none becomes a device or a stream.
+bool is_path_of_a_file(std::string_view text) {
+  return is_report_path(text) && (!text.starts_with("/dev/") || text.starts_with("/dev/shm/"));
+}
+
 constexpr SettingOption setting_options[] = {
     {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %s %a %r are replaced",
-     is_report_path, accepted_report_path},
+     is_path_of_a_file, accepted_report_path},
     {"--report-if", "CUWARDEN_REPORT_IF", "WHEN",
      "always; or leak, incident, abnormal: a report only where there is one",
      [](std::string_view text) { return parse_report_if(text).has_value(); }, accepted_report_if},
@@ -269,8 +274,9 @@ int command_line(int count, char** arguments) {
   const std::vector<CLI::App*> verbs{run_app, report_app, snapshot_app, recover_app,
                                      top_app, doctor_app, help_app,     version_app};
 
+  const std::string overview = app.help();  // of a verb, once that is parsed
   if (count < 2) {
-    print(STDERR_FILENO, app.help());
+    print(STDERR_FILENO, overview);
     return wrong_usage;
   }
   const std::string first = arguments[1];
@@ -297,10 +303,13 @@ int command_line(int count, char** arguments) {
 
   if (help_app->parsed() || version_app->parsed()) {
     if (!command.empty()) return usage_error(first + ": unexpected word: " + command.front());
-    const CLI::App* const about = topic.empty() ? &app : find_verb(topic);
-    if (about == nullptr) return no_such_verb(topic);
-    print(STDOUT_FILENO, version_app->parsed() ? version + std::string("\n")
-                                               : about->help("", CLI::AppFormatMode::Normal));
+    if (version_app->parsed()) {
+      print_line(STDOUT_FILENO, version);
+      return 0;
+    }
+    const CLI::App* const about = find_verb(topic);
+    if (!topic.empty() && about == nullptr) return no_such_verb(topic);
+    print(STDOUT_FILENO, about == nullptr ? overview : about->help("", CLI::AppFormatMode::Normal));
     return 0;
   }
   // Names that begin with a dash can be given after `--`.

@@ -78,7 +78,8 @@ std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool
     int error = 0;
     for (std::string& ledger : ledgers_in(place, error)) ledgers.push_back(std::move(ledger));
     if (error == 0 || !say_errors) continue;
-    recoverer.fail(place + ": " + (error == ENOTDIR ? "it is no ledger" : error_text(error)) +
+    recoverer.fail(name_in_a_line(place) + ": " +
+                   (error == ENOTDIR ? "it is no ledger" : error_text(error)) +
                    "; give a folder in which ledgers lie, or a ledger");
   }
   return ledgers;

@@ -302,7 +302,7 @@ void show(const std::vector<RunReport>& reports) {
 int run_verb(const RunVerb& verb) {
   const auto path = find_program(verb.command.front());
   if (!path) {
-    print_error(verb.command.front() + ": no such command");
+    print_error(name_in_a_line(verb.command.front()) + ": no such command");
     return status_not_found;
   }
   ProgramFile program;

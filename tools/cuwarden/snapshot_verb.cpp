@@ -39,7 +39,7 @@ int snapshot_verb(const SnapshotVerb& verb) {
   options.end_reason = ledger::EndReason::running;
   options.symbol_time = longest_symbol_time_afterwards;
   options.symbol_memory = most_symbol_memory_afterwards;
-  if (verb.output == "-") {
+  if (verb.output == "-" || verb.output == "/dev/stdout") {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);
     write_report_json(reader, options, *output);
     if (const int error = output->finish()) output_failed(error);
@@ -47,8 +47,13 @@ int snapshot_verb(const SnapshotVerb& verb) {
   }
   std::string path = verb.output.empty() ? "." : verb.output;
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+  const bool is_there = stat(path.c_str(), &status) == 0;
+  if (is_there && S_ISDIR(status.st_mode)) {
     path += (path.ends_with('/') ? "" : "/") + default_name(reader.process());
+  } else if (is_there && !S_ISREG(status.st_mode)) {
+    print_error(path + ": it is a device, a pipe or a socket; give the path of a file, or - for " +
+                "standard output, with --output");
+    return 2;
   }
   ReportFile report(path, "give a path that can be written with --output");
   if (!report.write(reader, options)) {

@@ -28,6 +28,34 @@ def test_help_and_version_succeed(cuwarden):
     assert "--simulate" in cuwarden("run", "--help").stdout
 
 
+def test_help_and_version_are_verbs_too(cuwarden):
+    assert cuwarden("help").stdout == cuwarden("--help").stdout
+    assert "snapshot" in cuwarden("help").stdout
+    for verb in ("run", "report", "snapshot", "recover", "top", "doctor", "help", "version"):
+        shown = cuwarden("help", verb)
+        assert (shown.returncode, shown.stdout) == (0, cuwarden(verb, "--help").stdout)
+        assert f"Usage: cuwarden {verb}" in shown.stdout
+    assert cuwarden("version").stdout == cuwarden("--version").stdout
+    for words in (("help", "frobnicate"), ("help", "run", "more"), ("version", "more")):
+        result = cuwarden(*words)
+        assert result.returncode == 2 and one_line(result.stderr) and words[-1] in result.stderr
+
+
+@pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/null"])
+def test_a_report_of_run_is_a_file_and_no_stream(cuwarden, tmp_path, path):
+    result = cuwarden("run", "--report", path, "--", "sh", "-c", "echo ran")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert one_line(result.stderr) and "--report takes a path" in result.stderr
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("words", [["run", "--", ""], ["doctor", ""], ["recover", ""], ["report", ""]])
+def test_an_empty_name_is_seen(cuwarden, words):
+    result = cuwarden(*words)
+    assert result.returncode in (2, 127)
+    assert one_line(result.stderr) and "''" in result.stderr
+
+
 def test_an_unknown_verb_names_those_there_are(cuwarden):
     result = cuwarden("frobnicate")
     assert result.returncode == 2
