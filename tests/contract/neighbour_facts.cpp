@@ -62,7 +62,7 @@ int main() {
   require(cuMemAlloc(&address, beside + kHeld / 2) == CUDA_ERROR_OUT_OF_MEMORY, 10);
   kill(neighbour, SIGKILL);
   require(waitpid(neighbour, nullptr, 0) == neighbour, 11);
-  for (int i = 0; i < 100 && free_bytes() < beside + kHeld; ++i) usleep(20000);
+  for (int i = 0; i < 3000 && free_bytes() < beside + kHeld; ++i) usleep(20000);
   require(free_bytes() >= beside + kHeld, 12);
   require(cuMemAlloc(&address, beside + kHeld / 2) == CUDA_SUCCESS, 13);
   return 0;

@@ -34,6 +34,15 @@ class WaitingFacts : public DriverTest {
     return taken;
   }
 
+  // Other work on the machine may hold a call up, or let the kernel end before the call begins: a
+  // claim about their order holds if one attempt of many shows it.
+  template <typename Attempt>
+  static bool is_so_once(Attempt attempt) {
+    for (int i = 0; i < 50; ++i)
+      if (attempt()) return true;
+    return false;
+  }
+
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   CUstream stream = nullptr;
@@ -42,19 +51,29 @@ class WaitingFacts : public DriverTest {
 TEST_F(WaitingFacts, frees_wait_for_the_device) {
   CUdeviceptr small = 0, neighbour = 0, large = 0;
   void* pinned = nullptr;
-  ASSERT_EQ(cuMemAlloc(&small, 4096), CUDA_SUCCESS);
   ASSERT_EQ(cuMemAlloc(&neighbour, 4096), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemAlloc(&large, 256 * kMiB), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemAllocHost(&pinned, 4096), CUDA_SUCCESS);
-  EXPECT_GT(milliseconds([&] { return cuMemFree(small); }), 90);
-  EXPECT_GT(milliseconds([&] { return cuMemFree(large); }), 90);
-  EXPECT_GT(milliseconds([&] { return cuMemFreeHost(pinned); }), 90);
+  EXPECT_TRUE(is_so_once([&] {
+    EXPECT_EQ(cuMemAlloc(&small, 4096), CUDA_SUCCESS);
+    return milliseconds([&] { return cuMemFree(small); }) > 90;
+  }));
+  EXPECT_TRUE(is_so_once([&] {
+    EXPECT_EQ(cuMemAlloc(&large, 256 * kMiB), CUDA_SUCCESS);
+    return milliseconds([&] { return cuMemFree(large); }) > 90;
+  }));
+  EXPECT_TRUE(is_so_once([&] {
+    EXPECT_EQ(cuMemAllocHost(&pinned, 4096), CUDA_SUCCESS);
+    return milliseconds([&] { return cuMemFreeHost(pinned); }) > 90;
+  }));
 }
 
 TEST_F(WaitingFacts, allocations_do_not_wait) {
   CUdeviceptr address = 0;
-  EXPECT_LT(milliseconds([&] { return cuMemAlloc(&address, kMiB); }), 50);
-  EXPECT_LT(milliseconds([&] { return cuMemAlloc(&address, 256 * kMiB); }), 50);
+  for (const std::size_t bytes : {kMiB, 256 * kMiB})
+    EXPECT_TRUE(is_so_once([&] {
+      const double taken = milliseconds([&] { return cuMemAlloc(&address, bytes); });
+      EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+      return taken < 50;
+    }));
 }
 
 TEST_F(WaitingFacts, allocations_wait_while_another_thread_frees_but_not_while_it_waits_otherwise) {
@@ -86,11 +105,18 @@ TEST_F(WaitingFacts, allocations_wait_while_another_thread_frees_but_not_while_i
   };
   const auto frees = [&] { return cuMemFree(freed); };
   const auto allocates = [&] { return cuMemAlloc(&address, 4096); };
-  ASSERT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS);
-  EXPECT_GT(ask_beside(frees, allocates), 50);
-  ASSERT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS);
-  EXPECT_LT(ask_beside(frees, [&] { return cuMemGetInfo(&free, &total); }), 30);
-  EXPECT_LT(ask_beside([] { return cuCtxSynchronize(); }, allocates), 30);
+  const auto asks = [&] { return cuMemGetInfo(&free, &total); };
+  const auto waits = [] { return cuCtxSynchronize(); };
+  const auto allocate_freed = [&] { EXPECT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS); };
+  EXPECT_TRUE(is_so_once([&] {
+    allocate_freed();
+    return ask_beside(frees, allocates) > 50;
+  }));
+  EXPECT_TRUE(is_so_once([&] {
+    allocate_freed();
+    return ask_beside(frees, asks) < 30;
+  }));
+  EXPECT_TRUE(is_so_once([&] { return ask_beside(waits, allocates) < 30; }));
 }
 
 TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
@@ -104,18 +130,25 @@ TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
   ASSERT_EQ(cuMemAddressReserve(&base, kPage, 0, 0, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemCreate(&handle, kPage, &properties, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
-  EXPECT_LT(milliseconds([&] { return cuMemSetAccess(base, kPage, &access, 1); }), 50);
-  EXPECT_LT(milliseconds([&] { return cuMemUnmap(base, kPage); }), 50);
+  EXPECT_TRUE(is_so_once(
+      [&] { return milliseconds([&] { return cuMemSetAccess(base, kPage, &access, 1); }) < 50; }));
+  EXPECT_EQ(cuMemUnmap(base, kPage), CUDA_SUCCESS);
+  EXPECT_TRUE(is_so_once([&] {
+    EXPECT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
+    return milliseconds([&] { return cuMemUnmap(base, kPage); }) < 50;
+  }));
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
 TEST_F(WaitingFacts, an_event_after_a_kernel_is_ready_when_the_kernel_is) {
   CUevent event = nullptr;
   ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
-  launch();
-  ASSERT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
-  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+  EXPECT_TRUE(is_so_once([&] {
+    launch();
+    EXPECT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
+    return cuEventQuery(event) == CUDA_ERROR_NOT_READY &&
+           cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
+  }));
   EXPECT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamQuery(stream), CUDA_SUCCESS);
 }
@@ -127,12 +160,14 @@ TEST_F(WaitingFacts, an_event_of_the_context_is_ready_when_all_of_it_is) {
   CUevent event = nullptr;
   ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
   for (const CUstream busy : {apart, stream, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}) {
-    std::thread([&] {
-      ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-      launch(busy);
-    }).join();
-    ASSERT_EQ(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
-    EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    EXPECT_TRUE(is_so_once([&] {
+      std::thread([&] {
+        ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        launch(busy);
+      }).join();
+      EXPECT_EQ(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
+      return cuEventQuery(event) == CUDA_ERROR_NOT_READY;
+    }));
     while (cuEventQuery(event) == CUDA_ERROR_NOT_READY)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);

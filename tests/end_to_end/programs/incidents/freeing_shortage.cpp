@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -57,10 +58,13 @@ void while_another_thread_frees(const std::string& situation) {
   work_in(stream, number("ms", 400));
   int device = 0;
   cudaGetDevice(&device);
+  std::atomic<bool> frees{false};
   std::thread other([&] {
     cudaSetDevice(device);
+    frees = true;
     for (void* buffer : buffers) cudaFree(buffer);
   });
+  while (!frees) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(number("ms", 400) / 4));
   facts.figure = bytes;
   request(free_bytes() + bytes / 2 / page * page);

@@ -40,7 +40,7 @@ inline bool lock_slabs() {
     if (cudaMalloc(&each, small) != cudaSuccess) return false;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (i % in_slab != 0) cudaFree(all[i]);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (are_rounded_up()) {
     if (std::chrono::steady_clock::now() > end) {
       std::fprintf(stderr, "3 MiB are rounded up as ever\n");
