@@ -52,6 +52,11 @@ std::uint32_t CallFrames::module_of(const ledger::ModuleView& view) {
   return file;
 }
 
+void CallFrames::add_other_modules() {
+  for (std::uint64_t row = 1; row < reader_.rows(ledger::RegionId::modules); ++row)
+    if (const auto module = reader_.module(row)) module_of(*module);
+}
+
 void CallFrames::add_stack(StackId id) {
   if (id.value == 0) return;
   const auto stack = reader_.stack(id.value);

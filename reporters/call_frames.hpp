@@ -43,6 +43,9 @@ class CallFrames {
   // said in `reasons`.
   void name_all(SymbolBudget* budget, std::vector<std::string>& reasons);
 
+  // Adds the modules that allocations came through which are in none of the stacks.
+  void add_other_modules();
+
   const std::set<std::uint32_t>& stacks() const { return stacks_; }
   const std::vector<FrameRow>& frames() const { return frames_; }  // id = index + 1
   const std::map<std::uint32_t, ModuleRow>& modules() const { return modules_; }

@@ -5,14 +5,15 @@
 #include <map>
 #include <vector>
 
+#include "reporters/leak_check.hpp"
 #include "reporters/merged_rows.hpp"
 #include "reporters/printable.hpp"
 #include "reporters/quantities.hpp"
-#include "reporters/signal_name.hpp"
 #include "reporters/text_elements.hpp"
 #include "reporters/text_history.hpp"
 #include "reporters/text_incidents.hpp"
 #include "reporters/text_memory.hpp"
+#include "reporters/text_summary.hpp"
 
 namespace cuwarden {
 namespace {
@@ -20,24 +21,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t most_frames = 24;  // of one stack; the report has them all
-
-std::string ending(const json& process) {
-  const std::string reason = text_of(process, "end_reason", "");
-  const std::uint64_t signal = number_of(process, "signal");
-  std::string status;
-  if (process.at("exit_status").is_number_integer()) {
-    status = " with status " + std::to_string(process.at("exit_status").get<int>());
-  }
-  if (reason == "exit") return "exited" + status;
-  if (reason == "_exit" || reason == "quick_exit") return "ended by " + reason + status;
-  if (reason == "abort") return "aborted";
-  if (reason == "signal") {
-    return signal == 0 ? "killed by a signal"
-                       : "killed by signal " + numbered_signal(static_cast<int>(signal));
-  }
-  if (reason == "running") return "was still running";
-  return "ended, how is unknown";
-}
 
 // What speaks for the kernel having ended a process that died unseen or by SIGKILL.
 std::string oom_killer(const ReportDocument& report) {
@@ -61,7 +44,7 @@ void add_header(const ReportDocument& report, const Paint& paint, std::string& t
   const json& process = report.root().at("process");
   const std::string program = text_of(process, "program", "unknown program");
   text += paint.bold(file_name(program)) + " (pid " + std::to_string(number_of(process, "pid")) +
-          " on " + text_of(process, "host", "an unknown host") + ") " + ending(process) +
+          " on " + text_of(process, "host", "an unknown host") + ") " + process_ending(process) +
           " after " + human_time(number_of(process, "end_ns")) + "\n";
   std::string command;
   for (const json& word : process.at("command_line")) {
@@ -251,10 +234,7 @@ void add_sums(const ReportDocument& report, const std::vector<json>& groups,
 
 bool wanted(const ReportDocument& report, const json& group, const TextOptions& options) {
   if (number_of(group, "bytes") < options.min_bytes) return false;
-  if (options.module.empty()) return true;
-  const json* module = report.module(group.at("module"));
-  return module != nullptr &&
-         text_of(*module, "path", "").find(options.module) != std::string::npos;
+  return options.module.empty() || is_in_module(report, group, options.module);
 }
 
 bool anything_recorded(const ReportDocument& report) {
@@ -336,26 +316,6 @@ void add_leaks(const ReportDocument& report, const TextOptions& options, const P
 }
 
 }  // namespace
-
-std::uint64_t count_leaks(const ReportDocument& report, const TextOptions& options) {
-  std::uint64_t count = 0;
-  for (const json& group : merged_leaks(report))
-    if (wanted(report, group, options)) count += number_of(group, "count");
-  return count;
-}
-
-std::optional<std::string> lacks_records(const ReportDocument& report) {
-  // Reports of before there was `records` say it of the tool as a whole.
-  const char* const lost = report.root().contains("records") ? "records" : "tool";
-  for (const char* part : {lost, "coverage"}) {
-    const json& found = report.root().at(part);
-    if (found.at("complete") == true) continue;
-    const json& reasons = found.at("reasons");
-    return reasons.empty() ? "it does not say why"
-                           : printable(reasons.at(0).get_ref<const std::string&>());
-  }
-  return std::nullopt;
-}
 
 std::string text_report(const ReportDocument& report, const TextOptions& options) {
   const Paint paint(options.colour);

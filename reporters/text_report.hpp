@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "reporters/report_document.hpp"
@@ -20,13 +19,6 @@ struct TextOptions {
 };
 
 // Throws nlohmann::json::exception when a table is not what the schema says.
-// Allocations in the leak groups that the options let through.
-std::uint64_t count_leaks(const ReportDocument&, const TextOptions&);
-
-// Why allocations may be missing: lost by the tool, or made where no hook saw them. Null: they are
-// all there; names and lines are another matter.
-std::optional<std::string> lacks_records(const ReportDocument&);
-
 std::string text_report(const ReportDocument&, const TextOptions&);
 
 }  // namespace cuwarden

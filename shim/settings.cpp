@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "reporters/near_names.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
 
@@ -134,24 +135,6 @@ constexpr Known known[] = {
     {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
 };
 
-// Edits (insert, delete, replace) from one name to another.
-std::size_t distance(std::string_view a, std::string_view b) {
-  constexpr std::size_t limit = 64;
-  if (a.size() >= limit || b.size() >= limit) return limit;
-  std::size_t row[limit] = {};
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 // What may have been meant: what it is the beginning of, or differs from in two letters, of short
 // names in fewer. Empty: nothing is like it.
 std::string_view nearest(std::string_view name) {
@@ -159,7 +142,7 @@ std::string_view nearest(std::string_view name) {
   std::size_t least = std::min<std::size_t>(3, (name.size() - prefix.size() + 1) / 2);
   for (const Known& candidate : known) {
     const bool is_beginning = name.size() > prefix.size() + 2 && candidate.name.starts_with(name);
-    const std::size_t edits = is_beginning ? 1 : distance(name, candidate.name);
+    const std::size_t edits = is_beginning ? 1 : edits_between(name, candidate.name);
     if (edits >= least) continue;
     least = edits;
     best = candidate.name;

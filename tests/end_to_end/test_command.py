@@ -359,3 +359,23 @@ def test_a_debug_log_says_why_nothing_was_recorded(place, preload, why):
     run.said_about("nothing was recorded", why)
     quiet = place.run(hello, {"CUWARDEN_LOG": "info"}, preload=preload)
     assert quiet.stderr == ""
+
+
+def test_a_check_of_a_folder_sees_every_process_that_wrote_to_one_path(place, cuwarden):
+    env = {"CUWARDEN_REPORT": place.reports / "ci.json"}
+    leaving = program("leaving")
+    script = f"{leaving} && {leaving} leak && {leaving}"
+    run = place.run(["/bin/sh", "-c", script], env)
+    assert [path.name for path in run.report_files] == ["ci.1.json", "ci.2.json", "ci.json"]
+    done = cuwarden("report", "--fail-on-leak", place.reports)
+    assert done.returncode == 1 and len(done.stdout.split("\n\n")[0].splitlines()) == 3
+    for module, status in (("leaving", 1), ("libcudart", 0), ("levaing", 2)):
+        assert cuwarden("report", "--fail-on-leak", "--module", module, place.reports).returncode == status
+
+
+def test_a_module_without_leaks_is_known_to_the_report(place, cuwarden):
+    run = place.run([program("leaving")])
+    for module, status in (("leaving", 0), ("levaing", 2)):
+        done = cuwarden("report", "--fail-on-leak", "--module", module, run.report.path)
+        assert done.returncode == status, done.stderr
+    assert "leaving" in done.stderr

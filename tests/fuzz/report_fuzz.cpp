@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "reporters/leak_check.hpp"
 #include "reporters/report_document.hpp"
 #include "reporters/report_json.hpp"
 #include "reporters/text_report.hpp"
@@ -147,7 +148,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   if ((how & 16) != 0) options.module = "lib";
   try {
     const std::string text = text_report(*report, options);
-    count_leaks(*report, options);
+    check_leaks(*report, options.module);
     // Of what a terminal obeys only our own colours, and nothing that turns a line around.
     if (!options.colour && text.find('\x1b') != text.npos) std::abort();
     if (text.find(clear_screen) != text.npos || text.find(turn_around) != text.npos) std::abort();

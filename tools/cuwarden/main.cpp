@@ -105,9 +105,10 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
 
 CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
   CLI::App* verb = app.add_subcommand("report", "show what a report says, for people");
-  set_usage(*verb, "report [OPTIONS] FILE...");
+  set_usage(*verb, "report [OPTIONS] FILE-OR-FOLDER...");
   verb->add_option("FILE", report.files,
-                   "reports (-: standard input), or ledgers that killed processes left")
+                   "reports (-: standard input), ledgers that killed processes left, or folders: a "
+                   "line for each of several reports in one")
       ->type_name("");
   verb->add_option_function<std::string>(
           "--by",
@@ -132,15 +133,15 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
   verb->add_option_function<std::string>(
           "--min-bytes",
           [&report](Text text) { report.text.min_bytes = size_value("--min-bytes", text); },
-          "leave out smaller groups")
+          "show no smaller groups")
       ->type_name("SIZE");
   verb->add_option("--module", report.text.module,
-                   "only leaks from modules whose path contains this")
+                   "show and judge only leaks from modules whose path contains this")
       ->type_name("TEXT");
   verb->add_flag(
       "--fail-on-leak", report.fail_on_leak,
-      "exit with 1 when there are leaks (that --module and --min-bytes let through), or when "
-      "the report is too incomplete to tell");
+      "exit with 1 when there are leaks (with --module: in such modules; --min-bytes and --top "
+      "only choose what is shown), or when a report is too incomplete to tell");
   return verb;
 }
 
@@ -316,7 +317,7 @@ int command_line(int count, char** arguments) {
   if (report_app->parsed()) {
     report.files.insert(report.files.end(), command.begin(), command.end());
     if (report.files.empty())
-      return usage_error("report: no file is given; usage: cuwarden report FILE...");
+      return usage_error("report: no file is given; usage: cuwarden report FILE-OR-FOLDER...");
     return report_verb(report);
   }
   if (recover_app->parsed()) {

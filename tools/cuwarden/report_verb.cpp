@@ -1,68 +1,175 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "reporters/error_text.hpp"
+#include "reporters/leak_check.hpp"
+#include "reporters/printable.hpp"
+#include "reporters/text_summary.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/report_folder.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
 namespace cuwarden {
+namespace {
 
-int report_verb(const ReportVerb& verb) {
-  int status = 0;
-  bool first = true;
-  TimeForUsers time(usual_time_for_a_ledger);
-  for (std::string path : verb.files) {
-    std::string error;
-    std::optional<std::string> content;  // read already, with its owner's rights
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return text;
+}
+
+class Report {
+ public:
+  explicit Report(const ReportVerb& verb)
+      : verb_(verb), paint_(verb.text.colour), time_(usual_time_for_a_ledger) {}
+
+  void show(const std::string& argument) {
+    if (argument != "-" && is_folder(argument)) return show_folder(argument);
     // A ledger that a killed process left behind becomes the report that it would have written.
-    if (path != "-" && is_ledger(path)) {
-      const Recovery made = recover_as_owner(path, {.wants_content = true, .always = true}, time);
-      if (made.report.empty()) {
-        print_error(path + ": " + made.text);
-        status = 2;
-        continue;
-      }
-      print_line(STDERR_FILENO,
-                 "report: " + made.report +
-                     (made.kept.empty()
-                          ? " (of the ledger, which is removed: all that it held is there)"
-                          : " (of the ledger, which is damaged and stays at " + made.kept + ")"));
-      path = made.report;
-      if (made.owner) content = made.content;
+    if (argument == "-" || !is_ledger(argument)) return show_whole(argument);
+    const Recovery made =
+        recover_as_owner(argument, {.wants_content = true, .always = true}, time_);
+    if (made.report.empty()) return fail(argument + ": " + made.text);
+    print_line(STDERR_FILENO,
+               "report: " + made.report +
+                   (made.kept.empty()
+                        ? " (of the ledger, which is removed: all that it held is there)"
+                        : " (of the ledger, which is damaged and stays at " + made.kept + ")"));
+    show_whole(made.report, made.owner ? std::optional(made.content) : std::nullopt);
+  }
+
+  int finish() {
+    if (!is_filter_known_ && any_read_) {
+      const std::vector<std::string> nearest = modules_.nearest(verb_.text.module);
+      print_error("report: --module " + verb_.text.module +
+                  ": no recorded allocation came through a module whose path contains that" +
+                  (nearest.empty() ? "" : "; the nearest are " + listed(nearest)));
+      return 2;
     }
+    return status_;
+  }
+
+ private:
+  void fail(const std::string& line) {
+    print_error(line);
+    status_ = 2;
+  }
+
+  // What is shown of a report, or null after an error line. Its leaks are judged.
+  template <class Show>
+  std::optional<std::string> read(const std::string& path, const Show& show_report,
+                                  std::optional<std::string> content = {}) {
+    std::string error;
     const auto report =
         content ? ReportDocument::parse(*content, path, error) : ReportDocument::load(path, error);
-    std::string text;
-    std::uint64_t leaks = 0;
-    std::optional<std::string> doubt;
     if (report) {
       try {
-        text = text_report(*report, verb.text);
-        leaks = count_leaks(*report, verb.text);
-        doubt = lacks_records(*report);
+        const LeakCheck check = check_leaks(*report, verb_.text.module);
+        std::string text = show_report(*report, check);
+        judge(path, *report, check);
+        return text;
       } catch (const nlohmann::json::exception&) {
         error = path + ": a damaged report (a table is not what its schema says)";
       }
     }
-    if (!error.empty()) {
-      print_error(error);
-      status = 2;
-      continue;
+    fail(error);
+    return std::nullopt;
+  }
+
+  void judge(const std::string& path, const ReportDocument& report, const LeakCheck& check) {
+    any_read_ = true;
+    if (!is_filter_known_) {
+      modules_.add(report);
+      is_filter_known_ = verb_.text.module.empty() || modules_.have(verb_.text.module);
     }
-    print(STDOUT_FILENO, (first ? "" : "\n") + text);
-    first = false;
-    if (!verb.fail_on_leak) continue;
-    if (leaks > 0 || doubt) status = std::max(status, 1);
+    if (!verb_.fail_on_leak) return;
+    if (check.count > 0 || check.doubt) status_ = std::max(status_, 1);
     // As with LeakSanitizer, a check that could not be made has not been passed.
-    if (leaks == 0 && doubt) {
+    if (check.count == 0 && check.doubt) {
       print_error(path + ": --fail-on-leak: no leak is in this report, but it is not " +
-                  "complete: " + *doubt);
+                  "complete: " + *check.doubt);
     }
   }
-  return status;
+
+  // A filter that no report knows makes all of it wrong: nothing is shown before one does.
+  void put(const std::string& text) {
+    kept_ += text;
+    if (!is_filter_known_) return;
+    print(STDOUT_FILENO, kept_);
+    kept_.clear();
+  }
+
+  void show_whole(const std::string& path, std::optional<std::string> content = {}) {
+    const auto text = read(
+        path,
+        [&](const ReportDocument& report, const LeakCheck&) {
+          return text_report(report, verb_.text);
+        },
+        std::move(content));
+    if (!text) return;
+    put((first_ ? "" : "\n") + *text);
+    first_ = false;
+  }
+
+  void show_folder(const std::string& folder) {
+    const FolderContents contents = contents_of(folder);
+    if (contents.error != 0) return fail(folder + ": " + error_text(contents.error));
+    for (const std::string& line : contents.unreadable) fail(line);
+    if (!contents.ledgers.empty()) {
+      const std::size_t count = contents.ledgers.size();
+      print_error(folder + ": " + std::to_string(count) + (count == 1 ? " process" : " processes") +
+                  " of which there is a ledger and no report, being alive or killed; `cuwarden "
+                  "recover` with this folder makes the reports of killed ones");
+      if (verb_.fail_on_leak) status_ = std::max(status_, 1);
+    }
+    if (contents.reports.empty()) {
+      if (contents.ledgers.empty())
+        fail(folder + ": it is a folder without reports; give that in which CUWARDEN_REPORT lies");
+      return;
+    }
+    if (contents.reports.size() == 1) return show_whole(contents.reports.front());
+
+    DeviceSummary devices;
+    bool first_of_folder = !first_;
+    for (const std::string& path : contents.reports) {
+      const auto line = read(path, [&](const ReportDocument& report, const LeakCheck& check) {
+        devices.add(report);
+        return process_line(report, check, paint_);
+      });
+      if (!line) continue;
+      put((first_of_folder ? "\n" : "") + printable(file_name(path)) + ": " + *line + "\n");
+      first_of_folder = first_ = false;
+    }
+    if (const std::string lines = devices.lines(); !lines.empty()) put("\n" + lines);
+  }
+
+  const ReportVerb& verb_;
+  Paint paint_;
+  TimeForUsers time_;
+  KnownModules modules_;
+  bool is_filter_known_ = verb_.text.module.empty();  // a report has modules that --module means
+  bool any_read_ = false, first_ = true;
+  std::string kept_;
+  int status_ = 0;
+};
+
+}  // namespace
+
+int report_verb(const ReportVerb& verb) {
+  Report report(verb);
+  for (const std::string& argument : verb.files) report.show(argument);
+  return report.finish();
 }
 
 }  // namespace cuwarden

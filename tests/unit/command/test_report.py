@@ -92,9 +92,60 @@ def test_a_report_of_before_there_were_records_is_judged_by_the_tool(cuwarden, d
     assert result.returncode == 1 and "table of the ledger was full" in result.stderr
 
 
-def test_fail_on_leak_goes_by_what_the_filters_let_through(cuwarden, sample_report):
-    arguments = ("report", "--fail-on-leak", "--module", "no-such-module", sample_report)
-    assert cuwarden(*arguments).returncode == 0
+@pytest.mark.parametrize("options", [["--min-bytes", "1TiB"], ["--top", "1"], ["--by", "kind"]])
+def test_fail_on_leak_goes_by_the_leaks_and_not_by_the_rows_that_are_shown(
+    cuwarden, sample_report, options
+):
+    assert cuwarden("report", "--fail-on-leak", *options, sample_report).returncode == 1
+    report = json.loads(sample_report.read_text())
+    report["leak_groups"] = []
+    sample_report.write_text(json.dumps(report))
+    assert cuwarden("report", "--fail-on-leak", *options, sample_report).returncode == 1
+
+
+@pytest.fixture
+def two_modules(sample_report, tmp_path):
+    """A report whose leaks are all of one module, and which knows of another one."""
+    report = json.loads(sample_report.read_text())
+    leaking = {"id": 9001, "path": "/opt/vendor/libvendor.so.2", "build_id": None}
+    clean = {"id": 9002, "path": "/opt/clean/libclean.so", "build_id": None}
+    report["modules"] += [leaking, clean]
+    for group in report["leak_groups"]:
+        group["module"] = 9001
+    path = tmp_path / "modules.json"
+    path.write_text(json.dumps(report))
+    return path
+
+
+def test_a_module_filter_restricts_what_is_judged(cuwarden, two_modules):
+    for module, status in (("libvendor", 1), ("/opt/vendor/", 1), ("libclean", 0)):
+        result = cuwarden("report", "--fail-on-leak", "--module", module, two_modules)
+        assert (result.returncode, result.stderr) == (status, ""), module
+
+
+@pytest.mark.parametrize("options", [["--fail-on-leak"], []])
+def test_a_module_that_no_report_knows_is_wrong_usage(cuwarden, two_modules, options):
+    result = cuwarden("report", *options, "--module", "libvndor", two_modules)
+    assert result.returncode == 2 and result.stdout == ""
+    assert one_line(result.stderr)
+    assert "--module libvndor" in result.stderr and "libvendor.so.2" in result.stderr
+
+
+def test_a_module_that_one_of_the_reports_knows_is_a_filter(cuwarden, clean_report, two_modules):
+    for files in ([clean_report, two_modules], [two_modules, clean_report]):
+        result = cuwarden("report", "--fail-on-leak", "--module", "libclean", *files)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.count("\nMEMORY ") == 2
+
+
+def test_a_leak_of_an_unknown_module_may_be_the_chosen_ones(cuwarden, two_modules):
+    report = json.loads(two_modules.read_text())
+    leaks = [group for group in report["leak_groups"] if group["released_by"] is None]
+    leaks[0]["module"] = None
+    two_modules.write_text(json.dumps(report))
+    result = cuwarden("report", "--fail-on-leak", "--module", "libclean", two_modules)
+    assert result.returncode == 1
+    assert one_line(result.stderr) and "not known" in result.stderr
 
 
 def test_bad_input_is_one_line_and_the_other_files_are_shown(cuwarden, sample_report, tmp_path):

@@ -157,6 +157,14 @@ TEST_F(ReportJson, every_id_that_is_used_is_there_and_nothing_else) {
   EXPECT_EQ(modules, used_modules);
 }
 
+TEST_F(ReportJson, a_module_whose_allocations_were_all_freed_is_listed) {
+  ledger.add_module("/opt/libclean.so", 0x7000'0000'0000, 4096);
+  const json report = report_of(ledger);
+  std::set<std::string> paths;
+  for (const json& row : report["modules"]) paths.insert(row["path"]);
+  EXPECT_TRUE(paths.contains("/opt/libclean.so"));
+}
+
 TEST_F(ReportJson, a_cut_stack_says_so) {
   const json row = group("vmm");
   const json report = report_of(ledger);
