@@ -1,6 +1,9 @@
 // Matches exported names with the rules of CUWARDEN_SIM_FAIL.
 #include "tools/simulated_gpu/faults.hpp"
 
+#include <unistd.h>
+
+#include <csignal>
 #include <mutex>
 #include <string_view>
 #include <vector>
@@ -34,6 +37,19 @@ Counters& counters() {
 
 // The error that every call answers once the device is lost; 0 while it is there.
 constinit std::atomic<int> lost_code{0};
+// True if calls of a lost device do not return.
+constinit std::atomic<bool> lost_hangs{false};
+
+[[noreturn]] void hang() {
+  const std::lock_guard held(simulator().mutex);
+  for (;;) pause();
+}
+
+// A signal handler may find itself inside the call, with the driver's lock held.
+void send_signal() {
+  const std::lock_guard held(simulator().mutex);
+  raise(SIGUSR1);
+}
 
 // True if the rule makes this call fail; `call` counts from 1.
 bool fails_at(const FaultRule& rule, unsigned long long call) {
@@ -57,8 +73,10 @@ bool matches(const FaultRule& rule, std::string_view name) {
 }  // namespace
 
 CUresult requested_failure(CallSite& site, bool needs_device) {
-  if (const int lost = lost_code.load(std::memory_order_relaxed); lost != 0 && needs_device)
+  if (const int lost = lost_code.load(std::memory_order_relaxed); lost != 0 && needs_device) {
+    if (lost_hangs.load(std::memory_order_relaxed)) hang();
     return static_cast<CUresult>(lost);
+  }
   const std::vector<FaultRule>& rules = simulator().settings.faults;
   if (site.inspected.load(std::memory_order_acquire) == 0) {
     bool any = false;
@@ -66,17 +84,28 @@ CUresult requested_failure(CallSite& site, bool needs_device) {
     site.inspected.store(any ? 2 : 1, std::memory_order_release);
   }
   if (site.inspected.load(std::memory_order_relaxed) == 1) return CUDA_SUCCESS;
-  Counters& count = counters();
-  const std::lock_guard lock(count.mutex);
-  count.calls.resize(rules.size());
   int code = 0;
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    if (!matches(rules[i], site.name)) continue;
-    const FaultRule& rule = rules[i];
-    if (!fails_at(rule, ++count.calls[i]) || code != 0) continue;
-    code = rule.code;
-    if (rule.calls == FaultRule::Calls::lost) lost_code.store(code);
+  FaultRule::Instead instead = FaultRule::Instead::nothing;
+  {
+    Counters& count = counters();
+    const std::lock_guard lock(count.mutex);
+    count.calls.resize(rules.size());
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      if (!matches(rules[i], site.name)) continue;
+      const FaultRule& rule = rules[i];
+      if (!fails_at(rule, ++count.calls[i]) || code != 0) continue;
+      if (rule.calls == FaultRule::Calls::lost) {
+        lost_hangs.store(rule.instead == FaultRule::Instead::hang);
+        lost_code.store(rule.code);
+      } else if (rule.instead != FaultRule::Instead::nothing) {
+        instead = rule.instead;
+        continue;
+      }
+      code = rule.code;
+    }
   }
+  if (instead == FaultRule::Instead::signal) send_signal();
+  if (instead == FaultRule::Instead::hang) hang();
   return static_cast<CUresult>(code);
 }
 

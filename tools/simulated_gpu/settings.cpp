@@ -106,11 +106,21 @@ std::optional<FaultRule> parse_fault(std::string_view text) {
     if (!n || *n <= 0) return std::nullopt;
     rule.n = static_cast<unsigned long long>(*n);
   }
-  if (++next < parts.size()) {
+  const auto is_word = [&](const char* word, FaultRule::Instead meaning) {
+    if (next >= parts.size() || parts[next] != word) return false;
+    rule.instead = meaning;
+    return true;
+  };
+  if (++next < parts.size() && (is_word("signal", FaultRule::Instead::signal) ||
+                                is_word("hang", FaultRule::Instead::hang))) {
+    if (rule.calls == FaultRule::Calls::lost) return std::nullopt;
+    ++next;
+  } else if (next < parts.size()) {
     const auto code = parse_integer(parts[next]);
     if (!code || *code <= 0) return std::nullopt;
     rule.code = static_cast<int>(*code);
     ++next;
+    if (rule.calls == FaultRule::Calls::lost && is_word("hang", FaultRule::Instead::hang)) ++next;
   }
   if (next != parts.size()) return std::nullopt;
   return rule;
@@ -248,7 +258,7 @@ Settings read_settings() {
        });
   read("CUWARDEN_SIM_FAIL",
        "a list of function:n[:code], function:every:n[:code], function:from:n[:code], "
-       "function:lost:n[:code] and function:*[:code]",
+       "function:lost:n[:code[:hang]] and function:*[:code], or signal or hang for the code",
        parse_faults, [&](std::vector<FaultRule> value) {
          settings.faults = std::move(value);
          return true;

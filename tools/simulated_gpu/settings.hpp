@@ -14,7 +14,8 @@ constexpr std::size_t kMiB = 1024 * kKiB;
 constexpr std::size_t kGiB = 1024 * kMiB;
 
 // One rule of CUWARDEN_SIM_FAIL: `function:n[:code]`, `function:every:n[:code]`,
-// `function:from:n[:code]`, `function:lost:n[:code]`, `function:*[:code]`.
+// `function:from:n[:code]`, `function:lost:n[:code[:hang]]`, `function:*[:code]`. In the place of
+// the code stands `signal` or `hang`, too.
 struct FaultRule {
   enum class Calls {
     nth,
@@ -26,6 +27,13 @@ struct FaultRule {
   unsigned long long n = 0;  // The number n of a call, from 1; 0 means every call.
   Calls calls = Calls::nth;
   int code = 2;  // CUDA_ERROR_OUT_OF_MEMORY.
+  // What the call does instead of failing, and of a lost device what all later calls do.
+  enum class Instead {
+    nothing,
+    signal,  // `signal`: sends its thread SIGUSR1 while it holds the driver's lock, and goes on.
+    hang,    // `hang`: takes the driver's lock and never returns.
+  };
+  Instead instead = Instead::nothing;
 };
 
 // One rule of CUWARDEN_SIM_LOCAL_MEMORY, `part-of-kernel-name:bytes`: the local memory that a
