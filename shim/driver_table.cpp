@@ -52,6 +52,7 @@ void fill_from(const LoadedObject& driver) {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
 #include "runtime_hooks/driver/hooks.def"
@@ -61,6 +62,7 @@ void fill_from(const LoadedObject& driver) {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define USE(result, name, parameters, arguments) \
   fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
@@ -89,6 +91,7 @@ constexpr bool driver_row[driver::row_count] = {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) false,
 #include "runtime_hooks/driver/hooks.def"

@@ -1,6 +1,8 @@
 // The ways a process ends, each with its report. The constructor does little: it registers the
 // handlers that libc runs last, after the static destructors of the program and its libraries.
 // (A preloaded object is initialised before the program registers anything.)
+#include "shim/ending.hpp"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,7 +43,16 @@ struct Handlers {
     set_done();
   }
 };
-constinit Handlers at_exit_handlers, at_quick_exit_handlers;
+constinit Handlers exit_begins_handlers, at_exit_handlers, at_quick_exit_handlers;
+
+void exit_begins(int status, void*) {
+  Process::get().exit_begins(status & 0xff);
+  exit_begins_handlers.set_done();
+}
+// Another thread goes on to the driver's own handlers when the driver has been asked.
+void wait_for_exit_begins(int, void*) {
+  exit_begins_handlers.wait([] { on_exit(wait_for_exit_begins, nullptr); });
+}
 
 void at_exit(int status, void*) {
   Process::get().finish(ledger::EndReason::exit, status & 0xff, true);
@@ -90,6 +101,13 @@ void finish_abort(Process::Afterwards afterwards) {
 }
 
 }  // namespace
+
+void expect_exit() noexcept {
+  on_exit(wait_for_exit_begins, nullptr);
+  on_exit(wait_for_exit_begins, nullptr);
+  on_exit(exit_begins, nullptr);
+}
+
 }  // namespace cuwarden::shim
 
 // The declarations are libc's; none returns.

@@ -114,8 +114,9 @@ void note_free_at_end() {}
     families::forget_left_driver_call(__builtin_frame_address(0));                 \
     const driver::RealDriver& real = below;                                        \
     if (real.name == nullptr) return missing_in_driver;                            \
+    driver::DriverCall inside;                                                     \
     families::HookedCall call(real, Process::get().recorder(), driver::Row::name); \
-    return body;                                                                   \
+    return inside.returned(body);                                                  \
   }
 
 // Launches are many and short: one of a kernel that was launched before goes through, without a
@@ -128,26 +129,26 @@ void note_free_at_end() {}
                      cuwarden::shim::passes_through.load(std::memory_order_relaxed);    \
   if (!known || real.name == nullptr) [[unlikely]]                                      \
     return launching::name arguments;                                                   \
-  const cuwarden::driver::Submission at_the_gate;                                       \
-  const CUresult answer = real.name arguments;                                          \
+  cuwarden::driver::Submission at_the_gate;                                             \
+  const CUresult answer = at_the_gate.returned(real.name arguments);                    \
   if (answer == CUDA_SUCCESS) [[likely]]                                                \
     return answer;                                                                      \
   return cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer);
 
-#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                \
-  [[gnu::noinline]] static result name parameters {                                            \
-    families::forget_left_driver_call(__builtin_frame_address(0));                             \
-    const driver::RealDriver& real = below;                                                    \
-    if (real.name == nullptr) return missing_in_driver;                                        \
-    const driver::Submission at_the_gate;                                                      \
-    const CUfunction kernel = families::kernel_among arguments;                                \
-    if (families::launched_kernels.has(kernel)) {                                              \
-      const CUresult answer = real.name arguments;                                             \
-      return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer); \
-    }                                                                                          \
-    families::HookedCall call(real, Process::get().recorder(), driver::Row::name);             \
-    return families::first_launch(call, kernel, families::block_threads arguments,             \
-                                  [&] { return real.name arguments; });                        \
+#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                 \
+  [[gnu::noinline]] static result name parameters {                                             \
+    families::forget_left_driver_call(__builtin_frame_address(0));                              \
+    const driver::RealDriver& real = below;                                                     \
+    if (real.name == nullptr) return missing_in_driver;                                         \
+    driver::Submission at_the_gate;                                                             \
+    const CUfunction kernel = families::kernel_among arguments;                                 \
+    if (families::launched_kernels.has(kernel)) {                                               \
+      const CUresult answer = at_the_gate.returned(real.name arguments);                        \
+      return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer);  \
+    }                                                                                           \
+    families::HookedCall call(real, Process::get().recorder(), driver::Row::name);              \
+    return at_the_gate.returned(families::first_launch(                                         \
+        call, kernel, families::block_threads arguments, [&] { return real.name arguments; })); \
   }
 
 #define LAUNCH(result, name, parameters, arguments)                                \
@@ -174,7 +175,8 @@ void note_free_at_end() {}
   const cuwarden::driver::RealDriver& real = below;                                  \
   if (real.name == nullptr) [[unlikely]]                                             \
     return cuwarden::shim::missing_in_driver;                                        \
-  const CUresult answer = real.name arguments;                                       \
+  cuwarden::driver::DriverCall inside;                                               \
+  const CUresult answer = inside.returned(real.name arguments);                      \
   if (!cuwarden::families::pool_answers.load(std::memory_order_relaxed)) [[likely]]  \
     return answer;                                                                   \
   cuwarden::families::Recorder* const recorder = cuwarden::shim::asked_by_program(); \
@@ -186,8 +188,15 @@ void note_free_at_end() {}
   const cuwarden::driver::RealDriver& real = below; \
   if (real.name == nullptr) [[unlikely]]            \
     return cuwarden::shim::missing_in_driver;       \
-  const cuwarden::driver::Submission at_the_gate;   \
-  return real.name arguments;
+  cuwarden::driver::Submission at_the_gate;         \
+  return at_the_gate.returned(real.name arguments);
+
+#define CUWARDEN_WAIT(name, arguments, below)       \
+  const cuwarden::driver::RealDriver& real = below; \
+  if (real.name == nullptr) [[unlikely]]            \
+    return cuwarden::shim::missing_in_driver;       \
+  cuwarden::driver::DriverCall inside;              \
+  return inside.returned(real.name arguments);
 
 #define CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, body)               \
   namespace cuwarden::shim::looked_up {                                                   \
@@ -200,6 +209,8 @@ void note_free_at_end() {}
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_QUERY)
 #define SUBMIT(result, name, parameters, arguments) \
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_SUBMIT)
+#define WAIT(result, name, parameters, arguments) \
+  CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_WAIT)
 
 #define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
   if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
@@ -236,6 +247,7 @@ void* const exported_functions[driver::row_count] = {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -247,6 +259,7 @@ void* const looked_up_functions[driver::row_count] = {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define RUNTIME(result, name, parameters, arguments) nullptr,
 #include "runtime_hooks/driver/hooks.def"

@@ -42,7 +42,7 @@ std::optional<std::uint64_t> bytes_of_others(
   return others != 0 || sure ? std::optional(others) : std::nullopt;
 }
 
-void note_others_at_exit(ledger::Writer& ledger) noexcept try {
+void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {
   ledger::ReadError error;
   const auto reader = ledger::Reader::open(ledger.bytes(), error);
   if (!reader) return;
@@ -56,7 +56,7 @@ void note_others_at_exit(ledger::Writer& ledger) noexcept try {
                                        implicit.further_contexts + implicit.modules +
                                        implicit.local_memory + implicit.heap + implicit.streams;
              const std::uint64_t used = device.total_bytes - device.free_bytes;
-             if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context) return;
+             if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
              if (const auto bytes = bytes_of_others(device, [](auto, auto) {}))
                ledger.set_other_processes(device.ordinal, ByteCount{*bytes});
            });

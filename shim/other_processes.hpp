@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "runtime_hooks/ledger/writer.hpp"
 
@@ -20,6 +21,7 @@ std::optional<std::uint64_t> bytes_of_others(
     const ledger::DeviceView&, const std::function<void(std::uint32_t, std::uint64_t)>& visit);
 
 // After the last reading of the devices.
-void note_others_at_exit(ledger::Writer&) noexcept;
+// Ends once `may_ask`, which is called before NVML is asked about a device, is false.
+void note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
 
 }  // namespace cuwarden::shim

@@ -40,8 +40,7 @@ constexpr std::size_t class_count = largest_shift - smallest_shift + 1;
 constexpr std::size_t refill_bytes = std::size_t{1} << 18;
 
 // Guards all below. A leaf lock. The hooked path takes it for a message at most, so a signal
-// handler's _exit meets it held only where the thread was starting, reporting or writing a message,
-// and then does not report.
+// handler's _exit meets it held only where the thread was starting, reporting or writing a message.
 struct Heap {
   FutexLock lock;
   FreeBlock* free_lists[class_count];
@@ -64,6 +63,16 @@ Heap& heap() {
   return *present;
 }
 
+// Where a lock is not given back any more, as in a forked child. False without memory.
+bool begin_anew(Heap& stuck) {
+  Heap* present = &stuck;
+  auto* const mine = static_cast<Heap*>(make_wiped_page(sizeof(Heap)));
+  if (mine == nullptr) return false;
+  if (!made.compare_exchange_strong(present, mine, std::memory_order_acq_rel))
+    munmap(mine, sizeof(Heap));
+  return true;
+}
+
 void* map(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
@@ -84,9 +93,10 @@ void* allocate(std::size_t bytes) {
   if (bytes > std::size_t{1} << largest_shift) return allocate_mapped(bytes);
   const auto size_class = static_cast<std::size_t>(std::bit_width(bytes - 1)) - smallest_shift;
   const std::size_t block_bytes = std::size_t{1} << (size_class + smallest_shift);
-  auto& [lock, free_lists, fresh, fresh_bytes] = heap();
-  const Locked locked(lock);
-  if (!locked) return nullptr;
+  Heap& present = heap();
+  const Locked locked(present.lock);
+  if (!locked) return begin_anew(present) ? allocate(bytes) : nullptr;
+  auto& [lock, free_lists, fresh, fresh_bytes] = present;
   if (FreeBlock* block = free_lists[size_class]; block != nullptr) {
     free_lists[size_class] = block->next;
     return block;

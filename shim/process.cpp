@@ -15,7 +15,9 @@
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
+#include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
@@ -23,6 +25,8 @@
 #include "shim/debug_lines.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/early_lookups.hpp"
+#include "shim/ending.hpp"
+#include "shim/exit_readings.hpp"
 #include "shim/ledger_place.hpp"
 #include "shim/log.hpp"
 #include "shim/lookup.hpp"
@@ -73,6 +77,11 @@ void read_settings_and_set_up_log() {
 }
 
 constinit EarlyLookups early_lookups;
+
+// For our own locks, the driver and NVML, in all. The time for names is another
+// (CUWARDEN_SYMBOL_TIME).
+constexpr std::uint64_t longest_waiting_at_end_ns = 500'000'000;
+constinit WaitBudget end_budget{longest_waiting_at_end_ns};
 
 // Tells `cuwarden run` of a ledger or a report. A null byte ends it: a path may hold a line feed.
 void tell(std::string_view path) noexcept try {
@@ -157,6 +166,8 @@ void Process::begin_anew() noexcept {
   if (state_.load(std::memory_order_relaxed) != State::off)
     state_.store(State::fresh, std::memory_order_relaxed);
   end_turn_.reset();
+  end_budget.renew(longest_waiting_at_end_ns);
+  driver::calling_threads.forked();
   families::forget_graphs();
   reclaimers.forked();
 }
@@ -259,20 +270,27 @@ void Process::modules_changed() noexcept {
 void Process::driver_initialised() noexcept {
   if (exit_handler_set_.load(std::memory_order_relaxed) || exit_handler_set_.exchange(true)) return;
   const ErrnoGuard keep;
-  std::atexit([] { Process::get().driver_about_to_end(); });
+  expect_exit();
 }
 
-void Process::driver_about_to_end() noexcept {
-  // A forked child inherits this handler. It has made no CUDA call, and what cudart does in its own
+// A report is on disk before the driver is asked anything, for it may not answer.
+[[gnu::noinline]] void Process::exit_begins(int status) noexcept {
+  // A forked child inherits the handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
   if (!memory_.is_ours()) turn_off();
   if (!has_records() || !memory_.belongs_to_caller()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
+  const WaitBudget::Scope bounded(&end_budget);
   recorder_->process_is_ending();
+  if (!end_turn_.take()) return;
   ++families::call_state.driver_depth;
-  recorder_->read_devices_at_exit();
-  call_on_own_stack([](void*) { note_others_at_exit(*process.ledger_); }, nullptr);
+  ledger_->set_end(ledger::EndReason::exit, status, true);
+  call_on_own_stack([](void*) { write_report_before_readings(*process.ledger_); }, nullptr);
+  // What comes between may be a fatal signal.
+  ledger_->set_end(ledger::EndReason::running, 0, false);
+  end_turn_.give_back(false);
+  take_exit_readings(*recorder_, __builtin_frame_address(0), end_budget);
   --families::call_state.driver_depth;
 }
 
@@ -299,6 +317,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
     afterwards = Afterwards::may_return;
   }
   if (!end_turn_.take()) return;
+  const WaitBudget::Scope bounded(&end_budget);
   ++families::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);
   bool written = false;

@@ -44,11 +44,10 @@ class Process {
   int owner() const noexcept;
   // After a dlclose.
   void modules_changed() noexcept;
-  // After the first cuInit that succeeded: from then on the driver has exit handlers, and ours
-  // runs before them.
+  // After the first cuInit that succeeded: from then on the driver has exit handlers.
   void driver_initialised() noexcept;
-  // In that handler: the last moment at which the driver answers.
-  void driver_about_to_end() noexcept;
+  // In the exit handler that runs before those: the last moment at which the driver answers.
+  void exit_begins(int status) noexcept;
   // The program freed something that cudart no longer passes to the driver.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 

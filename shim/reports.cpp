@@ -15,6 +15,7 @@
 #include "reporters/verdicts.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
+#include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/ledger/reader.hpp"
 #include "shim/incident_facts.hpp"
 #include "shim/ledger_place.hpp"
@@ -50,7 +51,7 @@ struct Reports {
   ReportFile file;
   std::chrono::nanoseconds symbol_time;
   Root root_at_start;
-  // Held by whoever writes: an incident's report and the last one are the same file.
+  // Held by the thread that writes: all reports are the same file.
   FutexLock lock;
   std::atomic<int> writer{0};      // thread that holds it
   std::atomic<bool> ended{false};  // the last one has been begun
@@ -61,13 +62,27 @@ struct Reports {
 alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
 constinit Reports* reports = nullptr;
 
-// While the lock is held.
-class Writing {
+// The lock of all reports, held for the length of a scope, if the thread that writes gives it back.
+// That thread is at work: the time of waiting for it is none of the end's budget.
+class [[nodiscard]] WriterLocked {
  public:
-  Writing() { reports->writer.store(own_thread_id()); }
-  ~Writing() { reports->writer.store(0); }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
+  WriterLocked() {
+    if (locked_) reports->writer.store(own_thread_id());
+  }
+  ~WriterLocked() {
+    if (!locked_) return;
+    reports->writer.store(0);
+    reports->lock.unlock();
+  }
+  WriterLocked(const WriterLocked&) = delete;
+  WriterLocked& operator=(const WriterLocked&) = delete;
+  explicit operator bool() const { return locked_; }
+
+ private:
+  bool locked_ = [] {
+    const WaitBudget::Scope unbounded(nullptr);
+    return reports->lock.lock();
+  }();
 };
 
 std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
@@ -92,9 +107,8 @@ bool say_one_is_being_written(const ledger::Writer& ledger) {
 }
 
 void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
-  const Locked locked(reports->lock);
+  const WriterLocked locked;
   if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
-  const Writing writing;
   ReportOptions options;
   options.end_ns = ledger.now_ns();
   options.symbol_time = symbol_time_at_incident;
@@ -162,6 +176,23 @@ void report_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
   // No memory: the report at the end has it.
 }
 
+void write_report_before_readings(ledger::Writer& ledger) noexcept try {
+  // The last report says what is wrong.
+  if (root_folder() != reports->root_at_start || reports->ended.load() ||
+      reports->writer.load() == own_thread_id())
+    return;
+  const auto reader = open_ledger(ledger);
+  const WriterLocked locked;
+  if (!reader || !locked || reports->ended.load()) return;
+  ReportOptions options;
+  options.symbolise = false;
+  options.end_ns = ledger.now_ns();
+  if (!is_report_wanted(*reader, options, report_policy(*reader).only_if)) return;
+  write_report(ledger, *reader, options);
+} catch (...) {
+  // No memory.
+}
+
 // True where all that is wanted is on disk, with symbols or without.
 bool write_final_report(ledger::Writer& ledger) noexcept try {
   const auto reader = open_ledger(ledger);
@@ -182,9 +213,8 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const bool would_wait_for_itself = reports->writer.load() == own_thread_id();
   reports->ended.store(true);
   if (would_wait_for_itself) return say_one_is_being_written(ledger);
-  const Locked locked(reports->lock);
+  const WriterLocked locked;
   if (!locked) return say_one_is_being_written(ledger);
-  const Writing writing;
   if (!is_wanted) {
     reports->file.remove();
     ledger.header().report_number.store(0, std::memory_order_relaxed);

@@ -15,6 +15,9 @@ namespace cuwarden::shim {
 // `symbol_time`: the longest that naming functions and lines may take in the last report.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
+// The report at the beginning of exit(), from the readings that there are: the one that is left
+// where the driver does not answer any more. Without names; the last one replaces it.
+void write_report_before_readings(ledger::Writer&) noexcept;
 // The report of the process's end, where CUWARDEN_REPORT_IF wants one; an incident's is removed
 // where it does not. False: it could not be written, and why was said.
 bool write_final_report(ledger::Writer&) noexcept;

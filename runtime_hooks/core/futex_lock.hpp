@@ -17,7 +17,9 @@
 #include <cstdint>
 #include <ctime>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/wait_budget.hpp"
 
 namespace cuwarden {
 
@@ -36,6 +38,7 @@ class FutexLock {
   [[nodiscard]] bool lock_for_long() noexcept {
     for (int attempt = 0; attempt < 60'000; ++attempt) {
       if (lock()) return true;
+      if (WaitBudget::current() != nullptr) return false;
       const ErrnoGuard keep;
       const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
       syscall(SYS_nanosleep, &pause, nullptr);  // glibc's nanosleep is a cancellation point.
@@ -77,6 +80,7 @@ class FutexLock {
       __builtin_ia32_pause();
     }
     const ErrnoGuard keep;
+    WaitBudget* const budget = WaitBudget::current();
     long wait_ms = first_wait_ms, waited_ms = 0;
     std::uint32_t turn = turns_.load(std::memory_order_relaxed);
     std::uint32_t seen = state_.load(std::memory_order_relaxed);
@@ -90,6 +94,10 @@ class FutexLock {
       }
       if (seen == free) return true;
       if (wanted == given_up) return false;
+      // A thread that ends the process leaves the lock as it is, for other threads may still get
+      // it.
+      if (budget != nullptr && budget->left_ns() == 0) return false;
+      const std::uint64_t begun_ns = budget != nullptr ? now_ns() : 0;
       const timespec limit{.tv_sec = 0, .tv_nsec = wait_ms * 1'000'000};
       if (syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, contended, &limit, nullptr, 0) != 0 &&
           errno == ETIMEDOUT) {
@@ -99,6 +107,7 @@ class FutexLock {
         wait_ms = std::min(wait_ms * 2, longest_wait_ms);
         turn = now;
       }
+      if (budget != nullptr) budget->spend(now_ns() - begun_ns);
       seen = state_.load(std::memory_order_relaxed);
     }
     return false;

@@ -18,6 +18,7 @@ enum class Row : std::uint16_t {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"
@@ -31,6 +32,7 @@ inline constexpr std::array<std::string_view, row_count> row_names = {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define RUNTIME HOOK
 #include "runtime_hooks/driver/hooks.def"

@@ -13,6 +13,7 @@ struct RealDriver {
 #define LAUNCH HOOK
 #define QUERY HOOK
 #define SUBMIT HOOK
+#define WAIT HOOK
 #define SHIM HOOK
 #define USE HOOK
 #include "runtime_hooks/driver/hooks.def"

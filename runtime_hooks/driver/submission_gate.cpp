@@ -33,7 +33,6 @@ constexpr std::uint64_t all_but(std::initializer_list<int> signals) noexcept {
 }  // namespace
 
 constinit SubmissionGate submission_gate{};
-constinit thread_local SubmissionGate::Thread* SubmissionGate::own_ = nullptr;
 
 bool SubmissionGate::arm() noexcept {
   if (is_armed()) return true;
@@ -48,90 +47,68 @@ bool SubmissionGate::arm() noexcept {
   return true;
 }
 
-// A thread that has ended leaves its place behind; the kernel may have given its number to this
-// one.
-[[gnu::cold, gnu::noinline]] SubmissionGate::Thread* SubmissionGate::take_place() noexcept {
-  const ErrnoGuard keep;
-  const std::int32_t mine = own_thread_id();
-  const auto take = [&](Thread& place, std::int32_t from) {
-    if (!place.id.compare_exchange_strong(from, mine)) return false;
-    place.depth.store(0, std::memory_order_relaxed);
-    own_ = &place;
-    return true;
-  };
-  for (Thread& place : threads_) {
-    const std::int32_t there = place.id.load(std::memory_order_relaxed);
-    if ((there == 0 || there == mine) && take(place, there)) return &place;
-  }
-  for (Thread& place : threads_) {
-    const std::int32_t there = place.id.load(std::memory_order_relaxed);
-    if (thread_has_ended(there) && take(place, there)) return &place;
-  }
-  is_too_small_.store(true);
-  return nullptr;
-}
-
 // A forked child does not have the thread that would open it.
 [[gnu::cold, gnu::noinline]] void SubmissionGate::wait_until_open(Thread& mine) noexcept {
   const ErrnoGuard keep;
   constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 100'000'000};
   for (;;) {
-    mine.depth.store(0, std::memory_order_release);
+    mine.submissions.store(0, std::memory_order_release);
     while (state_.load(std::memory_order_acquire) != is_open) {
       if (closed_here_.load()->load() == 0) state_.store(is_open);
       futex_wait(state_, is_closed, &look_again);
     }
-    mine.depth.store(1, std::memory_order_relaxed);
+    mine.submissions.store(1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (state_.load(std::memory_order_acquire) == is_open) return;
   }
 }
 
 bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
-  for (Thread& place : threads_) {
-    if (&place == own_) continue;
-    for (int spins = 0; place.depth.load(std::memory_order_acquire) != 0; ++spins) {
+  return calling_threads.all_of([&](Thread& thread) {
+    if (&thread == calling_threads.known()) return true;
+    for (int spins = 0; thread.submissions.load(std::memory_order_acquire) != 0; ++spins) {
       if (spins < 100) {
         __builtin_ia32_pause();
         continue;
       }
-      if (thread_has_ended(place.id.load(std::memory_order_relaxed)))
-        place.depth.store(0, std::memory_order_relaxed);
+      if (thread_has_ended(thread.id.load(std::memory_order_relaxed)))
+        thread.submissions.store(0, std::memory_order_relaxed);
       else if (now_ns() >= deadline_ns)
         return false;
       sleep_ns(20'000);
     }
-  }
-  return true;
+    return true;
+  });
 }
 
 bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
   const ErrnoGuard keep;
-  if (!is_armed() || is_too_small_.load()) return false;
-  if (own_ != nullptr && own_->depth.load(std::memory_order_relaxed) != 0) return false;
+  if (!is_armed() || calling_threads.are_too_many()) return false;
+  const Thread* const known = calling_threads.known();
+  if (known != nullptr && known->submissions.load(std::memory_order_relaxed) != 0) return false;
   while (!lock_.try_lock()) {
     if (now_ns() >= deadline_ns) return false;
     sleep_ns(100'000);
   }
   // Its own submissions pass, and those of wrappers below it.
-  Thread* const mine = own_ != nullptr ? own_ : take_place();
+  Thread* const mine = calling_threads.own();
   if (mine == nullptr) {
     lock_.unlock();
     return false;
   }
   set_signal_mask(all_but({SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}), &signals_);
-  mine->depth.store(1, std::memory_order_relaxed);
+  mine->submissions.store(1, std::memory_order_relaxed);
   closed_here_.load()->store(1);
   state_.store(is_closed, std::memory_order_seq_cst);
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && have_all_left(deadline_ns) &&
-      !is_too_small_.load())
+      !calling_threads.are_too_many())
     return true;
   open();
   return false;
 }
 
 void SubmissionGate::open() noexcept {
-  leave(*own_);
+  leave(*calling_threads.known());
   state_.store(is_open, std::memory_order_release);
   futex_wake_all(state_);
   const std::uint64_t signals = signals_;

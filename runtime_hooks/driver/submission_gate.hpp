@@ -9,15 +9,13 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/driver/calling_threads.hpp"
 
 namespace cuwarden::driver {
 
 class SubmissionGate {
  public:
-  struct alignas(64) Thread {
-    std::atomic<std::uint32_t> depth{0};  // of submissions; changed by the thread alone
-    std::atomic<std::int32_t> id{0};      // the kernel's; 0: nobody's
-  };
+  using Thread = CallingThreads::Thread;
 
   // Before there is memory that may be moved. False: the kernel has no such barrier (Linux 4.14
   // has), and the gate cannot be closed.
@@ -30,38 +28,31 @@ class SubmissionGate {
   [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
   void open() noexcept;
 
-  // Around each submission, where the gate is armed. Null: there are too many threads.
-  Thread* enter() noexcept {
-    Thread* const mine = own_ != nullptr ? own_ : take_place();
-    if (mine == nullptr) return nullptr;
-    const std::uint32_t depth = mine->depth.load(std::memory_order_relaxed);
-    mine->depth.store(depth + 1, std::memory_order_relaxed);
+  // Around each submission of the calling thread, whose words these are, where the gate is armed.
+  void enter(Thread& mine) noexcept {
+    const std::uint32_t depth = mine.submissions.load(std::memory_order_relaxed);
+    mine.submissions.store(depth + 1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (state_.load(std::memory_order_relaxed) != is_open && depth == 0) [[unlikely]]
-      wait_until_open(*mine);
-    return mine;
+      wait_until_open(mine);
   }
   static void leave(Thread& mine) noexcept {
-    mine.depth.store(mine.depth.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    mine.submissions.store(mine.submissions.load(std::memory_order_relaxed) - 1,
+                           std::memory_order_release);
   }
 
  private:
-  static constexpr std::uint32_t is_open = 0, is_closed = 1, most_threads = 1024;
-  Thread* take_place() noexcept;
+  static constexpr std::uint32_t is_open = 0, is_closed = 1;
   void wait_until_open(Thread&) noexcept;
   bool have_all_left(std::uint64_t deadline_ns) noexcept;
 
-  // Initial-exec, as all of the shim's.
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;
   std::atomic<bool> is_armed_{false};
-  std::atomic<bool> is_too_small_{false};
   std::atomic<std::uint32_t> state_{is_open};
   // 1 while closed, in memory that a forked child finds wiped: the child does not have the thread
   // that would open the gate again. Null before arm().
   std::atomic<std::atomic<std::uint32_t>*> closed_here_{nullptr};
   FutexLock lock_;
   std::uint64_t signals_ = 0;  // that were blocked before
-  Thread threads_[most_threads];
 };
 extern constinit SubmissionGate submission_gate;
 
@@ -81,20 +72,32 @@ class GateClosed {
   bool is_closed_;
 };
 
-// A submission, for the length of a scope.
+// A submission, for the length of a scope; a call of the driver until it has returned.
 class Submission {
  public:
-  [[gnu::always_inline]] Submission() noexcept {
-    if (submission_gate.is_armed()) thread_ = submission_gate.enter();
+  [[gnu::always_inline]] Submission() noexcept : thread_(calling_threads.enter()) {
+    if (submission_gate.is_armed() && thread_ != nullptr) {
+      submission_gate.enter(*thread_);
+      is_at_gate_ = true;
+    }
   }
   [[gnu::always_inline]] ~Submission() {
-    if (thread_ != nullptr) SubmissionGate::leave(*thread_);
+    if (is_at_gate_) SubmissionGate::leave(*thread_);
   }
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
 
+  // As DriverCall's.
+  [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
+    calling_threads.leave(thread_);
+    if (answer != CUDA_SUCCESS) [[unlikely]]
+      note_failed_call(answer);
+    return answer;
+  }
+
  private:
-  SubmissionGate::Thread* thread_ = nullptr;
+  CallingThreads::Thread* const thread_;
+  bool is_at_gate_ = false;
 };
 
 }  // namespace cuwarden::driver

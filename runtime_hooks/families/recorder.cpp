@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/families/host_memory_use.hpp"
 
@@ -269,7 +270,10 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
                                .total_bytes = reading->total_bytes,
                                .free_bytes = reading->free_bytes,
                                .pool_idle_bytes = idle_bytes(device)});
-  if (pool_use_ != PoolUse::never) look_after_pool(device, reading->total_bytes);
+  if (at == ledger::ReadingAt::exit)
+    note_pools(device);
+  else if (pool_use_ != PoolUse::never)
+    look_after_pool(device, reading->total_bytes);
 }
 
 void Recorder::look_around(std::uint64_t now) noexcept {
@@ -287,19 +291,20 @@ void Recorder::look_around(std::uint64_t now) noexcept {
   if (here.device != no_device) read_device(here.device, ledger::ReadingAt::last_call);
 }
 
-void Recorder::read_devices_at_exit() noexcept {
+void Recorder::read_devices_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
   const ErrnoGuard keep;
   if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr) return;
-  for (std::int32_t ordinal = 0; ordinal < device_limit; ++ordinal) {
+  for (std::int32_t ordinal = 0; ordinal < device_limit && may_ask(); ++ordinal) {
     if (!met_[ordinal].load(std::memory_order_relaxed)) continue;
     const DeviceOrdinal device{ordinal};
     const ContextId context = live_context_on(device);
-    if (context.value == 0) continue;
-    if (real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value)) != CUDA_SUCCESS)
-      continue;
-    read_device(device, ledger::ReadingAt::exit);
+    if (context.value == 0 || !may_ask()) continue;
+    const CUresult result = real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value));
+    driver::note_failed_call(result);
+    if (result != CUDA_SUCCESS) continue;
+    if (may_ask()) read_device(device, ledger::ReadingAt::exit);
     CUcontext popped = nullptr;
-    real_.cuCtxPopCurrent_v2(&popped);
+    if (may_ask()) real_.cuCtxPopCurrent_v2(&popped);
   }
   const std::uint64_t rss = host_memory_in_use();
   if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});

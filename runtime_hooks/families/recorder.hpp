@@ -241,8 +241,14 @@ class Recorder {
   void read_device_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
-  // The last readings, while the driver still answers: every device that was seen.
-  void read_devices_at_exit() noexcept;
+  // Takes the last readings of all devices that were seen. Ends once `may_ask`, which is called
+  // before each question to the driver, is false.
+  void read_devices_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
+  // The calling thread's stack from the function with this frame on, as Unwinder::capture() gives
+  // it.
+  stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into) noexcept {
+    return unwinder_.capture(frame, into);
+  }
 
  private:
   GroupId group_unguarded(const Caller&, Kind, DeviceOrdinal) noexcept;
@@ -287,6 +293,11 @@ class Recorder {
   // The device was read, or something went wrong there.
   void note_pool(DeviceOrdinal) noexcept;
   void note_pinned() noexcept;
+  void note_pools(DeviceOrdinal device) noexcept {
+    if (pool_use_ == PoolUse::never) return;
+    note_pinned();
+    if (pool_.any()) note_pool(device);
+  }
   void look_after_pool(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   rescue::RungOutcome spill_to_host(const Allocation&, const Place&, DeviceOrdinal,
                                     FunctionRef<CUresult()> request, const PlaceElsewhere&);

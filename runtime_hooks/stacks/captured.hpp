@@ -17,6 +17,8 @@ struct Captured {
   // table describes, such as a JIT compiler's, or if that is not known. (libgcc takes such code for
   // the end of the stack.)
   bool whole = false;
+  // True if a signal handler's frame is among those that the walk left.
+  bool in_signal_handler = false;
 };
 
 }  // namespace cuwarden::stacks

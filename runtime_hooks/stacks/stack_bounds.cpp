@@ -110,6 +110,8 @@ bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
 
 void ask_thread_stacks(AskThreadStack libc) noexcept { ask.store(libc, std::memory_order_relaxed); }
 
+void ask_no_more() noexcept { own_stack.asked = true; }
+
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   OwnStack& stack = own_stack;
   if (choose_top(stack, stack_pointer) && extend_to(stack, stack_pointer)) return known_own_stack();

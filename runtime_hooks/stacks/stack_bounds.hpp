@@ -51,6 +51,9 @@ using AskThreadStack = bool (*)(std::uint64_t& low, std::uint64_t& high) noexcep
 // Sets the function that asks libc. Without one, stacks of all threads but the first are taken for
 // foreign stacks.
 void ask_thread_stacks(AskThreadStack) noexcept;
+// Has the calling thread's bounds not asked for any more: libc may take its heap's lock for them,
+// and a signal handler may have interrupted the heap. Without them each page is asked about.
+void ask_no_more() noexcept;
 
 extern constinit thread_local OwnStack own_stack
     __attribute__((tls_model("initial-exec"), visibility("hidden")));

@@ -197,7 +197,7 @@ def hook_names(hooks_def, compiler):
     """The rows for this toolkit's headers: read by the preprocessor, as the shim reads them."""
     marks = "\n".join(
         f"#define {macro}(result, name, parameters, arguments) EXPORTED_ROW name;"
-        for macro in ("HOOK", "COUNT", "LAUNCH", "QUERY", "SUBMIT", "SHIM", "RUNTIME")
+        for macro in ("HOOK", "COUNT", "LAUNCH", "QUERY", "SUBMIT", "WAIT", "SHIM", "RUNTIME")
     )
     text = f'#include <cuda.h>\n{marks}\n#include "{hooks_def}"\n'
     # Every version has its own name there; without this, cuda.h renames them by macros.

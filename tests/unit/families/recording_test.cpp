@@ -52,18 +52,18 @@ TEST_F(FamiliesTest, AtExitOnlyContextsThatAreAliveArePushed) {
   fake.current = fake.green;
   allocate();
   hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
-  recorder.read_devices_at_exit();
+  recorder.read_devices_at_exit([] { return true; });
   EXPECT_EQ(fake.pushed, std::vector{fake.primary});
 
   fake.pushed.clear();
   hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
   hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
-  recorder.read_devices_at_exit();
+  recorder.read_devices_at_exit([] { return true; });
   EXPECT_EQ(fake.pushed, std::vector{context});
 
   fake.pushed.clear();
   hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context);
-  recorder.read_devices_at_exit();
+  recorder.read_devices_at_exit([] { return true; });
   EXPECT_TRUE(fake.pushed.empty());
 }
 
@@ -126,7 +126,7 @@ TEST_F(FamiliesTest, QuestionsToTheDriverLeaveErrnoAlone) {
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
   keeps("release",
         [&] { hooked(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, 0); });
-  keeps("exit", [&] { recorder.read_devices_at_exit(); });
+  keeps("exit", [&] { recorder.read_devices_at_exit([] { return true; }); });
 }
 
 TEST_F(FamiliesTest, AnUpdatedExecutableGraphDoesWhatItsNewGraphDoes) {

@@ -142,6 +142,25 @@ TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
   EXPECT_NE(reasons() & reason_recording_stopped, 0u);
 }
 
+TEST_F(GivenUpLockTest, AThreadThatEndsTheProcessWaitsForItsBudgetAloneAndLeavesTheLockToOthers) {
+  FutexLock first, second;
+  ASSERT_TRUE(first.lock());
+  ASSERT_TRUE(second.lock());
+  WaitBudget budget(100'000'000);
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    const WaitBudget::Scope ending(&budget);
+    EXPECT_FALSE(Locked(first));
+    EXPECT_FALSE(Locked(second)) << "the budget is one for all locks";
+    EXPECT_FALSE(Locked(first, Locked::ForLong{}));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(8));
+  EXPECT_EQ(budget.left_ns(), 0u);
+  std::thread other([&] { EXPECT_TRUE(Locked(first)); });
+  first.unlock();
+  other.join();
+}
+
 TEST_F(GivenUpLockTest, ALockWhoseHolderComesBackAfterAllIsUsedAgain) {
   FutexLock lock;
   ASSERT_TRUE(lock.lock());

@@ -1,0 +1,83 @@
+// The time for which threads that end the process may still wait for our own locks, in all. Other
+// threads have no such bound.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/thread_id.hpp"
+
+namespace cuwarden {
+
+class WaitBudget {
+  // A table, since thread-local memory is scarce.
+  struct Entry {
+    std::atomic<int> thread{0};
+    std::atomic<WaitBudget*> budget{nullptr};
+  };
+
+ public:
+  explicit constexpr WaitBudget(std::uint64_t ns) noexcept : left_ns_(ns) {}
+
+  std::uint64_t left_ns() const noexcept { return left_ns_.load(std::memory_order_relaxed); }
+  void spend(std::uint64_t ns) noexcept {
+    std::uint64_t left = left_ns();
+    while (!left_ns_.compare_exchange_weak(left, left - std::min(left, ns))) {
+    }
+  }
+  void renew(std::uint64_t ns) noexcept { left_ns_.store(ns, std::memory_order_relaxed); }
+
+  // The calling thread's; null: it may wait as long as a lock allows. A system call: asked only
+  // before a thread sleeps.
+  static WaitBudget* current() noexcept {
+    const Entry* const entry = entry_of(own_thread_id());
+    return entry == nullptr ? nullptr : entry->budget.load(std::memory_order_relaxed);
+  }
+
+  // Makes `budget` the calling thread's for a scope; null takes it away. Without effect where too
+  // many threads end the process at once.
+  class [[nodiscard]] Scope {
+   public:
+    explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {
+      if (entry_ == nullptr) {
+        is_first_ = true;
+        entry_ = take_entry();
+      }
+      if (entry_ != nullptr) before_ = entry_->budget.exchange(budget);
+    }
+    ~Scope() {
+      if (entry_ == nullptr) return;
+      entry_->budget.store(before_);
+      if (is_first_) entry_->thread.store(0);
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Entry* entry_;
+    WaitBudget* before_ = nullptr;
+    bool is_first_ = false;
+  };
+
+ private:
+  static Entry* entry_of(int thread) noexcept {
+    for (Entry& entry : entries_)
+      if (entry.thread.load(std::memory_order_relaxed) == thread) return &entry;
+    return nullptr;
+  }
+  static Entry* take_entry() noexcept {
+    for (Entry& entry : entries_) {
+      int none = 0;
+      if (entry.thread.compare_exchange_strong(none, own_thread_id())) return &entry;
+    }
+    return nullptr;
+  }
+
+  std::atomic<std::uint64_t> left_ns_;
+  static Entry entries_[32];
+};
+
+inline constinit WaitBudget::Entry WaitBudget::entries_[32]{};
+
+}  // namespace cuwarden

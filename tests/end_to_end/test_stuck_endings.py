@@ -1,0 +1,119 @@
+"""Processes that end while the driver does not answer any more: a thread is inside it with its lock
+held, or has left it by a jump, or the device is lost. The program ends as it does without the shim,
+and its report is whole."""
+
+import signal
+import subprocess
+import time
+
+import pytest
+
+from reports import Report
+from shimmed import cuwarden, program
+
+STATUS = 7
+LONGEST_S = 20  # a program that hangs does so for ever
+
+
+def fail(rule):
+    return {"CUWARDEN_SIM_FAIL": rule}
+
+
+def check(run, at="last_call", blocks=1):
+    assert run.returncode == STATUS and run.said == []
+    assert run.report["process"]["end_reason"] in ("exit", "quick_exit")
+    assert run.report["process"]["exit_status"] == STATUS
+    assert run.report["leaks"]["count"] == blocks
+    assert {frame["function"] for frame in run.report["frames"]} >= {"main"}
+    assert [device["at"] for device in run.report["devices"]] == [at]
+    assert run.ledgers == []
+
+
+@pytest.fixture
+def end(place):
+    def run(rule, *arguments):
+        return place.run_both([program("stuck"), *arguments], fail(rule))
+
+    return run
+
+
+def test_a_driver_that_answers_is_read_at_exit(place):
+    check(place.run_both([program("stuck"), "return"]), at="exit")
+
+
+# The call that the program names, the driver's function, and which call of it that is.
+CALLS = [
+    ("free", "cuMemFree:1", 0),
+    ("malloc", "cuMemAlloc:2", 1),
+    ("copy", "cuMemcpyHtoD:1", 1),
+    ("synchronize", "cuCtxSynchronize:1", 1),
+    ("first launch", "cuLaunchKernel:1", 1),
+    ("launch", "cuLaunchKernel:2", 1),
+    ("priorities", "cuCtxGetStreamPriorityRange:1", 1),
+]
+
+
+@pytest.mark.parametrize("call, rule, blocks", CALLS, ids=[call[0] for call in CALLS])
+@pytest.mark.parametrize("how", ["exit_in_handler", "quick_exit_in_handler"])
+def test_a_signal_handler_that_interrupted_the_driver_may_end_the_process(
+    end, call, rule, blocks, how
+):
+    check(end(rule + ":signal", how, call.split()[-1]), blocks=blocks)
+
+
+@pytest.mark.parametrize("call, rule, blocks", CALLS[:-1], ids=[call[0] for call in CALLS[:-1]])
+@pytest.mark.parametrize("how", ["jump", "jump_and_exit"])
+def test_a_process_that_jumped_out_of_the_driver_ends(end, call, rule, blocks, how):
+    check(end(rule + ":signal", how, call.split()[-1]), blocks=blocks)
+
+
+@pytest.mark.parametrize("call, rule, blocks", CALLS[:-1], ids=[call[0] for call in CALLS[:-1]])
+@pytest.mark.parametrize("how", ["other_thread", "other_thread_ends"])
+def test_a_process_ends_whose_other_thread_stays_inside_the_driver(end, call, rule, blocks, how):
+    check(end(rule + ":signal", how, call.split()[-1]), blocks=blocks)
+
+
+@pytest.mark.parametrize("error", [46, 214, 700, 719, 999])
+def test_a_lost_device_is_not_asked_again(end, error):
+    run = end(f"cuCtxSynchronize:lost:1:{error}:hang", "lost")
+    assert run.stdout == f"allocated\nerror {error}\n"
+    check(run)
+
+
+def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(place):
+    """The first push into the context is made where the context is, the second one at exit."""
+    process = subprocess.Popen(
+        [program("stuck"), "return"],
+        env=place.environment(fail("cuCtxPushCurrent:2:hang")),
+        cwd=place.work,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + LONGEST_S
+    while not list(place.reports.glob("*.json")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    (path,) = place.reports.glob("*.json")
+    report = Report.read(path)
+    assert report["process"]["exit_status"] == STATUS
+    assert [device["at"] for device in report["devices"]] == ["last_call"]
+    assert report["leaks"]["count"] == 1
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    # `recover` knows better how the process ended, and replaces that report.
+    assert len(list(place.ledger.iterdir())) == 1
+    assert cuwarden(place, "recover", place.ledger).returncode == 0
+    assert list(place.reports.iterdir()) == [path] and list(place.ledger.iterdir()) == []
+    assert Report.read(path)["process"]["end_reason"] != "exit"
+
+
+# --- locks of the shim's own
+
+
+def test_a_signal_handler_that_interrupted_the_recording_ends_the_process_without_waiting(place):
+    """The handler runs where a lock of the ledger is held, and nobody gives it back."""
+    begun = time.monotonic()
+    run = place.run_both([program("jumping_handler"), "exit"])
+    assert run.returncode == STATUS
+    assert time.monotonic() - begun < 9, "other threads would wait for ten seconds"
+    assert run.report["process"]["exit_status"] == STATUS
+    assert run.report["leaks"]["count"] == 3

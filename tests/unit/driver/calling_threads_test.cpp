@@ -1,0 +1,118 @@
+// Which threads are inside the driver, as the end of the process asks it.
+#include "runtime_hooks/driver/calling_threads.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "runtime_hooks/core/clock.hpp"
+
+namespace cuwarden::driver {
+namespace {
+
+constexpr std::uint64_t ms = 1'000'000;
+
+// Each test in a child: a call that was left stays left for the whole process.
+template <class Test>
+bool holds_in_child(const Test& test) {
+  const pid_t child = fork();
+  if (child == 0) {
+    calling_threads.forked();
+    _exit(test() ? 0 : 1);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && status == 0;
+}
+
+bool all_outside(std::uint64_t wait_ns = 5 * ms) {
+  return calling_threads.are_all_outside(now_ns() + wait_ns);
+}
+
+TEST(CallingThreadsTest, a_call_that_has_returned_is_over_and_one_that_has_not_is_not) {
+  EXPECT_TRUE(holds_in_child([] {
+    DriverCall first;
+    const bool inside = !all_outside();
+    return first.returned(CUDA_SUCCESS) == CUDA_SUCCESS && inside && all_outside();
+  }));
+}
+
+TEST(CallingThreadsTest, a_thread_inside_is_waited_for_until_the_deadline_alone) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::atomic<int> stage{0};
+    std::thread other([&] {
+      DriverCall call;
+      stage = 1;
+      while (stage != 2) sleep_ns(ms);
+      call.returned(CUDA_SUCCESS);
+    });
+    while (stage != 1) sleep_ns(ms);
+    const bool inside = !all_outside();
+    stage = 2;
+    const bool came_back = all_outside(10'000 * ms);
+    other.join();
+    return inside && came_back && all_outside();
+  }));
+}
+
+TEST(CallingThreadsTest, a_thread_that_ended_inside_stays_inside) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::thread([] { DriverCall left; }).join();
+    const std::uint64_t begun_ns = now_ns();
+    const bool inside = !all_outside(10'000 * ms);
+    return inside && now_ns() - begun_ns < 5'000 * ms;
+  }));
+}
+
+TEST(CallingThreadsTest, its_place_taken_by_another_thread_changes_nothing) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::thread([] { DriverCall left; }).join();
+    for (std::size_t i = 0; i < 2 * CallingThreads::most; ++i)
+      std::thread([] { DriverCall().returned(CUDA_SUCCESS); }).join();
+    return !all_outside() && !calling_threads.are_too_many();
+  }));
+}
+
+TEST(CallingThreadsTest, a_forked_child_has_none_of_its_parents_threads) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::thread([] { DriverCall left; }).join();
+    return !all_outside() && holds_in_child([] { return all_outside(); });
+  }));
+}
+
+TEST(CallingThreadsTest, threads_without_words_count_too) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::vector<std::thread> threads;
+    std::atomic<std::size_t> inside{0};
+    std::atomic<bool> ends{false};
+    for (std::size_t i = 0; i < CallingThreads::most + 1; ++i)
+      threads.emplace_back([&] {
+        DriverCall call;
+        ++inside;
+        while (!ends) sleep_ns(ms);
+        call.returned(CUDA_SUCCESS);
+      });
+    while (inside != threads.size()) sleep_ns(ms);
+    const bool were_inside = calling_threads.are_too_many() && !all_outside();
+    ends = true;
+    for (std::thread& thread : threads) thread.join();
+    return were_inside && all_outside();
+  }));
+}
+
+TEST(CallingThreadsTest, an_error_after_which_nothing_works_is_remembered) {
+  for (const int error : {1, 2, 100, 201, 400, 600, 709, 801}) {
+    DriverCall().returned(static_cast<CUresult>(error));
+    EXPECT_FALSE(device_is_lost) << error;
+  }
+  for (const int error : {46, 214, 220, 226, 700, 719, 999}) {
+    DriverCall().returned(static_cast<CUresult>(error));
+    EXPECT_TRUE(device_is_lost.exchange(false)) << error;
+  }
+}
+
+}  // namespace
+}  // namespace cuwarden::driver
