@@ -106,6 +106,15 @@ def test_the_other_verbs_work_in_a_bare_root(root):
     assert top.returncode == 0, top.stderr
 
 
+def test_an_exception_is_caught_in_a_bare_root(root):
+    """Its handler is found by the list of loaded objects: older glibcs have no faster way."""
+    (root / "tmp" / "no_report.json").write_text('{"schema": [')
+    for arguments in ("report no_report.json", "run --no-such-option"):
+        done = bare_root.run(root, f"/opt/cuwarden/bin/cuwarden {arguments}")
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith("cuwarden: ") and len(done.stderr.splitlines()) == 1
+
+
 def test_the_debug_files_belong_to_the_products(archives, tmp_path):
     """Unpacked over the other archive, they lie where a debugger looks."""
     top = unpacked(archives[0], tmp_path)
