@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from reports import Report
-from shimmed import COMMAND, TIMEOUT_S, program, start
+from shimmed import COMMAND, PATIENCE_S, program, start
 
 ALLOCATE = [program("allocate"), "3", "5000"]
 
@@ -96,7 +96,7 @@ def test_a_log_that_becomes_a_fifo_while_the_program_runs_holds_nothing_up(place
     log = place.folder / "cuwarden.log"
     process = start(place, [program("ending"), "log_becomes_fifo", log],
                     {"CUWARDEN_LOG": f"debug:{log}"}, stderr=-1)  # fmt: skip
-    _, stderr = process.communicate(timeout=TIMEOUT_S)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     lines = [line for line in stderr.splitlines() if "CUWARDEN_LOG" in line]
     assert len(lines) == 1 and str(log) in lines[0], stderr
