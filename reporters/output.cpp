@@ -1,5 +1,6 @@
 #include "reporters/output.hpp"
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,6 +9,11 @@
 #include <cstring>
 
 namespace cuwarden {
+
+bool wait_for_room(int descriptor) noexcept {
+  pollfd room{descriptor, POLLOUT, 0};
+  return poll(&room, 1, -1) > 0 || errno == EINTR;
+}
 
 void Output::write(std::string_view text) noexcept {
   while (!text.empty() && error_ == 0) {
@@ -34,7 +40,7 @@ void Output::flush() noexcept {
   std::size_t done = 0;
   while (done < used_) {
     const ssize_t count = ::write(descriptor_, buffer_ + done, used_ - done);
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_room(descriptor_)))) continue;
     if (count <= 0) {
       error_ = count == 0 ? EIO : errno;
       return;

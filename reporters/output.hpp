@@ -9,6 +9,9 @@
 
 namespace cuwarden {
 
+// Waits until a descriptor that others have made non-blocking takes more. False where it cannot.
+bool wait_for_room(int descriptor) noexcept;
+
 class Output {
  public:
   explicit Output(int descriptor) noexcept : descriptor_(descriptor) {}

@@ -20,6 +20,7 @@ BAD = [
     ("CUWARDEN_LOG", "loud"),
     ("CUWARDEN_DEEPBIND", "maybe"),
     ("CUWARDEN_REPORT", "report-%q.json"),
+    ("CUWARDEN_REPORT", "-"),
     ("CUWARDEN_SYMBOL_TIME", "2"),
     ("CUWARDEN_SYMBOL_TIME", "1.5s"),
 ]

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "reporters/error_text.hpp"
+#include "reporters/output.hpp"
 #include "reporters/printable.hpp"
 
 namespace cuwarden {
@@ -22,7 +23,7 @@ int stdout_error = 0;  // errno of the first write to standard output that faile
 void write_whole(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = write(descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_room(descriptor)))) continue;
     if (count <= 0) {
       if (descriptor == STDOUT_FILENO) output_failed(count < 0 ? errno : EIO);
       return;

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import subprocess
+import threading
 import time
 import unicodedata
 
@@ -184,6 +185,28 @@ def test_a_reader_that_goes_away_ends_a_report_quietly(raw, sample_report, optio
     with gone() as pipe:
         done = raw("report", *options, sample_report, stdout=pipe)
     assert (done.returncode, done.stderr) == (status, b"")
+
+
+def test_output_that_is_full_for_now_is_waited_for(raw, sample_report):
+    """Of a terminal or pipe that another program has made non-blocking."""
+    whole = raw("report", *[sample_report] * 60).stdout
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writer, False)
+    read = []
+
+    def take():
+        with os.fdopen(reader, "rb", buffering=0) as pipe:
+            while piece := pipe.read(1000):
+                read.append(piece)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    with os.fdopen(writer, "wb") as pipe:
+        done = raw("report", *[sample_report] * 60, stdout=pipe)
+    thread.join()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"".join(read) == whole and len(whole) > 1 << 16
 
 
 @pytest.mark.parametrize("how", ["gone", "closed", "full"])
