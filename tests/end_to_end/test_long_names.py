@@ -112,11 +112,12 @@ def test_where_the_folder_has_no_path_the_report_goes_to_the_temporary_one(place
     assert list(place.reports.iterdir()) == [run.report.path]
 
 
+@pytest.mark.parametrize("options", [[], ["--report", "x.json", "--ledger-dir", "here"]])
 def test_a_program_killed_in_a_folder_without_a_path_has_its_report_made_by_run(
-    place, cuwarden, deep_folder
+    place, cuwarden, deep_folder, options
 ):
     done = cuwarden(
-        "run", "--simulate", "16GiB", "--", program("dying"), "kill",
+        "run", "--simulate", "16GiB", *options, "--", program("dying"), "kill",
         env={"TMPDIR": place.reports}, preexec_fn=lambda: os.fchdir(deep_folder),
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGKILL

@@ -169,18 +169,24 @@ bool can_be_preloaded(const std::string& path) {
   return path.find_first_of(" :\t\n") == std::string::npos;
 }
 
-// The program may change its folder before its first CUDA call.
+// The program may change its folder before its first CUDA call. A path stays relative where this
+// folder has none: it is too deep, or was removed.
 std::string independent_of_folder(const std::string& name, const std::string& value) {
-  if (name == "CUWARDEN_LEDGER_DIR") return fs::absolute(value);
+  std::error_code has_no_path;
+  const auto absolute = [&](const std::string& path) {
+    const std::string found = fs::absolute(path, has_no_path);
+    return has_no_path ? path : found;
+  };
+  if (name == "CUWARDEN_LEDGER_DIR") return absolute(value);
   if (name == "CUWARDEN_REPORT" && !value.starts_with('/')) {
     std::string folder;
-    for (const char letter : fs::current_path().string())
+    for (const char letter : fs::current_path(has_no_path).string())
       folder += letter == '%' ? "%%" : std::string(1, letter);
-    return folder + "/" + value;
+    return has_no_path ? value : folder + "/" + value;
   }
   const auto colon = name == "CUWARDEN_LOG" ? value.find(':') : value.npos;
   if (colon == value.npos) return value;
-  return value.substr(0, colon + 1) + fs::absolute(value.substr(colon + 1)).string();
+  return value.substr(0, colon + 1) + absolute(value.substr(colon + 1));
 }
 
 // False after an error line.
