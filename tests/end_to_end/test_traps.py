@@ -1,8 +1,10 @@
 """What interposing on CUDA breaks where it is done carelessly: one part a trap, each with a program
 that walks into it. Other files have the traps that are about look-ups and about a process's life."""
 
+import re
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -230,9 +232,17 @@ def test_whenever_the_process_dies_after_the_first_report_a_whole_one_is_there(p
 # --- symbols of several modules
 
 
+def give_another_build_id(library):
+    said = subprocess.run(["readelf", "-n", library], capture_output=True, text=True, check=True)
+    own = bytes.fromhex(re.search(r"Build ID: (\w+)", said.stdout)[1])
+    content = library.read_bytes()
+    assert content.count(own) == 1
+    library.write_bytes(content.replace(own, own[::-1]))
+
+
 @pytest.fixture
 def two_libraries(place):
-    """One library under two names: its functions are in two modules at the same offsets."""
+    """Two builds of one library: their functions are in two modules at the same offsets."""
     source = SOURCE / "tests" / "end_to_end" / "programs" / "traps" / "allocating_library.cpp"
     lines = source.read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "cudaMalloc(" in text)
@@ -242,6 +252,7 @@ def two_libraries(place):
         for path in paths:
             path.unlink(missing_ok=True)
             shutil.copy(TRAPS / "liballocating_library.so", path)
+        give_another_build_id(paths[1])
         return place.run([trap("replaced_libraries"), how, *paths], **where)
 
     return run, paths, line

@@ -59,7 +59,6 @@ int dying_renameat2(int from_folder, const char* from, int to_folder, const char
     replace_import_of_shim(name, reinterpret_cast<void*>(function));
   };
   replace("open", dying_open);
-  replace("open64", dying_open);
   replace("openat64", dying_openat);
   replace("write", dying_write);
   replace("unlinkat", dying_unlinkat);
