@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "reporters/file_status.hpp"
-#include "reporters/symbolizer.hpp"
+#include "reporters/naming.hpp"
 
 namespace cuwarden {
 namespace {
@@ -17,27 +17,6 @@ std::string hexadecimal(std::span<const std::uint8_t> bytes) {
     text += digits[byte >> 4];
     text += digits[byte & 15];
   }
-  return text;
-}
-
-std::vector<std::uint8_t> from_hexadecimal(const std::string& text) {
-  const auto digit = [](char letter) { return letter <= '9' ? letter - '0' : letter - 'a' + 10; };
-  std::vector<std::uint8_t> bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    bytes.push_back(static_cast<std::uint8_t>(digit(text[i]) * 16 + digit(text[i + 1])));
-  }
-  return bytes;
-}
-
-// "A", "A and B", "A, B and 3 other files"
-std::string enumeration(const std::vector<std::string>& paths) {
-  constexpr std::size_t most = 3;
-  const std::size_t named = paths.size() > most ? most - 1 : paths.size();
-  std::string text = paths.at(0);
-  for (std::size_t i = 1; i < named; ++i) {
-    text += (i + 1 == paths.size() ? " and " : ", ") + paths[i];
-  }
-  if (named < paths.size()) text += " and " + std::to_string(paths.size() - named) + " other files";
   return text;
 }
 
@@ -111,35 +90,14 @@ void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reason
   std::vector<ModulePlaces*> by_size;
   for (ModulePlaces& module : modules) by_size.push_back(&module);
   std::ranges::stable_sort(by_size, {}, &ModulePlaces::file_bytes);
-  std::vector<std::string> without_lines, without_names;
-  for (ModulePlaces* const module : by_size) {
-    if (budget == nullptr || module->module == 0) continue;
-    const ModuleRow& row = modules_[module->module];
-    const FileState state = check_file(row.path.c_str(), from_hexadecimal(row.build_id));
-    if (state == FileState::readable) {
-      module->named = symbolise(row.path.c_str(), module->offsets, *budget);
-      if (module->named.names_are_missing)
-        without_names.push_back(row.path);
-      else if (module->named.lines_are_missing)
-        without_lines.push_back(row.path);
-    } else if (state == FileState::changed) {
-      reasons.push_back(row.path +
-                        " is not the file that ran (its build id differs): its "
-                        "functions are not named");
-    } else if (row.path.starts_with('/')) {
-      reasons.push_back(row.path + " could not be read: its functions are not named");
+  if (budget != nullptr) {
+    Naming naming(*budget);
+    for (ModulePlaces* const module : by_size) {
+      if (module->module == 0) continue;
+      const ModuleRow& row = modules_[module->module];
+      module->named = naming.name(row.path, row.build_id, module->offsets);
     }
-  }
-  constexpr auto advice =
-      " (addr2line -fie FILE OFFSET finds them by a frame's module and offset; "
-      "CUWARDEN_SYMBOL_TIME gives the report at exit more time)";
-  if (!without_lines.empty()) {
-    reasons.push_back("reading debug information took too long or too much memory: functions of " +
-                      enumeration(without_lines) + " may lack files and lines" + advice);
-  }
-  if (!without_names.empty()) {
-    reasons.push_back("reading symbols took too long: functions of " + enumeration(without_names) +
-                      " may lack names" + advice);
+    for (std::string& reason : naming.take_reasons()) reasons.push_back(std::move(reason));
   }
   for (ModulePlaces& module : modules) {
     auto& named = module.named.frames;

@@ -65,28 +65,48 @@ std::string ElfFile::text(std::uint64_t offset) const {
   return result;
 }
 
-std::vector<std::uint8_t> ElfFile::build_id() const {
-  for (const Elf64_Phdr& segment : segments_) {
-    if (segment.p_type != PT_NOTE || segment.p_filesz > 64 * 1024) continue;
-    std::vector<char> notes(segment.p_filesz);
-    notes.resize(read(segment.p_offset, notes.data(), notes.size()));
-    std::size_t at = 0;
-    while (at + sizeof(Elf64_Nhdr) <= notes.size()) {
-      Elf64_Nhdr note;
-      std::memcpy(&note, notes.data() + at, sizeof note);
-      const std::size_t name = at + sizeof note;
-      const std::size_t content = name + ((std::size_t{note.n_namesz} + 3) & ~std::size_t{3});
-      const std::size_t end = content + note.n_descsz;
-      if (end > notes.size()) break;
-      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-          std::memcmp(notes.data() + name, "GNU", 4) == 0) {
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(notes.data());
-        return {bytes + content, bytes + end};
-      }
-      at = (end + 3) & ~std::size_t{3};
+std::vector<std::uint8_t> ElfFile::build_id_in(std::uint64_t offset, std::uint64_t bytes) const {
+  if (bytes > 64 * 1024) return {};
+  std::vector<char> notes(bytes);
+  notes.resize(read(offset, notes.data(), notes.size()));
+  std::size_t at = 0;
+  while (at + sizeof(Elf64_Nhdr) <= notes.size()) {
+    Elf64_Nhdr note;
+    std::memcpy(&note, notes.data() + at, sizeof note);
+    const std::size_t name = at + sizeof note;
+    const std::size_t content = name + ((std::size_t{note.n_namesz} + 3) & ~std::size_t{3});
+    const std::size_t end = content + note.n_descsz;
+    if (end > notes.size()) break;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+        std::memcmp(notes.data() + name, "GNU", 4) == 0) {
+      const auto* data = reinterpret_cast<const std::uint8_t*>(notes.data());
+      return {data + content, data + end};
     }
+    at = (end + 3) & ~std::size_t{3};
   }
   return {};
+}
+
+std::vector<std::uint8_t> ElfFile::build_id() const {
+  for (const Elf64_Phdr& segment : segments_) {
+    if (segment.p_type != PT_NOTE) continue;
+    if (auto found = build_id_in(segment.p_offset, segment.p_filesz); !found.empty()) return found;
+  }
+  // The segments of a file that has debug information only may lead nowhere.
+  for (const Elf64_Shdr& section : sections_) {
+    if (section.sh_type != SHT_NOTE) continue;
+    if (auto found = build_id_in(section.sh_offset, section.sh_size); !found.empty()) return found;
+  }
+  return {};
+}
+
+bool ElfFile::has_debug_information() const {
+  if (header_.e_shstrndx >= sections_.size()) return false;
+  const std::uint64_t names = sections_[header_.e_shstrndx].sh_offset;
+  return std::ranges::any_of(sections_, [&](const Elf64_Shdr& section) {
+    const std::string name = text(names + section.sh_name);
+    return section.sh_type != SHT_NOBITS && (name == ".debug_info" || name == ".zdebug_info");
+  });
 }
 
 // Calls visit(symbol, offset of its name in the file). .symtab when there is one, because it holds

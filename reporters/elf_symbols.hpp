@@ -25,6 +25,7 @@ class ElfFile {
   const Elf64_Ehdr& header() const { return header_; }
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
   std::vector<std::uint8_t> build_id() const;
+  bool has_debug_information() const;  // so that functions can be told their lines
 
   // For each address, in the file's own terms and sorted: the mangled name of the function whose
   // extent covers it, or of the nearest one before it when that one has no extent; else empty.
@@ -42,6 +43,7 @@ class ElfFile {
 
  private:
   ElfFile() = default;
+  std::vector<std::uint8_t> build_id_in(std::uint64_t offset, std::uint64_t bytes) const;
   template <class Visit>
   bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 

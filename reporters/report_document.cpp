@@ -4,6 +4,7 @@
 
 #include "reporters/given_file.hpp"
 #include "reporters/json_bounds.hpp"
+#include "reporters/name_completion.hpp"
 #include "reporters/report_shape.hpp"
 
 namespace cuwarden {
@@ -55,6 +56,12 @@ std::optional<ReportDocument> ReportDocument::parse(std::string_view content,
   document.frames_ = document.index_of("frames");
   document.modules_ = document.index_of("modules");
   return document;
+}
+
+bool ReportDocument::complete_names(Naming& naming) {
+  if (!cuwarden::complete_names(root_, naming)) return false;
+  frames_ = index_of("frames");
+  return true;
 }
 
 const json& ReportDocument::table(const char* name) const {

@@ -10,6 +10,8 @@
 
 namespace cuwarden {
 
+class Naming;
+
 class ReportDocument {
  public:
   // Null with `error` set to one line when the file is no report of this schema. The path may be
@@ -26,6 +28,9 @@ class ReportDocument {
   const nlohmann::json* stack(const nlohmann::json& id) const;
   const nlohmann::json* frame(const nlohmann::json& id) const;
   const nlohmann::json* module(const nlohmann::json& id) const;
+
+  // Looks up the names that the report lacks. True if it has changed.
+  bool complete_names(Naming&);
 
   // The last part of a module's path; empty when it is unknown.
   std::string module_name(const nlohmann::json& id) const;

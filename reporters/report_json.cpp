@@ -230,13 +230,15 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   SymbolBudget budget = options.symbol_time
                             ? SymbolBudget(*options.symbol_time, options.symbol_memory)
                             : SymbolBudget();
+  std::vector<std::string> nameless;
   if (!options.symbolise) {
     // What stays of a report when the attempt to write it again, with names, does not succeed.
-    reasons.emplace_back(
+    nameless.emplace_back(
         "functions and lines are missing: the process died before the report with them was "
         "written, or there was too little memory, disk or permitted file size (ulimit -f) for it");
   }
-  frames.name_all(options.symbolise ? &budget : nullptr, reasons);
+  frames.name_all(options.symbolise ? &budget : nullptr, nameless);
+  reasons.insert(reasons.end(), nameless.begin(), nameless.end());
 
   JsonStream json(output);
   json.value("schema", "cuwarden.report/1");
@@ -247,6 +249,8 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   json.value("tool", tool);
   // Those of the tool's reasons that concern allocations, and neither names nor lines.
   json.value("records", completeness(lost));
+  // Those that concern names and lines: the command completes them.
+  json.value("names", completeness(nameless));
   json.value("process", process_row(process, options, end_ns));
   json.value("memory_cgroup", memory_cgroup_row(process));
   json.value("job", job_row(reader));

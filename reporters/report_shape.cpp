@@ -231,8 +231,10 @@ std::optional<std::string> wrong_shape(const json& report) {
     if (object == report.end()) return std::string(part.name) + " is missing";
     if (const auto wrong = wrong_object(*object, part.fields)) return part.name + *wrong;
   }
-  if (const auto records = report.find("records"); records != report.end()) {
-    if (const auto wrong = wrong_object(*records, completeness)) return "records" + *wrong;
+  for (const char* name : {"records", "names"}) {
+    const auto part = report.find(name);
+    if (part == report.end()) continue;
+    if (const auto wrong = wrong_object(*part, completeness)) return name + *wrong;
   }
   for (const Part& part : tables) {
     const auto table = report.find(part.name);

@@ -54,17 +54,25 @@ FileState check_file(const char* path, std::span<const std::uint8_t> build_id) n
 
 Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted,
                      SymbolBudget& budget) {
+  ReadFile file;
+  return symbolise(file, path, sorted, budget);
+}
+
+Symbolised symbolise(ReadFile& kept, const std::string& path, std::span<const std::uint64_t> sorted,
+                     SymbolBudget& budget) {
   Symbolised result;
   auto& found = result.frames;
   found.resize(sorted.size());
   // Given a file that it cannot open, libbacktrace would go on with this process's own program.
-  const auto file = ElfFile::open(path);
+  const auto file = ElfFile::open(path.c_str());
   std::vector<std::uint64_t> nameless;
   {
     const BoundReading reading(budget);
-    backtrace_state* state = nullptr;
-    // It keeps the pointer, not the text, and is not used after this call.
-    if (file) state = backtrace_create_state(path, 0, ignore_error, nullptr);
+    if (file && kept.state == nullptr) {
+      kept.path = path;
+      kept.state = backtrace_create_state(kept.path.c_str(), 0, ignore_error, nullptr);
+    }
+    backtrace_state* const state = file ? kept.state : nullptr;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
       auto& frames = found[i];
       if (state != nullptr && !result.lines_are_missing) {
@@ -76,8 +84,9 @@ Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted,
       for (std::size_t f = 0; f + 1 < frames.size(); ++f) frames[f].inlined = true;
       if (frames.back().function.empty()) nameless.push_back(sorted[i]);
     }
+    kept.was_cut = kept.was_cut || reading.was_cut();
     result.lines_are_missing =
-        file && (reading.was_cut() || (result.lines_are_missing && !nameless.empty()));
+        file && (kept.was_cut || (result.lines_are_missing && !nameless.empty()));
   }
   if (nameless.empty() || !file) return result;
   const auto names = file->functions_at(nameless, budget);

@@ -1,6 +1,6 @@
 // Turns addresses of one file into functions, files and lines: libbacktrace first (inlined
 // functions included, separate debug files found by build id), then the ELF symbols.
-// libbacktrace keeps what it has read until the process ends; each file is to be given once.
+// libbacktrace keeps what it has read until the process ends.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "reporters/symbol_budget.hpp"
+
+struct backtrace_state;
 
 namespace cuwarden {
 
@@ -34,7 +36,17 @@ struct Symbolised {
   bool lines_are_missing = false, names_are_missing = false;
 };
 
-// `sorted`: addresses in the file's own terms.
+// What is kept of a file that was read, so that it can be asked for other addresses. It must not
+// move: libbacktrace keeps a pointer to its path.
+struct ReadFile {
+  std::string path;  // empty before the first call
+  backtrace_state* state = nullptr;
+  bool was_cut = false;  // the budget ended while the file was read: its lines stay unknown
+};
+
+// `sorted`: addresses in the file's own terms. All calls with one `kept` are about one path.
+Symbolised symbolise(ReadFile& kept, const std::string& path, std::span<const std::uint64_t> sorted,
+                     SymbolBudget&);
 Symbolised symbolise(const char* path, std::span<const std::uint64_t> sorted, SymbolBudget&);
 
 }  // namespace cuwarden

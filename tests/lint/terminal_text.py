@@ -24,6 +24,7 @@ MAY_WRITE = {
     "tools/cuwarden/acting_as.cpp": "a pipe to itself",
     "tools/cuwarden/terminal.cpp": "controls of the terminal, of its own",
     "tools/cuwarden/top_verb.cpp": "JSON, which escapes all controls",
+    "tools/cuwarden/redact_reports.cpp": "a report in JSON, which escapes all controls",
     "tools/cuwarden/snapshot_verb.cpp": "a report in JSON, which escapes all controls",
     "shim/message_output.cpp": "the log itself, which passes lines through printable()",
 }

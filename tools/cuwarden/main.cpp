@@ -1,4 +1,5 @@
 // The `cuwarden` command: reads the command line and calls the verb.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -142,6 +143,30 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
       "--fail-on-leak", report.fail_on_leak,
       "exit with 1 when there are leaks (with --module: in such modules; --min-bytes and --top "
       "only choose what is shown), or when a report is too incomplete to tell");
+  verb->add_option_function<std::vector<std::string>>(
+          "--symbols",
+          [&report](const std::vector<std::string>& folders) {
+            for (const std::string& folder : folders) {
+              struct stat status {};
+              if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+                throw CLI::ValidationError(
+                    "--symbols takes a folder with files that ran, or their "
+                    "debug files; '" +
+                    folder + "' is none");
+            }
+            report.symbol_folders = folders;
+          },
+          "find functions and lines in the debug files in this folder, by build id")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  CLI::Option* const redact = verb->add_flag(
+      "--redact", report.redact,
+      "write a copy without host, user, command line, folders and environment, to send to others");
+  verb->add_option("-o,--output", report.output,
+                   "path of that copy; - for standard output (default: beside the report, with "
+                   ".redacted before .json)")
+      ->type_name("PATH")
+      ->needs(redact);
   return verb;
 }
 
@@ -318,6 +343,8 @@ int command_line(int count, char** arguments) {
     report.files.insert(report.files.end(), command.begin(), command.end());
     if (report.files.empty())
       return usage_error("report: no file is given; usage: cuwarden report FILE-OR-FOLDER...");
+    if (!report.output.empty() && report.files.size() > 1)
+      return usage_error("report: --output takes the copy of one report; give one FILE");
     return report_verb(report);
   }
   if (recover_app->parsed()) {

@@ -11,7 +11,9 @@
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/redact_reports.hpp"
 #include "tools/cuwarden/report_folder.hpp"
+#include "tools/cuwarden/report_names.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
 namespace cuwarden {
@@ -31,8 +33,8 @@ std::string listed(const std::vector<std::string>& names) {
 
 class Report {
  public:
-  explicit Report(const ReportVerb& verb)
-      : verb_(verb), paint_(verb.text.colour), time_(usual_time_for_a_ledger) {}
+  Report(const ReportVerb& verb, ReportNames& names)
+      : verb_(verb), names_(names), paint_(verb.text.colour), time_(usual_time_for_a_ledger) {}
 
   void show(const std::string& argument) {
     if (argument != "-" && is_folder(argument)) return show_folder(argument);
@@ -71,10 +73,11 @@ class Report {
   std::optional<std::string> read(const std::string& path, const Show& show_report,
                                   std::optional<std::string> content = {}) {
     std::string error;
-    const auto report =
+    auto report =
         content ? ReportDocument::parse(*content, path, error) : ReportDocument::load(path, error);
     if (report) {
       try {
+        names_.complete(*report, content ? ReportNames::Paths::distrusted : names_.paths_in(path));
         const LeakCheck check = check_leaks(*report, verb_.text.module);
         std::string text = show_report(*report, check);
         judge(path, *report, check);
@@ -155,6 +158,7 @@ class Report {
   }
 
   const ReportVerb& verb_;
+  ReportNames& names_;
   Paint paint_;
   TimeForUsers time_;
   KnownModules modules_;
@@ -167,7 +171,9 @@ class Report {
 }  // namespace
 
 int report_verb(const ReportVerb& verb) {
-  Report report(verb);
+  ReportNames names(verb.symbol_folders);
+  if (verb.redact) return redact_reports(verb, names);
+  Report report(verb, names);
   for (const std::string& argument : verb.files) report.show(argument);
   return report.finish();
 }

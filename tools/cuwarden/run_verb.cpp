@@ -30,6 +30,7 @@
 #include "tools/cuwarden/ledger_search.hpp"
 #include "tools/cuwarden/program_file.hpp"
 #include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/report_names.hpp"
 #include "tools/cuwarden/run_reports.hpp"
 #include "tools/cuwarden/sanitizers.hpp"
 #include "tools/cuwarden/temporary_file.hpp"
@@ -280,16 +281,21 @@ RunPlaces places_of_run(const Environment& environment, const TemporaryFile& lis
 }
 
 void show(const std::vector<RunReport>& reports) {
+  ReportNames names;
   TextOptions options;
   options.colour = wants_colour(STDERR_FILENO);
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const auto& [path, content] = reports[i];
     std::string error;
+    if (!content) names.complete_file(path);
     if (i < most_summaries) {
-      const auto report = content ? ReportDocument::parse(*content, path, error)
-                                  : ReportDocument::load(path, error);
+      auto report = content ? ReportDocument::parse(*content, path, error)
+                            : ReportDocument::load(path, error);
       try {
-        if (report) print(STDERR_FILENO, "\n" + text_report(*report, options));
+        if (report) {
+          if (!content) names.complete(*report, names.paths_in(path));
+          print(STDERR_FILENO, "\n" + text_report(*report, options));
+        }
       } catch (const nlohmann::json::exception&) {
         error = path + ": a damaged report";
       }

@@ -18,6 +18,9 @@ struct ReportVerb {
   std::vector<std::string> files;
   TextOptions text;
   bool fail_on_leak = false;
+  std::vector<std::string> symbol_folders;  // with debug files, by build id
+  bool redact = false;                      // write a copy instead of showing the report
+  std::string output;                       // of that copy; empty: beside the report; "-": stdout
 };
 int report_verb(const ReportVerb&);
 

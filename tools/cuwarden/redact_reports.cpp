@@ -1,0 +1,60 @@
+#include "tools/cuwarden/redact_reports.hpp"
+
+#include <unistd.h>
+
+#include <memory>
+
+#include "reporters/output.hpp"
+#include "reporters/redaction.hpp"
+#include "reporters/report_name.hpp"
+#include "tools/cuwarden/command_output.hpp"
+
+namespace cuwarden {
+namespace {
+
+// "ci.json" becomes "ci.redacted.json", without the host's name.
+std::string name_of_copy(const nlohmann::ordered_json& report, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t start = slash == path.npos ? 0 : slash + 1;
+  const std::string name = redacted_text(report, path == "-" ? "report.json" : path.substr(start));
+  const std::size_t ending = ending_of(name);
+  return path.substr(0, start) + name.substr(0, ending) + ".redacted" + name.substr(ending);
+}
+
+// Byte by byte: JSON escapes all controls.
+void print_whole(const std::string& text) {
+  const auto output = std::make_unique<Output>(STDOUT_FILENO);
+  output->write(text);
+  if (const int error = output->finish()) output_failed(error);
+}
+
+}  // namespace
+
+int redact_reports(const ReportVerb& verb, ReportNames& names) {
+  int status = 0;
+  for (const std::string& file : verb.files) {
+    std::string error;
+    auto copy = ReportCopy::load(file, error);
+    if (copy) {
+      try {
+        std::string path = verb.output.empty() ? name_of_copy(copy->root(), file) : verb.output;
+        names.complete(*copy, names.paths_in(file));
+        redact(copy->root());
+        if (path == "-") {
+          print_whole(copy->text());
+        } else {
+          error = copy->write(path);
+          if (error.empty()) print_line(STDERR_FILENO, "report: " + path);
+        }
+      } catch (const nlohmann::json::exception&) {
+        error = file + ": a damaged report (a table is not what its schema says)";
+      }
+    }
+    if (error.empty()) continue;
+    print_error(error);
+    status = 2;
+  }
+  return status;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,71 @@
+#include "tools/cuwarden/report_names.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "reporters/name_completion.hpp"
+
+namespace cuwarden {
+namespace {
+
+// Or is another one with its number: nothing is lost but names in the file.
+bool may_be_running(const nlohmann::ordered_json& report) {
+  const auto& process = report.at("process");
+  const auto& pid = process.at("pid");
+  if (process.at("end_reason") == "running" || !pid.is_number_unsigned()) return true;
+  return kill(pid.get<pid_t>(), 0) == 0 || errno != ESRCH;
+}
+
+}  // namespace
+
+ReportNames::ReportNames(std::vector<std::string> symbol_folders)
+    : debug_files_(std::move(symbol_folders)), has_folders_(!debug_files_.empty()) {}
+
+ReportNames::Paths ReportNames::paths_in(const std::string& report_path) const {
+  struct stat status {};
+  const bool is_own =
+      report_path != "-" && stat(report_path.c_str(), &status) == 0 && status.st_uid == geteuid();
+  return is_own || geteuid() != 0 ? Paths::trusted : Paths::distrusted;
+}
+
+Naming& ReportNames::naming(Paths paths) {
+  if (!naming_) {
+    budget_.emplace(longest_symbol_time_afterwards, most_symbol_memory_afterwards);
+    naming_.emplace(*budget_);
+    if (has_folders_)
+      naming_->look_in([this](const std::string& build_id) { return debug_files_.find(build_id); });
+  }
+  naming_->use_paths(paths == Paths::trusted);
+  return *naming_;
+}
+
+void ReportNames::complete(ReportDocument& report, Paths paths) {
+  if (has_folders_ || (paths == Paths::trusted && lacks_names(report.root())))
+    report.complete_names(naming(paths));
+}
+
+void ReportNames::complete(ReportCopy& report, Paths paths) {
+  if (has_folders_ || (paths == Paths::trusted && lacks_names(report.root())))
+    complete_names(report.root(), naming(paths));
+}
+
+void ReportNames::complete_file(const std::string& path) {
+  std::string ignored;
+  if (paths_in(path) == Paths::distrusted) return;
+  {
+    const auto report = ReportDocument::load(path, ignored);
+    if (!report || !lacks_names(report->root())) return;
+  }
+  auto copy = ReportCopy::load(path, ignored);
+  if (!copy || may_be_running(copy->root()) ||
+      !complete_names(copy->root(), naming(Paths::trusted)))
+    return;
+  // Where it cannot be replaced it stays as it is; `cuwarden report` completes what it shows.
+  ignored = copy->replace();
+}
+
+}  // namespace cuwarden
