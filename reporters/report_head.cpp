@@ -22,7 +22,10 @@ class HeadParser : public nlohmann::json_sax<json> {
     if (is_field("end_reason")) has_end_ = true;
     return !done();
   }
-  bool boolean(bool) override { return true; }
+  bool boolean(bool value) override {
+    if (in_names_ && depth_ == 2 && key_ == "complete") head_.has_all_names = value;
+    return true;
+  }
   bool number_integer(number_integer_t) override { return true; }
   bool number_unsigned(number_unsigned_t value) override {
     if (is_field("pid")) head_.pid = value;
@@ -59,7 +62,10 @@ class HeadParser : public nlohmann::json_sax<json> {
  private:
   bool is_field(const char* name) const { return in_process_ && depth_ == 2 && key_ == name; }
   bool enter() {
-    if (depth_ == 1) in_process_ = key_ == "process";
+    if (depth_ == 1) {
+      in_process_ = key_ == "process";
+      in_names_ = key_ == "names";
+    }
     ++depth_;
     return true;
   }
@@ -71,7 +77,7 @@ class HeadParser : public nlohmann::json_sax<json> {
   ReportHead head_;
   std::string key_;  // the last one of the report's or of one of its objects
   int depth_ = 0;    // 1: directly in the report
-  bool is_ours_ = false, in_process_ = false, has_end_ = false;
+  bool is_ours_ = false, in_process_ = false, in_names_ = false, has_end_ = false;
 };
 
 }  // namespace

@@ -10,9 +10,10 @@ namespace cuwarden {
 struct ReportHead {
   std::string program;  // its path; empty: unknown
   std::uint64_t pid = 0;
-  std::string start;         // ISO 8601
-  std::uint64_t end_ns = 0;  // since the start; 0 where it is unknown
-  bool running = false;      // the report was made while its process went on
+  std::string start;           // ISO 8601
+  std::uint64_t end_ns = 0;    // since the start; 0 where it is unknown
+  bool running = false;        // the report was made while its process went on
+  bool has_all_names = false;  // the report says that no function or line is missing
 };
 
 // Since the epoch; null where it is not the text that a report has there.

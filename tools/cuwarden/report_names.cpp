@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "reporters/name_completion.hpp"
+#include "reporters/report_head.hpp"
+#include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden {
 namespace {
@@ -57,11 +59,13 @@ void ReportNames::complete_file(const std::string& path) {
   std::string ignored;
   if (paths_in(path) == Paths::distrusted) return;
   {
-    const auto report = ReportDocument::load(path, ignored);
-    if (!report || !lacks_names(report->root())) return;
+    // Of thousands of ranks most have all names: their reports are not read further.
+    const Descriptor file = open_to_read(path.c_str());
+    const auto head = file ? read_report_head(file.number()) : std::nullopt;
+    if (!head || head->has_all_names) return;
   }
   auto copy = ReportCopy::load(path, ignored);
-  if (!copy || may_be_running(copy->root()) ||
+  if (!copy || !lacks_names(copy->root()) || may_be_running(copy->root()) ||
       !complete_names(copy->root(), naming(Paths::trusted)))
     return;
   // Where it cannot be replaced it stays as it is; `cuwarden report` completes what it shows.
