@@ -1,5 +1,5 @@
 // The threads that are inside the driver at this moment, as far as they came by a hook: each says
-// so in words of its own, which cost it half a nanosecond a call. A thread that leaves a call
+// so in words of its own, which cost it about a nanosecond a call. A thread that leaves a call
 // without returning from it, by a jump or by its end, counts as inside for ever: it may have left
 // with a lock of the driver's.
 #pragma once

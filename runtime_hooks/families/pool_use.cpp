@@ -138,6 +138,7 @@ void Recorder::unlock_idle() noexcept {
 
 void Recorder::note_pool(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = pool_.counts(device);
+  if (counts.served_count == 0) return;  // or a lock was not to be had
   ledger_.set_arena(
       device, {counts.held_bytes, counts.live_bytes, counts.served_count, counts.served_bytes,
                counts.returned_bytes, counts.meshed_pages, counts.meshed_bytes, counts.pause_ns});

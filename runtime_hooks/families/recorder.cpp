@@ -270,10 +270,7 @@ void Recorder::read_device(DeviceOrdinal device, ledger::ReadingAt at) noexcept 
                                .total_bytes = reading->total_bytes,
                                .free_bytes = reading->free_bytes,
                                .pool_idle_bytes = idle_bytes(device)});
-  if (at == ledger::ReadingAt::exit)
-    note_pools(device);
-  else if (pool_use_ != PoolUse::never)
-    look_after_pool(device, reading->total_bytes);
+  if (pool_use_ != PoolUse::never && !process_ends()) look_after_pool(device, reading->total_bytes);
 }
 
 void Recorder::look_around(std::uint64_t now) noexcept {
@@ -289,6 +286,15 @@ void Recorder::look_around(std::uint64_t now) noexcept {
   if (!is_due) return;
   const Place here = place_unguarded();
   if (here.device != no_device) read_device(here.device, ledger::ReadingAt::last_call);
+}
+
+void Recorder::process_is_ending() noexcept {
+  ending_.store(true, std::memory_order_relaxed);
+  if (pool_use_ == PoolUse::never) return;
+  note_pinned();
+  if (!pool_.any()) return;
+  for (std::int32_t ordinal = 0; ordinal < device_limit; ++ordinal)
+    if (met_[ordinal].load(std::memory_order_relaxed)) note_pool(DeviceOrdinal{ordinal});
 }
 
 void Recorder::read_devices_at_exit(const FunctionRef<bool()>& may_ask) noexcept {

@@ -222,7 +222,8 @@ class Recorder {
   ContextId live_context_on(DeviceOrdinal) const noexcept;
   // True where the driver does not say.
   bool primary_is_active(DeviceOrdinal) const noexcept;
-  void process_is_ending() noexcept { ending_.store(true, std::memory_order_relaxed); }
+  // Writes down what needs no driver: how the pools are used.
+  void process_is_ending() noexcept;
   bool process_ends() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
   // Whether a stream capture was ever begun in this process. They are not counted: a capture also
@@ -293,11 +294,6 @@ class Recorder {
   // The device was read, or something went wrong there.
   void note_pool(DeviceOrdinal) noexcept;
   void note_pinned() noexcept;
-  void note_pools(DeviceOrdinal device) noexcept {
-    if (pool_use_ == PoolUse::never) return;
-    note_pinned();
-    if (pool_.any()) note_pool(device);
-  }
   void look_after_pool(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   rescue::RungOutcome spill_to_host(const Allocation&, const Place&, DeviceOrdinal,
                                     FunctionRef<CUresult()> request, const PlaceElsewhere&);
