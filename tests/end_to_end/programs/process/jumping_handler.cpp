@@ -1,5 +1,5 @@
-// jumping_handler [exit]: a signal handler leaves a CUDA call by longjmp, at the moment at which it
-// hurts a recorder most: while it writes its records. Where there is a ledger in this process, its
+// jumping_handler: a signal handler leaves a CUDA call by longjmp, at the moment at which it hurts
+// a recorder most: while it writes its records. Where there is a ledger in this process, its
 // records are write-protected for one call; what follows must go on as if nothing had been there.
 #include <cuda.h>
 #include <setjmp.h>
@@ -22,7 +22,6 @@ using cuwarden::ledger::RegionId;
 
 sigjmp_buf outside;
 void jump_outside(int) { siglongjmp(outside, 1); }
-void exit_inside(int) { std::exit(7); }
 
 // The mapping of this process that begins as a ledger does; null without one.
 char* ledger() {
@@ -46,10 +45,10 @@ CUdeviceptr allocate() {
   return cuMemAlloc(&memory, 4096) == CUDA_SUCCESS ? memory : 0;
 }
 
-void leave_a_call(char* records, std::size_t bytes, void (*leave)(int)) {
+void jump_out_of_a_call(char* records, std::size_t bytes) {
   struct sigaction jump {
   }, before{};
-  jump.sa_handler = leave;
+  jump.sa_handler = jump_outside;
   sigaction(SIGSEGV, &jump, &before);
   mprotect(records, bytes, PROT_READ);
   if (sigsetjmp(outside, 1) == 0) allocate();
@@ -59,8 +58,7 @@ void leave_a_call(char* records, std::size_t bytes, void (*leave)(int)) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const bool exits = argc > 1 && std::strcmp(argv[1], "exit") == 0;
+int main() {
   CUcontext context = nullptr;
   CUdevice device = 0;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
@@ -75,9 +73,8 @@ int main(int argc, char** argv) {
   if (char* const present = ledger()) {
     const auto& records =
         reinterpret_cast<Header*>(present)->regions[static_cast<int>(RegionId::records)];
-    leave_a_call(present + records.offset, records.file_bytes, exits ? exit_inside : jump_outside);
+    jump_out_of_a_call(present + records.offset, records.file_bytes);
   }
-  if (exits) return 7;
 
   std::atomic<int> answered{0};
   std::vector<std::thread> threads;
