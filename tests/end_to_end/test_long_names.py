@@ -113,13 +113,17 @@ def test_where_the_folder_has_no_path_the_report_goes_to_the_temporary_one(place
 
 
 @pytest.mark.parametrize("options", [[], ["--report", "x.json", "--ledger-dir", "here"]])
+@pytest.mark.parametrize("folder", ["deep_folder", "removed_folder"])
 def test_a_program_killed_in_a_folder_without_a_path_has_its_report_made_by_run(
-    place, cuwarden, deep_folder, options
+    place, cuwarden, request, folder, options
 ):
+    where = request.getfixturevalue(folder)
     done = cuwarden(
         "run", "--simulate", "16GiB", *options, "--", program("dying"), "kill",
-        env={"TMPDIR": place.reports}, preexec_fn=lambda: os.fchdir(deep_folder),
+        env={"TMPDIR": place.reports}, preexec_fn=lambda: os.fchdir(where),
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGKILL
     report = only_report(place)
     assert f"report: {report.path}\n" in done.stderr and report["leaks"]["count"] > 0
+    assert not options or report.path.name == "x.json"
+    assert all(len(line) < 1000 for line in done.stderr.splitlines())

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -174,16 +175,18 @@ bool can_be_preloaded(const std::string& path) {
 // folder has none: it is too deep, or was removed.
 std::string independent_of_folder(const std::string& name, const std::string& value) {
   std::error_code has_no_path;
+  const auto usable = [&](const std::string& path, const std::string& otherwise) {
+    return has_no_path || path.size() >= PATH_MAX ? otherwise : path;
+  };
   const auto absolute = [&](const std::string& path) {
-    const std::string found = fs::absolute(path, has_no_path);
-    return has_no_path ? path : found;
+    return usable(fs::absolute(path, has_no_path), path);
   };
   if (name == "CUWARDEN_LEDGER_DIR") return absolute(value);
   if (name == "CUWARDEN_REPORT" && !value.starts_with('/')) {
     std::string folder;
     for (const char letter : fs::current_path(has_no_path).string())
       folder += letter == '%' ? "%%" : std::string(1, letter);
-    return has_no_path ? value : folder + "/" + value;
+    return usable(folder + "/" + value, value);
   }
   const auto colon = name == "CUWARDEN_LOG" ? value.find(':') : value.npos;
   if (colon == value.npos) return value;
