@@ -1,10 +1,14 @@
 #include "reporters/process_facts.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
+#include "reporters/error_text.hpp"
 #include "runtime_hooks/core/boot_id.hpp"
 #include "runtime_hooks/core/cgroup_memory.hpp"
 #include "runtime_hooks/core/job.hpp"
@@ -80,6 +84,19 @@ std::string driver_package_version() {
   return std::string(version.substr(0, version.find_first_of(" \n")));
 }
 
+std::optional<std::string> refused_growth(ledger::GrowthOperation operation, int error) {
+  using ledger::GrowthOperation;
+  // madvise(MADV_POPULATE_WRITE) says EFAULT where the disk is full.
+  constexpr int lacks_of_room[] = {ENOSPC, EDQUOT, EFBIG, ENOMEM, EFAULT, ENOENT, EMFILE, ENFILE};
+  if (operation == GrowthOperation::none || std::ranges::count(lacks_of_room, error) != 0)
+    return std::nullopt;
+  const char* const step = operation == GrowthOperation::open       ? "open its file"
+                           : operation == GrowthOperation::allocate ? "allocate room in its file"
+                           : operation == GrowthOperation::map      ? "map memory"
+                                                                    : "allow access to memory";
+  return std::string("the system refused to ") + step + " (" + error_text(error) + ")";
+}
+
 std::string version_text(int version) {
   if (version <= 0) return {};
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -153,9 +170,9 @@ Row job_row(const ledger::Reader& reader) {
 
 namespace {
 
-void add_if(const ledger::ProcessView& process, std::uint32_t reason, const char* sentence,
+void add_if(const ledger::ProcessView& process, std::uint32_t reason, std::string sentence,
             std::vector<std::string>& reasons) {
-  if ((process.reasons & reason) != 0) reasons.emplace_back(sentence);
+  if ((process.reasons & reason) != 0) reasons.push_back(std::move(sentence));
 }
 
 // What lies in the process's memory only is there for the process itself, and for nobody else.
@@ -169,14 +186,23 @@ std::vector<std::string> record_reasons(const ledger::ProcessView& process,
                                         const LedgerDamage& damage, const ReportOptions& options) {
   std::vector<std::string> reasons;
   if (damage.any()) reasons.push_back(damage.sentence());
+  const auto refused = refused_growth(process.growth_operation, process.growth_error);
   if (is_read_from_outside(options)) {
     add_if(process, ledger::reason_ledger_partly_in_memory,
-           "the disk filled up while the ledger grew: what came after that is missing (set "
-           "CUWARDEN_LEDGER_DIR to a local folder with more room)",
+           refused ? *refused + " while the ledger grew: what came after that is missing"
+                   : "the disk filled up while the ledger grew: what came after that is missing "
+                     "(set CUWARDEN_LEDGER_DIR to a local folder with more room)",
            reasons);
   }
   add_if(process, ledger::reason_ledger_full,
-         "a table of the ledger was full: later allocations or stacks are missing", reasons);
+         refused
+             ? *refused + " when the ledger had to grow: later allocations or stacks are missing"
+             : "a table of the ledger was full: later allocations or stacks are missing",
+         reasons);
+  add_if(process, ledger::reason_confined,
+         "the program confined itself by a seccomp filter, behind which the ledger does not grow: "
+         "later allocations or stacks are missing",
+         reasons);
   add_if(process, ledger::reason_recording_stopped,
          "recording stopped after an internal failure (a lock of the ledger was not given back): "
          "later calls passed through unrecorded",
@@ -187,14 +213,18 @@ std::vector<std::string> record_reasons(const ledger::ProcessView& process,
 std::vector<std::string> tool_reasons(const ledger::ProcessView& process,
                                       const ReportOptions& options) {
   std::vector<std::string> reasons;
+  const auto refused = refused_growth(process.growth_operation, process.growth_error);
   add_if(process, ledger::reason_ledger_in_memory,
          "no folder would take the ledger's file: nothing could have been recovered after a kill "
          "(set CUWARDEN_LEDGER_DIR to a local folder)",
          reasons);
   if (!is_read_from_outside(options)) {
     add_if(process, ledger::reason_ledger_partly_in_memory,
-           "the disk filled up while the ledger grew: after a kill only a part could have been "
-           "recovered (set CUWARDEN_LEDGER_DIR to a local folder with more room)",
+           refused
+               ? *refused +
+                     " while the ledger grew: after a kill only a part could have been recovered"
+               : "the disk filled up while the ledger grew: after a kill only a part could have "
+                 "been recovered (set CUWARDEN_LEDGER_DIR to a local folder with more room)",
            reasons);
   }
   add_if(process, ledger::reason_names_missing,

@@ -1,6 +1,7 @@
 // The objects of a report that are about the process as a whole.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ std::vector<std::string> coverage_reasons(const ledger::Reader&);
 std::string iso_8601(std::int64_t realtime_ns);
 // The kernel module's version, which is that of the driver package; empty without one.
 std::string driver_package_version();
+
+// "the system refused to open its file (operation not permitted)": the step in which a ledger could
+// not grow. Null where there is none, or where room was missing: on the disk, or of addresses.
+std::optional<std::string> refused_growth(ledger::GrowthOperation, int error);
 std::string version_text(int version);  // 13000 → "13.0"; 0 → ""
 
 }  // namespace cuwarden

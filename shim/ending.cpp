@@ -11,7 +11,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
+#include "shim/confinement.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/message_output.hpp"
 #include "shim/process.hpp"
@@ -32,7 +34,7 @@ struct Handlers {
   std::atomic<std::uint32_t> done{0};  // 1: the handler that works is through
   void set_done() noexcept {
     done.store(1, std::memory_order_release);
-    futex_wake_all(done);
+    if (!is_confined()) futex_wake_all(done);  // waiting threads also look by themselves
   }
   // `again` registers the calling handler anew, for the next thread.
   template <class Again>
@@ -79,6 +81,7 @@ void wait_at_quick_exit(void*) {
   note_startup_objects();
   // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
   real_libc();
+  begin_noticing_filters();
   remember_stderr();
   Process::get().loaded();
   for (int i = 0; i < waiting_handlers; ++i) {
@@ -91,6 +94,7 @@ void wait_at_quick_exit(void*) {
 
 // A handler of SIGABRT may leave by longjmp, and the process lives on.
 bool abort_may_return() {
+  if (is_confined()) return false;  // a question to the kernel; see Process::leave_end
   struct sigaction present {};
   return sigaction(SIGABRT, nullptr, &present) == 0 && present.sa_handler != SIG_DFL &&
          present.sa_handler != SIG_IGN;

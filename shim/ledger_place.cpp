@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "reporters/process_facts.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "shim/log.hpp"
 #include "shim/old_ledgers.hpp"
@@ -55,17 +56,40 @@ std::string where_the_records_stay(std::string_view ledger) {
                      ledger, ledger.substr(0, ledger.rfind('/')));
 }
 
-void say_ledger_is_incomplete(bool stopped) noexcept {
+void say_ledger_is_incomplete(ledger::Writer& ledger, bool stopped) noexcept try {
+  const auto refused =
+      refused_growth(static_cast<ledger::GrowthOperation>(ledger.header().growth_operation.load()),
+                     static_cast<int>(ledger.header().growth_error.load()));
   if (stopped)
     log_warn(
         "recording has stopped: a lock of the ledger was not given back for ten seconds (a signal "
         "handler that jumped out of a CUDA call, or a disk that stalled). Calls go through "
         "unrecorded; the report has what came before.");
+  else if (refused)
+    log_warn(
+        fmt::format("the ledger cannot grow: {}. Allocations from here on are missing in the "
+                    "report. A seccomp filter, or another policy of this system, is the reason.",
+                    *refused));
   else
     log_warn(
         "the ledger is full: allocations from here on are missing in the report. More fits with "
         "more room for files and addresses (ulimit -f, ulimit -v, disk space), or with a smaller "
         "CUWARDEN_STACK_DEPTH.");
-}
+} catch (...) {
+}  // no memory for the line
+
+void say_of_confinement(std::string_view ledger) noexcept try {
+  const std::string where =
+      ledger.empty() ? "no report can be made of what the process has recorded"
+                     : fmt::format(
+                           "the report is made from the ledger {} by `cuwarden run`, or by "
+                           "`cuwarden recover {}`",
+                           ledger, ledger.substr(0, ledger.rfind('/')));
+  log_warn(
+      fmt::format("the program installs a seccomp filter. A confined thread opens no file for "
+                  "cuwarden and says nothing; where one ends the process, {}.",
+                  where));
+} catch (...) {
+}  // no memory for the line
 
 }  // namespace cuwarden::shim

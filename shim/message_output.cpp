@@ -14,6 +14,7 @@
 
 #include "reporters/error_text.hpp"
 #include "reporters/printable.hpp"
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden::shim {
@@ -121,6 +122,7 @@ bool MessageOutput::write_to_file(std::string_view line) noexcept {
 }
 
 void MessageOutput::write(std::string_view line) noexcept {
+  if (is_confined()) return;
   const bool is_elsewhere = *file_ != '\0' && named_descriptor_ != STDERR_FILENO;
   if (is_elsewhere) {
     if (write_to_file(line)) return;

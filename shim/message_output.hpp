@@ -23,7 +23,8 @@ class MessageOutput {
   void complain_if_unusable() noexcept;
 
   // Writes the line by one write(2), so that lines of several processes do not mix. Never waits for
-  // longer than 100 ms and raises no signal; a line that finds no room is lost.
+  // longer than 100 ms and raises no signal; a line that finds no room is lost. A confined thread
+  // writes none: its filter may not allow that.
   void write(std::string_view line) noexcept;
 
  private:

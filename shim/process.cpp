@@ -11,6 +11,7 @@
 #include <string>
 
 #include "reporters/printable.hpp"
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/open_file.hpp"
@@ -22,6 +23,7 @@
 #include "runtime_hooks/families/hooked_call.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
+#include "shim/confinement.hpp"
 #include "shim/debug_lines.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/early_lookups.hpp"
@@ -189,6 +191,7 @@ int Process::owner() const noexcept { return memory_.is_ours() ? memory_.owner()
 
 families::Recorder* Process::start_recording() noexcept {
   try {
+    confinement_at_start();
     read_settings_and_set_up_log();
     if (!memory_.is_marked()) {
       log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
@@ -239,12 +242,15 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   const bool stops = reason == ledger::reason_recording_stopped;
   for (State seen : {State::recording, State::ended})
     if (stops) process.state_.compare_exchange_strong(seen, State::stopped);
-  call_on_own_stack([](void* stopped) { say_ledger_is_incomplete(stopped != nullptr); },
-                    stops ? &process : nullptr);
+  if (is_confined()) return;
+  call_on_own_stack(
+      [](void* stopped) { say_ledger_is_incomplete(*process.ledger_, stopped != nullptr); },
+      stops ? &process : nullptr);
 }
 
 // Without a stack for it the report has what the driver said.
 void Process::met_incident(IncidentId incident, families::Recorder::Stage stage) noexcept {
+  if (is_confined_unnoticed()) return;
   const Uncancelled whole;
   if (stage == families::Recorder::Stage::refused) {
     call_on_own_stack_only(
@@ -278,11 +284,14 @@ void Process::driver_initialised() noexcept {
   // A forked child inherits the handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
   if (!memory_.is_ours()) turn_off();
-  if (!has_records() || !memory_.belongs_to_caller()) return;
+  if (!has_records()) return;
+  const bool confined = is_confined_unnoticed();
+  if (!confined && !memory_.belongs_to_caller()) return;
+  recorder_->process_is_ending();
+  if (confined) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   const WaitBudget::Scope bounded(&end_budget);
-  recorder_->process_is_ending();
   if (!end_turn_.take()) return;
   ++families::call_state.driver_depth;
   ledger_->set_end(ledger::EndReason::exit, status, true);
@@ -310,6 +319,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
     call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
   }
   if (!has_records()) return;
+  if (is_confined_unnoticed()) return leave_end(reason, status, status_known);
   if (!memory_.belongs_to_caller()) {
     // Its end is not ours. Where it runs the exit handlers, though, nothing is left for the end of
     // the process that the memory belongs to, which may go on for long and record more.
@@ -334,15 +344,29 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   end_turn_.give_back(afterwards == Afterwards::ends);
 }
 
+// Without a system call: the report is made from the ledger by another process. A vforked child
+// that ends cannot be told from the process here; a later CUDA call takes back what it leaves.
+void Process::leave_end(ledger::EndReason reason, int status, bool status_known) noexcept {
+  ledger_->set_end(reason, status, status_known);
+  State recording = State::recording;
+  state_.compare_exchange_strong(recording, State::ended);
+}
+
+ledger::Writer* Process::ledger_of_this_process() const noexcept {
+  return has_records() && memory_.belongs_to_caller() ? ledger_ : nullptr;
+}
+
+std::uint64_t Process::thread_row() const noexcept { return ledger_->known_thread_row(); }
+
 void Process::wait_for_end(std::atomic<std::uint32_t>& done) noexcept {
-  if (!has_records() || !memory_.belongs_to_caller()) return;
+  if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   end_turn_.wait_until(done);
 }
 
 void Process::has_ended() noexcept {
-  if (!has_records() || !memory_.belongs_to_caller()) return;
+  if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;
   if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
 }
 

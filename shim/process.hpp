@@ -65,6 +65,18 @@ class Process {
   // latest when the thread that writes the report is stuck. Returns at once without records.
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
+  // True if this process is recorded, or was until its end was written. Makes no system call.
+  bool has_records() const noexcept {
+    const State state = state_.load(std::memory_order_acquire);
+    return (state == State::recording || state == State::ended || state == State::stopped) &&
+           memory_.is_ours();
+  }
+  // Null without records. The second function also tells a vforked child, which shares this memory.
+  ledger::Writer* ledger() const noexcept { return has_records() ? ledger_ : nullptr; }
+  ledger::Writer* ledger_of_this_process() const noexcept;
+  // The calling thread's row in the ledger; 0: it has none. Only with records.
+  std::uint64_t thread_row() const noexcept;
+
  private:
   // ended: the report of an end is written that may not come; a later call goes on recording.
   // stopped: an internal failure; calls go through, and what was recorded before is reported.
@@ -74,11 +86,7 @@ class Process {
   families::Recorder* start_recording() noexcept;
   void turn_off() noexcept;
   void begin_anew() noexcept;
-  bool has_records() const noexcept {
-    const State state = state_.load(std::memory_order_acquire);
-    return (state == State::recording || state == State::ended || state == State::stopped) &&
-           memory_.is_ours();
-  }
+  void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
   static void ledger_is_incomplete(ledger::Reason) noexcept;
   static void met_incident(IncidentId, families::Recorder::Stage) noexcept;
   void end_unrecorded() noexcept;

@@ -48,6 +48,8 @@ const RealLibc& real_libc() {
   fill(functions.dlmopen, behind_the_shim("dlmopen"));
   fill(functions.dlclose, behind_the_shim("dlclose"));
   fill(functions.dlerror, function_in_libc("dlerror"));
+  fill(functions.syscall, behind_the_shim("syscall"));
+  fill(functions.prctl, behind_the_shim("prctl"));
   fill(functions._exit, behind_the_shim("_exit"));
   fill(functions._Exit, behind_the_shim("_Exit"));
   fill(functions.quick_exit, behind_the_shim("quick_exit"));

@@ -16,6 +16,8 @@ struct RealLibc {
   void* (*dlopen)(const char*, int);
   void* (*dlmopen)(Lmid_t, const char*, int);
   int (*dlclose)(void*);
+  long (*syscall)(long, long, long, long, long, long, long);
+  int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
   char* (*dlerror)();  // libc's own, to take back what the shim's own failures left for the program
   // These do not return; the type cannot say so in a way that both compilers take.
   void (*_exit)(int);

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 
 namespace cuwarden {
@@ -41,17 +42,18 @@ class Mapping {
   // Maps zeroed memory. Pages take memory only once they are touched.
   static Mapping anonymous(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
+    // A confined thread asks for nothing but the memory.
+    if (is_confined()) return map(bytes, PROT_READ | PROT_WRITE);
     Mapping made = reserved(bytes);
-    if (made && !made.open(0, made.size())) made.reset();
+    // A seccomp filter may refuse that, and allow the mapping all the same.
+    if (made && !made.open(0, made.size())) made = map(bytes, PROT_READ | PROT_WRITE);
     return made;
   }
 
   // Reserves address space without access; open() makes memory of it.
   static Mapping reserved(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
-    bytes = round_up(bytes, page_bytes);
-    Mapping made(
-        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
+    Mapping made = map(bytes, PROT_NONE);
     made.keep_to_this_process();
     made.keep_unlocked();
     return made;
@@ -67,14 +69,14 @@ class Mapping {
   // mapping, unless access is denied, and goes on counting the mapping as locked. A large mapping
   // is therefore made without access, unlocked by this function, and opened afterwards.
   void keep_unlocked() const noexcept {
-    if (start_ == nullptr) return;
+    if (start_ == nullptr || is_confined()) return;
     const ErrnoGuard guard;
     munlock(start_, bytes_);
   }
 
   // Keeps the memory from forked children and from core dumps.
   void keep_to_this_process() const noexcept {
-    if (start_ == nullptr) return;
+    if (start_ == nullptr || is_confined()) return;
     const ErrnoGuard guard;
     madvise(start_, bytes_, MADV_DONTFORK);
     madvise(start_, bytes_, MADV_DONTDUMP);
@@ -99,6 +101,12 @@ class Mapping {
   }
 
  private:
+  static Mapping map(std::size_t bytes, int access) noexcept {
+    bytes = round_up(bytes, page_bytes);
+    return {mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+            bytes};
+  }
+
   void* start_ = nullptr;
   std::size_t bytes_ = 0;
 };

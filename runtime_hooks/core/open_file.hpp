@@ -6,8 +6,9 @@
 //   written   regular files, terminals and /dev/null; never through a symbolic link
 //
 // A path that leads to anything else (a FIFO, a socket, a device) fails with ENXIO, a folder with
-// EISDIR. No descriptor has a number below 3 (standard_numbers.hpp), and a program that is started
-// inherits none. Nothing is allocated.
+// EISDIR. A confined thread opens nothing (confinement.hpp): EPERM. No descriptor has a number
+// below 3 (standard_numbers.hpp), and a program that is started inherits none. Nothing is
+// allocated.
 #pragma once
 
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/standard_numbers.hpp"
 
@@ -79,6 +81,10 @@ inline bool status_of(int descriptor, struct stat& status) noexcept {
 // Opens the path with a descriptor number of 3 or more. Returns an empty Descriptor, with errno
 // set, on failure.
 inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode = 0) noexcept {
+  if (is_confined()) {
+    errno = EPERM;
+    return {};
+  }
   const StandardNumbersHeld held;
   Descriptor opened(openat(folder, path, flags | O_CLOEXEC | O_NOCTTY, mode));
   if (!opened || opened.number() >= StandardNumbersHeld::count) return opened;

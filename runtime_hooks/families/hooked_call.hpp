@@ -14,10 +14,14 @@
 
 namespace cuwarden::families {
 
+// A thread's state as to seccomp filters that came while the process was recorded.
+enum class Confinement : std::uint32_t { unknown, none, confined };
+
 // Per thread. Initial-exec TLS is taken out of every thread's stack: keep it tiny.
 struct CallState {
   std::uint16_t driver_depth = 0;
   std::uint16_t runtime_row = 0;  // driver::Row + 1 of the outermost runtime call; 0 none
+  Confinement confinement = Confinement::unknown;
   // Of the outermost calls: a longjmp may leave them, and what is above, behind. Null for our own
   // work.
   const CallMark* driver_mark = nullptr;

@@ -190,17 +190,28 @@ bool BackingFile::create_in_memory(const BackingRequest& request, std::uint64_t 
   return mapping_ && open_memory(0, round_up(sizeof(Header), page_bytes));
 }
 
+bool BackingFile::refused(GrowthOperation operation) noexcept {
+  refused_growth_ = {operation, errno};
+  return false;
+}
+
+// By mprotect itself: what fails is told with its errno.
 bool BackingFile::open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {
-  return mapping_.open(offset, bytes);
+  const ErrnoGuard guard;
+  return mprotect(base() + offset, bytes, PROT_READ | PROT_WRITE) == 0 ||
+         refused(GrowthOperation::allow_access);
 }
 
 bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const ErrnoGuard guard;
-  if (!mapping_.open(offset, bytes)) return false;
+  if (!open_memory(offset, bytes)) return false;
   while (!populate_unknown_) {
     if (madvise(base() + offset, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno != EINVAL) return false;
+    // These speak of the room that there is. Anything else is the answer of an older kernel, or of
+    // a seccomp filter.
+    if (errno == EFAULT || errno == ENOMEM || errno == EHWPOISON)
+      return refused(GrowthOperation::allocate);
     populate_unknown_ = true;
   }
   return fill_by_path(offset, bytes);
@@ -209,8 +220,9 @@ bool BackingFile::fill(std::uint64_t offset, std::uint64_t bytes) noexcept {
 bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const Uncancelled keep;
   const Descriptor file = open_again();
-  return file &&
-         fallocate(file.number(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+  if (!file) return refused(GrowthOperation::open);
+  return fallocate(file.number(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0 ||
+         refused(GrowthOperation::allocate);
 }
 
 // The file at path(), if it is still the ledger's own.
@@ -218,8 +230,10 @@ Descriptor BackingFile::open_again() const noexcept {
   Descriptor file = open_to_change(path_);
   struct stat status {};
   if (file &&
-      (!status_of(file.number(), status) || status.st_dev != device_ || status.st_ino != inode_))
+      (!status_of(file.number(), status) || status.st_dev != device_ || status.st_ino != inode_)) {
     file.reset();
+    errno = ENOENT;
+  }
   return file;
 }
 
@@ -228,7 +242,7 @@ bool BackingFile::replace_by_memory(std::uint64_t offset, std::uint64_t bytes) n
   // A failure may leave a hole, where somebody else's mapping may come to lie: never touch it.
   void* const start = mmap(base() + offset, bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (start == MAP_FAILED) return false;
+  if (start == MAP_FAILED) return refused(GrowthOperation::map);
   madvise(start, bytes, MADV_DONTFORK);
   madvise(start, bytes, MADV_DONTDUMP);
   munlock(start, bytes);

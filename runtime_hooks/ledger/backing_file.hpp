@@ -14,6 +14,7 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/ledger/geometry.hpp"
+#include "runtime_hooks/ledger/layout.hpp"
 
 namespace cuwarden::ledger {
 
@@ -23,6 +24,11 @@ struct BackingRequest {
   std::uint64_t largest_bytes;
   std::size_t hooks;
   bool without_populate;
+};
+
+struct RefusedGrowth {
+  GrowthOperation operation = GrowthOperation::none;
+  int error = 0;
 };
 
 class BackingFile {
@@ -53,6 +59,8 @@ class BackingFile {
   // open_memory() makes it accessible.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void remove() noexcept;
+  // Of the last step that failed.
+  RefusedGrowth refused_growth() const noexcept { return refused_growth_; }
 
  private:
   bool create_in(const char* folder, const BackingRequest&, std::uint64_t limit) noexcept;
@@ -60,9 +68,11 @@ class BackingFile {
   bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
   Descriptor open_again() const noexcept;
+  bool refused(GrowthOperation) noexcept;  // false; errno says why
 
   Mapping mapping_;
   Geometry geometry_;
+  RefusedGrowth refused_growth_;
   bool populate_unknown_ = false;
   bool locked_ = false;
   dev_t device_ = 0;

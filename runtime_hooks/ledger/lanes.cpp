@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/ledger/group_counts.hpp"
@@ -28,6 +29,8 @@ bool Lanes::create(std::uint32_t serial, std::uint32_t pid) noexcept {
 }
 
 Lane& Lanes::take() noexcept {
+  // Without a question to the kernel the other threads' lanes cannot be told from free ones.
+  if (is_confined()) return lanes()[0];
   const ErrnoGuard keep;
   // A process that shares this memory (vfork, CLONE_VM) cannot tell which of the parent's threads
   // live.

@@ -106,6 +106,7 @@ class Lanes {
   // got none.
   static constexpr std::uint32_t no_row = UINT32_MAX;
   std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
+  // Not for a thread whose lane is the shared one because it is confined.
   void set_my_row(std::uint32_t row) noexcept {
     mine();
     mine_.row = row;

@@ -22,7 +22,7 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 13;
+inline constexpr std::uint32_t layout_version = 14;
 
 inline constexpr std::size_t stack_exceptions = 6;
 // No writer records deeper stacks.
@@ -74,7 +74,11 @@ enum Reason : std::uint32_t {
   reason_driver_out_of_sight = 1u << 5,  // a libcuda in another namespace (dlmopen): not covered
   reason_names_missing = 1u << 6,        // a table of names (of threads, settings) is at capacity
   reason_pool_not_shared = 1u << 7,  // an IPC handle was asked for of memory that has none; a note
+  reason_confined = 1u << 8,  // a thread with a seccomp filter needed more room than there was
 };
+
+// Steps in which a ledger grows; values of Header::growth_operation.
+enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_access };
 
 enum class EndReason : std::uint32_t {
   running,
@@ -140,6 +144,9 @@ struct Header {
   std::atomic<std::uint32_t> report_written;
   // The number that the process's report has in its name, plus 1; 0: there is none yet.
   std::atomic<std::uint32_t> report_number;
+  // The step of growth that the kernel refused, and its errno; for the last region that could not
+  // grow in the file. Both 0: no step was refused.
+  std::atomic<std::uint32_t> growth_operation, growth_error;
   // Stacks that were not walked to their end, by stacks::Exception; one that is recognised later is
   // not counted again.
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];

@@ -161,6 +161,11 @@ ProcessView Reader::process() const noexcept {
   view.runtime_version = static_cast<int>(get(header.runtime_version));
   view.cuda_seen = get(header.cuda_seen) != 0;
   view.reasons = get(header.reasons);
+  const std::uint32_t operation = get(header.growth_operation);
+  if (operation <= static_cast<std::uint32_t>(GrowthOperation::allow_access)) {
+    view.growth_operation = static_cast<GrowthOperation>(operation);
+    view.growth_error = static_cast<int>(get(header.growth_error));
+  }
   for (std::size_t i = 0; i < stack_exceptions; ++i) view.stacks_cut[i] = get(header.stacks_cut[i]);
   view.recorded_calls = get(header.recorded_calls);
   const std::uint64_t hooks = rows(RegionId::hooks);

@@ -193,7 +193,9 @@ struct ProcessView {
   std::optional<int> exit_status;
   int driver_version = 0, runtime_version = 0;
   bool cuda_seen = false;
-  std::uint32_t reasons = 0;  // Reason bits
+  std::uint32_t reasons = 0;                                 // Reason bits
+  GrowthOperation growth_operation = GrowthOperation::none;  // the one that the kernel refused
+  int growth_error = 0;                                      // its errno
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
   std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0, pinned_held_bytes = 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime_hooks/core/confinement.hpp"
+
 namespace cuwarden::ledger {
 namespace {
 
@@ -43,6 +45,10 @@ bool Storage::create(const BackingRequest& request) noexcept {
 bool Storage::make_ready(RegionId id, std::uint64_t bytes) noexcept {
   Fill& fill = fills_[index_of(id)];
   if (bytes <= fill.ready.load(std::memory_order_acquire)) return true;
+  if (is_confined()) {
+    add_reason(reason_confined);
+    return false;
+  }
   const LedgerLocked locked(fill.lock, *this);
   if (!locked) return false;
   const std::uint64_t ready = fill.ready.load(std::memory_order_relaxed);
@@ -61,6 +67,7 @@ bool Storage::make_ready(RegionId id, std::uint64_t bytes) noexcept {
   }
   bool is_memory = !fill.in_file;
   if (fill.in_file) {
+    note_refusal();
     fill.in_file = false;
     is_memory = file_.replace_by_memory(extent.offset + ready, capacity - ready);
     if (is_memory) add_reason(reason_ledger_partly_in_memory);
@@ -69,8 +76,26 @@ bool Storage::make_ready(RegionId id, std::uint64_t bytes) noexcept {
     fill.ready.store(target, std::memory_order_release);
     return true;
   }
+  note_refusal();
   fill.capacity.store(ready, std::memory_order_relaxed);
   return false;
+}
+
+void Storage::note_refusal() noexcept {
+  const RefusedGrowth refusal = file_.refused_growth();
+  if (refusal.error == 0) return;
+  header().growth_error.store(static_cast<std::uint32_t>(refusal.error), std::memory_order_relaxed);
+  header().growth_operation.store(static_cast<std::uint32_t>(refusal.operation),
+                                  std::memory_order_release);
+}
+
+void Storage::make_room_ahead() noexcept {
+  for (std::size_t i = 0; i < region_count; ++i) {
+    const std::uint64_t ready = fills_[i].ready.load(std::memory_order_acquire);
+    const std::uint64_t capacity = fills_[i].capacity.load(std::memory_order_relaxed);
+    make_ready(static_cast<RegionId>(i),
+               std::min(ready + std::max(ready, smallest_step), capacity));
+  }
 }
 
 std::uint64_t Storage::allocate(RegionId id, std::uint64_t count) noexcept {

@@ -32,6 +32,8 @@ class Storage {
   // never given out (the hooks table is laid out by its own function below).
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   bool allocate_hooks(std::uint64_t count) noexcept;
+  // Makes room for as much again as each region has, and for some rows at least.
+  void make_room_ahead() noexcept;
   // A copy of the text; empty when there is no room.
   StringRef store(std::string_view) noexcept;
 
@@ -45,8 +47,9 @@ class Storage {
   }
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
-    // Once recording has stopped, what fails fails for that.
-    if (reason == reason_ledger_full && (present & reason_recording_stopped) != 0) return;
+    // These are the cause where a table takes no more.
+    constexpr std::uint32_t causes = reason_recording_stopped | reason_confined;
+    if (reason == reason_ledger_full && (present & causes) != 0) return;
     if ((present & reason) == 0) header().reasons.fetch_or(reason, std::memory_order_relaxed);
   }
 
@@ -58,6 +61,8 @@ class Storage {
     bool in_file = false;
   };
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
+  // Keeps in the header which operation the kernel refused when the ledger was to grow.
+  void note_refusal() noexcept;
 
   BackingFile file_;
   std::array<std::byte*, region_count> starts_{};

@@ -1,10 +1,6 @@
 // Puts the parts together; each function does one thing and keeps errno as it was.
 #include "runtime_hooks/ledger/writer.hpp"
 
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <ctime>
 #include <new>
 
@@ -304,30 +300,6 @@ void Writer::unmap_undo(DeviceAddress address, ByteCount bytes) noexcept {
 
 // --- everything else
 
-ThreadId Writer::thread() noexcept {
-  const std::uint32_t row = state_.lanes.my_row();
-  if (row == 0) return state_.register_thread(now_ns());
-  return ThreadId{row == Lanes::no_row ? 0 : row};
-}
-
-ThreadId Writer::State::register_thread(std::uint64_t now) noexcept {
-  const ErrnoGuard guard;
-  const auto row = static_cast<std::uint32_t>(storage.allocate(RegionId::threads, 1));
-  lanes.set_my_row(row == 0 ? Lanes::no_row : row);
-  if (row == 0) {
-    storage.add_reason(reason_names_missing);
-    return {};
-  }
-  Thread& thread = storage.rows<Thread>(RegionId::threads)[row];
-  thread.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
-  prctl(PR_GET_NAME, thread.name);
-  thread.first_ns = now;
-  thread.state.store(1, std::memory_order_release);
-  return ThreadId{row};
-}
-
-ThreadSlot Writer::thread_slot() noexcept { return state_.lanes.mine().slot(); }
-
 void Writer::count_call(HookId hook) noexcept { state_.lanes.count_call(hook); }
 
 // Row 0 is nobody's.
@@ -394,6 +366,7 @@ void Writer::set_end(EndReason reason, int exit_status, bool status_known) noexc
 }
 
 void Writer::add_reason(Reason reason) noexcept { state_.storage.add_reason(reason); }
+void Writer::make_room_ahead() noexcept { state_.storage.make_room_ahead(); }
 
 void Writer::add_shim_time(std::uint64_t ns) noexcept { header().shim_ns.fetch_add(ns, relaxed); }
 

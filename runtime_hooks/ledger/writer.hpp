@@ -215,6 +215,11 @@ class Writer {
 
   // --- everything else
   ThreadId thread() noexcept;  // the calling thread's row
+  // That row if the thread has one already, 0 otherwise; and how many rows there are.
+  std::uint64_t known_thread_row() const noexcept;
+  std::uint64_t thread_rows() const noexcept;
+  // Lets each table take as much again as it holds without a question to the kernel.
+  void make_room_ahead() noexcept;
   ThreadSlot thread_slot() noexcept;
   void count_call(HookId) noexcept;
   void count_unhooked_lookup(std::string_view name) noexcept;

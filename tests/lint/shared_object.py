@@ -44,6 +44,8 @@ OTHER_EXPORTS = {
     "quick_exit",
     "abort",
     "__assert_fail",
+    "prctl",
+    "syscall",
     "cuwarden_1_register_reclaimer",
     "cuwarden_1_unregister_reclaimer",
 }

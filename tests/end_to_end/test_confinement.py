@@ -1,0 +1,159 @@
+"""A seccomp filter that a program installs on itself may end it for a system call of cuwarden's. The
+program must end as it would have ended bare, and its report must come from the ledger."""
+
+import ctypes
+import struct
+
+import pytest
+
+from reports import Report
+from shimmed import program
+
+
+def confined(way, action, calls, when="after", where="main", end="return"):
+    return [program("confined"), way, action, calls, when, where, end]
+
+
+KILLING = [
+    confined("prctl", "kill", "openat"),
+    confined("syscall", "kill", "openat"),
+    confined("syscall", "kill", "getpid,gettid,fcntl,mprotect,madvise,rt_sigprocmask"),
+    confined("raw", "kill", "openat"),
+    confined("raw", "kill", "renameat2,getcwd"),
+    confined("tsync", "kill", "openat", where="thread"),
+    confined("prctl", "kill", "few"),
+    confined("syscall", "kill", "few", end="_exit"),
+    confined("prctl", "kill", "openat", end="fork"),
+    confined("prctl", "kill", "few", where="thread", end="exit"),
+    confined("syscall", "1", "openat,ftruncate,madvise"),
+]
+
+
+def name(command):
+    return "-".join(command[1:])
+
+
+def only_path(folder):
+    (path,) = folder.iterdir()
+    return path
+
+
+def recovered(place, cuwarden, ledger):
+    done = cuwarden("recover", ledger)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not ledger.exists()
+    return Report.read(only_path(place.reports))
+
+
+def reasons(report):
+    return " ".join(report["records"]["reasons"] + report["tool"]["reasons"])
+
+
+def is_said(run):
+    return run.said_about("seccomp", "cuwarden recover")
+
+
+@pytest.mark.parametrize("command", KILLING, ids=name)
+def test_a_confined_program_ends_as_ever_and_leaves_its_ledger_to_recover(
+    place, cuwarden, command
+):
+    run = place.run_both(command)
+    assert run.returncode == 0
+    assert run.reports == []
+    if "raw" not in command:
+        assert str(run.ledgers[0]) in is_said(run)
+    report = recovered(place, cuwarden, *run.ledgers)
+    report.check_leaks(run.last_line["leaked"])
+    assert report["process"]["end_reason"] == ("_exit" if "_exit" in command else "exit")
+    assert report["process"]["exit_status"] == 0
+    assert report["records"]["complete"] and report["tool"]["complete"]
+    assert report.totals()["device"]["allocations"] == 4
+
+
+@pytest.mark.parametrize("command", KILLING, ids=name)
+def test_run_makes_the_report_of_a_confined_program(place, cuwarden, command):
+    folders = ["--report", place.reports / "%e-%p.json", "--ledger-dir", place.ledger]
+    done = cuwarden("run", "--simulate", "2GiB", *folders, "--", *command)
+    assert done.returncode == 0, done.stderr
+    report = Report.read(only_path(place.reports))
+    assert report["leaks"]["count"] == 3
+    assert report["process"]["exit_status"] == 0
+    assert str(report.path) in done.stderr
+    assert list(place.ledger.iterdir()) == []
+
+
+def test_in_strict_mode_a_program_ends_as_ever_and_leaves_its_ledger(place, cuwarden):
+    run = place.run_both(confined("strict", "kill", "all", end="raw"))
+    assert run.returncode == 0
+    is_said(run)
+    recovered(place, cuwarden, *run.ledgers).check_leaks(run.last_line["leaked"])
+
+
+def test_a_confined_thread_does_not_cost_the_process_its_report(run_both):
+    run = run_both(confined("prctl", "kill", "openat", where="thread"))
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.ledgers == []
+    is_said(run)
+
+
+@pytest.mark.parametrize("way", ["prctl", "syscall", "raw"])
+def test_a_filter_from_before_the_first_call_changes_nothing(run_both, way):
+    run = run_both(confined(way, "1", "execve", when="before"))
+    assert run.said == []
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.ledgers == []
+
+
+# A filter that refuses execveat with EPERM, as containers come with some.
+def install_harmless_filter():
+    def instruction(code, jump_if, jump_else, value):
+        return struct.pack("HBBI", code, jump_if, jump_else, value)
+
+    execveat, errno_answer, allow = 322, 0x00050001, 0x7FFF0000
+    filter_ = (
+        instruction(0x20, 0, 0, 0)  # the number of the call
+        + instruction(0x15, 0, 1, execveat)
+        + instruction(0x06, 0, 0, errno_answer)
+        + instruction(0x06, 0, 0, allow)
+    )
+    buffer = ctypes.create_string_buffer(filter_)
+    program_ = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer)))
+    libc = ctypes.CDLL(None)
+    libc.prctl(38, 1, 0, 0, 0)
+    if libc.prctl(22, 2, program_) != 0:
+        raise OSError("no filter")
+
+
+def test_in_a_container_with_a_filter_all_is_as_ever(place):
+    run = place.run_both([program("allocate"), "3"], preexec_fn=install_harmless_filter)
+    assert run.said == []
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.ledgers == []
+
+
+def test_a_filter_that_the_kernel_refuses_changes_nothing(run_both):
+    run = run_both(confined("failing", "kill", "openat"))
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.ledgers == []
+
+
+def test_growth_that_a_filter_refuses_is_said_with_the_operation_and_its_error(place, cuwarden):
+    run = place.run(confined("raw_on_top", "1", "mprotect", when="after_many"))
+    assert run.returncode == 0
+    line = run.said_about("the ledger cannot grow")
+    assert "allow access to memory (operation not permitted)" in line
+    assert not any("full" in said for said in run.said)
+    assert "allow access to memory (operation not permitted)" in reasons(run.report)
+
+
+def test_where_a_filter_refuses_both_ways_of_growth_the_report_names_them(place):
+    run = place.run(confined("raw_on_top", "1", "madvise,fallocate", when="after_many"))
+    assert run.returncode == 0
+    assert "allocate room in its file (operation not permitted)" in reasons(run.report)
+    assert run.report["leaks"]["count"] == 20_003
+
+
+def test_an_old_kernels_way_of_growth_stands_in_for_a_refused_madvise(place):
+    run = place.run(confined("raw_on_top", "1", "madvise", when="after_many"))
+    assert run.report["leaks"]["count"] == 20_003
+    assert reasons(run.report) == ""
