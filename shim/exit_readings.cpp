@@ -17,46 +17,46 @@ namespace {
 // For threads that are inside the driver only briefly, and again and again.
 constexpr std::uint64_t longest_wait_for_threads_ns = 20'000'000;
 
-struct Place {
-  families::Recorder& recorder;
+struct Question {
+  families::Session& session;
   const void* frame;
   bool is_clear = false;
 };
 
 // True if the calling thread has interrupted nothing: neither a signal handler nor the driver lies
 // on its stack. False also where not all of the stack can be seen.
-bool is_clear(families::Recorder& recorder, const void* frame) noexcept {
+bool is_clear(families::Session& session, const void* frame) noexcept {
   stacks::ask_no_more();
-  Place place{recorder, frame};
+  Question question{session, frame};
   const auto look = [](void* argument) {
-    Place& asked = *static_cast<Place*>(argument);
+    Question& asked = *static_cast<Question*>(argument);
     std::uint64_t frames[stacks::depth_limit];
-    const stacks::Captured captured = asked.recorder.frames_from(asked.frame, frames);
+    const stacks::Captured captured = asked.session.sites.frames_from(asked.frame, frames);
     const auto seen = std::span(frames).first(captured.count);
     asked.is_clear =
         captured.whole && !captured.in_signal_handler &&
         std::none_of(seen.begin(), seen.end(), [](std::uint64_t at) { return is_in_driver(at); });
   };
-  call_on_own_stack(look, &place);
-  return place.is_clear;
+  call_on_own_stack(look, &question);
+  return question.is_clear;
 }
 
 }  // namespace
 
-void take_exit_readings(families::Recorder& recorder, const void* frame,
+void take_exit_readings(families::Session& session, const void* frame,
                         WaitBudget& budget) noexcept {
-  if (driver::device_is_lost.load(std::memory_order_relaxed) || !is_clear(recorder, frame)) return;
+  if (driver::device_is_lost.load(std::memory_order_relaxed) || !is_clear(session, frame)) return;
   const std::uint64_t begun_ns = now_ns(), end_ns = begun_ns + budget.left_ns();
   if (driver::calling_threads.are_all_outside(
           std::min(end_ns, begun_ns + longest_wait_for_threads_ns))) {
     const auto may_ask = [end_ns] {
       return now_ns() < end_ns && !driver::device_is_lost.load(std::memory_order_relaxed);
     };
-    recorder.read_devices_at_exit(may_ask);
+    session.readings.read_at_exit(may_ask);
     struct Task {
       ledger::Writer& ledger;
       FunctionRef<bool()> may_ask;
-    } task{recorder.ledger(), may_ask};
+    } task{session.ledger, may_ask};
     call_on_own_stack(
         [](void* argument) {
           auto& given = *static_cast<Task*>(argument);

@@ -5,7 +5,7 @@
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/launches.hpp"
 #include "runtime_hooks/families/pool_answers.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/process.hpp"
 #include "shim/runtime_tables.hpp"
@@ -43,7 +43,7 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
   if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
     return result;
   const ErrnoGuard keep;
-  families::HookedCall call(real, Process::get().recorder(), row);
+  families::HookedCall call(real, Process::get().session(), row);
   // The driver may have taken back what kernels had.
   families::launched_kernels.forget_all();
   families::note_refusal(call, result, ledger::Asked::launch);
@@ -51,13 +51,14 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 }
 
 // Null: within a hooked call, which asks for itself, and where nothing is recorded.
-[[gnu::noinline]] families::Recorder* asked_by_program() {
+[[gnu::noinline]] serving::ServingPools* asked_by_program() {
   families::forget_left_driver_call(__builtin_frame_address(0));
   if (families::call_state.driver_depth != 0) return nullptr;
-  if (families::Recorder* const keeper = families::pool_keeper.load(std::memory_order_acquire))
-    return keeper;
+  if (serving::ServingPools* const pools = serving::serving_pools.load(std::memory_order_acquire))
+    return pools;
   const ErrnoGuard keep;
-  return Process::get().recorder();
+  families::Session* const session = Process::get().session();
+  return session == nullptr ? nullptr : &session->pools;
 }
 
 // The runtime's frees fail without reaching the driver once the process is ending. The program
@@ -115,7 +116,7 @@ void note_free_at_end() {}
     const driver::RealDriver& real = below;                                        \
     if (real.name == nullptr) return missing_in_driver;                            \
     driver::DriverCall inside;                                                     \
-    families::HookedCall call(real, Process::get().recorder(), driver::Row::name); \
+    families::HookedCall call(real, Process::get().session(), driver::Row::name); \
     return inside.returned(body);                                                  \
   }
 
@@ -125,7 +126,7 @@ void note_free_at_end() {}
 #define CUWARDEN_LAUNCH(name, arguments, launching, below)                              \
   const cuwarden::driver::RealDriver& real = below;                                     \
   const CUfunction kernel = cuwarden::families::kernel_among arguments;                 \
-  const bool known = cuwarden::families::launched_kernels.expected_place_has(kernel) || \
+  const bool known = cuwarden::tracking::launched_kernels.expected_slot_has(kernel) || \
                      cuwarden::shim::passes_through.load(std::memory_order_relaxed);    \
   if (!known || real.name == nullptr) [[unlikely]]                                      \
     return launching::name arguments;                                                   \
@@ -146,7 +147,7 @@ void note_free_at_end() {}
       const CUresult answer = at_the_gate.returned(real.name arguments);                        \
       return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer);  \
     }                                                                                           \
-    families::HookedCall call(real, Process::get().recorder(), driver::Row::name);              \
+    families::HookedCall call(real, Process::get().session(), driver::Row::name);              \
     return at_the_gate.returned(families::first_launch(                                         \
         call, kernel, families::block_threads arguments, [&] { return real.name arguments; })); \
   }
@@ -177,12 +178,11 @@ void note_free_at_end() {}
     return cuwarden::shim::missing_in_driver;                                        \
   cuwarden::driver::DriverCall inside;                                               \
   const CUresult answer = inside.returned(real.name arguments);                      \
-  if (!cuwarden::families::pool_answers.load(std::memory_order_relaxed)) [[likely]]  \
+  if (!cuwarden::serving::answers_differ.load(std::memory_order_relaxed)) [[likely]]  \
     return answer;                                                                   \
-  cuwarden::families::Recorder* const recorder = cuwarden::shim::asked_by_program(); \
-  return recorder == nullptr ? answer                                                \
-                             : cuwarden::families::name##_of_pool CUWARDEN_ANSWER arguments;
-#define CUWARDEN_ANSWER(...) (*recorder, answer, __VA_ARGS__)
+  cuwarden::serving::ServingPools* const pools = cuwarden::shim::asked_by_program(); \
+  return pools == nullptr ? answer : cuwarden::families::name##_of_pool CUWARDEN_ANSWER arguments;
+#define CUWARDEN_ANSWER(...) (*pools, answer, __VA_ARGS__)
 
 #define CUWARDEN_SUBMIT(name, arguments, below)     \
   const cuwarden::driver::RealDriver& real = below; \

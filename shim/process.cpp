@@ -21,7 +21,6 @@
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
 #include "runtime_hooks/families/hooked_call.hpp"
-#include "runtime_hooks/families/pool_answers.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/confinement.hpp"
 #include "shim/debug_lines.hpp"
@@ -35,11 +34,11 @@
 #include "shim/namespaces.hpp"
 #include "shim/other_processes.hpp"
 #include "shim/own_stack.hpp"
-#include "shim/pool_use.hpp"
+#include "shim/pool_policy.hpp"
 #include "shim/reclaimers.hpp"
 #include "shim/report_path.hpp"
 #include "shim/reports.hpp"
-#include "shim/rescue_news.hpp"
+#include "shim/rescue_notices.hpp"
 #include "shim/runtime_tables.hpp"
 #include "shim/spilling.hpp"
 #include "shim/start_facts.hpp"
@@ -54,7 +53,7 @@ namespace {
 constinit Process process;
 constinit Settings settings{};  // read once, at the first CUDA call
 // Made anew in a forked child, in place.
-alignas(families::Recorder) constinit unsigned char recorder_storage[sizeof(families::Recorder)]{};
+alignas(families::Session) constinit unsigned char session_storage[sizeof(families::Session)]{};
 
 // Lines about settings, kept until the log they belong to is set up. A line feed in a value does
 // not begin a line.
@@ -110,7 +109,7 @@ bool Process::enabled() noexcept {
 
 bool Process::drops_deepbind() noexcept { return enabled() && drops_deepbind_by_environment(); }
 
-families::Recorder* Process::start() noexcept {
+families::Session* Process::start() noexcept {
   // Inside a hooked call already, or in our own work: nothing to begin with.
   if (families::call_state.driver_depth > 0) return nullptr;
   if (!enabled()) {
@@ -124,7 +123,7 @@ families::Recorder* Process::start() noexcept {
     if (!memory_.is_ours()) memory_.take_over([] { process.begin_anew(); });
     State state = state_.load(std::memory_order_acquire);
     if (state == State::off || state == State::stopped) return nullptr;
-    if (state == State::recording) return recorder_;
+    if (state == State::recording) return session_;
     if (state == State::ended) {
       if (state_.compare_exchange_strong(state, State::recording)) {
         ledger_->header().report_written.store(0, std::memory_order_relaxed);
@@ -141,10 +140,10 @@ families::Recorder* Process::start() noexcept {
     const Uncancelled whole;
     ++families::call_state.driver_depth;
     // On a stack of its own: the first call may come from a thread with 16 KiB.
-    families::Recorder* made = nullptr;
+    families::Session* made = nullptr;
     call_on_own_stack(
         [](void* answer) {
-          *static_cast<families::Recorder**>(answer) = Process::get().start_recording();
+          *static_cast<families::Session**>(answer) = Process::get().start_recording();
         },
         &made);
     --families::call_state.driver_depth;
@@ -189,7 +188,7 @@ void Process::loaded() noexcept {
 
 int Process::owner() const noexcept { return memory_.is_ours() ? memory_.owner() : getpid(); }
 
-families::Recorder* Process::start_recording() noexcept {
+families::Session* Process::start_recording() noexcept {
   try {
     confinement_at_start();
     read_settings_and_set_up_log();
@@ -208,28 +207,31 @@ families::Recorder* Process::start_recording() noexcept {
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
     reserve_own_stack();
     const pool::SpillSettings spill = spill_settings(settings);
-    recorder_ = new (recorder_storage) families::Recorder(
-        *ledger_, real_driver(), settings.stack_depth, ledger_is_incomplete, met_incident,
-        {.ladder = {.enabled = settings.pool != PoolMode::off,
-                    .sync_timeout_ns = settings.sync_timeout_ns,
-                    .wait_ns = settings.wait_ns,
-                    .spills = spill.most_host_bytes != 0,
-                    .meshes = mesh_pause_ns(settings) != 0,
-                    .reclaimers = &reclaimers,
-                    .holds_lock = holds_lock,
-                    .trouble = say_trouble},
-         .pool = pool_use(settings.pool),
-         .shares_memory = shares_memory_with_processes,
-         .mesh_pause_ns = mesh_pause_ns(settings),
-         .reaches_memory = reaches_memory_unseen,
-         .spill = spill,
-         .rescue_notice = say_of_rescue});
-    families::pool_answers.store(spill.visible_bytes != 0, std::memory_order_release);
+    session_ = new (session_storage)
+        families::Session(*ledger_, real_driver(),
+                          {.stack_depth = settings.stack_depth,
+                           .incomplete = ledger_is_incomplete,
+                           .incident = met_incident,
+                           .ladder = {.enabled = settings.pool != PoolMode::off,
+                                      .sync_timeout_ns = settings.sync_timeout_ns,
+                                      .wait_ns = settings.wait_ns,
+                                      .spills = spill.most_host_bytes != 0,
+                                      .meshes = mesh_pause_ns(settings) != 0,
+                                      .reclaimers = &reclaimers,
+                                      .holds_lock = holds_lock,
+                                      .trouble = say_trouble},
+                           .serving = {.pool = pool_use(settings.pool),
+                                       .shares_memory = shares_memory_with_processes,
+                                       .mesh_pause_ns = mesh_pause_ns(settings),
+                                       .reaches_memory = reaches_memory_unseen,
+                                       .spill = spill},
+                           .say = say_of_rescue});
+    serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
     say_what_recording_begins_with(settings, ledger_->path(), report_path);
-    return recorder_;
+    return session_;
   } catch (...) {
     log_warn("out of memory while starting; nothing is recorded");
     return nullptr;
@@ -249,10 +251,10 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
 }
 
 // Without a stack for it the report has what the driver said.
-void Process::met_incident(IncidentId incident, families::Recorder::Stage stage) noexcept {
+void Process::met_incident(IncidentId incident, rescue::Stage stage) noexcept {
   if (is_confined_unnoticed()) return;
   const Uncancelled whole;
-  if (stage == families::Recorder::Stage::refused) {
+  if (stage == rescue::Stage::refused) {
     call_on_own_stack_only(
         [](void* given) {
           process.ledger_->set_versions(0, runtime_version());
@@ -270,7 +272,7 @@ void Process::modules_changed() noexcept {
   if (!has_records()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  recorder_->modules_changed();
+  session_->sites.modules_changed();
 }
 
 void Process::driver_initialised() noexcept {
@@ -287,7 +289,7 @@ void Process::driver_initialised() noexcept {
   if (!has_records()) return;
   const bool confined = is_confined_unnoticed();
   if (!confined && !memory_.belongs_to_caller()) return;
-  recorder_->process_is_ending();
+  session_->process_is_ending();
   if (confined) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
@@ -299,13 +301,14 @@ void Process::driver_initialised() noexcept {
   // What comes between may be a fatal signal.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);
-  take_exit_readings(*recorder_, __builtin_frame_address(0), end_budget);
+  take_exit_readings(*session_, __builtin_frame_address(0), end_budget);
   --families::call_state.driver_depth;
 }
 
 void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
   if (!has_records()) return;
-  recorder_->settle(recorder_->take(space, address), CUDA_ERROR_DEINITIALIZED);
+  session_->allocations.settle(session_->allocations.take(space, address),
+                               CUDA_ERROR_DEINITIALIZED);
 }
 
 void Process::finish(ledger::EndReason reason, int status, bool status_known,
@@ -388,7 +391,7 @@ void Process::end_unrecorded() noexcept try {
 }  // no memory to explain it with
 
 void Process::note_unseen_driver() noexcept {
-  if (is_driver_out_of_sight() && recorder() != nullptr)
+  if (is_driver_out_of_sight() && session() != nullptr)
     ledger_->add_reason(ledger::reason_driver_out_of_sight);
 }
 

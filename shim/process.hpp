@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime_hooks/families/recorder.hpp"
+#include "runtime_hooks/families/session.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
 #include "shim/address_space.hpp"
 #include "shim/end_turn.hpp"
@@ -23,9 +23,9 @@ class Process {
 
   // For a hooked call: what to record with, or null where calls only go through. Starts recording
   // at the first call.
-  families::Recorder* recorder() noexcept {
+  families::Session* session() noexcept {
     if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
-      return recorder_;
+      return session_;
     return start();
   }
 
@@ -82,19 +82,19 @@ class Process {
   // stopped: an internal failure; calls go through, and what was recorded before is reported.
   enum class State : std::uint32_t { fresh, starting, recording, ended, stopped, off };
 
-  families::Recorder* start() noexcept;
-  families::Recorder* start_recording() noexcept;
+  families::Session* start() noexcept;
+  families::Session* start_recording() noexcept;
   void turn_off() noexcept;
   void begin_anew() noexcept;
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
   static void ledger_is_incomplete(ledger::Reason) noexcept;
-  static void met_incident(IncidentId, families::Recorder::Stage) noexcept;
+  static void met_incident(IncidentId, rescue::Stage) noexcept;
   void end_unrecorded() noexcept;
   bool write_report() noexcept;
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};
-  families::Recorder* recorder_ = nullptr;
+  families::Session* session_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
   AddressSpace memory_;
   std::atomic<int> enabled_{-1};

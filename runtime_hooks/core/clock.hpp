@@ -27,4 +27,24 @@ inline void sleep_ns(std::uint64_t ns) noexcept {
   syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
+// A source of time that tests can replace with one that they drive.
+class Clock {
+ public:
+  // Nanoseconds since an arbitrary moment; never goes back.
+  virtual std::uint64_t now_ns() noexcept = 0;
+  // Returns after about `ns` nanoseconds. A signal ends it early.
+  virtual void sleep_ns(std::uint64_t ns) noexcept = 0;
+
+ protected:
+  ~Clock() = default;
+};
+
+// CLOCK_MONOTONIC.
+class SystemClock final : public Clock {
+ public:
+  std::uint64_t now_ns() noexcept override { return cuwarden::now_ns(); }
+  void sleep_ns(std::uint64_t ns) noexcept override { cuwarden::sleep_ns(ns); }
+};
+inline constinit SystemClock system_clock;
+
 }  // namespace cuwarden

@@ -1,12 +1,13 @@
-// Whether a context has nothing to do.
+// Idle contexts: found by a question, or by a wait.
 #pragma once
 
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 
 namespace cuwarden::driver {
 
-// Whether the driver can say that (CUDA 12.5).
+// Returns true if the driver can say that a context is idle (CUDA 12.5).
 inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 #if CUDA_VERSION >= 12050
   return real.cuCtxRecordEvent != nullptr && real.cuEventCreate != nullptr &&
@@ -16,9 +17,9 @@ inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 #endif
 }
 
-// Of the current context, `context`, whatever stream it was submitted to. A capture in one of its
-// streams would be ended by the question (cuda.h, cuCtxRecordEvent): there must be none. False also
-// where the driver cannot say.
+// Returns true if the current context, `context`, has no work in any stream; false also where the
+// driver cannot say. No stream of the context may be captured: the question would end the capture
+// (cuda.h, cuCtxRecordEvent).
 inline bool is_idle([[maybe_unused]] const RealDriver& real,
                     [[maybe_unused]] ContextId context) noexcept {
 #if CUDA_VERSION >= 12050
@@ -33,6 +34,13 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 #else
   return false;
 #endif
+}
+
+// Waits for all that was submitted to the context; cuMemUnmap waits for nothing (measured). Any
+// error but that of a capture is the device's, and the program's to hear.
+inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
+  if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return in_context(real, context, [&] { return real.cuCtxSynchronize(); });
 }
 
 }  // namespace cuwarden::driver

@@ -1,4 +1,4 @@
-// The calling thread in another context, for a scope.
+// Work of the calling thread in another context.
 #pragma once
 
 #include "runtime_hooks/core/strong_types.hpp"
@@ -6,7 +6,7 @@
 
 namespace cuwarden::driver {
 
-// Where the thread is there already, nothing is done.
+// Makes `wanted` current and undoes it at the end of the scope. Does nothing where it is current.
 class Inside {
  public:
   Inside(const RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
@@ -23,7 +23,7 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
   explicit operator bool() const { return result_ == CUDA_SUCCESS; }
-  // Why the thread is not there.
+  // The error that kept the thread from entering the context.
   CUresult result() const { return result_; }
 
  private:
@@ -31,5 +31,15 @@ class Inside {
   CUresult result_ = CUDA_SUCCESS;
   bool pushed_ = false;
 };
+
+// Returns what work() returns inside the context, or why the thread could not enter the context.
+template <class Work>
+CUresult in_context(const RealDriver& real, ContextId context, Work work) noexcept {
+  CUcontext current = nullptr;
+  if (real.cuCtxGetCurrent == nullptr || real.cuCtxGetCurrent(&current) != CUDA_SUCCESS)
+    current = nullptr;
+  const Inside inside(real, context, ContextId{reinterpret_cast<std::uint64_t>(current)});
+  return inside ? work() : inside.result();
+}
 
 }  // namespace cuwarden::driver

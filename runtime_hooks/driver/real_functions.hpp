@@ -6,7 +6,7 @@
 
 namespace cuwarden::driver {
 
-// Of libcuda.
+// Functions of libcuda. Null where the driver does not have them.
 struct RealDriver {
 #define HOOK(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
 #define COUNT HOOK
@@ -19,7 +19,7 @@ struct RealDriver {
 #include "runtime_hooks/driver/hooks.def"
 };
 
-// Of one libcudart; a process may hold several.
+// Functions of one libcudart; a process may hold several.
 struct RealRuntime {
 #define RUNTIME(result, name, parameters, arguments) result(CUDARTAPI* name) parameters = nullptr;
 #include "runtime_hooks/driver/hooks.def"

@@ -6,7 +6,8 @@
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
+#include "runtime_hooks/families/implicit_span.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -23,7 +24,7 @@ bool has_ended(CUresult result) {
 // current here, so no other one is entered for a reading. What a device's first context takes is
 // not known apart from what others have of the device; of a further one it is.
 bool answers_for(HookedCall& call, DeviceOrdinal device) {
-  return call.recorder().place().device == device;
+  return call.session().queries.current().device == device;
 }
 
 class ContextCreation {
@@ -31,19 +32,20 @@ class ContextCreation {
   ContextCreation(HookedCall& call, DeviceOrdinal device)
       : call_(call), span_(call), device_(device) {
     if (!call.recording()) return;
-    call.recorder().implicit().disturb(device);
+    call.session().implicit.disturb(device);
     const ErrnoGuard keep;
-    further_ = call.recorder().live_context_on(device).value != 0;
+    further_ = call.session().queries.live_context_on(device).value != 0;
     if (further_ && answers_for(call, device)) span_.begin(device);
   }
   void done(ContextId made) {
     if (!call_.recording()) return;
-    if (!span_.has_begun()) call_.recorder().implicit().disturb(device_);
+    if (!span_.has_begun()) call_.session().implicit.disturb(device_);
     const ErrnoGuard keep;
     if (further_) {
       if (!span_.has_begun() || !answers_for(call_, device_)) return;
       if (const auto taken = span_.taken()) span_.book({.context_bytes = *taken});
-    } else if (const driver::Inside inside(call_.real(), made, call_.recorder().place().context);
+    } else if (const driver::Inside inside(call_.real(), made,
+                                           call_.session().queries.current().context);
                inside) {
       span_.book_first_context(device_);
     }
@@ -62,11 +64,12 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
   const CUresult result = create();
   if (!call.recording()) return result;
   if (result == CUDA_SUCCESS) {
-    call.recorder().contexts().created(DeviceOrdinal{device}, id_of(*context));
-    call.recorder().device_is_used(DeviceOrdinal{device});
+    call.session().contexts.created(DeviceOrdinal{device}, id_of(*context));
+    call.session().pools.device_is_used(DeviceOrdinal{device});
     creation.done(id_of(*context));
   }
-  call.recorder().refused(call.caller(), result, ledger::Asked::context, DeviceOrdinal{device});
+  call.session().refusals.refused(call.caller(), result, ledger::Asked::context,
+                                  DeviceOrdinal{device});
   return result;
 }
 
@@ -76,15 +79,15 @@ class ContextEnd {
   ContextEnd(HookedCall& call, ContextId context) : call_(call), span_(call) {
     if (!call.recording()) return;
     const ErrnoGuard keep;
-    const LiveContexts& contexts = call.recorder().contexts();
+    const tracking::LiveContexts& contexts = call.session().contexts;
     device_ = contexts.device_of(context);
-    call.recorder().implicit().disturb(device_);
+    call.session().implicit.disturb(device_);
     if (device_ == no_device || !answers_for(call, device_)) return;
     const ContextId primary = contexts.primary_of(device_);
     const bool alone = (primary.value == 0 || primary == context) &&
                        contexts.created_on(device_, context).value == 0;
     if (alone) return;
-    live_before_ = call.recorder().ledger().live_bytes_on(device_);
+    live_before_ = call.session().ledger.live_bytes_on(device_);
     span_.begin(device_);
   }
   // After the records have gone.
@@ -93,7 +96,7 @@ class ContextEnd {
     if (!span_.has_begun() || !answers_for(call_, device_)) return;
     const auto taken = span_.taken();
     if (!taken) return;
-    const std::uint64_t live = call_.recorder().ledger().live_bytes_on(device_);
+    const std::uint64_t live = call_.session().ledger.live_bytes_on(device_);
     const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, live));
     const std::int64_t given_back = -*taken - recorded;
     if (given_back > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(given_back)});
@@ -106,28 +109,32 @@ class ContextEnd {
   std::uint64_t live_before_ = 0;
 };
 
+// Returns the pools whose memory the program may have, also where nothing is recorded; null: none.
+serving::ServingPools* pools_of(HookedCall& call) {
+  return call.recording() ? &call.session().pools
+                          : serving::serving_pools.load(std::memory_order_acquire);
+}
+
 // Memory of the pools is nobody's while its context is being ended, whether that is recorded or
 // not.
 class PoolsEnd {
  public:
-  PoolsEnd(HookedCall& call, ContextId context)
-      : keeper_(call.recording() ? &call.recorder() : pool_keeper.load(std::memory_order_acquire)),
-        context_(context) {
-    if (keeper_ != nullptr) keeper_->set_ending(context_, true);
+  PoolsEnd(HookedCall& call, ContextId context) : pools_(pools_of(call)), context_(context) {
+    if (pools_ != nullptr) pools_->set_ending(context_, true);
   }
-  // Where the recorder was not told that the context ended.
+  // To be called where the session was not told that the context ended.
   void done(bool has_ended) {
-    if (keeper_ == nullptr) return;
+    if (pools_ == nullptr) return;
     if (has_ended)
-      keeper_->end_pools_of(context_);
+      pools_->context_ended(context_);
     else
-      keeper_->set_ending(context_, false);
+      pools_->set_ending(context_, false);
   }
 
  private:
   // Who moves memory enters contexts.
   const driver::Submission at_the_gate_;
-  Recorder* const keeper_;
+  serving::ServingPools* const pools_;
   const ContextId context_;
 };
 
@@ -137,21 +144,20 @@ CUresult ended(HookedCall& call, CUcontext context, End end) {
   PoolsEnd pools(call, id_of(context));
   const CUresult result = end();
   if (!call.recording() || !has_ended(result)) return pools.done(has_ended(result)), result;
-  call.recorder().context_ended(id_of(context));
+  call.session().context_ended(id_of(context));
   if (result == CUDA_SUCCESS) end_of.done();
   return result;
 }
 
 void primary_ended(HookedCall& call, DeviceOrdinal device) {
-  call.recorder().implicit().disturb(device);
-  const ContextId context = call.recorder().contexts().primary_of(device);
-  if (context.value != 0) call.recorder().context_ended(context);
+  call.session().implicit.disturb(device);
+  const ContextId context = call.session().contexts.primary_of(device);
+  if (context.value != 0) call.session().context_ended(context);
 }
 
 ContextId primary_of(HookedCall& call, CUdevice device) {
-  Recorder* const keeper =
-      call.recording() ? &call.recorder() : pool_keeper.load(std::memory_order_acquire);
-  return keeper == nullptr ? ContextId{} : keeper->contexts().primary_of(DeviceOrdinal{device});
+  serving::ServingPools* const pools = pools_of(call);
+  return pools == nullptr ? ContextId{} : pools->contexts().primary_of(DeviceOrdinal{device});
 }
 
 template <class Reset>
@@ -171,8 +177,8 @@ template <class Release>
 CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
   PoolsEnd pools(call, primary_of(call, device));
   const CUresult result = release();
-  const bool gone = result == CUDA_SUCCESS && call.recording() && !call.recorder().process_ends() &&
-                    !call.recorder().primary_is_active(DeviceOrdinal{device});
+  const bool gone = result == CUDA_SUCCESS && call.recording() && !call.session().process_ends() &&
+                    !call.session().queries.primary_is_active(DeviceOrdinal{device});
   if (gone)
     primary_ended(call, DeviceOrdinal{device});
   else
@@ -182,7 +188,7 @@ CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
 
 // Whatever comes of it: streams that live on are met again with their next free.
 void streams_end(HookedCall& call, ContextId context = {}) {
-  if (call.recording()) call.recorder().streams_end(context);
+  if (call.recording()) call.session().streams_end(context);
 }
 
 }  // namespace
@@ -212,22 +218,22 @@ CUresult cuCtxCreate_v4(HookedCall& call, CUcontext* pctx, CUctxCreateParams* ct
 
 CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice dev) {
   const DeviceOrdinal device{dev};
-  if (!call.recording() || call.recorder().primary_is_active(device)) {
+  if (!call.recording() || call.session().queries.primary_is_active(device)) {
     const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
     if (call.recording() && result == CUDA_SUCCESS) {
-      call.recorder().contexts().primary_retained(device, id_of(*pctx));
-      call.recorder().device_is_used(device);
+      call.session().contexts.primary_retained(device, id_of(*pctx));
+      call.session().pools.device_is_used(device);
     }
     return result;
   }
   ContextCreation creation(call, device);
   const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
   if (result == CUDA_SUCCESS) {
-    call.recorder().contexts().primary_retained(device, id_of(*pctx));
-    call.recorder().device_is_used(device);
+    call.session().contexts.primary_retained(device, id_of(*pctx));
+    call.session().pools.device_is_used(device);
     creation.done(id_of(*pctx));
   }
-  call.recorder().refused(call.caller(), result, ledger::Asked::context, device);
+  call.session().refusals.refused(call.caller(), result, ledger::Asked::context, device);
   return result;
 }
 
@@ -236,20 +242,20 @@ CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc
                           unsigned int flags) {
   const CUresult result = call.real().cuGreenCtxCreate(phCtx, desc, dev, flags);
   if (call.recording())
-    call.recorder().refused(call.caller(), result, ledger::Asked::context, DeviceOrdinal{dev});
+    call.session().refusals.refused(call.caller(), result, ledger::Asked::context,
+                                    DeviceOrdinal{dev});
   if (call.recording() && result == CUDA_SUCCESS)
-    call.recorder().contexts().green_created(reinterpret_cast<std::uint64_t>(*phCtx),
-                                             DeviceOrdinal{dev});
+    call.session().contexts.green_created(reinterpret_cast<std::uint64_t>(*phCtx),
+                                          DeviceOrdinal{dev});
   if (call.recording() && result == CUDA_SUCCESS)
-    call.recorder().device_is_used(DeviceOrdinal{dev});
+    call.session().pools.device_is_used(DeviceOrdinal{dev});
   return result;
 }
 
 CUresult cuCtxFromGreenCtx(HookedCall& call, CUcontext* pContext, CUgreenCtx hCtx) {
   const CUresult result = call.real().cuCtxFromGreenCtx(pContext, hCtx);
   if (call.recording() && result == CUDA_SUCCESS)
-    call.recorder().contexts().green_used_as(reinterpret_cast<std::uint64_t>(hCtx),
-                                             id_of(*pContext));
+    call.session().contexts.green_used_as(reinterpret_cast<std::uint64_t>(hCtx), id_of(*pContext));
   return result;
 }
 
@@ -259,7 +265,7 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
   const CUresult result = call.real().cuGreenCtxDestroy(hCtx);
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   const DeviceOrdinal device =
-      call.recorder().contexts().green_destroyed(reinterpret_cast<std::uint64_t>(hCtx));
+      call.session().contexts.green_destroyed(reinterpret_cast<std::uint64_t>(hCtx));
   return device == no_device ? result
                              : primary_released(call, device.value, [&] { return result; });
 }

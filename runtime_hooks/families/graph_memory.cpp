@@ -25,7 +25,7 @@ std::uint64_t number_of(CUgraphExec exec) { return reinterpret_cast<std::uint64_
 
 void say_where_left(HookedCall& call) {
   if (makers.left() || effects.left())
-    call.recorder().ledger().add_reason(ledger::reason_recording_stopped);
+    call.session().ledger.add_reason(ledger::reason_recording_stopped);
 }
 
 }  // namespace
@@ -34,8 +34,8 @@ void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address, 
                         DeviceOrdinal device) {
   if (!call.recording() || result != CUDA_SUCCESS || address == 0) return;
   seen.store(true, std::memory_order_relaxed);
-  call.recorder().graph_uses(device);
-  makers.made(address, bytes, call.recorder().group_of(call.caller(), Kind::graph, device));
+  call.session().graph_uses(device);
+  makers.made(address, bytes, call.session().sites.group_of(call.caller(), Kind::graph, device));
   say_where_left(call);
 }
 
@@ -168,7 +168,7 @@ class MemoryNodes {
       } else if (known != 0) {
         node.effect.group = makers_here[known - 1].group;
       } else {
-        node.effect.group = call_.recorder().group_of(call_.caller(), Kind::graph, node.device);
+        node.effect.group = call_.session().sites.group_of(call_.caller(), Kind::graph, node.device);
       }
       nodes_[kept++] = node;
     }
@@ -195,14 +195,14 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
   effects.forget(number_of(exec));
   const bool complete = MemoryNodes(call, exec).note(graph);
   say_where_left(call);
-  if (!complete) call.recorder().ledger().add_reason(ledger::reason_ledger_full);
+  if (!complete) call.session().ledger.add_reason(ledger::reason_ledger_full);
 }
 
 void graph_launched(HookedCall& call, CUgraphExec exec) {
   if (!call.recording() || !seen.load(std::memory_order_relaxed)) return;
   if (!effects.any(number_of(exec))) return;
-  ledger::Writer& ledger = call.recorder().ledger();
-  const ContextId context = call.recorder().contexts().owner(call.recorder().place().context);
+  ledger::Writer& ledger = call.session().ledger;
+  const ContextId context = call.session().contexts.owner(call.session().queries.current().context);
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
     // Freed by a node of the same graph whose address this one takes, or by AUTO_FREE_ON_LAUNCH.
     ledger.take(Space::pointer, DeviceAddress{effect.address});

@@ -2,6 +2,7 @@
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
+#include "runtime_hooks/families/implicit_span.hpp"
 #include "runtime_hooks/families/launches.hpp"
 
 namespace cuwarden::families {
@@ -14,13 +15,13 @@ CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Be
   if (!call.recording()) return begin();
   // Where memory is moved, it is moved before.
   const driver::Submission at_the_gate;
-  Recorder& recorder = call.recorder();
-  const bool is_new = recorder.capture_begins(stream, null == DefaultStream::per_thread);
+  Session& session = call.session();
+  const bool is_new = session.capture_begins(stream, null == DefaultStream::per_thread);
   const CUresult result = begin();
   if (result == CUDA_SUCCESS)
-    recorder.capture_began();
+    session.capture_began();
   else if (is_new)
-    recorder.captures().ended(stream, null == DefaultStream::per_thread);
+    session.captures.ended(stream, null == DefaultStream::per_thread);
   return result;
 }
 
@@ -29,13 +30,13 @@ template <class End>
 CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End end,
                      CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
   const CUresult result = end();
-  if (!call.recording() || !call.recorder().captures().any()) return result;
+  if (!call.recording() || !call.session().captures.any()) return result;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (result != CUDA_SUCCESS && query != nullptr && query(stream, &status) == CUDA_SUCCESS &&
       status != CU_STREAM_CAPTURE_STATUS_NONE)
     return result;
-  call.recorder().captures().ended(stream, null == DefaultStream::per_thread);
-  call.recorder().free_deferred_if_idle();
+  call.session().captures.ended(stream, null == DefaultStream::per_thread);
+  call.session().pools.free_deferred_if_idle();
   return result;
 }
 

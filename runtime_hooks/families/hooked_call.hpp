@@ -10,7 +10,8 @@
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/families/call_mark.hpp"
-#include "runtime_hooks/families/recorder.hpp"
+#include "runtime_hooks/families/session.hpp"
+#include "runtime_hooks/rescue/reclaimers.hpp"
 
 namespace cuwarden::families {
 
@@ -45,11 +46,11 @@ inline void forget_left_runtime_call(const void* frame) noexcept {
 
 class HookedCall {
  public:
-  // `recorder` is null where nothing is recorded; the call then only goes through.
+  // `session` is null where nothing is recorded; the call then only goes through.
   // Inlined, so that the frame is the hooked function's.
-  [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Recorder* recorder,
+  [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Session* session,
                                     driver::Row row)
-      : real_(real), recorder_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
+      : real_(real), session_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
     forget_left_driver_call(__builtin_frame_address(0));
     depth_before_ = call_state.driver_depth;
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
@@ -58,15 +59,15 @@ class HookedCall {
     // Only one that was left can lie on this side of the driver's call.
     if (call_state.runtime_row != 0 && call_state.runtime_mark <= &mark_)
       forget_left_calls(__builtin_frame_address(0));
-    recorder_ = recorder;
-    if (recorder_ == nullptr) return;
-    recorder_->ledger().count_call(driver::hook_id(row));
-    recorder_->call_passes();
+    session_ = session;
+    if (session_ == nullptr) return;
+    session_->ledger.count_call(driver::hook_id(row));
+    session_->call_passes();
   }
   ~HookedCall() {
     call_state.driver_depth = depth_before_;
     if (depth_before_ == 0) call_state.driver_mark = nullptr;
-    if (recorder_ != nullptr) recorder_->call_passes();
+    if (session_ != nullptr) session_->call_passes();
   }
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
@@ -74,36 +75,43 @@ class HookedCall {
   const driver::RealDriver& real() const { return real_; }
 
   // True where this call is to be recorded.
-  bool recording() const { return recorder_ != nullptr; }
-  Recorder& recorder() { return *recorder_; }
+  bool recording() const { return session_ != nullptr; }
+  Session& session() { return *session_; }
 
-  Caller caller() const {
+  tracking::Caller caller() const {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
                 : driver::hook_id(row_),
             mark_.frame()};
   }
 
-  // After the real allocating call: records a success, counts a refusal for lack of memory.
-  // The record's group and time are filled in.
-  void allocated(CUresult result, const Allocation& allocation) {
-    if (recording() && !(refusal_is_known_ && result == CUDA_ERROR_OUT_OF_MEMORY))
-      recorder_->allocated(caller(), result, allocation);
+  // To be called after the real allocating call: records a success, counts a refusal for lack of
+  // memory. The record's group and time are filled in.
+  void allocated(CUresult result, const tracking::Allocation& allocation) {
+    if (!recording()) return;
+    if (result == CUDA_SUCCESS) {
+      const DeviceOrdinal device = session_->allocations.allocated(caller(), allocation);
+      if (allocation.address != 0)
+        session_->refusals.served({allocation.bytes, device, caller().api, allocation.kind});
+    } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !refusal_is_known_) {
+      session_->refusals.refused(caller(), allocation);
+    }
   }
 
   // Calls `real_call`, which asks for that much memory, once; where it is refused and rescues are
   // on, as often as that helps. What the program gets.
-  // Where `place` is given it is called with the address of memory that is not the driver's,
+  // Where `receive` is given it is called with the address of memory that is not the driver's,
   // instead of the last of these.
   template <class RealCall>
-  CUresult allocate(const Allocation& asked_for, RealCall real_call,
-                    const Recorder::PlaceElsewhere* place = nullptr) {
+  CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call,
+                    const serving::ReceiveAddress* receive = nullptr) {
     const CUresult result = real_call();
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !recorder_->rescues() ||
+    if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !session_->refusals.rescues() ||
         rescue::is_reclaiming())
       return result;
     refusal_is_known_ = true;
-    return recorder_->rescue(caller(), asked_for, real_call, place) ? CUDA_SUCCESS : result;
+    return session_->refusals.rescue(caller(), asked_for, real_call, receive) ? CUDA_SUCCESS
+                                                                              : result;
   }
 
   // Frees `address` by calling `real_free`, so that no moment shows a record of freed memory nor
@@ -111,15 +119,15 @@ class HookedCall {
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();
-    const ledger::TakenRecord taken = recorder_->take(space, address);
+    const ledger::TakenRecord taken = session_->allocations.take(space, address);
     const CUresult result = real_free();
-    recorder_->settle(taken, result);
+    session_->allocations.settle(taken, result);
     return result;
   }
 
  private:
   const driver::RealDriver& real_;
-  Recorder* recorder_;
+  Session* session_;
   driver::Row row_;
   std::uint16_t depth_before_ = 0;
   bool refusal_is_known_ = false;

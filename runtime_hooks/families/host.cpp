@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -13,7 +13,7 @@ CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes,
                 std::optional<unsigned> flags, RealCall real_call) {
   Allocation memory{.kind = Kind::pinned, .bytes = bytes, .owned_by_context = true, .host = true};
   if (address != nullptr && call.recording()) {
-    memory.address = call.recorder().allocate_in_pinned_pool(bytes, flags);
+    memory.address = call.session().pools.allocate_pinned(bytes, flags);
     if (memory.address != 0) {
       *address = reinterpret_cast<void*>(memory.address);
       memory.in_pool = true;
@@ -59,8 +59,8 @@ CUresult cuMemHostAlloc(HookedCall& call, void** pp, size_t bytesize, unsigned i
 
 CUresult cuMemFreeHost(HookedCall& call, void* p) {
   return call.freed(Space::pointer, reinterpret_cast<std::uint64_t>(p), [&] {
-    return is_of_pinned_pool(p) ? free_of_pinned_pool(call.real(), p)
-                                : call.real().cuMemFreeHost(p);
+    return serving::is_of_pinned_pool(p) ? serving::free_of_pinned_pool(call.real(), p)
+                                         : call.real().cuMemFreeHost(p);
   });
 }
 

@@ -1,7 +1,8 @@
 // Questions about kernels, and what is set of them: with lazy loading, the first of these brings a
 // kernel's code to the device. NCCL asks about each of its kernels before it launches any.
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/launched_kernels.hpp"
+#include "runtime_hooks/families/implicit_span.hpp"
+#include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -18,15 +19,14 @@ CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
 
 // Whether the device is read.
 bool begin(HookedCall& call, ImplicitSpan& span, DeviceOrdinal device) {
-  if (call.recorder().implicit().may_ask(call.recorder().ledger().recently_ns()))
-    span.begin(device);
+  if (call.session().implicit.may_ask(call.session().ledger.recently_ns())) span.begin(device);
   return span.has_begun();
 }
 
 // Of the device that is read: the current one.
 DeviceOrdinal device_of(HookedCall& call) {
-  const DeviceOrdinal only = call.recorder().only_device();
-  return only != no_device ? only : call.recorder().place().device;
+  const DeviceOrdinal only = call.session().queries.only_device();
+  return only != no_device ? only : call.session().queries.current().device;
 }
 
 // A library's kernel is loaded on each device for itself.

@@ -70,16 +70,16 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
     : call_(call), kernel_(kernel), block_threads_(block_threads), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
-  Recorder& recorder = call.recorder();
-  here_ = recorder.place();
-  if (recorder.implicit().may_read(recorder.ledger().recently_ns())) span_.begin(here_.device);
+  Session& session = call.session();
+  here_ = session.queries.current();
+  if (session.implicit.may_read(session.ledger.recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // What may take gigabytes is read in any case: there are few kernels that need more than all
   // before, few heaps, and what was given back is taken by the next launch.
-  auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
+  auto* const launches = session.implicit.launches_of(here_.device, here_.context);
   if (!span_.has_begun() && launches != nullptr &&
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
-       launches->may_read_for_heap() || recorder.ledger().lent_context_bytes(here_.device) != 0))
+       launches->may_read_for_heap() || session.ledger.lent_context_bytes(here_.device) != 0))
     span_.begin(here_.device);
 }
 
@@ -112,8 +112,8 @@ void FirstLaunch::done(CUresult result) noexcept {
   if (gave_back) span_.book_given_back(given_back, here_.context);
   // Its code may have been loaded all the same.
   if (taken && *taken > 0) span_.book({.module_bytes = *taken});
-  call_.recorder().refused_for_itself(call_.caller(), result, ledger::Asked::launch, here_.device,
-                                      {lacked, given_back});
+  call_.session().refusals.refused_for_itself(call_.caller(), result, ledger::Asked::launch,
+                                              here_.device, {lacked, given_back});
 }
 
 // Where captures are, a launch that needs more local memory than there is and takes nothing was no
@@ -121,9 +121,9 @@ void FirstLaunch::done(CUresult result) noexcept {
 // reason.
 bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept {
   constexpr std::uint32_t most = 256;
-  Recorder& recorder = call_.recorder();
-  if (!recorder.capture_seen() || !taken || *taken != 0) return false;
-  auto* const launches = recorder.implicit().launches_of(here_.device, here_.context);
+  Session& session = call_.session();
+  if (!session.capture_seen() || !taken || *taken != 0) return false;
+  auto* const launches = session.implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr ||
       local_needed_ <= launches->local_bytes.load(std::memory_order_relaxed) ||
       launches->captured_count.fetch_add(1, std::memory_order_relaxed) >= most)
@@ -131,16 +131,15 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
   if (local_needed_ > launches->captured_local_bytes.load(std::memory_order_relaxed)) {
     raise_to(launches->captured_local_bytes, local_needed_);
     // Later it may be gone.
-    recorder.implicit().book(recorder, here_.device,
-                             {.largest_local_bytes = local_needed_,
-                              .largest_local_kernel = name_of(call_.real(), kernel_)});
+    session.implicit.book(here_.device, {.largest_local_bytes = local_needed_,
+                                         .largest_local_kernel = name_of(call_.real(), kernel_)});
   }
   return true;
 }
 
 // What lacked, as far as that is known; 0: it is not, or nothing did.
 std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
-  auto* const launches = call_.recorder().implicit().launches_of(here_.device, here_.context);
+  auto* const launches = call_.session().implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return 0;
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return local_needed_ > launches->local_bytes.load(std::memory_order_relaxed)
@@ -169,16 +168,16 @@ std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexc
 }
 
 void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
-  Recorder& recorder = call_.recorder();
+  Session& session = call_.session();
   ImplicitMemory::Launches* const launches =
-      recorder.implicit().launches_of(here_.device, here_.context);
+      session.implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return;
   const std::uint64_t needed = local_needed_;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   ledger::ImplicitChange change;
   const std::uint64_t again =
       taken ? std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(*taken, 0)),
-                       recorder.ledger().lent_context_bytes(here_.device))
+                       session.ledger.lent_context_bytes(here_.device))
             : 0;
   if (taken)
     change = parted(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
@@ -196,14 +195,14 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   if (taken && *taken != 0)
     span_.book(change);
   else if (change.largest_local_bytes != 0)
-    recorder.implicit().book(recorder, here_.device, change);
+    session.implicit.book(here_.device, change);
 }
 
 GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
-  here_ = call.recorder().place();
-  auto* const launches = call.recorder().implicit().launches_of(here_.device, here_.context);
+  here_ = call.session().queries.current();
+  auto* const launches = call.session().implicit.launches_of(here_.device, here_.context);
   if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) != 0 ||
                               launches->may_read_for_heap()))
     span_.begin(here_.device);
@@ -215,7 +214,7 @@ void GraphInstantiation::done() noexcept {
   const auto taken = span_.taken();
   if (!taken || *taken <= 0) return;
   const ErrnoGuard keep;
-  auto* const launches = call_.recorder().implicit().launches_of(here_.device, here_.context);
+  auto* const launches = call_.session().implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);

@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "runtime_hooks/families/hooked_call.hpp"
-#include "runtime_hooks/families/launched_kernels.hpp"
+#include "runtime_hooks/families/implicit_span.hpp"
+#include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::families {
 
@@ -50,7 +51,7 @@ class FirstLaunch {
   const CUfunction kernel_;
   const std::uint64_t block_threads_;
   ImplicitSpan span_;
-  Place here_;
+  CurrentContext here_;
   std::uint64_t local_needed_ = 0;  // for a thread; 0: not known, or none
 };
 
@@ -64,7 +65,7 @@ class GraphInstantiation {
  private:
   HookedCall& call_;
   ImplicitSpan span_;
-  Place here_;
+  CurrentContext here_;
 };
 
 template <class Launch>

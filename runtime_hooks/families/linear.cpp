@@ -1,7 +1,7 @@
 // Linear device memory: cuMemAlloc, cuMemAllocPitch, cuMemFree. cuMemFree also takes managed,
 // stream-ordered, imported and graph pointers; all live in one address space.
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -32,13 +32,13 @@ template <class Put, class RealCall>
 Made allocate(HookedCall& call, std::uint64_t bytes, bool can_put, const Put& put,
               const RealCall& real_call) {
   if (can_put && call.recording()) {
-    if (const std::uint64_t address = call.recorder().allocate_in_pool(bytes)) {
+    if (const std::uint64_t address = call.session().pools.allocate(bytes)) {
       put(address);
       return {CUDA_SUCCESS, true};
     }
   }
-  const Recorder::PlaceElsewhere place(put);
-  return {call.allocate(linear(0, bytes), real_call, can_put ? &place : nullptr)};
+  const serving::ReceiveAddress receive(put);
+  return {call.allocate(linear(0, bytes), real_call, can_put ? &receive : nullptr)};
 }
 
 void record(HookedCall& call, const Made& made, const CUdeviceptr* dptr, std::uint64_t bytes) {
@@ -100,7 +100,8 @@ CUresult cuMemFree(HookedCall& call, CUdeviceptr_v1 dptr) {
 
 CUresult cuMemFree_v2(HookedCall& call, CUdeviceptr dptr) {
   return call.freed(Space::pointer, dptr, [&] {
-    return is_of_pool(dptr) ? free_of_pool(call.real(), dptr) : call.real().cuMemFree_v2(dptr);
+    return serving::is_of_pool(dptr) ? serving::free_of_pool(call.real(), dptr)
+                                     : call.real().cuMemFree_v2(dptr);
   });
 }
 

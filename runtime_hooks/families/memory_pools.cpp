@@ -1,41 +1,10 @@
-#include "runtime_hooks/families/memory_pools.hpp"
-
-#include <utility>
-
-#include "runtime_hooks/driver/device_reading.hpp"
+// Memory pools (CUmemoryPool) that the program makes and destroys.
 #include "runtime_hooks/families/bodies.hpp"
 
 namespace cuwarden::families {
 namespace {
 
-std::uint64_t rest(std::uint64_t whole, std::uint64_t part) {
-  return whole > part ? whole - part : 0;
-}
-
-// False: the driver does not say.
-bool add_pool(const driver::RealDriver& real, CUmemoryPool pool, IdleBytes& sum) {
-  cuuint64_t reserved = 0, used = 0;
-  if (real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
-          CUDA_SUCCESS ||
-      real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
-    return false;
-  sum.unused += rest(reserved, used);
-  sum.unallocated += rest(reserved, used);
-  return true;
-}
-
-bool add_graphs(const driver::RealDriver& real, CUdevice device, std::uint64_t live,
-                IdleBytes& sum) {
-  cuuint64_t reserved = 0, used = 0;
-  if (real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
-                                        &reserved) != CUDA_SUCCESS ||
-      real.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used) !=
-          CUDA_SUCCESS)
-    return false;
-  sum.unused += rest(reserved, used);
-  sum.unallocated += rest(reserved, live);
-  return true;
-}
+using tracking::MemoryPools;
 
 bool is_plain(const CUmemPoolProps& properties) {
 #if CUDA_VERSION >= 12030
@@ -46,108 +15,19 @@ bool is_plain(const CUmemPoolProps& properties) {
 
 }  // namespace
 
-void MemoryPools::created(const Pool& made) noexcept {
-  if (!is_known(DeviceOrdinal{made.device}) || made.pool == nullptr) return;
-  const Locked locked(lock_);
-  if (!locked) return;
-  for (Pool& pool : pools_) {
-    if (pool.pool != nullptr) continue;
-    pool = made;
-    return;
-  }
-}
-
-MemoryPools::Pool MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
-  if (destroyed == nullptr) return {};
-  const Locked locked(lock_);
-  if (!locked) {
-    left_.store(true);
-    return {};
-  }
-  for (Pool& pool : pools_)
-    if (pool.pool == destroyed) return std::exchange(pool, {});
-  return {};
-}
-
-bool MemoryPools::is_plain(const driver::RealDriver& real, DeviceOrdinal device,
-                           CUmemoryPool wanted) noexcept {
-  CUdevice handle = 0;
-  if (wanted == nullptr || real.cuDeviceGet == nullptr ||
-      real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS)
-    return false;
-  bool found = false;
-  each_pool(real, handle, device, [&](const Pool& pool) {
-    found = found || (pool.pool == wanted && pool.is_plain);
-    return !found;
-  });
-  return found;
-}
-
-template <class Visit>
-bool MemoryPools::each_pool(const driver::RealDriver& real, CUdevice handle, DeviceOrdinal device,
-                            const Visit& visit) {
-  Pool default_pool{.device = device.value, .is_plain = true};
-  if (real.cuDeviceGetDefaultMemPool == nullptr ||
-      real.cuDeviceGetDefaultMemPool(&default_pool.pool, handle) != CUDA_SUCCESS ||
-      !visit(default_pool))
-    return false;
-  const Locked locked(lock_);
-  if (!locked) return false;
-  for (const Pool& pool : pools_) {
-    if (pool.pool == nullptr || pool.device != device.value) continue;
-    if (left_.load() || !visit(pool)) return false;
-  }
-  return true;
-}
-
-std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
-                                                 DeviceOrdinal device,
-                                                 std::uint64_t live_in_graphs) noexcept {
-  if (!is_known(device)) return std::nullopt;
-  IdleBytes sum;
-  if (!used_[device.value].load(std::memory_order_relaxed)) return sum;
-  const driver::RelaxedCaptures relaxed(real);
-  if (!relaxed) return std::nullopt;
-  CUdevice handle = 0;
-  if (real.cuMemPoolGetAttribute == nullptr || real.cuDeviceGetGraphMemAttribute == nullptr ||
-      real.cuDeviceGet == nullptr || real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
-      !add_graphs(real, handle, live_in_graphs, sum) ||
-      !each_pool(real, handle, device,
-                 [&](const Pool& pool) { return add_pool(real, pool.pool, sum); }))
-    return std::nullopt;
-  return sum;
-}
-
-bool MemoryPools::trim(const driver::RealDriver& real, DeviceOrdinal device) {
-  if (!is_known(device) || !used_[device.value].load(std::memory_order_relaxed)) return false;
-  const driver::RelaxedCaptures relaxed(real);
-  CUdevice handle = 0;
-  if (!relaxed || real.cuMemPoolTrimTo == nullptr || real.cuDeviceGraphMemTrim == nullptr ||
-      real.cuDeviceGet == nullptr || real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS)
-    return false;
-  const auto idle = idle_bytes(real, device, 0);
-  if (!idle || idle->unallocated == 0) return false;
-  real.cuDeviceGraphMemTrim(handle);
-  each_pool(real, handle, device, [&](const Pool& pool) {
-    real.cuMemPoolTrimTo(pool.pool, 0);
-    return true;
-  });
-  return true;
-}
-
 CUresult cuMemPoolCreate(HookedCall& call, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   const CUresult result = call.real().cuMemPoolCreate(pool, poolProps);
   if (call.recording() && result == CUDA_SUCCESS &&
       poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-    call.recorder().pools().created({*pool, poolProps->location.id, is_plain(*poolProps)});
+    call.session().memory_pools.created({*pool, poolProps->location.id, is_plain(*poolProps)});
   return result;
 }
 
 CUresult cuMemPoolDestroy(HookedCall& call, CUmemoryPool pool) {
   if (!call.recording()) return call.real().cuMemPoolDestroy(pool);
-  const MemoryPools::Pool known = call.recorder().pools().destroy_begin(pool);
+  const MemoryPools::Pool known = call.session().memory_pools.destroy_begin(pool);
   const CUresult result = call.real().cuMemPoolDestroy(pool);
-  if (result != CUDA_SUCCESS) call.recorder().pools().created(known);
+  if (result != CUDA_SUCCESS) call.session().memory_pools.created(known);
   return result;
 }
 

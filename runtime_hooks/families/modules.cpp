@@ -1,7 +1,8 @@
 // Modules and libraries: their code and variables take device memory. With lazy loading, which is
 // the driver's default, most of it comes with the first launches instead.
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/launched_kernels.hpp"
+#include "runtime_hooks/families/implicit_span.hpp"
+#include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 template <class Call>
 CUresult with_code(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
-  if (call.recording()) span.begin(call.recorder().place().device);
+  if (call.recording()) span.begin(call.session().queries.current().device);
   const CUresult result = real_call();
   const auto taken = span.taken_by_code();
   if (taken && *taken != 0) span.book({.module_bytes = *taken});

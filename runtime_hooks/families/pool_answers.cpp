@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "runtime_hooks/families/pool_memory.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -24,7 +24,8 @@ bool is_about_address(CUresult answer) {
 
 // None: what the driver says is right. Yes and no are left to it, for cuda.h does not say how wide
 // they are, and of all pieces they are the same.
-std::optional<CUresult> attribute_of(const driver::RealDriver& real, const PoolMemory& range,
+std::optional<CUresult> attribute_of(const driver::RealDriver& real,
+                                     const serving::PoolMemory& range,
                                      CUpointer_attribute attribute, CUdeviceptr address, void* to) {
   // The driver's piece that it is cut from is otherwise as it is itself.
   if (range.is_pinned && attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
@@ -72,65 +73,67 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real, const PoolM
 }
 
 // Of what lies in no block.
-bool was_freed(Recorder& recorder, CUdeviceptr address) {
-  return recorder.pool().owner(address) != nullptr || recorder.pinned_pool().is_hole(address);
+bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
+  return pools.device_pool().owner(address) != nullptr || pools.pinned_pool().is_hole(address);
 }
 
 }  // namespace
 
-CUresult cuMemGetAddressRange_of_pool(Recorder&, CUresult answer, CUdeviceptr_v1*, unsigned int*,
-                                      CUdeviceptr_v1) noexcept {
+CUresult cuMemGetAddressRange_of_pool(serving::ServingPools&, CUresult answer, CUdeviceptr_v1*,
+                                      unsigned int*, CUdeviceptr_v1) noexcept {
   return answer;  // of 32 bits: no range of the pool is
 }
 
-CUresult cuMemGetAddressRange_v2_of_pool(Recorder& recorder, CUresult answer, CUdeviceptr* pbase,
-                                         size_t* psize, CUdeviceptr dptr) noexcept {
+CUresult cuMemGetAddressRange_v2_of_pool(serving::ServingPools& pools, CUresult answer,
+                                         CUdeviceptr* pbase, size_t* psize,
+                                         CUdeviceptr dptr) noexcept {
   if (!is_about_address(answer)) return answer;
-  const auto range = pool_memory_around(recorder, dptr);
-  if (!range) return was_freed(recorder, dptr) ? CUDA_ERROR_NOT_FOUND : answer;
+  const auto range = serving::pool_memory_around(pools, dptr);
+  if (!range) return was_freed(pools, dptr) ? CUDA_ERROR_NOT_FOUND : answer;
   if (pbase != nullptr) *pbase = range->start;
   if (psize != nullptr) *psize = range->bytes;
   return CUDA_SUCCESS;
 }
 
-CUresult cuPointerGetAttribute_of_pool(Recorder& recorder, CUresult answer, void* data,
+CUresult cuPointerGetAttribute_of_pool(serving::ServingPools& pools, CUresult answer, void* data,
                                        CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
   if (data == nullptr || !is_about_address(answer)) return answer;
-  const auto range = pool_memory_around(recorder, ptr);
-  if (range) return attribute_of(recorder.real(), *range, attribute, ptr, data).value_or(answer);
+  const auto range = serving::pool_memory_around(pools, ptr);
+  if (range) return attribute_of(pools.real(), *range, attribute, ptr, data).value_or(answer);
   // Between the pool's blocks there is nothing, as after a free of the driver's.
-  return was_freed(recorder, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
+  return was_freed(pools, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
 }
 
-CUresult cuPointerGetAttributes_of_pool(Recorder& recorder, CUresult answer,
+CUresult cuPointerGetAttributes_of_pool(serving::ServingPools& pools, CUresult answer,
                                         unsigned int numAttributes, CUpointer_attribute* attributes,
                                         void** data, CUdeviceptr ptr) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
-  const auto range = pool_memory_around(recorder, ptr);
-  if (!range && was_freed(recorder, ptr)) {
+  const auto range = serving::pool_memory_around(pools, ptr);
+  if (!range && was_freed(pools, ptr)) {
     static const char nobodys = 0;  // of which the driver knows nothing either
-    return recorder.real().cuPointerGetAttributes(numAttributes, attributes, data,
-                                                  reinterpret_cast<CUdeviceptr>(&nobodys));
+    return pools.real().cuPointerGetAttributes(numAttributes, attributes, data,
+                                               reinterpret_cast<CUdeviceptr>(&nobodys));
   }
   // One that does not apply is zero here, as the driver has set it.
   for (unsigned i = 0; range && i < numAttributes; ++i)
     if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !range->is_pinned)
       put<void*>(data[i], nullptr);
     else
-      static_cast<void>(attribute_of(recorder.real(), *range, attributes[i], ptr, data[i]));
+      static_cast<void>(attribute_of(pools.real(), *range, attributes[i], ptr, data[i]));
   return answer;
 }
 
-CUresult cuMemGetInfo_of_pool(Recorder&, CUresult answer, unsigned int*, unsigned int*) noexcept {
+CUresult cuMemGetInfo_of_pool(serving::ServingPools&, CUresult answer, unsigned int*,
+                              unsigned int*) noexcept {
   return answer;
 }
 
-CUresult cuMemGetInfo_v2_of_pool(Recorder& recorder, CUresult answer, size_t* free,
+CUresult cuMemGetInfo_v2_of_pool(serving::ServingPools& pools, CUresult answer, size_t* free,
                                  size_t* total) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
-  const pool::Spill& spill = recorder.spill();
-  if (free != nullptr && recorder.pool().any())
-    *free += recorder.pool().counts(recorder.place().device).idle_bytes;
+  const pool::Spill& spill = pools.spill();
+  if (free != nullptr && pools.device_pool().any())
+    *free += pools.device_pool().counts(pools.queries().current().device).idle_bytes;
   if (spill.visible_bytes() == 0) return answer;
   if (free != nullptr) *free = spill.visible_free_bytes(*free);
   if (total != nullptr) *total += spill.visible_bytes();

@@ -1,8 +1,8 @@
 // Memory that another process or another API owns, opened here: the record is of the opening.
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
 #include "runtime_hooks/families/queries.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -20,14 +20,14 @@ Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
 // A handle that is opened twice gives the same pointer; the driver counts, and so do we.
 CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
-  call.recorder().shares_by_ipc();
-  if (call.recorder().ledger().opened_again(Space::pointer, DeviceAddress{*pointer})) return result;
+  call.session().pools.shares_by_ipc();
+  if (call.session().ledger.opened_again(Space::pointer, DeviceAddress{*pointer})) return result;
   call.allocated(result, {.kind = Kind::imported,
                           .address = *pointer,
                           .bytes = extent_of(call, *pointer),
                           .owned_by_context = true,
                           .opened = true,
-                          .device = call.recorder().device_of(*pointer)});
+                          .device = call.session().queries.device_of(*pointer)});
   return result;
 }
 
@@ -37,8 +37,8 @@ CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
 CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   const CUresult result = call.real().cuIpcGetMemHandle(pHandle, dptr);
   if (!call.recording()) return result;
-  call.recorder().shares_by_ipc();
-  if (result != CUDA_SUCCESS) call.recorder().shared_in_vain(dptr);
+  call.session().pools.shares_by_ipc();
+  if (result != CUDA_SUCCESS) call.session().pools.shared_in_vain(dptr);
   return result;
 }
 
@@ -55,7 +55,7 @@ CUresult cuIpcOpenMemHandle_v2(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHan
 CUresult cuIpcCloseMemHandle(HookedCall& call, CUdeviceptr dptr) {
   const auto close = [&] { return call.real().cuIpcCloseMemHandle(dptr); };
   if (!call.recording()) return close();
-  ledger::Writer& ledger = call.recorder().ledger();
+  ledger::Writer& ledger = call.session().ledger;
   if (!ledger.closed_not_last(Space::pointer, DeviceAddress{dptr}))
     return call.freed(Space::pointer, dptr, close);
   const CUresult result = close();
@@ -107,8 +107,8 @@ CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
   // Nor does anybody get one while memory is being moved.
   const driver::Submission at_the_gate;
   const CUresult result = make();
-  if (call.recording() && result == CUDA_SUCCESS && is_in_pool(address))
-    call.recorder().memory_is_reached();
+  if (call.recording() && result == CUDA_SUCCESS && serving::is_in_pool(address))
+    call.session().pools.memory_is_reached();
   return result;
 }
 }  // namespace

@@ -2,8 +2,8 @@
 // graph nodes instead of memory: those belong to graphs.cpp.
 #include "runtime_hooks/families/bodies.hpp"
 #include "runtime_hooks/families/graph_memory.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
 #include "runtime_hooks/families/queries.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -11,9 +11,9 @@ namespace {
 // What a stream's own pool gives lies on the stream's device.
 DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
   if (!call.recording()) return no_device;
-  Recorder& recorder = call.recorder();
-  if (const DeviceOrdinal only = recorder.only_device(); only != no_device) return only;
-  return recorder.contexts().device_of(recorder.context_of(stream));
+  Session& session = call.session();
+  if (const DeviceOrdinal only = session.queries.only_device(); only != no_device) return only;
+  return session.contexts.device_of(session.queries.context_of(stream));
 }
 
 // `stream` and `pool`: the request's; no pool is the stream's own.
@@ -31,19 +31,20 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
     *dptr = address;
     spilled = true;
   };
-  const Recorder::PlaceElsewhere place(put);
+  const serving::ReceiveAddress receive(put);
   // A node's memory is a graph's: it lacks when that runs.
   const CUresult result =
-      node ? real_call() : call.allocate(made, real_call, dptr != nullptr ? &place : nullptr);
+      node ? real_call() : call.allocate(made, real_call, dptr != nullptr ? &receive : nullptr);
   if (!call.recording()) return result;
   made.address = result == CUDA_SUCCESS ? *dptr : 0;
   // Ours goes with its context.
   made.owned_by_context = spilled;
-  if (spilled) device = call.recorder().place().device;
+  if (spilled) device = call.session().queries.current().device;
   // A null pointer has no device: a refused request of unknown ones counts for the current one.
-  if (device == no_device && made.address != 0) device = call.recorder().device_of(made.address);
+  if (device == no_device && made.address != 0)
+    device = call.session().queries.device_of(made.address);
   made.device = device;
-  call.recorder().pools().used_on(device);
+  call.session().memory_pools.used_on(device);
   if (node)
     graph_node_created(call, result, made.address, bytes, device);
   else
@@ -51,28 +52,28 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
   return result;
 }
 
-ContextId owner_of(Recorder& recorder, CUstream stream) {
-  return recorder.contexts().owner(recorder.context_of(stream));
+ContextId owner_of(Session& session, CUstream stream) {
+  return session.contexts.owner(session.queries.context_of(stream));
 }
 
 // The free itself waits for the context that has the memory, and the stream may be another one's.
 CUresult wait_for_stream(HookedCall& call, CUstream stream) {
   if (call.real().cuStreamSynchronize == nullptr ||
-      (call.recording() && call.recorder().captures().any()))
+      (call.recording() && call.session().captures.any()))
     return CUDA_SUCCESS;
   return call.real().cuStreamSynchronize(stream);
 }
 
 CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {
   if (node) return real_free();  // the memory goes when the graph runs
-  if (is_of_pool(dptr))
+  if (serving::is_of_pool(dptr))
     return call.freed(Space::pointer, dptr, [&] {
       const CUresult result = wait_for_stream(call, stream);
       if (result != CUDA_SUCCESS) return result;
-      const ContextId used_in = call.recording() ? owner_of(call.recorder(), stream) : ContextId{};
-      return free_of_pool(call.real(), dptr, used_in);
+      const ContextId used_in = call.recording() ? owner_of(call.session(), stream) : ContextId{};
+      return serving::free_of_pool(call.real(), dptr, used_in);
     });
-  if (call.recording()) call.recorder().freed_in(stream);
+  if (call.recording()) call.session().freed_in(stream);
   return call.freed(Space::pointer, dptr, real_free);
 }
 
@@ -125,7 +126,7 @@ CUresult cuMemPoolImportPointer(HookedCall& call, CUdeviceptr* ptr_out, CUmemory
   call.allocated(result, {.kind = Kind::imported,
                           .address = *ptr_out,
                           .bytes = extent_of(call, *ptr_out),
-                          .device = call.recorder().device_of(*ptr_out)});
+                          .device = call.session().queries.device_of(*ptr_out)});
   return result;
 }
 

@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/launched_kernels.hpp"
+#include "runtime_hooks/families/implicit_span.hpp"
+#include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -10,9 +11,8 @@ namespace {
 template <class Call>
 CUresult with_stream(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
-  if (call.recording() &&
-      call.recorder().implicit().may_read(call.recorder().ledger().recently_ns()))
-    span.begin(call.recorder().place().device);
+  if (call.recording() && call.session().implicit.may_read(call.session().ledger.recently_ns()))
+    span.begin(call.session().queries.current().device);
   const CUresult result = real_call();
   const auto taken = span.taken();
   if (taken && *taken != 0) span.book({.stream_bytes = *taken});
@@ -24,9 +24,9 @@ CUresult with_stream(HookedCall& call, Call real_call) {
 // launches.
 bool is_of_local_memory(CUlimit limit) { return limit == CU_LIMIT_STACK_SIZE; }
 
-void limit_set(Recorder& recorder, const Place& here, CUlimit limit, std::size_t bytes) {
+void limit_set(Session& session, const CurrentContext& here, CUlimit limit, std::size_t bytes) {
   ImplicitMemory::Launches* const launches =
-      recorder.implicit().launches_of(here.device, here.context);
+      session.implicit.launches_of(here.device, here.context);
   if (launches == nullptr) return;
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
     launches->heap_bytes.store(bytes, std::memory_order_relaxed);
@@ -52,18 +52,18 @@ CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsign
 }
 
 CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
-  if (call.recording()) call.recorder().stream_ends(hStream);
+  if (call.recording()) call.session().stream_ends(hStream);
   return with_stream(call, [&] { return call.real().cuStreamDestroy(hStream); });
 }
 
 CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
-  if (call.recording()) call.recorder().stream_ends(hStream);
+  if (call.recording()) call.session().stream_ends(hStream);
   return with_stream(call, [&] { return call.real().cuStreamDestroy_v2(hStream); });
 }
 
 CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   if (!call.recording()) return call.real().cuCtxSetLimit(limit, value);
-  const Place here = call.recorder().place();
+  const CurrentContext here = call.session().queries.current();
   ImplicitSpan span(call);
   span.begin(here.device);
   const CUresult result = call.real().cuCtxSetLimit(limit, value);
@@ -76,9 +76,9 @@ CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   else if (taken && *taken != 0 && result == CUDA_SUCCESS)
     span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
                                         : ledger::ImplicitChange{.heap_bytes = *taken});
-  if (result == CUDA_SUCCESS) limit_set(call.recorder(), here, limit, value);
-  call.recorder().refused_for_itself(call.caller(), result, ledger::Asked::limit, here.device,
-                                     {0, given_back});
+  if (result == CUDA_SUCCESS) limit_set(call.session(), here, limit, value);
+  call.session().refusals.refused_for_itself(call.caller(), result, ledger::Asked::limit,
+                                             here.device, {0, given_back});
   return result;
 }
 

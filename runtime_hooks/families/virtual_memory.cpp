@@ -1,7 +1,7 @@
 // Virtual memory: physical handles and where they are mapped. The bytes belong to the handle, and
 // live until it is neither referenced nor mapped. A reservation is address space, not memory.
 #include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/pool_memory.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::families {
 namespace {
@@ -15,7 +15,7 @@ bool refused(CUresult result) {
 CUresult cuMemCreate(HookedCall& call, CUmemGenericAllocationHandle* handle, size_t size,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
   if (call.recording() && prop != nullptr && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-    call.recorder().implicit().disturb(DeviceOrdinal{prop->location.id});
+    call.session().implicit.disturb(DeviceOrdinal{prop->location.id});
   const auto real_call = [&] { return call.real().cuMemCreate(handle, size, prop, flags); };
   if (!call.recording() || prop == nullptr) return real_call();
   const bool on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -44,21 +44,21 @@ CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocation
 CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
                                      void* addr) {
   // To the program it is no virtual memory, and what held on to a piece would keep it.
-  if (is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
+  if (serving::is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
   if (call.recording() && result == CUDA_SUCCESS &&
-      !call.recorder().ledger().handle_retained_from_mapping(
+      !call.session().ledger.handle_retained_from_mapping(
           DeviceAddress{reinterpret_cast<std::uint64_t>(addr)}, DeviceAddress{*handle}))
-    call.recorder().handle_without_record();
+    call.session().allocations.handle_without_record();
   return result;
 }
 
 CUresult cuMemRelease(HookedCall& call, CUmemGenericAllocationHandle handle) {
   if (!call.recording()) return call.real().cuMemRelease(handle);
-  const bool known = call.recorder().ledger().handle_release_begin(DeviceAddress{handle});
+  const bool known = call.session().ledger.handle_release_begin(DeviceAddress{handle});
   const CUresult result = call.real().cuMemRelease(handle);
-  if (known && refused(result)) call.recorder().ledger().handle_release_undo(DeviceAddress{handle});
-  if (!known && result == CUDA_SUCCESS) call.recorder().unknown_release();
+  if (known && refused(result)) call.session().ledger.handle_release_undo(DeviceAddress{handle});
+  if (!known && result == CUDA_SUCCESS) call.session().allocations.unknown_release();
   return result;
 }
 
@@ -66,8 +66,8 @@ CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const CUresult result = call.real().cuMemMap(ptr, size, offset, handle, flags);
   if (call.recording() && result == CUDA_SUCCESS)
-    call.recorder().ledger().mapped(DeviceAddress{ptr}, ByteCount{size}, DeviceAddress{handle},
-                                    GroupId{0});
+    call.session().ledger.mapped(DeviceAddress{ptr}, ByteCount{size}, DeviceAddress{handle},
+                                 GroupId{0});
   return result;
 }
 
@@ -75,9 +75,9 @@ CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
   if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
   // A range in which nothing was recorded is no gap in what we see: the driver unmaps what is not
   // mapped with success.
-  call.recorder().ledger().unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  call.session().ledger.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
   const CUresult result = call.real().cuMemUnmap(ptr, size);
-  if (refused(result)) call.recorder().ledger().unmap_undo(DeviceAddress{ptr}, ByteCount{size});
+  if (refused(result)) call.session().ledger.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
   return result;
 }
 
@@ -86,7 +86,8 @@ CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
 CUresult cuMulticastCreate(HookedCall& call, CUmemGenericAllocationHandle* mcHandle,
                            const CUmulticastObjectProp* prop) {
   const CUresult result = call.real().cuMulticastCreate(mcHandle, prop);
-  if (call.recording() && result == CUDA_SUCCESS) call.recorder().handle_without_record();
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.session().allocations.handle_without_record();
   return result;
 }
 #endif

@@ -9,9 +9,9 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// The default stream's handle is null, in each context: its key is the context's with the lowest
-// bit set, which no handle has. CU_STREAM_LEGACY is the same stream. Of all threads' own default
-// streams it is that with the next bit.
+// The default stream's handle is null in each context. Its key is the context's handle with the
+// lowest bit set, which no stream handle has; CU_STREAM_LEGACY is the same stream. All threads' own
+// default streams of a context share one key, the context's handle with the next bit set.
 constexpr std::uint64_t of_context = 1, of_threads = 2;
 bool is_of_default(std::uint64_t key) { return (key & (of_context | of_threads)) != 0; }
 bool is_default(CUstream stream) { return stream == nullptr || stream == CU_STREAM_LEGACY; }
@@ -19,19 +19,20 @@ std::uint64_t key_of(CUstream stream, ContextId context) {
   if (stream == CU_STREAM_PER_THREAD) return context.value | of_threads;
   return is_default(stream) ? context.value | of_context : reinterpret_cast<std::uint64_t>(stream);
 }
-// What the thread noted last: most frees are in the stream of the one before. Initial-exec, as all
-// of the shim's.
+// The stream that the thread noted last: most frees are in the stream of the free before.
+// Initial-exec, as all thread-local memory of the shim.
 struct Last {
   std::uint64_t key = 0;
   std::uint32_t version = 0;
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local Last last{};
 
-// Whether the thread freed something in its own default stream of this context.
+// A free of the thread in its own default stream that no synchronisation was seen for.
 struct OwnStream {
-  std::uint64_t context = 0;        // 0: nothing pends
-  std::uint32_t first_version = 0;  // of whose frees
-  bool again = false;               // since it was marked
+  std::uint64_t context = 0;  // 0: nothing pends
+  std::uint32_t first_version =
+      0;               // PendingFrees::first_version_ of the object that noted the free
+  bool again = false;  // true if memory was freed since an event was put into the stream
 };
 [[gnu::tls_model("initial-exec")]] constinit thread_local OwnStream own_stream{};
 
@@ -62,22 +63,23 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
     own_stream = {context.value, first_version_, true};
   }
   const std::uint64_t key = key_of(stream, context);
-  // Read first: what is removed from now on is noted again with the next free.
+  // The version is read first: a stream that is removed after this is noted again with its next
+  // free.
   const std::uint32_t version = version_.load(std::memory_order_acquire);
   if (last.key == key && last.version == version) return;
-  Place* vacant = nullptr;
-  for (Place& place : places_) {
-    const std::uint64_t found = place.key.load(relaxed);
+  NotedStream* vacant = nullptr;
+  for (NotedStream& noted : streams_) {
+    const std::uint64_t found = noted.key.load(relaxed);
     if (found == key) {
-      if (stream == CU_STREAM_PER_THREAD) note_thread(place.thread);
-      place.again.store(true, relaxed);
+      if (stream == CU_STREAM_PER_THREAD) note_thread(noted.thread);
+      noted.again.store(true, relaxed);
       last = {key, version};
       return;
     }
-    if (found == 0 && vacant == nullptr) vacant = &place;
+    if (found == 0 && vacant == nullptr) vacant = &noted;
   }
   std::uint64_t none = 0;
-  // Another thread may take the place: then this stream is noted with its next free.
+  // Another thread may take the vacant row first: this stream is noted with its next free then.
   if (vacant == nullptr || !vacant->key.compare_exchange_strong(none, key, relaxed)) return;
   if (stream == CU_STREAM_PER_THREAD) note_thread(vacant->thread);
   vacant->again.store(true, relaxed);
@@ -86,27 +88,27 @@ void PendingFrees::freed_in(CUstream stream, ContextId context) noexcept {
   last = {key, version};
 }
 
-void PendingFrees::remove(Place& place, std::uint64_t key) noexcept {
-  if (place.key.load(relaxed) != key) return;  // most are not
-  if (!place.key.compare_exchange_strong(key, 0, relaxed)) return;
-  place.thread.store(0, relaxed);
+void PendingFrees::remove(NotedStream& noted, std::uint64_t key) noexcept {
+  if (noted.key.load(relaxed) != key) return;  // spares the others an atomic write
+  if (!noted.key.compare_exchange_strong(key, 0, relaxed)) return;
+  noted.thread.store(0, relaxed);
   version_.fetch_add(1, relaxed);
 }
 
 void PendingFrees::stream_ends(CUstream stream) noexcept {
   const Locked locked(lock_);
   if (!locked) left_.store(true);
-  for (Place& place : places_) remove(place, reinterpret_cast<std::uint64_t>(stream));
+  for (NotedStream& noted : streams_) remove(noted, reinterpret_cast<std::uint64_t>(stream));
 }
 
 void PendingFrees::context_ends(ContextId context) noexcept {
   const Locked locked(lock_);
   if (!locked) left_.store(true);
-  for (Place& place : places_) {
-    if (context.value == 0 || place.context.load(std::memory_order_acquire) == context.value)
-      remove(place, place.key.load(relaxed));
+  for (NotedStream& noted : streams_) {
+    if (context.value == 0 || noted.context.load(std::memory_order_acquire) == context.value)
+      remove(noted, noted.key.load(relaxed));
   }
-  // Their events go with the context.
+  // The events in a context's streams end with the context.
   for (Elsewhere& each : elsewhere_)
     if (locked && (context.value == 0 || each.context == context)) each = {};
 }
@@ -132,45 +134,45 @@ PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real
     own_stream.again = false;
     if (!put(CU_STREAM_PER_THREAD, nullptr, key_of(CU_STREAM_PER_THREAD, current))) return;
   }
-  each_place([&](Place& place, std::uint64_t key, ContextId context) {
+  each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
     if (context != current) return true;
-    if (!is_of_default(key)) return put(reinterpret_cast<CUstream>(key), &place, key);
-    // An event in the thread's own stream is all that its own frees want.
+    if (!is_of_default(key)) return put(reinterpret_cast<CUstream>(key), &noted, key);
+    // Frees of this thread alone need no more than the event in its own stream.
     has_defaults_ = has_defaults_ || !pending_.frees_in_own_stream(current) ||
-                    place.thread.load(relaxed) != this_thread();
+                    noted.thread.load(relaxed) != this_thread();
     return true;
   });
 }
 
-// Visits what is noted, with the lock held, until one of them returns false.
+// Calls visit(row, key, context) for each noted stream, with the lock held, until it returns false.
 template <class Visit>
-void PendingFrees::Marks::each_place(const Visit& visit) {
-  for (Place& place : pending_.places_) {
-    if (place.key.load(relaxed) == 0) continue;
+void PendingFrees::Marks::each_stream(const Visit& visit) {
+  for (NotedStream& noted : pending_.streams_) {
+    if (noted.key.load(relaxed) == 0) continue;
     const Locked locked(pending_.lock_);
     if (!locked || !pending_.may_ask()) return;
-    const std::uint64_t key = place.key.load(relaxed);
-    const ContextId context{place.context.load(std::memory_order_acquire)};
-    if (key != 0 && context.value != 0 && !visit(place, key, context)) return;
+    const std::uint64_t key = noted.key.load(relaxed);
+    const ContextId context{noted.context.load(std::memory_order_acquire)};
+    if (key != 0 && context.value != 0 && !visit(noted, key, context)) return;
   }
 }
 
 bool PendingFrees::Marks::add_others() {
   if (!can_mark_) return false;
   const std::size_t before = count_ + count_elsewhere_;
-  each_place([&](Place& place, std::uint64_t key, ContextId context) {
+  each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
     return context == current_ || is_of_default(key) || !may_enter_(context) ||
-           put_elsewhere(place, key, context);
+           put_elsewhere(noted, key, context);
   });
   return count_ + count_elsewhere_ != before;
 }
 
-CUevent PendingFrees::Marks::event_in(CUstream stream, Place* place) {
+CUevent PendingFrees::Marks::event_in(CUstream stream, NotedStream* noted) {
   CUevent event = nullptr;
   if (real_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
-  // Frees from now on come after the event, and are noted again.
-  if (place != nullptr) {
-    place->again.store(false, relaxed);
+  // Frees that come from now on lie behind the event, and are noted again.
+  if (noted != nullptr) {
+    noted->again.store(false, relaxed);
     version_.fetch_add(1, relaxed);
   }
   if (real_.cuEventRecord(event, stream) == CUDA_SUCCESS) return event;
@@ -178,21 +180,21 @@ CUevent PendingFrees::Marks::event_in(CUstream stream, Place* place) {
   return nullptr;
 }
 
-bool PendingFrees::Marks::put(CUstream stream, Place* place, std::uint64_t key) {
+bool PendingFrees::Marks::put(CUstream stream, NotedStream* noted, std::uint64_t key) {
   if (count_ == limit) return false;
-  if (const CUevent event = event_in(stream, place); event != nullptr)
-    marks_[count_++] = {event, place, key};
+  if (const CUevent event = event_in(stream, noted); event != nullptr)
+    marks_[count_++] = {event, noted, key};
   return true;
 }
 
-bool PendingFrees::Marks::put_elsewhere(Place& place, std::uint64_t key, ContextId context) {
+bool PendingFrees::Marks::put_elsewhere(NotedStream& noted, std::uint64_t key, ContextId context) {
   for (Elsewhere& vacant : pending_.elsewhere_) {
     if (vacant.owner != 0) continue;
     const driver::Inside inside(real_, context, current_);
-    const CUevent event = inside ? event_in(reinterpret_cast<CUstream>(key), &place) : nullptr;
+    const CUevent event = inside ? event_in(reinterpret_cast<CUstream>(key), &noted) : nullptr;
     if (event == nullptr) return true;
     if (owner_ == 0) owner_ = ++pending_.last_owner_;
-    vacant = {owner_, context, {event, &place, key}};
+    vacant = {owner_, context, {event, &noted, key}};
     ++count_elsewhere_;
     return true;
   }
@@ -204,7 +206,8 @@ PendingFrees::Marks::~Marks() {
   each_elsewhere([&](const Mark& mark) { return real_.cuEventDestroy_v2(mark.event), true; });
 }
 
-// Visits those of other contexts, with the lock held; one for which that returns true is done with.
+// Calls visit(mark) for each mark in a stream of another context, with the lock held. A mark for
+// which it returns true is dropped.
 template <class Visit>
 void PendingFrees::Marks::each_elsewhere(const Visit& visit) {
   if (count_elsewhere_ == 0) return;
@@ -228,19 +231,19 @@ bool PendingFrees::Marks::synchronise_defaults() {
   const Locked locked(pending_.lock_);
   if (!locked || !pending_.may_ask()) return false;
   const auto each = [&](auto visit) {
-    for (Place& place : pending_.places_)
-      if (const std::uint64_t key = place.key.load(relaxed);
-          is_of_default(key) && place.context.load(relaxed) == current_.value)
-        visit(place, key);
+    for (NotedStream& noted : pending_.streams_)
+      if (const std::uint64_t key = noted.key.load(relaxed);
+          is_of_default(key) && noted.context.load(relaxed) == current_.value)
+        visit(noted, key);
   };
-  // Frees from now on are noted again.
-  each([](Place& place, std::uint64_t) { place.again.store(false, relaxed); });
+  // Frees that come from now on are noted again.
+  each([](NotedStream& noted, std::uint64_t) { noted.again.store(false, relaxed); });
   version_.fetch_add(1, relaxed);
   if (!driver::is_idle(real_, current_) ||
       real_.cuStreamSynchronize(CU_STREAM_LEGACY) != CUDA_SUCCESS)
     return false;
-  each([&](Place& place, std::uint64_t key) {
-    if (!place.again.load(relaxed)) pending_.remove(place, key);
+  each([&](NotedStream& noted, std::uint64_t key) {
+    if (!noted.again.load(relaxed)) pending_.remove(noted, key);
   });
   has_defaults_ = false;
   return true;
@@ -251,10 +254,10 @@ bool PendingFrees::Marks::is_reached(const Mark& mark, bool& found) {
   if (state == CUDA_ERROR_NOT_READY) return false;
   if (state == CUDA_SUCCESS && real_.cuEventSynchronize(mark.event) == CUDA_SUCCESS) {
     found = true;
-    if (mark.place == nullptr)
+    if (mark.noted == nullptr)
       pending_.own_stream_is_reached(mark.key);
-    else if (!mark.place->again.load(relaxed))
-      pending_.remove(*mark.place, mark.key);
+    else if (!mark.noted->again.load(relaxed))
+      pending_.remove(*mark.noted, mark.key);
   }
   real_.cuEventDestroy_v2(mark.event);
   return true;
@@ -263,9 +266,9 @@ bool PendingFrees::Marks::is_reached(const Mark& mark, bool& found) {
 void PendingFrees::own_stream_is_reached(std::uint64_t key) noexcept {
   if (own_stream.again) return;
   own_stream = {};
-  for (Place& place : places_)
-    if (place.key.load(relaxed) == key && place.thread.load(relaxed) == this_thread())
-      remove(place, key);
+  for (NotedStream& noted : streams_)
+    if (noted.key.load(relaxed) == key && noted.thread.load(relaxed) == this_thread())
+      remove(noted, key);
 }
 
 bool PendingFrees::Marks::synchronise_reached() {

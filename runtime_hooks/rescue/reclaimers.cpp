@@ -12,7 +12,8 @@
 namespace cuwarden::rescue {
 namespace {
 
-// Initial-exec, as all of the shim's.
+// The slot whose function the calling thread runs; null: none. Initial-exec, as all thread-local
+// memory of the shim.
 [[gnu::tls_model("initial-exec")]] constinit thread_local const void* running_here = nullptr;
 
 }  // namespace
@@ -71,16 +72,16 @@ void Reclaimers::forked() noexcept {
     }
 }
 
-bool Reclaimers::entry(std::size_t place, Entry& to) noexcept {
+bool Reclaimers::entry(std::size_t index, Entry& to) noexcept {
   const Locked locked(lock_);
-  if (!locked || slots_[place].state == State::empty || slots_[place].ends) return false;
-  to = slots_[place].entry;
+  if (!locked || slots_[index].state == State::empty || slots_[index].ends) return false;
+  to = slots_[index].entry;
   return true;
 }
 
-Reclaimers::Answer Reclaimers::call(std::size_t place, int id, const Wanted& wanted,
+Reclaimers::Answer Reclaimers::call(std::size_t index, int id, const Wanted& wanted,
                                     std::size_t& given_back) noexcept {
-  Slot& slot = slots_[place];
+  Slot& slot = slots_[index];
   std::uint32_t before = 0;
   bool starts = false;
   given_back = 0;
@@ -110,8 +111,8 @@ Reclaimers::Answer Reclaimers::call(std::size_t place, int id, const Wanted& wan
   return slot.answer;
 }
 
-// What it throws is gone with its handler, before anybody may unload its code. What ends the thread
-// has no object that the reference could be bound to.
+// An exception ends with its handler here, before the program may unload the function's code. The
+// unwinding of pthread_exit has no object that the reference could be bound to.
 [[gnu::no_sanitize_undefined]] Reclaimers::Answer Reclaimers::run_function(
     Slot& slot, const Wanted& wanted, std::size_t& given_back) {
   try {
@@ -128,20 +129,20 @@ void* Reclaimers::run(void* given) {
   Slot& slot = *static_cast<Slot*>(given);
   running_here = &slot;
   const Wanted wanted = slot.wanted;
-  // Also where the thread is ended instead.
+  // Reports the end also where pthread_exit ends the thread.
   struct Ending {
     Slot& slot;
     Answer answer = Answer::threw;
     std::size_t given_back = 0;
     ~Ending() { slot.owner->returned(slot, answer, given_back); }
   } ending{slot};
-  // Nobody waits any more; what it would be called for may be gone.
+  // The requesting thread waits no longer, and the context may be gone.
   if (now_ns() >= wanted.deadline_ns) {
     ending.answer = Answer::returned;
     return nullptr;
   }
   const driver::RealDriver& real = *wanted.real;
-  // A capture that another thread has begun meanwhile is not to end for what is freed here.
+  // A free here must not end a capture that another thread has begun meanwhile.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if (real.cuThreadExchangeStreamCaptureMode != nullptr)
     real.cuThreadExchangeStreamCaptureMode(&mode);
@@ -175,9 +176,9 @@ bool Reclaimers::wait_for(Slot& slot, std::uint32_t before, std::uint64_t deadli
   }
 }
 
-bool Reclaimers::is_news(std::size_t place, Trouble trouble) noexcept {
+bool Reclaimers::is_first_time(std::size_t index, Trouble trouble) noexcept {
   const std::uint32_t bit = 1u << static_cast<unsigned>(trouble);
-  return (slots_[place].told.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+  return (slots_[index].told.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
 }
 
 }  // namespace cuwarden::rescue

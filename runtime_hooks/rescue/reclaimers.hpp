@@ -1,8 +1,8 @@
 // Functions of the program and its libraries that give back memory which they keep (cuwarden.h).
 //
-// Each runs in a thread of its own that is made for the occasion, while the thread whose request
-// was refused waits: nobody else can be told not to wait for a function that does not return. What
-// is in the middle of a call is not called again before that one returns.
+// Each call runs in a thread that is made for it, while the requesting thread waits: only so can
+// the requesting thread give up on a function that does not return. A function is not called again
+// before its last call has returned.
 #pragma once
 
 #include <atomic>
@@ -16,70 +16,76 @@
 
 namespace cuwarden::rescue {
 
-// Gives back what it keeps on the device (-1: page-locked host memory), of which `bytes` are asked
-// for. Returns how many bytes it gave back.
+// Gives back memory that it keeps on the device (-1: page-locked host memory); `bytes` are wanted.
+// Returns how many bytes it gave back.
 using ReclaimFunction = std::size_t (*)(int device, std::size_t bytes, void* argument);
 
-// The calling thread runs such a function: what it asks for in vain makes nobody else give back.
+// Returns true while the calling thread runs a reclaimer: its own refused requests call no other.
 bool is_reclaiming() noexcept;
 
 class Reclaimers {
  public:
   static constexpr std::size_t limit = 16;
 
-  // Starts a thread that nobody joins and that takes no signal of the program's.
+  // Starts a detached thread that takes no signal of the program's. Returns false where it cannot.
   using StartThread = bool (*)(void* (*work)(void*), void* argument) noexcept;
   explicit constexpr Reclaimers(StartThread start) noexcept : start_(start) {}
   Reclaimers(const Reclaimers&) = delete;
   Reclaimers& operator=(const Reclaimers&) = delete;
 
-  // `modules`: comma-separated parts of paths of libraries; a longer list or name is refused.
-  // Returns what remove() wants; 0: there is no room.
+  // `modules`: comma-separated parts of paths of libraries. Returns the id that remove() takes; 0
+  // where there is no room, or a text is longer than its field of Entry.
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
-  // It is not called any more. False: there is none of that number, or a call had not returned by
-  // then, which may be waited for again. A function may take itself out.
+  // Removes a reclaimer: no new call of it begins. Returns false where there is none with this id,
+  // or where a call had not returned by `deadline_ns` (CLOCK_MONOTONIC), which may be waited for
+  // again. A reclaimer may remove itself.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
-  // In a forked child, which has none of the threads. Does something the first time.
+  // To be called in a forked child, which has none of the threads.
   void forked() noexcept;
 
+  // Returns true if there is a reclaimer.
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
+  // Returns a number that changes with each reclaimer that is added.
   std::uint32_t changes() const noexcept { return added_.load(std::memory_order_relaxed); }
 
   struct Entry {
     int id = 0;
     char name[64]{}, modules[256]{};  // end with a zero byte
   };
-  // A copy; false: there is none at this place.
-  bool entry(std::size_t place, Entry&) noexcept;
+  // Copies the reclaimer at `index`, below `limit`. Returns false where there is none.
+  bool entry(std::size_t index, Entry&) noexcept;
 
   struct Wanted {
-    const driver::RealDriver* real;  // outlives the call, which may outlive the waiting for it
-    ContextId context;               // made current
-    int device;
+    const driver::RealDriver* real;  // outlives the call, even one that is no longer waited for
+    ContextId context;               // made current in the new thread; 0: none
+    int device;                      // -1: page-locked host memory
     std::size_t bytes;
     std::uint64_t deadline_ns;
   };
   enum class Answer : std::uint8_t {
     returned,
-    of_another,  // thread: its call, whatever that was made for, has ended
-    timed_out,   // also at once, where somebody else has given that call up
+    of_another,  // a call that another thread had made was waited for, and has ended
+    timed_out,   // also at once, where another thread has already given up on the call
     threw,
-    no_thread,
-    gone,  // there is another one at this place, or none
+    no_thread,  // no thread could be started
+    gone,       // the reclaimer of this id was removed
   };
-  Answer call(std::size_t place, int id, const Wanted&, std::size_t& given_back) noexcept;
+  // Calls the reclaimer `id` at `index`, and waits for it until wanted.deadline_ns. Where a call is
+  // under way already, waits for that one. Sets `given_back` to the bytes that the function
+  // returned.
+  Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
   enum class Trouble : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
-  // Whether it is the first of its kind with this one: to be said once.
-  bool is_news(std::size_t place, Trouble) noexcept;
+  // Returns true the first time for each Trouble of the reclaimer at `index`.
+  bool is_first_time(std::size_t index, Trouble) noexcept;
 
  private:
   enum class State : std::uint8_t { empty, ready, running };
   struct Slot {
     State state = State::empty;
-    bool ends = false;      // with the call that runs
-    bool given_up = false;  // nobody waits for that call any more
+    bool ends = false;      // true if the reclaimer goes when the running call returns
+    bool given_up = false;  // true if no thread waits for the running call any more
     Entry entry{};
     ReclaimFunction function = nullptr;
     void* argument = nullptr;
@@ -87,8 +93,8 @@ class Reclaimers {
     Answer answer{};
     std::size_t given_back = 0;
     Reclaimers* owner = nullptr;
-    std::atomic<std::uint32_t> returned{0};  // how many calls did
-    std::atomic<std::uint32_t> told{0};      // a bit for each Trouble
+    std::atomic<std::uint32_t> returned{0};  // calls that have returned
+    std::atomic<std::uint32_t> told{0};      // a bit for each Trouble that was told
   };
   static void* run(void* slot);
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);

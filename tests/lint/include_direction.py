@@ -16,15 +16,31 @@ ALLOWED = {
     "runtime_hooks/ledger": ["runtime_hooks/core"],
     "runtime_hooks/stacks": ["runtime_hooks/core"],
     "runtime_hooks/pool": ["runtime_hooks/driver", "runtime_hooks/core"],
-    "runtime_hooks/rescue": [
-        "runtime_hooks/pool",
+    "runtime_hooks/tracking": [
         "runtime_hooks/driver",
         "runtime_hooks/ledger",
         "runtime_hooks/stacks",
         "runtime_hooks/core",
     ],
+    "runtime_hooks/serving": [
+        "runtime_hooks/pool",
+        "runtime_hooks/tracking",
+        "runtime_hooks/driver",
+        "runtime_hooks/ledger",
+        "runtime_hooks/core",
+    ],
+    "runtime_hooks/rescue": [
+        "runtime_hooks/serving",
+        "runtime_hooks/tracking",
+        "runtime_hooks/pool",
+        "runtime_hooks/driver",
+        "runtime_hooks/ledger",
+        "runtime_hooks/core",
+    ],
     "runtime_hooks/families": [
         "runtime_hooks/rescue",
+        "runtime_hooks/serving",
+        "runtime_hooks/tracking",
         "runtime_hooks/pool",
         "runtime_hooks/driver",
         "runtime_hooks/ledger",
@@ -56,6 +72,8 @@ OUTSIDE = {
     r"cuda.*\.h|driver_types\.h|vector_types\.h": [
         "runtime_hooks/driver",
         "runtime_hooks/pool",
+        "runtime_hooks/tracking",
+        "runtime_hooks/serving",
         "runtime_hooks/rescue",
         "runtime_hooks/families",
         "shim",

@@ -28,14 +28,15 @@ driver::RealDriver idle_driver() {
 
 struct Recording {
   explicit Recording(std::size_t depth)
-      : recorder(*writer, real, depth, [](ledger::Reason) noexcept {}) {
+      : session(*writer, real,
+                {.stack_depth = depth, .incomplete = [](ledger::Reason) noexcept {}}) {
     writer->remove_file();
   }
   const std::array<const char*, 2> folders = {"/dev/shm", "/tmp"};
   ledger::Writer* const writer = ledger::Writer::create(
       {.folders = folders, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = idle_driver();
-  Recorder recorder;
+  Session session;
 };
 
 Recording& recording(std::size_t depth) {
@@ -47,13 +48,13 @@ Recording& recording(std::size_t depth) {
 
 // Calls the hooks as the exported functions do.
 [[gnu::noinline]] CUdeviceptr allocate(Recording& in) {
-  HookedCall call(in.real, &in.recorder, driver::Row::cuMemAlloc_v2);
+  HookedCall call(in.real, &in.session, driver::Row::cuMemAlloc_v2);
   CUdeviceptr memory = 0;
   cuMemAlloc_v2(call, &memory, 512);
   return memory;
 }
 [[gnu::noinline]] void release(Recording& in, CUdeviceptr memory) {
-  HookedCall call(in.real, &in.recorder, driver::Row::cuMemFree_v2);
+  HookedCall call(in.real, &in.session, driver::Row::cuMemFree_v2);
   cuMemFree_v2(call, memory);
 }
 

@@ -1,10 +1,10 @@
-#include "runtime_hooks/families/captures.hpp"
+#include "runtime_hooks/tracking/captures.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-namespace cuwarden::families {
+namespace cuwarden::tracking {
 namespace {
 
 CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(16 * number); }
@@ -64,4 +64,4 @@ TEST(CapturesTest, each_thread_has_a_default_stream_of_its_own) {
 }
 
 }  // namespace
-}  // namespace cuwarden::families
+}  // namespace cuwarden::tracking

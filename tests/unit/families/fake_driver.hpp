@@ -1,4 +1,4 @@
-// A driver as a table of functions, and a recorder on it with a ledger in memory. The functions
+// A driver as a table of functions, and a session on it with a ledger in memory. The functions
 // that the recording itself calls spoil errno.
 #pragma once
 
@@ -188,17 +188,17 @@ class FamiliesTest : public ::testing::Test {
 
   // Calls a family's body as the exported hook does.
   template <class Result, class... Parameters, class... Arguments>
-  [[gnu::noinline]] static Result hooked_on(const driver::RealDriver& real, Recorder& recorder,
+  [[gnu::noinline]] static Result hooked_on(const driver::RealDriver& real, Session& session,
                                             driver::Row row,
                                             Result (*body)(HookedCall&, Parameters...),
                                             Arguments... arguments) {
-    HookedCall call(real, &recorder, row);
+    HookedCall call(real, &session, row);
     return body(call, arguments...);
   }
   template <class Result, class... Parameters, class... Arguments>
   Result hooked(driver::Row row, Result (*body)(HookedCall&, Parameters...),
                 Arguments... arguments) {
-    return hooked_on(real, recorder, row, body, arguments...);
+    return hooked_on(real, session, row, body, arguments...);
   }
   CUdeviceptr allocate(std::size_t bytes = 512) {
     CUdeviceptr memory = 0;
@@ -223,8 +223,9 @@ class FamiliesTest : public ::testing::Test {
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = fake_functions();
   static inline std::vector<ledger::Reason> noticed;
-  Recorder recorder{*writer, real, 0,
-                    [](ledger::Reason reason) noexcept { noticed.push_back(reason); }};
+  Session session{*writer, real, {.incomplete = [](ledger::Reason reason) noexcept {
+                    noticed.push_back(reason);
+                  }}};
 };
 
 }  // namespace cuwarden::families

@@ -89,7 +89,7 @@ class ImplicitMemoryTest : public FamiliesTest {
     takes = bytes;
     const auto handle = reinterpret_cast<CUfunction>(&kernel);
     if (launched_kernels.has(handle)) return in_call();
-    HookedCall call(real, &recorder, Row::cuLaunchKernel);
+    HookedCall call(real, &session, Row::cuLaunchKernel);
     return first_launch(call, handle, block_of, [] { return in_call(); });
   }
   ledger::DeviceView device() const {

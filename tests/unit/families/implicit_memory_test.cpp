@@ -185,8 +185,8 @@ TEST_F(ImplicitMemoryTest, MemoryThatIsFreedMeanwhileDisturbsItsDeviceWhereverIt
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
   // One that began before, and ends meanwhile.
-  const ledger::TakenRecord taken = recorder.take(Space::pointer, allocate());
-  meanwhile = [&] { recorder.settle(taken, CUDA_SUCCESS); };
+  const ledger::TakenRecord taken = session.allocations.take(Space::pointer, allocate());
+  meanwhile = [&] { session.allocations.settle(taken, CUDA_SUCCESS); };
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
   load(2 * mib);
@@ -280,7 +280,7 @@ TEST_F(ImplicitMemoryTest, AKernelIsFoundThoughManyOthersWereLaunched) {
     known += launched_kernels.has(reinterpret_cast<CUfunction>(&kernel)) ? 1 : 0;
   EXPECT_GT(known, kernels.size() * 99 / 100);
   EXPECT_FALSE(launched_kernels.has(nullptr));
-  EXPECT_FALSE(launched_kernels.expected_place_has(nullptr));
+  EXPECT_FALSE(launched_kernels.expected_slot_has(nullptr));
 }
 
 TEST_F(ImplicitMemoryTest, ReadingsOfFirstLaunchesAreRationedButNotThoseOfLargerLocalMemory) {

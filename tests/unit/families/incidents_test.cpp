@@ -45,7 +45,7 @@ class IncidentsTest : public FamiliesTest {
   }
 
   auto call(Row row, auto body, auto... arguments) {
-    return hooked_on(real, recorder, row, body, arguments...);
+    return hooked_on(real, session, row, body, arguments...);
   }
   CUresult ask(std::size_t bytes) {
     CUdeviceptr memory = 0;
@@ -81,10 +81,13 @@ class IncidentsTest : public FamiliesTest {
   static inline int readings = 0;
   static inline std::vector<IncidentId> told;
   const driver::RealDriver real = refusing();
-  Recorder recorder{*writer, real, 0, [](ledger::Reason) noexcept {},
-                    [](IncidentId id, Recorder::Stage stage) noexcept {
-                      if (stage == Recorder::Stage::settled) told.push_back(id);
-                    }};
+  Session session{*writer,
+                  real,
+                  {.incomplete = [](ledger::Reason) noexcept {},
+                   .incident =
+                       [](IncidentId id, rescue::Stage stage) noexcept {
+                         if (stage == rescue::Stage::settled) told.push_back(id);
+                       }}};
 };
 
 TEST_F(IncidentsTest, TheFirstRefusalIsKeptWithWhatWasKnownAndRepeatsAreCounted) {
@@ -236,8 +239,8 @@ TEST_F(IncidentsTest, ADeviceThatCannotBeReadIsAsLargeAsItIs) {
 
 TEST_F(IncidentsTest, MorePlacesThanThereIsRoomForAreStillCounted) {
   for (int i = 0; i < 1500; ++i)
-    recorder.refused(Caller{HookId{0}, __builtin_frame_address(0)}, CUDA_ERROR_OUT_OF_MEMORY,
-                     ledger::Asked::launch, DeviceOrdinal{i});
+    session.refusals.refused(Caller{HookId{0}, __builtin_frame_address(0)},
+                             CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::launch, DeviceOrdinal{i});
   EXPECT_LE(incidents().size(), 1000u);
   EXPECT_GE(incidents().size(), 16u);
 }

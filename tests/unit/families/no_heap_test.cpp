@@ -72,7 +72,8 @@ class NoHeap : public FamiliesTest {
     }
   }
 
-  Recorder with_stacks{*writer, real, 64, [](ledger::Reason) noexcept {}};
+  Session with_stacks{
+      *writer, real, {.stack_depth = 64, .incomplete = [](ledger::Reason) noexcept {}}};
 };
 
 TEST_F(NoHeap, RecordingACallUsesNoHeapAndAsksNoLoader) {

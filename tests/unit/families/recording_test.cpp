@@ -28,8 +28,8 @@ TEST_F(FamiliesTest, WhereThereIsOneDeviceOnlyWhoWasServedNeedNotAsk) {
   const int before = fake.device_questions;
   allocate();
   EXPECT_EQ(fake.device_questions, before);
-  EXPECT_EQ(recorder.ledger().device_of(records()[1].group), DeviceOrdinal{0});
-  EXPECT_EQ(recorder.place().device, DeviceOrdinal{0});
+  EXPECT_EQ(session.ledger.device_of(records()[1].group), DeviceOrdinal{0});
+  EXPECT_EQ(session.queries.current().device, DeviceOrdinal{0});
   EXPECT_EQ(fake.device_questions, before + 1);
 }
 
@@ -39,7 +39,7 @@ TEST_F(FamiliesTest, WhereThereAreMoreDevicesEachServedRequestAsksWhichOneItIs) 
   const int before = fake.device_questions;
   allocate();
   EXPECT_EQ(fake.device_questions, before + 1);
-  EXPECT_EQ(recorder.ledger().device_of(records()[1].group), DeviceOrdinal{1});
+  EXPECT_EQ(session.ledger.device_of(records()[1].group), DeviceOrdinal{1});
 }
 
 #if CUDA_VERSION >= 12040
@@ -52,18 +52,18 @@ TEST_F(FamiliesTest, AtExitOnlyContextsThatAreAliveArePushed) {
   fake.current = fake.green;
   allocate();
   hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
-  recorder.read_devices_at_exit([] { return true; });
+  session.readings.read_at_exit([] { return true; });
   EXPECT_EQ(fake.pushed, std::vector{fake.primary});
 
   fake.pushed.clear();
   hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
   hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
-  recorder.read_devices_at_exit([] { return true; });
+  session.readings.read_at_exit([] { return true; });
   EXPECT_EQ(fake.pushed, std::vector{context});
 
   fake.pushed.clear();
   hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context);
-  recorder.read_devices_at_exit([] { return true; });
+  session.readings.read_at_exit([] { return true; });
   EXPECT_TRUE(fake.pushed.empty());
 }
 
@@ -97,7 +97,7 @@ TEST_F(FamiliesTest, WhileTheProcessEndsOnlyReleasesOfPrimaryContextsAreCudartsO
   CUcontext context = nullptr;
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
   allocate();
-  recorder.process_is_ending();
+  session.process_is_ending();
   fake.primary_active = false;
   hooked(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, 0);
   EXPECT_EQ(records().size(), 1u);
@@ -126,7 +126,7 @@ TEST_F(FamiliesTest, QuestionsToTheDriverLeaveErrnoAlone) {
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
   keeps("release",
         [&] { hooked(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, 0); });
-  keeps("exit", [&] { recorder.read_devices_at_exit([] { return true; }); });
+  keeps("exit", [&] { session.readings.read_at_exit([] { return true; }); });
 }
 
 TEST_F(FamiliesTest, AnUpdatedExecutableGraphDoesWhatItsNewGraphDoes) {

@@ -39,7 +39,7 @@ class RescuesTest : public FamiliesTest {
     return real;
   }
   auto call(Row row, auto body, auto... arguments) {
-    return hooked_on(real, recorder, row, body, arguments...);
+    return hooked_on(real, session, row, body, arguments...);
   }
   CUresult ask(std::size_t bytes) {
     CUdeviceptr memory = 0;
@@ -59,19 +59,19 @@ class RescuesTest : public FamiliesTest {
 
   static inline int refusals = 0, attempts = 0;
   static inline CUresult other_error = CUDA_SUCCESS;
-  static inline std::vector<Recorder::Stage> stages;
+  static inline std::vector<rescue::Stage> stages;
   static inline std::vector<int> attempts_by_then;
   static inline std::vector<CUstream> synchronised;
   const driver::RealDriver real = refusing();
-  Recorder recorder{*writer,
-                    real,
-                    0,
-                    [](ledger::Reason) noexcept {},
-                    [](IncidentId, Recorder::Stage stage) noexcept {
-                      stages.push_back(stage);
-                      attempts_by_then.push_back(attempts);
-                    },
-                    {.ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
+  Session session{*writer,
+                  real,
+                  {.incomplete = [](ledger::Reason) noexcept {},
+                   .incident =
+                       [](IncidentId, rescue::Stage stage) noexcept {
+                         stages.push_back(stage);
+                         attempts_by_then.push_back(attempts);
+                       },
+                   .ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
 };
 
 TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {
@@ -87,7 +87,7 @@ TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {
   EXPECT_EQ(incident().recovered, 0u) << "the program did nothing";
   EXPECT_EQ(failures(), 0u);
   EXPECT_EQ(outcomes(), std::vector{ledger::RungOutcome::served});
-  EXPECT_EQ(stages, (std::vector{Recorder::Stage::refused, Recorder::Stage::settled}));
+  EXPECT_EQ(stages, (std::vector{rescue::Stage::refused, rescue::Stage::settled}));
   EXPECT_EQ(attempts_by_then, (std::vector{1, 2})) << "what becomes of it is not known at first";
 }
 
@@ -181,7 +181,7 @@ TEST_F(RescuesTest, WhatFailsWhereAnotherWasServedIsAnIncidentOfItsOwnAndItsReco
     if (rung.incident == failed.id) orders.push_back(rung.order);
   }
   EXPECT_EQ(orders, (std::vector<std::uint32_t>{1, 2, 3}));
-  using enum Recorder::Stage;
+  using enum rescue::Stage;
   EXPECT_EQ(stages, (std::vector{refused, settled, refused, settled}));
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -87,6 +88,51 @@ inline driver::RealDriver fake_functions() {
 
 inline CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
 
+using RungName = ledger::Rung;
+
+// Time that passes only where somebody sleeps.
+class ManualClock final : public Clock {
+ public:
+  std::uint64_t now_ns() noexcept override { return now_; }
+  void sleep_ns(std::uint64_t ns) noexcept override {
+    now_ += ns;
+    while_asleep();
+  }
+  std::function<void()> while_asleep = [] {};
+
+ private:
+  std::uint64_t now_ = 1'000'000'000;
+};
+
+// Means that do what the test says, and count what they are asked for.
+struct FakeMeans final : Means {
+  bool is_captured() override { return captured; }
+  bool may_enter(ContextId context) override { return alive.contains(context.value); }
+  bool trim() override { return trimmed = has_idle_pools; }
+  bool has_pool() override { return pool_is_there; }
+  std::optional<bool> give_back_unused() override {
+    if (pool_must_not) return std::nullopt;
+    return pool_emptied = pool_keeps;
+  }
+  bool can_mesh() override { return may_mesh; }
+  RungOutcome mesh() override { return ++meshed, mesh_outcome; }
+  bool is_unsafe_to_reclaim(std::string_view modules) override { return modules == unsafe_modules; }
+  bool may_others_help() override { return others_help; }
+  RungOutcome spill() override { return ++spills, spill_outcome; }
+
+  bool captured = false;
+  std::set<std::uint64_t> alive;  // contexts that may be entered
+  bool has_idle_pools = false, trimmed = false;
+  bool pool_is_there = false, pool_keeps = false, pool_emptied = false, pool_must_not = false;
+  bool may_mesh = false;
+  RungOutcome mesh_outcome = RungOutcome::served;
+  int meshed = 0;
+  std::string_view unsafe_modules = "not safe";
+  bool others_help = true;
+  RungOutcome spill_outcome = RungOutcome::served;
+  int spills = 0;
+};
+
 class LadderTest : public testing::Test {
  protected:
   LadderTest() {
@@ -98,66 +144,52 @@ class LadderTest : public testing::Test {
     EXPECT_EQ(fake.entered.size(), fake.left);
   }
 
-  // The rungs that were climbed, with what came of them.
-  std::vector<std::pair<Rung, RungOutcome>> climb(const Settings& given, bool may_wait = true,
-                                                  bool on_device = true) {
-    Ladder ladder(given);
+  using Rungs = std::vector<std::pair<RungName, RungOutcome>>;
+  // Climbs a new ladder. Returns the rungs that were climbed, and their outcomes.
+  Rungs climb(const Settings& given, bool may_wait = true, bool on_device = true) {
+    Ladder ladder(given, *clock);
     return climb(ladder, may_wait, on_device);
   }
-  std::vector<std::pair<Rung, RungOutcome>> climb(Ladder& ladder, bool may_wait = true,
-                                                  bool on_device = true) {
-    std::vector<std::pair<Rung, RungOutcome>> all;
+  Rungs climb(Ladder& ladder, bool may_wait = true, bool on_device = true) {
+    return climb(ladder, {.device = 1, .is_last_resort_due = may_wait, .can_spill = can_spill},
+                 on_device);
+  }
+  Rungs climb(Ladder& ladder, const Situation& situation, bool on_device = true,
+              std::uint64_t bytes = 5000) {
+    Rungs all;
     const auto request = [&] {
       ++requests;
       return is_there() ? CUDA_SUCCESS : refusal;
     };
-    const auto trim = [&] { return trimmed = has_idle_pools; };
-    const auto empty_pool = [&]() -> std::optional<bool> {
-      if (pool_must_not) return std::nullopt;
-      return pool_emptied = pool_keeps;
-    };
-    const auto mesh = [&] { return ++meshed, mesh_outcome; };
-    const auto is_unsafe = [&](std::string_view modules) { return modules == unsafe_modules; };
-    const auto others = [&] { return may_others_help; };
-    const auto spill = [&] { return ++spills, spill_outcome; };
-    const auto captured = [&] { return is_captured; };
-    const Attempt attempt{
-        real,       pending,  here, on_device ? 0 : -1, 5000,      request, may_enter, trim,
-        empty_pool, has_pool, mesh, can_mesh,           is_unsafe, others,  spill,     captured};
-    served =
-        ladder.climb(attempt, {.device = 1, .is_last_resort_due = may_wait, .can_spill = can_spill},
-                     [&](const Climbed& climbed) {
-                       if (climbed.outcome == RungOutcome::under_way)
-                         return begun_rungs.push_back(climbed.rung);
-                       all.emplace_back(climbed.rung, climbed.outcome);
-                       if (!climbed.reclaimer.empty()) named.emplace_back(climbed.reclaimer);
-                     });
+    const RefusedCall call{.real = real,
+                           .pending = pending,
+                           .context = here,
+                           .device = on_device ? 0 : -1,
+                           .bytes = bytes,
+                           .request = request,
+                           .means = means};
+    served = ladder.climb(call, situation, [&](const RungReport& report) {
+      if (report.outcome == RungOutcome::under_way) return begun_rungs.push_back(report.rung);
+      all.emplace_back(report.rung, report.outcome);
+      if (!report.reclaimer.empty()) named.emplace_back(report.reclaimer);
+    });
     return all;
   }
-  using Rungs = std::vector<std::pair<Rung, RungOutcome>>;
 
+  ManualClock manual;
+  Clock* clock = &manual;  // a test with threads takes the system's
+  FakeMeans means;
+  std::function<bool(ContextId)> may_enter = [this](ContextId context) {
+    return means.may_enter(context);
+  };
   const driver::RealDriver real = fake_functions();
   const ContextId here{0x700}, elsewhere{0x800};
   PendingFrees pending;
-  std::set<std::uint64_t> alive;  // contexts that may be entered
-  std::function<bool(ContextId)> may_enter = [this](ContextId context) {
-    return alive.contains(context.value);
-  };
   std::function<bool()> is_there = [] { return false; };
-  bool may_others_help = true, can_spill = false;
-  RungOutcome spill_outcome = RungOutcome::served;
-  int spills = 0;
-  std::string_view unsafe_modules = "not safe";
+  bool can_spill = false;
   std::vector<std::string> named;  // reclaimers
-  std::vector<Rung> begun_rungs;
-  bool has_pool = false, pool_keeps = false, pool_emptied = false, pool_must_not = false;
-  bool can_mesh = false;
-  RungOutcome mesh_outcome = RungOutcome::served;
-  int meshed = 0;
-  std::function<RungOutcome()> no_mesh = [] { return RungOutcome::nothing_to_do; };
-  bool is_captured = false;
-  std::function<bool()> not_captured = [] { return false; };
-  bool has_idle_pools = false, trimmed = false, served = false;
+  std::vector<RungName> begun_rungs;
+  bool served = false;
   int requests = 0;
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
   const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};

@@ -66,12 +66,12 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_aliv
   pending.freed_in(stream(16), elsewhere);
   pending.freed_in(nullptr, elsewhere);
   pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
-  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::nothing_to_do));
+  EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::nothing_to_do));
   EXPECT_TRUE(fake.entered.empty());
-  alive.insert(elsewhere.value);
+  means.alive.insert(elsewhere.value);
   fake.polls_until_idle[stream(16)] = 3;
   is_there = [] { return fake.synchronised.size() == 1; };
-  EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::synchronise, RungOutcome::served));
   EXPECT_EQ(fake.entered, std::vector(1, reinterpret_cast<CUcontext>(elsewhere.value)));
   EXPECT_EQ(fake.recorded, std::vector{stream(16)}) << "its default streams are left alone";
   climb(settings);
@@ -79,19 +79,19 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_aliv
 }
 
 TEST_F(LadderTest, what_the_current_context_can_give_leaves_others_alone) {
-  alive.insert(elsewhere.value);
+  means.alive.insert(elsewhere.value);
   pending.freed_in(stream(16), elsewhere);
   pending.freed_in(stream(32), here);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   is_there = [] { return !fake.synchronised.empty(); };
-  EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::synchronise, RungOutcome::served));
   EXPECT_EQ(fake.recorded, std::vector{stream(32)});
   EXPECT_TRUE(fake.entered.empty());
 }
 
 TEST_F(LadderTest, a_context_that_ends_while_it_is_waited_for_is_asked_for_nothing_any_more) {
   for (const ContextId ended : {elsewhere, ContextId{}}) {
-    alive.insert(elsewhere.value);
+    means.alive.insert(elsewhere.value);
     pending.freed_in(stream(16), elsewhere);
     fake.polls_until_idle[stream(16)] = -1;
     PendingFrees::Marks marks(pending, real, here, may_enter);
@@ -110,11 +110,11 @@ TEST_F(LadderTest, a_context_that_ends_while_it_is_waited_for_is_asked_for_nothi
 }
 
 TEST_F(LadderTest, once_a_capture_was_begun_no_context_is_entered) {
-  alive.insert(elsewhere.value);
+  means.alive.insert(elsewhere.value);
   pending.freed_in(stream(16), elsewhere);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   pending.capture_begins();
-  EXPECT_EQ(climb(settings)[1], std::pair(Rung::synchronise, RungOutcome::nothing_to_do));
+  EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::nothing_to_do));
   EXPECT_TRUE(fake.entered.empty() && fake.recorded.empty());
 }
 
@@ -123,7 +123,7 @@ TEST_F(LadderTest, another_threads_own_stream_is_synchronised_when_the_context_i
   fake.polls_until_idle[nullptr] = 3;
   is_there = [] { return !fake.synchronised.empty(); };
   std::thread([this] {
-    EXPECT_EQ(climb(settings).back(), std::pair(Rung::synchronise, RungOutcome::served));
+    EXPECT_EQ(climb(settings).back(), std::pair(RungName::synchronise, RungOutcome::served));
   }).join();
   EXPECT_TRUE(fake.recorded.empty());
   EXPECT_EQ(fake.synchronised, std::vector{CU_STREAM_LEGACY});
@@ -140,11 +140,11 @@ TEST_F(LadderTest, another_threads_own_stream_is_synchronised_when_the_context_i
 TEST_F(LadderTest, a_context_that_is_at_work_for_long_is_waited_for_once) {
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   fake.polls_until_idle[nullptr] = -1;
-  Ladder ladder(settings);
+  Ladder ladder(settings, *clock);
   const auto took = [&] {
-    const std::uint64_t begun = now_ns();
-    EXPECT_EQ(climb(ladder)[1], std::pair(Rung::synchronise, RungOutcome::timed_out));
-    return now_ns() - begun;
+    const std::uint64_t begun = clock->now_ns();
+    EXPECT_EQ(climb(ladder)[1], std::pair(RungName::synchronise, RungOutcome::timed_out));
+    return clock->now_ns() - begun;
   };
   EXPECT_GE(took(), settings.sync_timeout_ns);
   EXPECT_LT(took(), settings.sync_timeout_ns / 2);
@@ -154,16 +154,14 @@ TEST_F(LadderTest, a_context_that_is_at_work_for_long_is_waited_for_once) {
 TEST_F(LadderTest, a_capture_that_begins_meanwhile_is_left_alone) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
-  std::thread captures([this] {
-    while (fake.queries < 3) std::this_thread::yield();
-    pending.capture_begins();
-  });
+  manual.while_asleep = [this] {
+    if (fake.queries == 3) pending.capture_begins();
+  };
   const auto rungs = climb(settings);
-  captures.join();
-  EXPECT_EQ(rungs[1], std::pair(Rung::synchronise, RungOutcome::no_memory));
+  EXPECT_EQ(rungs[1], std::pair(RungName::synchronise, RungOutcome::no_memory));
   const int before = requests;
-  is_captured = true;
-  EXPECT_EQ(climb(settings)[0], std::pair(Rung::retry, RungOutcome::unsafe));
+  means.captured = true;
+  EXPECT_EQ(climb(settings)[0], std::pair(RungName::retry, RungOutcome::unsafe));
   EXPECT_EQ(requests, before) << "the request itself might end it";
 }
 

@@ -44,6 +44,7 @@ inline std::vector<std::pair<std::string, Trouble>> troubles;
 class ReclaimersTest : public LadderTest {
  protected:
   ReclaimersTest() {
+    clock = &system_clock;  // reclaimers have threads of their own
     troubles.clear();
     threads_can_start = true;
   }

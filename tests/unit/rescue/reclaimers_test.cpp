@@ -12,10 +12,10 @@ TEST_F(ReclaimersTest, what_a_cache_gives_back_serves_the_request) {
   Cache& cache = make();
   add("cache", cache);
   is_there = [&] { return cache.calls == 1; };
-  EXPECT_EQ(climb(with_reclaimers), (Rungs{{Rung::retry, RungOutcome::no_memory},
-                                           {Rung::synchronise, RungOutcome::nothing_to_do},
-                                           {Rung::trim, RungOutcome::nothing_to_do},
-                                           {Rung::reclaim, RungOutcome::served}}));
+  EXPECT_EQ(climb(with_reclaimers), (Rungs{{RungName::retry, RungOutcome::no_memory},
+                                           {RungName::synchronise, RungOutcome::nothing_to_do},
+                                           {RungName::trim, RungOutcome::nothing_to_do},
+                                           {RungName::reclaim, RungOutcome::served}}));
   EXPECT_TRUE(served);
   EXPECT_EQ(named, std::vector<std::string>{"cache"});
   EXPECT_EQ(cache.device, 0);
@@ -53,10 +53,10 @@ TEST_F(ReclaimersTest, none_is_called_for_who_asks_again_nor_where_its_lock_may_
   add("other", other, "libother.so");
   climb(with_reclaimers, false);
   EXPECT_EQ(cache.calls + other.calls, 0);
-  unsafe_modules = "libcache.so";
+  means.unsafe_modules = "libcache.so";
   const Rungs rungs = climb(with_reclaimers);
-  EXPECT_EQ(rungs[3], std::pair(Rung::reclaim, RungOutcome::unsafe));
-  EXPECT_EQ(rungs[4], std::pair(Rung::reclaim, RungOutcome::no_memory));
+  EXPECT_EQ(rungs[3], std::pair(RungName::reclaim, RungOutcome::unsafe));
+  EXPECT_EQ(rungs[4], std::pair(RungName::reclaim, RungOutcome::no_memory));
   EXPECT_EQ(cache.calls, 0);
   EXPECT_EQ(other.calls, 1);
 }
@@ -65,13 +65,14 @@ TEST_F(ReclaimersTest, one_that_gives_nothing_back_is_told_of_once) {
   Cache& cache = make();
   cache.give_back = [] { return std::size_t{0}; };
   add("cache", cache);
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::nothing_to_do));
+  EXPECT_EQ(climb(with_reclaimers).back(),
+            std::pair(RungName::reclaim, RungOutcome::nothing_to_do));
   climb(with_reclaimers);
   EXPECT_EQ(troubles,
             (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::gave_nothing}}));
   // It may not know what it gave.
   is_there = [&] { return cache.calls == 3; };
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::served));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
 }
 
 TEST_F(ReclaimersTest, one_that_throws_ends_its_own_thread_only) {
@@ -81,8 +82,8 @@ TEST_F(ReclaimersTest, one_that_throws_ends_its_own_thread_only) {
   add("next", next);
   is_there = [&] { return next.calls == 1; };
   const Rungs rungs = climb(with_reclaimers);
-  EXPECT_EQ(rungs[3], std::pair(Rung::reclaim, RungOutcome::failed));
-  EXPECT_EQ(rungs[4], std::pair(Rung::reclaim, RungOutcome::served));
+  EXPECT_EQ(rungs[3], std::pair(RungName::reclaim, RungOutcome::failed));
+  EXPECT_EQ(rungs[4], std::pair(RungName::reclaim, RungOutcome::served));
   EXPECT_EQ(troubles, (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::threw}}));
 }
 
@@ -97,8 +98,8 @@ TEST_F(ReclaimersTest, one_that_ends_its_thread_is_one_that_threw) {
   }};
   posix.add("cache", "", Cache::reclaim, &cache);
   with_reclaimers.reclaimers = &posix;
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::failed));
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::failed));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(cache.calls, 2);
 }
 
@@ -108,11 +109,11 @@ TEST_F(ReclaimersTest,
   cache.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
   const std::uint64_t before = now_ns();
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::timed_out));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
   EXPECT_GE(now_ns() - before, 100'000'000u);
   EXPECT_LT(now_ns() - before, 5'000'000'000u);
   const std::uint64_t again = now_ns();
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::timed_out));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
   EXPECT_LT(now_ns() - again, 50'000'000u) << "nobody waits for that call twice";
   EXPECT_EQ(cache.calls, 1);
   EXPECT_EQ(troubles,
@@ -123,7 +124,7 @@ TEST_F(ReclaimersTest,
   }
   cache.give_back = [] { return std::size_t{1}; };
   is_there = [&, calls = cache.calls.load()] { return cache.calls > calls; };
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::served));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
 }
 
 TEST_F(ReclaimersTest, who_comes_while_one_runs_waits_for_it_and_has_its_own_if_need_be) {
@@ -140,7 +141,7 @@ TEST_F(ReclaimersTest, who_comes_while_one_runs_waits_for_it_and_has_its_own_if_
     let_go = true;
   });
   is_there = [&] { return cache.calls == 2; };
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::served));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
   EXPECT_EQ(cache.device, 0);
   other.join();
   opener.join();
@@ -159,7 +160,7 @@ TEST_F(ReclaimersTest, what_the_others_call_gave_back_is_enough_if_it_is) {
     let_go = true;
   });
   is_there = [this] { return let_go.load(); };
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::served));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
   other.join();
   opener.join();
   EXPECT_EQ(cache.calls, 1);
@@ -208,12 +209,12 @@ TEST_F(ReclaimersTest, where_no_thread_can_be_started_nothing_is_called) {
   threads_can_start = false;
   Cache& cache = make();
   add("cache", cache);
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::failed));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(cache.calls, 0);
   EXPECT_EQ(troubles,
             (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::no_thread}}));
   threads_can_start = true;
-  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(Rung::reclaim, RungOutcome::no_memory));
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::no_memory));
 }
 
 class ReclaimersClimbedAgain : public ReclaimersTest {};
@@ -221,23 +222,13 @@ class ReclaimersClimbedAgain : public ReclaimersTest {};
 TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
   Cache& cache = make();
   add("cache", cache);
-  Ladder ladder(with_reclaimers);
-  bool is_safe = false;
-  const auto request = [&] { return refusal; };
-  const auto trim = [] { return false; };
-  const auto keeps_nothing = []() -> std::optional<bool> { return false; };
-  const auto is_unsafe = [&](std::string_view) { return !is_safe; };
-  const auto others = [] { return true; };
-  const auto spill = [] { return RungOutcome::no_memory; };
+  Ladder ladder(with_reclaimers, *clock);
   const Situation now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
-  const auto climb_once = [&] {
-    return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, no_mesh, false, is_unsafe, others, spill, not_captured},
-                        now, [](const Climbed&) {});
-  };
+  const auto climb_once = [&] { climb(ladder, now, true, 100); };
+  means.unsafe_modules = "";  // those that cache was registered with
   climb_once();
   EXPECT_TRUE(ladder.is_worth_climbing(now)) << "somebody else may be safe";
-  is_safe = true;
+  means.unsafe_modules = "not safe";
   climb_once();
   EXPECT_EQ(cache.calls, 1);
   EXPECT_FALSE(ladder.is_worth_climbing(now));
@@ -246,7 +237,7 @@ TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
 TEST_F(ReclaimersClimbedAgain, once_there_is_another_one) {
   Cache &first = make(), &second = make();
   add("first", first);
-  Ladder ladder(with_reclaimers);
+  Ladder ladder(with_reclaimers, *clock);
   const Situation now{.device = 1, .bytes = 5000};
   climb(ladder);
   EXPECT_FALSE(ladder.is_worth_climbing(now));
@@ -257,20 +248,10 @@ TEST_F(ReclaimersClimbedAgain, once_there_is_another_one) {
 TEST_F(ReclaimersClimbedAgain, once_who_asks_again_has_done_so) {
   Cache& cache = make();
   add("cache", cache);
-  Ladder ladder(with_reclaimers);
-  const auto request = [&] { return refusal; };
-  const auto trim = [] { return false; };
-  const auto keeps_nothing = []() -> std::optional<bool> { return false; };
-  const auto is_unsafe = [](std::string_view) { return false; };
-  const auto others = [] { return true; };
-  const auto spill = [] { return RungOutcome::no_memory; };
+  Ladder ladder(with_reclaimers, *clock);
   Situation first{
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
-  const auto climb_once = [&](const Situation& now) {
-    return ladder.climb({real, pending, here, 0, 100, request, may_enter, trim, keeps_nothing,
-                         false, no_mesh, false, is_unsafe, others, spill, not_captured},
-                        now, [](const Climbed&) {});
-  };
+  const auto climb_once = [&](const Situation& now) { climb(ladder, now, true, 100); };
   climb_once(first);
   EXPECT_EQ(cache.calls, 0);
   EXPECT_FALSE(ladder.is_worth_climbing(first));

@@ -70,7 +70,8 @@ TEST_F(ReclaimersTest, a_forked_child_has_them_and_none_of_the_calls) {
     all.forked();
     let_go = true;
     is_there = [&] { return cache.calls == 2; };
-    _exit(climb(with_reclaimers).back() == std::pair(Rung::reclaim, RungOutcome::served) ? 0 : 1);
+    _exit(climb(with_reclaimers).back() == std::pair(RungName::reclaim, RungOutcome::served) ? 0
+                                                                                             : 1);
   }
   int status = 0;
   waitpid(child, &status, 0);

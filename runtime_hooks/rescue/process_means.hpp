@@ -1,0 +1,81 @@
+// The means of a rescue in this process: cuwarden's pools, the driver's memory pools, the ledger.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/rescue/ladder.hpp"
+#include "runtime_hooks/rescue/means.hpp"
+#include "runtime_hooks/serving/serving_pools.hpp"
+#include "runtime_hooks/tracking/call_sites.hpp"
+
+namespace cuwarden::rescue {
+
+// Parts of the process that a rescue works with. All outlive it.
+struct Parts {
+  ledger::Writer& ledger;
+  const driver::RealDriver& real;
+  tracking::DeviceQueries& queries;
+  tracking::LiveContexts& contexts;
+  tracking::Captures& captures;
+  tracking::MemoryPools& memory_pools;
+  tracking::DeviceReadings& readings;
+  tracking::CallSites& sites;
+  serving::ServingPools& pools;
+  serving::Notices& notices;
+};
+
+// One refused request. All references outlive the object.
+class ProcessMeans final : public Means {
+ public:
+  // `receive` receives the address of other memory than the driver's; null: only the driver's will
+  // do.
+  ProcessMeans(const Parts& parts, const Ladder& ladder, const tracking::Caller& caller,
+               const tracking::Allocation& asked_for, const tracking::CurrentContext& here,
+               DeviceOrdinal device, FunctionRef<CUresult()> request,
+               const serving::ReceiveAddress* receive) noexcept
+      : parts_(parts),
+        ladder_(ladder),
+        caller_(caller),
+        asked_for_(asked_for),
+        here_(here),
+        device_(device),
+        request_(request),
+        receive_(receive) {}
+
+  bool is_captured() override { return parts_.captures.any(); }
+  bool may_enter(ContextId context) override {
+    return parts_.contexts.device_of(context) == device_;
+  }
+  bool trim() override { return parts_.memory_pools.trim(parts_.real, device_); }
+  bool has_pool() override { return parts_.pools.has_memory_of(device_); }
+  std::optional<bool> give_back_unused() override { return parts_.pools.give_back_unused(device_); }
+  bool can_mesh() override {
+    return device_ != no_device && device_ == here_.device && parts_.pools.can_mesh();
+  }
+  ledger::RungOutcome mesh() override { return parts_.pools.mesh(here_, asked_for_.bytes); }
+  bool is_unsafe_to_reclaim(std::string_view modules) override;
+  bool may_others_help() override;
+  ledger::RungOutcome spill() override {
+    return parts_.pools.spill_to_host(asked_for_, here_, device_, request_, *receive_);
+  }
+  bool can_spill() {
+    return receive_ != nullptr && parts_.pools.can_spill(asked_for_, here_, device_);
+  }
+
+ private:
+  const Parts& parts_;
+  const Ladder& ladder_;
+  const tracking::Caller& caller_;
+  const tracking::Allocation& asked_for_;
+  const tracking::CurrentContext& here_;
+  const DeviceOrdinal device_;  // no_device: host memory
+  const FunctionRef<CUresult()> request_;
+  const serving::ReceiveAddress* const receive_;
+  std::optional<StackId> stack_;  // the thread's whole stack, captured where it is asked for
+};
+
+}  // namespace cuwarden::rescue

@@ -1,0 +1,196 @@
+#include "runtime_hooks/rescue/refusals.hpp"
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/rescue/asking_modules.hpp"
+#include "runtime_hooks/rescue/incident_facts.hpp"
+#include "runtime_hooks/rescue/last_refused.hpp"
+#include "runtime_hooks/rescue/tried_rungs.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+constinit std::atomic<std::uint32_t> last_serial{0};
+// Initial-exec, as all thread-local memory of the shim.
+[[gnu::tls_model("initial-exec")]] constinit thread_local LastRefused last_refused{};
+
+}  // namespace
+
+std::uint32_t Refusals::next_serial() noexcept { return ++last_serial; }
+
+// CUDA_ERROR_UNKNOWN is what cuda.h promises for a prohibited device; CUDA_ERROR_DEVICE_UNAVAILABLE
+// is for both modes. A device that is lost answers the same, also to the question for its mode.
+bool Refusals::compute_mode_refuses(CUresult result, DeviceOrdinal device) const noexcept {
+  if (result != CUDA_ERROR_DEVICE_UNAVAILABLE && result != CUDA_ERROR_UNKNOWN) return false;
+  const int mode = parts_.queries.compute_mode_of(device);
+  return mode == CU_COMPUTEMODE_PROHIBITED ||
+         (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS && result == CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+Refusals::Refused Refusals::note_refusal(const RefusedRequest& request,
+                                         const ledger::Refusal& refusal) noexcept {
+  const Refused refused = parts_.ledger.refused(refusal);
+  last_refused.add(serial_, request, refused.incident, parts_.ledger.recently_ns());
+  was_refused_.store(true, std::memory_order_relaxed);
+  if (refused.first) describe(refused.incident, request, refusal.asked);
+  tell(refused, Stage::refused);
+  return refused;
+}
+
+// The program hears of the refusal. Returns the incident that counts it from now on.
+Refusals::Refused Refusals::note_failure(const Refused& known, const RefusedRequest& request,
+                                         const ledger::Refusal& refusal) noexcept {
+  const Refused now = parts_.ledger.failed(known, refusal);
+  last_refused.refused_at(parts_.ledger.recently_ns());
+  if (now.incident == known.incident) return known;
+  last_refused.moved(known.incident, now.incident);
+  if (now.first) describe(now.incident, request, refusal.asked);
+  return now;
+}
+
+// The incident is published first: the driver's answers may take a while, or not come.
+void Refusals::describe(IncidentId incident, const RefusedRequest& request,
+                        ledger::Asked asked) noexcept {
+  parts_.ledger.publish_incident(incident);
+  set_device_facts(parts_, incident, request.device);
+  if (request.given_back_bytes != 0)
+    parts_.ledger.set_fact(incident, ledger::Fact::given_back_bytes, request.given_back_bytes);
+  if (asked == ledger::Asked::context) set_compute_mode(parts_, incident, request.device);
+}
+
+void Refusals::tell_of_failure(const Refused& known, const Refused& failed) noexcept {
+  if (!known.first) tell(failed, Stage::refused);
+  tell(failed, Stage::settled);
+}
+
+Situation Refusals::situation(const RefusedRequest& asked, GroupId group,
+                              IncidentId incident) noexcept {
+  const bool on_device = asked.device != no_device;
+  Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
+                .live_bytes = on_device ? parts_.ledger.live_bytes_on(asked.device)
+                                        : parts_.ledger.live_bytes_on(no_device, Kind::pinned),
+                .noted = pending_.noted(),
+                .bytes = asked.bytes,
+                .is_last_resort_due = ladder_.has_last_resorts()};
+  if (!now.is_last_resort_due) return now;
+  now.is_last_resort_due = last_refused.was_refused_before(serial_, asked, incident) ||
+                           !asked_by_caching_allocator(parts_.ledger, group);
+  // No library that gives memory up makes room for a request that the empty device could not serve.
+  if (const std::uint64_t total = parts_.queries.total_bytes_of(asked.device); total != 0)
+    now.fits_device = asked.bytes <= total;
+  return now;
+}
+
+// Returns true where a rung served the request. For the first incident of a call stack, each rung
+// is in the ledger before it runs, and again when it has ended.
+bool Refusals::climb(const RefusedCall& call, const RefusedRequest& asked, const Situation& now,
+                     const Refused& refused, TriedRungs& tried) {
+  const auto tell = [&](const RungReport& report) {
+    if (report.rung == ledger::Rung::wait && report.outcome == RungOutcome::under_way)
+      parts_.notices.tell_once(serving::Notice::waits, asked.device, asked.bytes);
+    tried.add(report);
+    if (refused.first) tried.write_last(parts_.ledger, refused.incident);
+  };
+  const bool served = ladder_.climb(call, now, tell);
+  if (!served && tried.has_waited_in_vain())
+    parts_.notices.tell_once(serving::Notice::waited_in_vain, asked.device, asked.bytes);
+  if (served && refused.incident.value != 0)
+    parts_.ledger.rescued(refused.incident, tried.last(), ByteCount{asked.bytes});
+  return served;
+}
+
+// The thread is not cancelled meanwhile: without cuwarden the call is no cancellation point. The
+// incident has the facts of the refusal, before any rung, since a rung may take long and be what
+// the program dies in. A failure is described after its rungs only where all earlier requests of
+// the call stack were served.
+bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
+                      FunctionRef<CUresult()> request, const serving::ReceiveAddress* receive) {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const tracking::CurrentContext here = parts_.queries.current_unguarded();
+  DeviceOrdinal device = no_device;
+  if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
+  parts_.readings.meet(device);
+  const RefusedRequest asked{asked_for.bytes, device, caller.api, asked_for.kind};
+  const GroupId group = parts_.sites.group_unguarded(caller, asked.kind, device);
+  const ledger::Refusal refusal{group, ledger::Asked::memory, CUDA_ERROR_OUT_OF_MEMORY,
+                                ByteCount{asked.bytes}};
+  const Refused refused = note_refusal(asked, refusal);
+  ProcessMeans means(parts_, ladder_, caller, asked_for, here, device, request, receive);
+  Situation now = situation(asked, group, refused.incident);
+  now.can_spill = means.can_spill();
+  TriedRungs tried;
+  const RefusedCall call{.real = parts_.real,
+                         .pending = pending_,
+                         .context = here.context,
+                         .device = device.value,
+                         .bytes = asked.bytes,
+                         .request = request,
+                         .means = means};
+  const bool served = ladder_.is_worth_climbing(now) && climb(call, asked, now, refused, tried);
+  if (served) {
+    last_refused.rescued(serial_, refused.incident, [&](IncidentId id, std::uint32_t times) {
+      parts_.ledger.recovered(id, times);
+    });
+    tell(refused, Stage::settled);
+  } else {
+    const Refused failed = note_failure(refused, asked, refusal);
+    if (failed.first && !refused.first) tried.write(parts_.ledger, failed.incident);
+    tell_of_failure(refused, failed);
+  }
+  recorder_.give_notice();
+  return served;
+}
+
+void Refusals::refused(const tracking::Caller& caller,
+                       const tracking::Allocation& asked_for) noexcept {
+  const ErrnoGuard keep;
+  const tracking::CurrentContext here = parts_.queries.current_unguarded();
+  parts_.readings.meet(here.device);
+  DeviceOrdinal device = no_device;
+  if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
+  refused(caller, {asked_for.bytes, device, caller.api, asked_for.kind}, CUDA_ERROR_OUT_OF_MEMORY,
+          ledger::Asked::memory);
+}
+
+void Refusals::refused(const tracking::Caller& caller, CUresult result, ledger::Asked asked,
+                       DeviceOrdinal device) noexcept {
+  if (result == CUDA_SUCCESS) return;
+  const ErrnoGuard keep;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY &&
+      !(asked == ledger::Asked::context && compute_mode_refuses(result, device)))
+    return;
+  if (device == no_device) device = parts_.queries.current_unguarded().device;
+  const Kind kind = asked == ledger::Asked::graph ? Kind::graph : Kind::device;
+  refused(caller, {0, device, caller.api, kind}, result, asked);
+}
+
+void Refusals::refused_for_itself(const tracking::Caller& caller, CUresult result,
+                                  ledger::Asked asked, DeviceOrdinal device,
+                                  const Needed& needed) noexcept {
+  if (result == CUDA_SUCCESS || (needed.bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY)) return;
+  const ErrnoGuard keep;
+  refused(caller, {needed.bytes, device, caller.api, Kind::device, needed.given_back}, result,
+          asked);
+}
+
+void Refusals::refused(const tracking::Caller& caller, const RefusedRequest& request,
+                       CUresult result, ledger::Asked asked) noexcept {
+  parts_.readings.meet(request.device);
+  const GroupId group = parts_.sites.group_unguarded(caller, request.kind, request.device);
+  const ledger::Refusal refusal{group, asked, result, ByteCount{request.bytes}};
+  const Refused known = note_refusal(request, refusal);
+  tell_of_failure(known, note_failure(known, request, refusal));
+  // A repeated request may be served then.
+  if (parts_.pools.uses_pool()) parts_.pools.give_back_unused(request.device);
+  recorder_.give_notice();
+}
+
+[[gnu::noinline, gnu::cold]] void Refusals::note_served(const RefusedRequest& request) noexcept {
+  const ErrnoGuard keep;
+  last_refused.served(
+      serial_, request, parts_.ledger.recently_ns(),
+      [&](IncidentId incident, std::uint32_t times) { parts_.ledger.recovered(incident, times); });
+}
+
+}  // namespace cuwarden::rescue

@@ -1,0 +1,23 @@
+// Has cuwarden's own pool give back what it keeps unused.
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+RungOutcome run(Rescue& rescue, std::size_t) {
+  const auto given = rescue.call.means.give_back_unused();
+  rescue.pool_must_wait = !given;
+  if (!given) return RungOutcome::unsafe;
+  const RungOutcome outcome = *given ? rescue.ask() : RungOutcome::nothing_to_do;
+  rescue.pool_must_wait = outcome == RungOutcome::unsafe;
+  return outcome;
+}
+
+}  // namespace
+
+constinit const Rung give_back{
+    .name = ledger::Rung::pool,
+    .applies = [](Rescue& rescue, std::size_t) { return rescue.call.means.has_pool(); },
+    .run = run};
+
+}  // namespace cuwarden::rescue

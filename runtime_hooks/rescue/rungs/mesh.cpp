@@ -1,0 +1,21 @@
+// Moves blocks of the pool's pages together, so that whole pages go back to the device.
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+bool applies(Rescue& rescue, std::size_t) {
+  return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
+         rescue.call.means.can_mesh() && !rescue.pool_must_wait;
+}
+
+RungOutcome run(Rescue& rescue, std::size_t) {
+  const RungOutcome meshed = rescue.call.means.mesh();
+  return meshed == RungOutcome::served ? rescue.ask() : meshed;
+}
+
+}  // namespace
+
+constinit const Rung mesh{.name = ledger::Rung::mesh, .applies = applies, .run = run};
+
+}  // namespace cuwarden::rescue

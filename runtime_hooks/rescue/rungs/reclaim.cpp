@@ -1,0 +1,89 @@
+// Has registered functions give back what they keep, one after the other.
+#include <optional>
+
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+using Answer = Reclaimers::Answer;
+using Trouble = Reclaimers::Trouble;
+
+bool applies(Rescue& rescue, std::size_t turn) {
+  return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
+         rescue.has_reclaimers && rescue.settings.reclaimers->entry(turn, rescue.reclaimer);
+}
+
+RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Trouble>& trouble) {
+  const RefusedCall& call = rescue.call;
+  if (call.means.is_unsafe_to_reclaim(rescue.reclaimer.modules)) return RungOutcome::unsafe;
+  const std::uint64_t deadline_ns = rescue.reclaim_deadline_ns;
+  const Reclaimers::Wanted wanted{&call.real, call.context, call.device, call.bytes, deadline_ns};
+  for (;;) {
+    std::size_t given_back = 0;
+    const Answer answer =
+        rescue.settings.reclaimers->call(turn, rescue.reclaimer.id, wanted, given_back);
+    // Memory may have come back whatever became of the call, from others meanwhile, too.
+    RungOutcome asked = rescue.ask();
+    // Memory that the reclaimer freed may pend in a stream.
+    if (asked == RungOutcome::no_memory && rescue.is_on_device()) {
+      const RungOutcome settled = settle_pending_frees(rescue, deadline_ns);
+      if (settled == RungOutcome::served || settled == RungOutcome::other_error) asked = settled;
+    }
+    if (asked != RungOutcome::no_memory) return asked;
+    switch (answer) {
+      case Answer::of_another:  // the call had been made for another request
+        continue;
+      case Answer::returned:
+        if (given_back == 0) trouble = Trouble::gave_nothing;
+        return given_back == 0 ? RungOutcome::nothing_to_do : RungOutcome::no_memory;
+      case Answer::timed_out:
+        trouble = Trouble::does_not_return;
+        return RungOutcome::timed_out;
+      case Answer::threw:
+        trouble = Trouble::threw;
+        return RungOutcome::failed;
+      case Answer::no_thread:
+        trouble = Trouble::no_thread;
+        return RungOutcome::failed;
+      case Answer::gone:
+        return RungOutcome::nothing_to_do;
+    }
+  }
+}
+
+void say(const Rescue& rescue, std::size_t turn, Trouble trouble) {
+  if (rescue.settings.trouble != nullptr &&
+      rescue.settings.reclaimers->is_first_time(turn, trouble))
+    rescue.settings.trouble(rescue.reclaimer.name, trouble);
+}
+
+RungOutcome run(Rescue& rescue, std::size_t turn) {
+  if (rescue.reclaim_deadline_ns == 0)
+    rescue.reclaim_deadline_ns = rescue.clock.now_ns() + rescue.settings.sync_timeout_ns;
+  std::optional<Trouble> trouble;
+  const RungOutcome outcome = call_reclaimer(rescue, turn, trouble);
+  if (trouble == Trouble::gave_nothing)
+    rescue.gave_nothing |= 1u << turn;
+  else if (trouble)
+    say(rescue, turn, *trouble);
+  return outcome;
+}
+
+// A reclaimer that had nothing to give is told of only where none of them had.
+void in_vain(Rescue& rescue) {
+  for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn)
+    if ((rescue.gave_nothing >> turn & 1) != 0 &&
+        rescue.settings.reclaimers->entry(turn, rescue.reclaimer))
+      say(rescue, turn, Trouble::gave_nothing);
+}
+
+}  // namespace
+
+constinit const Rung reclaim{.name = ledger::Rung::reclaim,
+                             .applies = applies,
+                             .run = run,
+                             .turns = Reclaimers::limit,
+                             .in_vain = in_vain};
+
+}  // namespace cuwarden::rescue

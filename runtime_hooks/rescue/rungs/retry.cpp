@@ -1,0 +1,10 @@
+// Asks again: memory may have been given back that very moment.
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+
+constinit const Rung retry{.name = ledger::Rung::retry,
+                           .applies = [](Rescue&, std::size_t) { return true; },
+                           .run = [](Rescue& rescue, std::size_t) { return rescue.ask(); }};
+
+}  // namespace cuwarden::rescue

@@ -1,0 +1,33 @@
+// Serves the request with host memory for what the device lacks: after a wait, or at once where a
+// wait on the device was in vain shortly before.
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+bool can_spill(const Rescue& rescue) {
+  return rescue.situation.is_last_resort_due && rescue.situation.can_spill;
+}
+
+RungOutcome run(Rescue& rescue, std::size_t) {
+  rescue.has_spilled = true;
+  return rescue.call.means.spill();
+}
+
+}  // namespace
+
+constinit const Rung spill_at_once{.name = ledger::Rung::spill,
+                                   .applies =
+                                       [](Rescue& rescue, std::size_t) {
+                                         return can_spill(rescue) &&
+                                                rescue.was_in_vain(rescue.before.waited_ns,
+                                                                   rescue.settings.wait_ns);
+                                       },
+                                   .run = run};
+
+constinit const Rung spill{
+    .name = ledger::Rung::spill,
+    .applies = [](Rescue& rescue, std::size_t) { return can_spill(rescue) && !rescue.has_spilled; },
+    .run = run};
+
+}  // namespace cuwarden::rescue

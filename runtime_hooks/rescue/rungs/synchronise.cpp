@@ -1,0 +1,55 @@
+// Waits for frees that pend in streams: the driver gives such memory to no other request before.
+#include <algorithm>
+
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+// A device that is at work for longer than the timeout is not waited for with each request: for a
+// while the rung only looks.
+RungOutcome run(Rescue& rescue, std::size_t) {
+  std::atomic<std::uint64_t>& vain_ns = rescue.before.synchronised_ns;
+  const std::uint64_t begun = rescue.clock.now_ns();
+  const bool only_looks = rescue.was_in_vain(vain_ns, rescue.settings.sync_timeout_ns);
+  const RungOutcome outcome =
+      settle_pending_frees(rescue, only_looks ? begun : begun + rescue.settings.sync_timeout_ns);
+  if (outcome != RungOutcome::timed_out)
+    vain_ns.store(0, std::memory_order_relaxed);
+  else if (!only_looks)
+    vain_ns.store(rescue.clock.now_ns(), std::memory_order_relaxed);
+  return outcome;
+}
+
+}  // namespace
+
+RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
+  constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
+  const auto may_enter = [&](ContextId context) { return rescue.call.means.may_enter(context); };
+  PendingFrees::Marks marks(rescue.call.pending, rescue.call.real, rescue.call.context, may_enter);
+  bool had_any = marks.any(), has_others = false;
+  for (std::uint64_t sleep = first_sleep_ns;;) {
+    if (marks.synchronise_reached()) {
+      if (const RungOutcome answer = rescue.ask(); answer != RungOutcome::no_memory) return answer;
+    }
+    // Other contexts are not touched where the current one's frees were enough.
+    if (!has_others) {
+      has_others = true;
+      if (marks.add_others()) {
+        had_any = true;
+        continue;
+      }
+    }
+    if (!marks.any()) return had_any ? RungOutcome::no_memory : RungOutcome::nothing_to_do;
+    if (rescue.clock.now_ns() >= deadline_ns) return RungOutcome::timed_out;
+    rescue.clock.sleep_ns(sleep);
+    sleep = std::min(2 * sleep, longest_sleep_ns);
+  }
+}
+
+constinit const Rung synchronise{
+    .name = ledger::Rung::synchronise,
+    .applies = [](Rescue& rescue, std::size_t) { return rescue.is_on_device(); },
+    .run = run};
+
+}  // namespace cuwarden::rescue

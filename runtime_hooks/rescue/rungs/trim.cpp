@@ -1,0 +1,14 @@
+// Has the driver's memory pools and graphs give back what they keep.
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+
+constinit const Rung trim{
+    .name = ledger::Rung::trim,
+    .applies = [](Rescue& rescue, std::size_t) { return rescue.is_on_device(); },
+    .run =
+        [](Rescue& rescue, std::size_t) {
+          return rescue.call.means.trim() ? rescue.ask() : RungOutcome::nothing_to_do;
+        }};
+
+}  // namespace cuwarden::rescue

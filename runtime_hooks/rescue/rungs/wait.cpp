@@ -1,0 +1,47 @@
+// Waits for memory that other processes give back, and asks now and then.
+#include <algorithm>
+
+#include "runtime_hooks/rescue/rungs/order.hpp"
+
+namespace cuwarden::rescue {
+namespace {
+
+RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t deadline_ns) {
+  constexpr std::uint64_t first_sleep_ns = 5'000'000, longest_sleep_ns = 200'000'000;
+  constexpr std::uint64_t pending_ns = 2'000'000;  // an event in an idle stream comes so soon
+  for (std::uint64_t sleep = first_sleep_ns;; sleep = std::min(2 * sleep, longest_sleep_ns)) {
+    const std::uint64_t now = rescue.clock.now_ns();
+    if (now >= deadline_ns) return RungOutcome::timed_out;
+    rescue.clock.sleep_ns(std::min(sleep, deadline_ns - now));
+    // Frees of this process may pend, too.
+    RungOutcome answer = rescue.is_on_device()
+                             ? settle_pending_frees(rescue, rescue.clock.now_ns() + pending_ns)
+                             : RungOutcome::nothing_to_do;
+    // In all other cases the driver was asked already.
+    if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
+      answer = rescue.ask();
+    if (answer != RungOutcome::no_memory) return answer;
+    rescue.tell({ledger::Rung::wait, RungOutcome::under_way, rescue.clock.now_ns() - begun_ns, {}});
+  }
+}
+
+RungOutcome run(Rescue& rescue, std::size_t) {
+  const std::uint64_t begun_ns = rescue.clock.now_ns();
+  const RungOutcome outcome = wait_until(rescue, begun_ns, begun_ns + rescue.settings.wait_ns);
+  rescue.before.waited_ns.store(outcome == RungOutcome::timed_out ? rescue.clock.now_ns() : 0,
+                                std::memory_order_relaxed);
+  return outcome;
+}
+
+}  // namespace
+
+constinit const Rung wait{.name = ledger::Rung::wait,
+                          .applies =
+                              [](Rescue& rescue, std::size_t) {
+                                return rescue.situation.is_last_resort_due &&
+                                       rescue.settings.wait_ns != 0 &&
+                                       rescue.call.means.may_others_help();
+                              },
+                          .run = run};
+
+}  // namespace cuwarden::rescue

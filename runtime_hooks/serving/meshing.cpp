@@ -1,0 +1,123 @@
+// When memory is moved behind the program's addresses, so that what the pool has comes to lie in
+// fewer pages: only where a request fails otherwise, with every device quiet and nobody submitting.
+#include <algorithm>
+
+#include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/core/vain_waits.hpp"
+#include "runtime_hooks/driver/context_idle.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
+#include "runtime_hooks/driver/inside_context.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/serving/serving_pools.hpp"
+
+namespace cuwarden::serving {
+namespace {
+
+// Memory that the driver needs beside a request, and does not hand out.
+constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
+using ledger::RungOutcome;
+
+constexpr std::uint64_t between_pauses_ns = 20'000'000, poll_ns = 20'000;
+
+}  // namespace
+
+// Asks all contexts, since peers may work on the device's memory from theirs. The gate must be
+// closed: no capture begins then, and no context ends.
+bool ServingPools::all_are_idle(ContextId current) noexcept {
+  bool has_current = false;
+  const bool all = contexts_.all_of([&](ContextId context) {
+    has_current = has_current || context == contexts_.owner(current);
+    const driver::Inside inside(real_, context, current);
+    return inside && driver::is_idle(real_, context);
+  });
+  return all && has_current;
+}
+
+bool ServingPools::can_mesh() const noexcept {
+  return settings_.mesh_pause_ns != 0 && pool_.any() && driver::submission_gate.is_armed() &&
+         driver::can_tell_idle(real_);
+}
+
+// Returns an obstacle that calls of the program have brought about.
+std::optional<Notice> ServingPools::obstacle_met() noexcept {
+  if (is_reached_.load(std::memory_order_relaxed)) return Notice::memory_has_handle;
+  if (ledger_.unhooked_lookups() != 0) return Notice::unknown_functions;
+  return std::nullopt;
+}
+
+// Returns the reason why memory must not be moved: something may reach it without a call that
+// passes the gate. These are other processes, network cards and video engines, by handles or by
+// libraries that know the addresses, and functions of a driver that is newer than hooks.def.
+std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
+  if (const auto met = obstacle_met()) return met;
+  if (settings_.reaches_memory == nullptr || settings_.reaches_memory())
+    return Notice::library_reaches_memory;
+  return std::nullopt;
+}
+
+RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
+                               std::uint64_t wanted_bytes) noexcept {
+  const auto lacking = [&]() -> std::uint64_t {
+    // A small request lacks a page.
+    const std::uint64_t whole = pool::up_to_page(wanted_bytes);
+    const auto reading = driver::read_current_device(real_);
+    if (!reading || reading->free_bytes >= whole) return 0;
+    return whole + driver_share - reading->free_bytes;
+  };
+  const auto may_be_gained = [&] {
+    const pool::ArenaCounts counts = pool_.counts(here.device);
+    return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
+  };
+  const std::uint64_t needed = lacking();
+  if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
+  if (captures_.any()) return RungOutcome::unsafe;  // they must not be disturbed
+  if (now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed)) return RungOutcome::timed_out;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (const auto obstacle = mesh_obstacle()) {
+    notices_.tell_once(*obstacle, here.device, may_be_gained());
+    return RungOutcome::unsafe;
+  }
+  std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
+  RungOutcome without = RungOutcome::nothing_to_do;
+  const auto begin = [&] {
+    // The program gets on with its work between two pauses.
+    if (begun_ns != 0) sleep_ns(between_pauses_ns);
+    begun_ns = now_ns();
+    deadline_ns = begun_ns + settings_.mesh_pause_ns;
+    without = RungOutcome::timed_out;
+    // Libraries are looked for before the gate closes: a thread that loads one may wait at the
+    // gate.
+    if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
+    if (driver::submission_gate.close(deadline_ns)) {
+      for (;; sleep_ns(poll_ns)) {
+        if (captures_.any() || obstacle_met()) {
+          without = RungOutcome::unsafe;
+          break;
+        }
+        if (all_are_idle(here.context)) return true;
+        if (now_ns() >= deadline_ns) break;
+      }
+      driver::submission_gate.open();
+    }
+    const std::uint64_t now = now_ns();
+    vain_ns += now - begun_ns;
+    mesh_not_before_ns_.store(now + vain_times * (now - begun_ns), std::memory_order_relaxed);
+    return false;
+  };
+  const auto is_over = [&] { return now_ns() >= deadline_ns; };
+  const auto end = [&] {
+    driver::submission_gate.open();
+    return now_ns() - begun_ns;
+  };
+  const bool any = pool_.mesh(real_, here.device, {begin, is_over, end}, needed) != 0;
+  pool_.was_paused(here.device, vain_ns);
+  if (any || vain_ns != 0) note_pool(here.device);
+  if (const std::uint64_t lost = pool_.counts(here.device).lost_bytes; lost != 0)
+    notices_.tell_once(Notice::lost, here.device, lost);
+  return any ? RungOutcome::served : without;
+}
+
+}  // namespace cuwarden::serving

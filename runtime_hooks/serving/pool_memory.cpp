@@ -1,0 +1,193 @@
+#include "runtime_hooks/serving/pool_memory.hpp"
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/context_idle.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
+
+namespace cuwarden::serving {
+namespace {
+
+bool is_for_capture(CUresult result) {
+  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+         result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+}  // namespace
+
+std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t address) noexcept {
+  if (const auto placed = pools.device_pool().around(address)) {
+    const pool::Block& block = placed->block;
+    const std::uint64_t first = pool::down_to_page(block.start);
+    return PoolMemory{.start = block.start,
+                      .bytes = block.bytes,
+                      .mapped_start = first,
+                      .mapped_bytes = pool::up_to_page(block.start + block.taken_bytes) - first,
+                      .serial = block.serial,
+                      .sync_memops = block.sync_memops,
+                      .device = placed->arena->device(),
+                      .context = placed->arena->context()};
+  }
+  if (const auto placed = pools.pinned_pool().around(address))
+    return PoolMemory{.start = placed->block.start,
+                      .bytes = placed->block.bytes,
+                      .serial = placed->block.serial,
+                      .is_pinned = true,
+                      .context = placed->context};
+  const auto range = pools.spill().ranges().around(address);
+  if (!range) return std::nullopt;
+  return PoolMemory{.start = range->start,
+                    .bytes = range->bytes,
+                    .mapped_start = range->start,
+                    .mapped_bytes = range->mapped_bytes,
+                    .sync_memops = range->sync_memops,
+                    .device = range->device,
+                    .context = range->context,
+                    .kind = range->kind,
+                    .memory_pool = range->memory_pool};
+}
+
+bool is_of_pool(CUdeviceptr address) noexcept {
+  ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
+  return pools != nullptr && (pools->device_pool().owner(address) != nullptr ||
+                              pools->spill().ranges().starts_at(address));
+}
+
+bool is_in_pool(CUdeviceptr address) noexcept {
+  ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
+  return pools != nullptr && pool_memory_around(*pools, address).has_value();
+}
+
+bool is_of_pinned_pool(const void* address) noexcept {
+  ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
+  return pools != nullptr && pools->pinned_pool().has(reinterpret_cast<std::uint64_t>(address));
+}
+
+namespace {
+
+// Returns an error at the end of the process, when the driver has freed all memory. Before that,
+// memory is freed whatever context is current, also without one (measured).
+CUresult driver_answers(const driver::RealDriver& real) {
+  CUcontext current = nullptr;
+  return real.cuCtxGetCurrent == nullptr ? CUDA_SUCCESS : real.cuCtxGetCurrent(&current);
+}
+
+bool is_gone(CUresult result) {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
+}
+
+// Calls one of three functions: `give` once the device no longer uses the memory, `defer` during a
+// capture, when waiting is forbidden, or `undo` where the device fails.
+template <class Give, class Defer, class Undo>
+CUresult free_when_unused(ServingPools& pools, const driver::RealDriver& real, ContextId context,
+                          Give give, Defer defer, Undo undo) noexcept {
+  const bool captured = pools.captures().any();
+  const CUresult waited = captured ? CUDA_SUCCESS : driver::wait_for_context(real, context);
+  if (captured || is_for_capture(waited)) {
+    defer();
+    return CUDA_SUCCESS;
+  }
+  if (is_gone(waited))
+    give();
+  else
+    undo();
+  return waited;
+}
+
+CUresult free_block(ServingPools& pools, const driver::RealDriver& real, pool::Arena& arena,
+                    std::uint64_t address) noexcept {
+  const auto block = arena.retire(address);
+  if (!block) return CUDA_ERROR_INVALID_VALUE;
+  return free_when_unused(
+      pools, real, arena.context(), [&] { arena.give(*block, pools.ledger().recently_ns()); },
+      [&] {
+        pools.device_pool().deferred().put({*block, &arena});
+      },
+      [&] { arena.unretire(address); });
+}
+
+CUresult free_range(ServingPools& pools, const driver::RealDriver& real, std::uint64_t address,
+                    ContextId used_in) noexcept {
+  pool::Spill& spill = pools.spill();
+  auto range = spill.ranges().take(address);
+  if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
+  const CUresult result = free_when_unused(
+      pools, real, range->context, [&] { spill.give_back(real, *range); },
+      [&] {
+        if (used_in != range->context) range->used_in = used_in;
+        spill.defer(*range);
+      },
+      [&] { spill.put_back(real, *range); });
+  if (is_gone(result))
+    pools.ledger().unspilled(range->device, range->kind, ByteCount{range->host_bytes});
+  return result;
+}
+
+}  // namespace
+
+CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
+                      ContextId used_in) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  ServingPools& pools = *serving_pools.load(std::memory_order_acquire);
+  if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
+  pool::Arena* const arena = pools.device_pool().owner(address);
+  const CUresult result = arena != nullptr ? free_block(pools, real, *arena, address)
+                                           : free_range(pools, real, address, used_in);
+  if (is_gone(result)) pools.free_deferred();
+  return result;
+}
+
+CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  ServingPools& pools = *serving_pools.load(std::memory_order_acquire);
+  pool::PinnedPool& all = pools.pinned_pool();
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
+  const auto placed = all.retire(address);
+  if (!placed) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = free_when_unused(
+      pools, real, placed->context, [&] { all.give(address, pools.ledger().recently_ns()); },
+      [&] { all.deferred().put(*placed); }, [&] { all.unretire(address); });
+  if (is_gone(result)) {
+    pools.free_deferred();
+    pools.unlock_idle();
+  }
+  return result;
+}
+
+// The gate is closed meanwhile: no thread submits work, and no capture begins.
+bool ServingPools::is_idle_here() noexcept {
+  constexpr std::uint64_t patience_ns = 1'000'000;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const driver::GateClosed closed(patience_ns);
+  return closed && !captures_.any() && driver::is_idle(real_, queries_.current_unguarded().context);
+}
+
+void ServingPools::free_deferred_now() noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const ContextId here = contexts_.owner(queries_.current_unguarded().context);
+  while (const auto placed = pool_.deferred().take(here)) {
+    if (driver::wait_for_context(real_, here) != CUDA_SUCCESS) return pool_.deferred().put(*placed);
+    placed->arena->give(placed->block, ledger_.recently_ns());
+  }
+  while (const auto placed = pinned_.deferred().take(here)) {
+    if (driver::wait_for_context(real_, here) != CUDA_SUCCESS)
+      return pinned_.deferred().put(*placed);
+    pinned_.give(placed->block.start, ledger_.recently_ns());
+  }
+  while (auto range = spill_.take_deferred(here)) {
+    if (driver::wait_for_context(real_, here) != CUDA_SUCCESS) return spill_.defer(*range);
+    if (range->used_in.value == 0) {
+      spill_.give_back(real_, *range);
+      continue;
+    }
+    range->used_in = {};
+    spill_.defer(*range);
+  }
+}
+
+}  // namespace cuwarden::serving

@@ -1,0 +1,184 @@
+#include "runtime_hooks/serving/serving_pools.hpp"
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/context_idle.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
+
+namespace cuwarden::serving {
+namespace {
+
+// Pages without a block for this long go back to the device. A shorter time would be more work for
+// a program that allocates and frees in turn.
+constexpr std::uint64_t idle_limit_ns = 1'000'000'000;
+// A device whose slabs lock more than this part of it (1/50) is worth a pool.
+constexpr std::uint64_t locked_share = 50;
+
+}  // namespace
+
+// Returns allocate(device, context) for the current context; 0: the driver is to be asked. During a
+// capture that is always so: the driver refuses some requests then, and the program must hear of
+// it.
+template <class Allocate>
+std::uint64_t ServingPools::allocate_here(const Allocate& allocate) noexcept {
+  if (captures_.any()) return 0;
+  const ErrnoGuard keep;
+  const tracking::CurrentContext here = queries_.current_unguarded();
+  if (here.context.value == 0 || contexts_.is_green_without_primary(here.context)) return 0;
+  const Uncancelled whole;
+  std::uint64_t address = 0;
+  try {
+    address = allocate(here.device, contexts_.owner(here.context));
+  } catch (...) {
+    return 0;
+  }
+  if (address != 0) memory_is_out();
+  return address;
+}
+
+std::uint64_t ServingPools::allocate(std::uint64_t bytes) noexcept {
+  if (settings_.pool == PoolUse::never || !pool::DevicePool::is_wasteful(bytes) ||
+      are_apart_.load(std::memory_order_relaxed))
+    return 0;
+  std::uint64_t serves = UINT64_MAX;  // a bit for each device
+  if (settings_.pool == PoolUse::when_slabs_lock)
+    serves =
+        is_shared_.load(std::memory_order_relaxed) ? 0 : pool_on_.load(std::memory_order_relaxed);
+  if (serves == 0) return 0;
+  return allocate_here([&](DeviceOrdinal device, ContextId context) {
+    return (serves & bit_of(device)) == 0
+               ? 0
+               : pool_.allocate(real_, device, context, bytes, ledger_.recently_ns());
+  });
+}
+
+// Grants access in both directions of each pair of devices. Memory that is made meanwhile reads the
+// peers after they were set.
+void ServingPools::grant_for(DeviceOrdinal device) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (settings_.pool == PoolUse::from_start && !pool::maps_virtual_memory(real_, device))
+    notices_.tell_once(Notice::pool_not_supported, device, 0);
+  const std::uint64_t others = used_.fetch_or(bit_of(device)) & ~bit_of(device);
+  const auto grant = [&](DeviceOrdinal of, DeviceOrdinal to) {
+    int can = 0;
+    if (real_.cuDeviceCanAccessPeer == nullptr ||
+        real_.cuDeviceCanAccessPeer(&can, to.value, of.value) != CUDA_SUCCESS || can == 0)
+      return false;
+    return !peers_.set(of, to, true) || change_access(of, to, true);
+  };
+  for (std::int32_t other = 0; other < 64; ++other) {
+    if ((others >> other & 1) == 0) continue;
+    const DeviceOrdinal there{other};
+    if (grant(there, device) && grant(device, there)) continue;
+    are_apart_.store(true, std::memory_order_relaxed);
+    if (serving_pools.load(std::memory_order_relaxed) != nullptr)
+      notices_.tell_once(Notice::not_granted, there, 0);
+  }
+}
+
+std::uint64_t ServingPools::allocate_pinned(std::uint64_t bytes,
+                                            std::optional<unsigned> flags) noexcept {
+  constexpr unsigned known_flags =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (settings_.pool != PoolUse::from_start || (flags.value_or(0) & ~known_flags) != 0) return 0;
+  return allocate_here([&](DeviceOrdinal, ContextId context) {
+    return pinned_.allocate(real_, context, flags.value_or(pool::PinnedPool::as_alloc_host), bytes,
+                            ledger_.recently_ns());
+  });
+}
+
+void ServingPools::memory_is_out() noexcept {
+  if (serving_pools.load(std::memory_order_relaxed) != nullptr) return;
+  if (settings_.mesh_pause_ns != 0) driver::submission_gate.arm();
+  serving_pools.store(this, std::memory_order_release);
+  answers_differ.store(true, std::memory_order_release);
+}
+
+void ServingPools::context_ended(ContextId context) noexcept {
+  if (!may_serve()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const DeviceOrdinal device = contexts_.device_of(context);
+  const ContextId primary = contexts_.primary_of(device);
+  if (contexts_.created_on(device, context).value == 0 &&
+      (primary.value == 0 || primary == context))
+    device_is_unused(device);
+  pool_.context_ended(real_, context);
+  pinned_.context_ended(context);
+  spill_.context_ended(real_, context, [this](const pool::Range& range) {
+    ledger_.unspilled(range.device, range.kind, ByteCount{range.host_bytes});
+  });
+  if (pool_.any() && device != no_device) note_pool(device);
+  note_pinned();
+}
+
+void ServingPools::note_pinned() noexcept {
+  if (!pinned_.any()) return;
+  ledger::Header& header = ledger_.header();
+  header.pinned_served_count.store(pinned_.served_count(), std::memory_order_relaxed);
+  header.pinned_served_bytes.store(pinned_.served_bytes(), std::memory_order_relaxed);
+  header.pinned_held_bytes.store(pinned_.held_bytes(), std::memory_order_relaxed);
+}
+
+// During a capture the driver refuses some of these calls, or ends the capture.
+std::optional<bool> ServingPools::give_back_unused(DeviceOrdinal device) noexcept {
+  if (!has_memory_of(device)) return false;
+  if (captures_.any()) return std::nullopt;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (device == no_device) return pinned_.give_back(real_, UINT64_MAX) != 0;
+  const bool had = pool_.give_back(real_, device, UINT64_MAX) != 0;
+  if (had) note_pool(device);
+  return had;
+}
+
+void ServingPools::unlock_idle() noexcept {
+  if (!captures_.any()) pinned_.give_back_some(real_, ledger_.recently_ns(), idle_limit_ns);
+}
+
+void ServingPools::note_pool(DeviceOrdinal device) noexcept {
+  const pool::ArenaCounts counts = pool_.counts(device);
+  if (counts.served_count == 0) return;  // or a lock was not to be had
+  ledger_.set_arena(
+      device, {counts.held_bytes, counts.live_bytes, counts.served_count, counts.served_bytes,
+               counts.returned_bytes, counts.meshed_pages, counts.meshed_bytes, counts.pause_ns});
+}
+
+void ServingPools::process_is_ending() noexcept {
+  is_ending_.store(true, std::memory_order_relaxed);
+  if (settings_.pool == PoolUse::never) return;
+  note_pinned();
+  if (!pool_.any()) return;
+  for (std::int32_t ordinal = 0; ordinal < tracking::DeviceReadings::device_limit; ++ordinal)
+    note_pool(DeviceOrdinal{ordinal});
+}
+
+void ServingPools::device_was_read(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
+  if (settings_.pool == PoolUse::never || is_ending_.load(std::memory_order_relaxed)) return;
+  note_pinned();
+  if (pool_.any()) {
+    const std::uint64_t now = ledger_.recently_ns();
+    if (now > idle_limit_ns && !captures_.any()) {
+      const Uncancelled whole;
+      pool_.give_back(real_, device, now - idle_limit_ns);
+    }
+    note_pool(device);
+  }
+  if (settings_.pool != PoolUse::when_slabs_lock || is_shared_.load(std::memory_order_relaxed) ||
+      (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
+    return;
+  if (ledger_.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
+  if (settings_.shares_memory != nullptr && settings_.shares_memory())
+    is_shared_.store(true, std::memory_order_relaxed);
+  else
+    pool_on_.fetch_or(bit_of(device), std::memory_order_relaxed);
+}
+
+bool ServingPools::change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept {
+  const CUresult arenas = pool_.change_access(real_, device, peer, may),
+                 ranges = spill_.change_access(real_, device, peer, may);
+  return arenas == CUDA_SUCCESS && ranges == CUDA_SUCCESS;
+}
+
+}  // namespace cuwarden::serving

@@ -1,0 +1,99 @@
+// Requests that the device has no room for, served with the host's memory.
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/serving/serving_pools.hpp"
+
+namespace cuwarden::serving {
+
+void ServingPools::shared_in_vain(CUdeviceptr address) noexcept {
+  const ErrnoGuard keep;
+  if (const auto range = spill_.ranges().around(address)) {
+    ledger_.add_reason(ledger::reason_pool_not_shared);
+    notices_.tell_once(Notice::not_shared, range->device, range->bytes, range->host_bytes);
+  } else if (const auto placed = pool_.around(address)) {
+    ledger_.add_reason(ledger::reason_pool_not_shared);
+    notices_.tell_once(Notice::pool_not_shared, placed->arena->device(), placed->block.bytes);
+  }
+}
+
+// Returns the range that would serve the request; none where host memory must not stand in.
+// Excluded is stream-ordered memory of a memory pool that other processes can open or that has a
+// limit, and of another device's stream. Spilled memory ends with its context, as the driver's
+// stream-ordered memory does not: so only a primary context will do, which lives as long as the
+// program uses the device.
+std::optional<pool::Range> ServingPools::spillable(const tracking::Allocation& asked_for,
+                                                   const tracking::CurrentContext& here,
+                                                   DeviceOrdinal device) noexcept {
+  const ContextId owner = contexts_.owner(here.context);
+  pool::Range wanted{
+      .bytes = asked_for.bytes, .device = device, .context = owner, .kind = asked_for.kind};
+  if (asked_for.kind != Kind::stream_ordered) return wanted;
+  CUmemoryPool from = asked_for.memory_pool;
+  if (from == nullptr && (real_.cuDeviceGetMemPool == nullptr ||
+                          real_.cuDeviceGetMemPool(&from, device.value) != CUDA_SUCCESS))
+    return std::nullopt;
+  if (owner != contexts_.primary_of(device) ||
+      contexts_.owner(queries_.context_of(asked_for.stream)) != owner ||
+      !memory_pools_.is_plain(real_, device, from))
+    return std::nullopt;
+  wanted.memory_pool = reinterpret_cast<std::uint64_t>(from);
+  return wanted;
+}
+
+bool ServingPools::can_spill(const tracking::Allocation& asked_for,
+                             const tracking::CurrentContext& here, DeviceOrdinal device) noexcept {
+  return spill_.enabled() && device == here.device &&
+         asked_for.bytes > pool::Spill::largest_shared_bytes && spillable(asked_for, here, device);
+}
+
+ledger::RungOutcome ServingPools::spill_to_host(const tracking::Allocation& asked_for,
+                                                const tracking::CurrentContext& here,
+                                                DeviceOrdinal device,
+                                                FunctionRef<CUresult()> request,
+                                                const ReceiveAddress& receive) {
+  using ledger::RungOutcome;
+  const Uncancelled whole;
+  free_deferred_if_idle();
+  if (captures_.any()) return RungOutcome::unsafe;
+  // The context that would own the memory is not known.
+  if (contexts_.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;
+  const auto wanted = spillable(asked_for, here, device);
+  if (!wanted) return RungOutcome::nothing_to_do;
+  pool::SpillTrouble trouble{};
+  std::optional<pool::Range> range;
+  try {
+    range = spill_.allocate(real_, *wanted, trouble);
+  } catch (...) {
+    return RungOutcome::failed;
+  }
+  if (range) {
+    memory_is_out();
+    if (range->host_bytes != 0) {
+      ledger_.spilled(device, range->kind, ByteCount{range->host_bytes});
+      notices_.tell_once(Notice::spilled, device, asked_for.bytes, range->host_bytes);
+    }
+    receive(range->start);
+    return RungOutcome::served;
+  }
+  switch (trouble) {
+    case pool::SpillTrouble::not_needed:
+      return request() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
+    case pool::SpillTrouble::too_small:
+      return RungOutcome::nothing_to_do;
+    case pool::SpillTrouble::cap_reached:
+      notices_.tell_once(Notice::cap_reached, device, asked_for.bytes);
+      return RungOutcome::no_memory;
+    case pool::SpillTrouble::host_is_full:
+      notices_.tell_once(Notice::host_is_full, device, asked_for.bytes);
+      return RungOutcome::no_memory;
+    case pool::SpillTrouble::not_supported:
+      notices_.tell_once(Notice::not_supported, device, asked_for.bytes);
+      return RungOutcome::failed;
+    case pool::SpillTrouble::driver_refused:
+      break;
+  }
+  notices_.tell_once(Notice::refused, device, asked_for.bytes);
+  return RungOutcome::failed;
+}
+
+}  // namespace cuwarden::serving

@@ -1,0 +1,80 @@
+// Turns allocations and frees that hooks saw into records of the ledger: adds the stack, the
+// context and the device. Refused requests are recorded by rescue/refusals.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/tracking/allocation.hpp"
+#include "runtime_hooks/tracking/call_sites.hpp"
+#include "runtime_hooks/tracking/device_queries.hpp"
+#include "runtime_hooks/tracking/device_readings.hpp"
+#include "runtime_hooks/tracking/implicit_memory.hpp"
+#include "runtime_hooks/tracking/live_contexts.hpp"
+
+namespace cuwarden::tracking {
+
+// Hears once of each reason for which the ledger is no longer complete, on the thread that met the
+// reason, with no lock held.
+using IncompleteNotice = void (*)(ledger::Reason) noexcept;
+
+class AllocationRecorder {
+ public:
+  // All references outlive the object.
+  AllocationRecorder(ledger::Writer& ledger, DeviceQueries& queries, LiveContexts& contexts,
+                     DeviceReadings& readings, ImplicitMemory& implicit, CallSites& sites,
+                     IncompleteNotice notice) noexcept
+      : ledger_(ledger),
+        queries_(queries),
+        contexts_(contexts),
+        readings_(readings),
+        implicit_(implicit),
+        sites_(sites),
+        notice_(notice) {}
+
+  // All functions leave errno as it was.
+
+  // Records an allocation that was served. Returns the device that it is recorded on, no_device for
+  // host memory.
+  DeviceOrdinal allocated(const Caller&, const Allocation&) noexcept;
+  // Takes the record out before the real free, so that another thread's allocation at the same
+  // address cannot meet it. Empty where the address is not recorded.
+  ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
+  // To be called after the real free: puts the record back where the driver refused. A driver that
+  // refuses only because the process is ending has freed the memory as far as the program is
+  // concerned.
+  void settle(const ledger::TakenRecord&, CUresult) noexcept;
+
+  // Handles exist that have no record on purpose: multicast objects, and what was made from those.
+  void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
+  // The driver released a handle, or unmapped a range, that has no record. Counts only where every
+  // handle that was made since the start has one.
+  void unknown_release() noexcept;
+
+  // Calls the notice where the ledger has become incomplete since the last call.
+  void give_notice() noexcept {
+    const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
+    if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
+      give_notice_of(reasons & noteworthy);
+  }
+
+ private:
+  void give_notice_of(std::uint32_t reasons) noexcept;
+  void unknown_free() noexcept;
+
+  static constexpr std::uint32_t noteworthy =
+      ledger::reason_ledger_full | ledger::reason_recording_stopped;
+
+  ledger::Writer& ledger_;
+  DeviceQueries& queries_;
+  LiveContexts& contexts_;
+  DeviceReadings& readings_;
+  ImplicitMemory& implicit_;
+  CallSites& sites_;
+  const IncompleteNotice notice_;
+  std::atomic<std::uint32_t> noticed_{0};  // Reason bits
+  std::atomic<bool> unrecorded_{false};
+};
+
+}  // namespace cuwarden::tracking

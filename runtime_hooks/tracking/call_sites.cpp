@@ -1,0 +1,55 @@
+#include "runtime_hooks/tracking/call_sites.hpp"
+
+#include <alloca.h>
+
+#include <cstdint>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+
+namespace cuwarden::tracking {
+
+GroupId CallSites::group_of(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
+  const ErrnoGuard keep;
+  return group_unguarded(caller, kind, device);
+}
+
+// A recognised stack yields the group that was last made from it. That group is nearly always the
+// wanted one, and otherwise one with the same stack.
+GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
+  if (stack_depth_ == 0) return ledger_.group({{}, caller.api, kind, device});
+  if (const GroupId known{unwinder_.recognise(caller.frame)}; known.value != 0)
+    return ledger_.group_of_stack_in(known, caller.api, kind, device);
+  return group_of_unknown(caller, kind, device);
+}
+
+[[gnu::noinline]] GroupId CallSites::group_of_unknown(const Caller& caller, Kind kind,
+                                                      DeviceOrdinal device) noexcept {
+  const auto [api, frame] = caller;
+  const std::uint32_t generation = unwinder_.generation();
+  auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
+  const stacks::Captured captured = unwinder_.capture(frame, {frames, stack_depth_});
+  bool added = false;
+  const StackId stack = ledger_.intern_stack({frames, captured.count}, captured.truncated, &added);
+  const GroupId group = ledger_.group({stack, api, kind, device});
+  // A stack seen only once is not cached: filling the cache costs more than one walk. Neither is a
+  // stack for which the full ledger has no row.
+  if (!added && stack.value != 0 && group.value != 0)
+    unwinder_.remember(ledger_.thread_slot(), frame, {frames, stack_depth_}, group.value,
+                       generation);
+  return group;
+}
+
+StackId CallSites::whole_stack(const Caller& caller) noexcept {
+  std::uint64_t frames[stacks::depth_limit];
+  const stacks::Captured captured = unwinder_.capture(caller.frame, frames);
+  return captured.whole ? ledger_.intern_stack({frames, captured.count}, false) : StackId{};
+}
+
+void CallSites::modules_changed() noexcept {
+  unwinder_.modules_changed();
+  ledger_.modules_changed();
+  // A stack that was named between the two calls above may be retired by now.
+  unwinder_.forget_names();
+}
+
+}  // namespace cuwarden::tracking

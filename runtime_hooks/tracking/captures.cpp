@@ -1,0 +1,69 @@
+#include "runtime_hooks/tracking/captures.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace cuwarden::tracking {
+namespace {
+
+// A thread's own default stream has the same handle in all threads.
+std::uint64_t key_of(CUstream stream, bool per_thread) noexcept {
+  constexpr std::uint64_t of_a_thread = std::uint64_t{1} << 63;
+  if (stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread))
+    return of_a_thread | static_cast<std::uint64_t>(syscall(SYS_gettid));
+  return reinterpret_cast<std::uint64_t>(stream);
+}
+
+}  // namespace
+
+bool Captures::begins(CUstream stream, bool per_thread, ContextId context) noexcept {
+  const std::uint64_t key = key_of(stream, per_thread);
+  if (key == 0) return false;  // the legacy stream: the driver refuses
+  const Locked locked(lock_);
+  if (!locked || std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
+  count_.fetch_add(1);
+  if (const auto free = std::ranges::find(all_, 0u, &Capture::key); free != std::end(all_))
+    *free = {key, context};
+  else
+    ++without_room_;
+  return true;
+}
+
+void Captures::remove(Capture& capture) noexcept {
+  capture = {};
+  count_.fetch_sub(1);
+}
+
+// One that is not known is one of those that found no room.
+void Captures::ended(CUstream stream, bool per_thread) noexcept {
+  if (!any()) return;
+  const std::uint64_t key = key_of(stream, per_thread);
+  const Locked locked(lock_);
+  if (!locked || key == 0) return;
+  if (const auto found = std::ranges::find(all_, key, &Capture::key); found != std::end(all_)) {
+    remove(*found);
+  } else if (without_room_ > 0) {
+    --without_room_;
+    count_.fetch_sub(1);
+  }
+}
+
+void Captures::stream_ends(CUstream stream) noexcept {
+  if (!any() || stream == nullptr) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (Capture& capture : all_)
+    if (capture.key == reinterpret_cast<std::uint64_t>(stream)) remove(capture);
+}
+
+void Captures::context_ends(ContextId context) noexcept {
+  if (!any()) return;
+  const Locked locked(lock_);
+  if (!locked) return;
+  for (Capture& capture : all_)
+    if (capture.key != 0 && capture.context == context) remove(capture);
+}
+
+}  // namespace cuwarden::tracking

@@ -1,0 +1,40 @@
+// Stream captures that are in progress, as far as it was seen. A capture ends by its stream's
+// cuStreamEndCapture, with the stream, or with the context.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/cuda_api.hpp"
+
+namespace cuwarden::tracking {
+
+class Captures {
+ public:
+  // Before the driver begins it. `per_thread`: null is the thread's own default stream. Whether it
+  // was not known before: then ended() is to be called where it is not begun after all.
+  bool begins(CUstream, bool per_thread, ContextId) noexcept;
+  void ended(CUstream, bool per_thread) noexcept;
+  void stream_ends(CUstream) noexcept;
+  void context_ends(ContextId) noexcept;
+
+  bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
+
+ private:
+  static constexpr std::size_t limit = 64;
+  struct Capture {
+    std::uint64_t key = 0;  // 0: none
+    ContextId context;
+  };
+  void remove(Capture&) noexcept;
+
+  FutexLock lock_;
+  std::atomic<std::uint32_t> count_{0};  // of those below, and of those that found no room
+  std::uint32_t without_room_ = 0;
+  Capture all_[limit];
+};
+
+}  // namespace cuwarden::tracking

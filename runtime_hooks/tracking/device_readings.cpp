@@ -1,0 +1,93 @@
+#include "runtime_hooks/tracking/device_readings.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/driver/calling_threads.hpp"
+#include "runtime_hooks/driver/device_reading.hpp"
+#include "runtime_hooks/tracking/host_memory_use.hpp"
+
+namespace cuwarden::tracking {
+namespace {
+
+// cuMemGetInfo takes 3 us: at this interval 0.003 % of the run.
+constexpr std::uint64_t reading_interval_ns = 100'000'000;
+// Reading /proc/self/statm takes about 10 us.
+constexpr std::uint64_t rss_interval_ns = 250'000'000;
+
+// Returns true for one thread once an interval, and plans the next time.
+bool is_due(std::atomic<std::uint64_t>& next, std::uint64_t now, std::uint64_t interval) {
+  std::uint64_t planned = next.load(std::memory_order_relaxed);
+  return now >= planned &&
+         next.compare_exchange_strong(planned, now + interval, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void DeviceReadings::meet_first(DeviceOrdinal device) noexcept {
+  if (met_[device.value].exchange(true)) return;
+  const ErrnoGuard keep;
+  char name[128] = "";
+  CUuuid uuid{};
+  CUdevice handle = 0;
+  if (real_.cuDeviceGet != nullptr && real_.cuDeviceGet(&handle, device.value) == CUDA_SUCCESS) {
+    if (real_.cuDeviceGetName != nullptr) real_.cuDeviceGetName(name, sizeof name, handle);
+    if (real_.cuDeviceGetUuid_v2 != nullptr) real_.cuDeviceGetUuid_v2(&uuid, handle);
+  }
+  std::uint8_t bytes[16];
+  static_assert(sizeof bytes == sizeof uuid.bytes);
+  std::memcpy(bytes, uuid.bytes, sizeof bytes);
+  name[sizeof name - 1] = '\0';
+  ledger_.set_device(device, name, bytes);
+}
+
+std::optional<IdleBytes> DeviceReadings::idle_in_memory_pools(DeviceOrdinal device) const noexcept {
+  return memory_pools_.idle_bytes(real_, device, ledger_.live_bytes_on(device, Kind::graph));
+}
+
+void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
+  const auto reading = driver::read_current_device(real_);
+  if (!reading) return;
+  ledger_.read_device(device, {.at = at,
+                               .total_bytes = reading->total_bytes,
+                               .free_bytes = reading->free_bytes,
+                               .pool_idle_bytes = idle_bytes(device)});
+  if (listener_ != nullptr) listener_->device_was_read(device, reading->total_bytes);
+}
+
+void DeviceReadings::look_around(std::uint64_t now) noexcept {
+  const ErrnoGuard keep;
+  if (is_due(next_rss_ns_, now, rss_interval_ns)) {
+    const std::uint64_t rss = host_memory_in_use();
+    if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
+  }
+  const bool reading_is_due = is_due(next_reading_ns_, now, reading_interval_ns);
+  next_look_ns_.store(std::min(next_rss_ns_.load(std::memory_order_relaxed),
+                               next_reading_ns_.load(std::memory_order_relaxed)),
+                      std::memory_order_relaxed);
+  if (!reading_is_due) return;
+  const CurrentContext here = queries_.current_unguarded();
+  if (here.device != no_device) read(here.device, ledger::ReadingAt::last_call);
+}
+
+void DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
+  const ErrnoGuard keep;
+  if (real_.cuCtxPushCurrent_v2 == nullptr || real_.cuCtxPopCurrent_v2 == nullptr) return;
+  for (std::int32_t ordinal = 0; ordinal < device_limit && may_ask(); ++ordinal) {
+    if (!met_[ordinal].load(std::memory_order_relaxed)) continue;
+    const DeviceOrdinal device{ordinal};
+    const ContextId context = queries_.live_context_on(device);
+    if (context.value == 0 || !may_ask()) continue;
+    const CUresult result = real_.cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(context.value));
+    driver::note_failed_call(result);
+    if (result != CUDA_SUCCESS) continue;
+    if (may_ask()) read(device, ledger::ReadingAt::exit);
+    CUcontext popped = nullptr;
+    if (may_ask()) real_.cuCtxPopCurrent_v2(&popped);
+  }
+  const std::uint64_t rss = host_memory_in_use();
+  if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
+}
+
+}  // namespace cuwarden::tracking

@@ -1,0 +1,70 @@
+#include "runtime_hooks/tracking/implicit_memory.hpp"
+
+#include "runtime_hooks/tracking/launched_kernels.hpp"
+
+namespace cuwarden::tracking {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+}  // namespace
+
+ImplicitMemory::ImplicitMemory(ledger::Writer& ledger, const DeviceQueries& queries,
+                               DeviceReadings& readings) noexcept
+    : ledger_(ledger), queries_(queries), device_readings_(readings) {
+  launched_kernels.forget_all();
+  loaded_kernels.forget_all();
+}
+
+bool ImplicitMemory::begin_span(DeviceOrdinal device) noexcept {
+  if (!has_spans(device)) return false;
+  Spans& spans = spans_[device.value];
+  const bool alone = spans.open.fetch_add(1) == 0;
+  spans.disturbed.store(!alone);
+  open_.fetch_add(1);
+  return true;
+}
+
+bool ImplicitMemory::end_span(DeviceOrdinal device) noexcept {
+  open_.fetch_sub(1);
+  Spans& spans = spans_[device.value];
+  const bool undisturbed = !spans.disturbed.load();
+  spans.open.fetch_sub(1);
+  return undisturbed;
+}
+
+ImplicitMemory::Launches* ImplicitMemory::launches_of(DeviceOrdinal device,
+                                                      ContextId context) noexcept {
+  if (device.value < 0 || device.value >= LiveContexts::device_limit) return nullptr;
+  Launches& launches = launches_[device.value];
+  if (launches.context.exchange(context.value, relaxed) != context.value) {
+    launches.any.store(false, relaxed);
+    launches.captured_local_bytes.store(0, relaxed);
+    launches.captured_count.store(0, relaxed);
+    launches.heap_bytes.store(0, relaxed);
+    launches.heap_readings.store(0, relaxed);
+    launches.local_bytes.store(initial_local_bytes, relaxed);
+  }
+  return &launches;
+}
+
+void ImplicitMemory::book(DeviceOrdinal device, const ledger::ImplicitChange& change) noexcept {
+  if (device.value < 0 || device.value >= LiveContexts::device_limit) return;
+  booked_[device.value].store(true, relaxed);
+  device_readings_.meet(device);
+  ledger_.change_implicit(device, change);
+}
+
+void ImplicitMemory::context_ended() noexcept {
+  launched_kernels.forget_all();
+  loaded_kernels.forget_all();
+  for (std::int32_t ordinal = 0; ordinal < LiveContexts::device_limit; ++ordinal) {
+    const DeviceOrdinal device{ordinal};
+    if (!booked_[ordinal].load(relaxed) || queries_.live_context_on(device).value != 0) continue;
+    booked_[ordinal].store(false, relaxed);
+    launches_[ordinal].context.store(0, relaxed);
+    ledger_.change_implicit(device, {.contexts_ended = true});
+  }
+}
+
+}  // namespace cuwarden::tracking

@@ -1,0 +1,14 @@
+// What the user is told, while the program runs, of how its refused requests fare.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/serving/notices.hpp"
+
+namespace cuwarden::shim {
+
+// Writes the message, a line to the log. A serving::SayNotice.
+void say_of_rescue(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
+                   std::uint64_t host_bytes) noexcept;
+
+}  // namespace cuwarden::shim
