@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/import_binding.hpp"
 #include "shim/loaded_objects.hpp"
@@ -35,7 +35,7 @@ std::string driver_path() {
 void say_what_recording_begins_with(const Settings& settings, std::string_view ledger,
                                     const std::string& report) {
   if (settings.log_level != LogLevel::debug) return;
-  const std::uint16_t row = families::call_state.runtime_row;
+  const std::uint16_t row = hooks::call_state.runtime_row;
   log_debug(fmt::format("the driver is {}", driver_path()));
   if (!imports_are_libcs_own())
     log_debug("libc was not found at the start: the shim's own calls may reach wrappers of libc");

@@ -18,14 +18,14 @@ namespace {
 constexpr std::uint64_t longest_wait_for_threads_ns = 20'000'000;
 
 struct Question {
-  families::Session& session;
+  hooks::Session& session;
   const void* frame;
   bool is_clear = false;
 };
 
 // True if the calling thread has interrupted nothing: neither a signal handler nor the driver lies
 // on its stack. False also where not all of the stack can be seen.
-bool is_clear(families::Session& session, const void* frame) noexcept {
+bool is_clear(hooks::Session& session, const void* frame) noexcept {
   stacks::ask_no_more();
   Question question{session, frame};
   const auto look = [](void* argument) {
@@ -43,7 +43,7 @@ bool is_clear(families::Session& session, const void* frame) noexcept {
 
 }  // namespace
 
-void take_exit_readings(families::Session& session, const void* frame,
+void take_exit_readings(hooks::Session& session, const void* frame,
                         WaitBudget& budget) noexcept {
   if (driver::device_is_lost.load(std::memory_order_relaxed) || !is_clear(session, frame)) return;
   const std::uint64_t begun_ns = now_ns(), end_ns = begun_ns + budget.left_ns();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime_hooks/core/wait_budget.hpp"
-#include "runtime_hooks/families/session.hpp"
+#include "runtime_hooks/hooks/session.hpp"
 
 namespace cuwarden::shim {
 
@@ -10,6 +10,6 @@ namespace cuwarden::shim {
 // answer: where a device was lost, a thread is inside the driver or left it without returning, or
 // the calling thread runs a signal handler, which may have interrupted anything. Asks nothing more
 // once the budget is spent. `frame`: of the calling function, by __builtin_frame_address(0).
-void take_exit_readings(families::Session&, const void* frame, WaitBudget&) noexcept;
+void take_exit_readings(hooks::Session&, const void* frame, WaitBudget&) noexcept;
 
 }  // namespace cuwarden::shim

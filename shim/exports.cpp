@@ -1,10 +1,10 @@
 // hooks.def as the functions that the program sees: one line each. What a call means is said in
-// runtime_hooks/families.
+// runtime_hooks/hooks.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
-#include "runtime_hooks/families/bodies.hpp"
-#include "runtime_hooks/families/launches.hpp"
-#include "runtime_hooks/families/pool_answers.hpp"
+#include "runtime_hooks/hooks/hooks.hpp"
+#include "runtime_hooks/hooks/launches.hpp"
+#include "runtime_hooks/hooks/pool_answers.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/process.hpp"
@@ -12,13 +12,13 @@
 
 namespace cuwarden::shim {
 
-// The SHIM rows' bodies: look-ups in lookup.cpp, cuInit here.
-#define CUWARDEN_WITH_CALL(...) (families::HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
+// The hooks of the SHIM rows: look-ups are in lookup.cpp, cuInit is below.
+#define CUWARDEN_WITH_CALL(...) (hooks::HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
 #define SHIM(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
 #include "runtime_hooks/driver/hooks.def"
 #undef CUWARDEN_WITH_CALL
 
-CUresult cuInit(families::HookedCall& call, unsigned int Flags) {
+CUresult cuInit(hooks::HookedCall& call, unsigned int Flags) {
   const CUresult result = call.real().cuInit(Flags);
   if (call.recording() && result == CUDA_SUCCESS) Process::get().driver_initialised();
   return result;
@@ -33,7 +33,7 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
 
 // A wrapper behind us that calls the driver by name comes back here: then the driver is meant.
 [[gnu::always_inline]] inline const driver::RealDriver& driver_below() {
-  return families::call_state.driver_depth == 0 ? next_driver() : real_driver();
+  return hooks::call_state.driver_depth == 0 ? next_driver() : real_driver();
 }
 
 // A kernel that was launched before may find no memory all the same: its context had to give some
@@ -43,21 +43,21 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
   if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
     return result;
   const ErrnoGuard keep;
-  families::HookedCall call(real, Process::get().session(), row);
+  hooks::HookedCall call(real, Process::get().session(), row);
   // The driver may have taken back what kernels had.
-  families::launched_kernels.forget_all();
-  families::note_refusal(call, result, ledger::Asked::launch);
+  hooks::launched_kernels.forget_all();
+  hooks::note_refusal(call, result, ledger::Asked::launch);
   return result;
 }
 
 // Null: within a hooked call, which asks for itself, and where nothing is recorded.
 [[gnu::noinline]] serving::ServingPools* asked_by_program() {
-  families::forget_left_driver_call(__builtin_frame_address(0));
-  if (families::call_state.driver_depth != 0) return nullptr;
+  hooks::forget_left_driver_call(__builtin_frame_address(0));
+  if (hooks::call_state.driver_depth != 0) return nullptr;
   if (serving::ServingPools* const pools = serving::serving_pools.load(std::memory_order_acquire))
     return pools;
   const ErrnoGuard keep;
-  families::Session* const session = Process::get().session();
+  hooks::Session* const session = Process::get().session();
   return session == nullptr ? nullptr : &session->pools;
 }
 
@@ -112,11 +112,11 @@ void note_free_at_end() {}
 
 #define CUWARDEN_RECORDING(result, name, parameters, below, body)                  \
   [[gnu::noinline]] static result name parameters {                                \
-    families::forget_left_driver_call(__builtin_frame_address(0));                 \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                 \
     const driver::RealDriver& real = below;                                        \
     if (real.name == nullptr) return missing_in_driver;                            \
     driver::DriverCall inside;                                                     \
-    families::HookedCall call(real, Process::get().session(), driver::Row::name); \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name); \
     return inside.returned(body);                                                  \
   }
 
@@ -125,7 +125,7 @@ void note_free_at_end() {}
 // were not found yet, nothing was launched.
 #define CUWARDEN_LAUNCH(name, arguments, launching, below)                              \
   const cuwarden::driver::RealDriver& real = below;                                     \
-  const CUfunction kernel = cuwarden::families::kernel_among arguments;                 \
+  const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                 \
   const bool known = cuwarden::tracking::launched_kernels.expected_slot_has(kernel) || \
                      cuwarden::shim::passes_through.load(std::memory_order_relaxed);    \
   if (!known || real.name == nullptr) [[unlikely]]                                      \
@@ -138,18 +138,18 @@ void note_free_at_end() {}
 
 #define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                 \
   [[gnu::noinline]] static result name parameters {                                             \
-    families::forget_left_driver_call(__builtin_frame_address(0));                              \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                              \
     const driver::RealDriver& real = below;                                                     \
     if (real.name == nullptr) return missing_in_driver;                                         \
     driver::Submission at_the_gate;                                                             \
-    const CUfunction kernel = families::kernel_among arguments;                                 \
-    if (families::launched_kernels.has(kernel)) {                                               \
+    const CUfunction kernel = hooks::kernel_among arguments;                                 \
+    if (hooks::launched_kernels.has(kernel)) {                                               \
       const CUresult answer = at_the_gate.returned(real.name arguments);                        \
       return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer);  \
     }                                                                                           \
-    families::HookedCall call(real, Process::get().session(), driver::Row::name);              \
-    return at_the_gate.returned(families::first_launch(                                         \
-        call, kernel, families::block_threads arguments, [&] { return real.name arguments; })); \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);              \
+    return at_the_gate.returned(hooks::first_launch(                                         \
+        call, kernel, hooks::block_threads arguments, [&] { return real.name arguments; })); \
   }
 
 #define LAUNCH(result, name, parameters, arguments)                                \
@@ -181,7 +181,7 @@ void note_free_at_end() {}
   if (!cuwarden::serving::answers_differ.load(std::memory_order_relaxed)) [[likely]]  \
     return answer;                                                                   \
   cuwarden::serving::ServingPools* const pools = cuwarden::shim::asked_by_program(); \
-  return pools == nullptr ? answer : cuwarden::families::name##_of_pool CUWARDEN_ANSWER arguments;
+  return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;
 #define CUWARDEN_ANSWER(...) (*pools, answer, __VA_ARGS__)
 
 #define CUWARDEN_SUBMIT(name, arguments, below)     \
@@ -218,7 +218,7 @@ void note_free_at_end() {}
   return real.name != nullptr ? real.name arguments : missing_in_driver;
 
 #define HOOK(result, name, parameters, arguments) \
-  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, families::name CUWARDEN_CALL arguments)
+  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, hooks::name CUWARDEN_CALL arguments)
 #define SHIM(result, name, parameters, arguments) \
   CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, shim::name CUWARDEN_CALL arguments)
 #define COUNT(result, name, parameters, arguments) \
@@ -227,12 +227,12 @@ void note_free_at_end() {}
 #define RUNTIME(result, name, parameters, arguments)                                            \
   CUWARDEN_EXPORT result CUDARTAPI name parameters {                                            \
     using namespace cuwarden;                                                                   \
-    families::forget_left_runtime_call(__builtin_frame_address(0));                             \
+    hooks::forget_left_runtime_call(__builtin_frame_address(0));                                \
     constexpr driver::Row row = driver::Row::name;                                              \
     const driver::RealRuntime& real = shim::real_runtime_for(__builtin_return_address(0), row); \
     if (real.name == nullptr) return shim::missing_in_runtime;                                  \
     if (shim::passes_through.load(std::memory_order_relaxed)) return real.name arguments;       \
-    const families::RuntimeCall call(row);                                                      \
+    const hooks::RuntimeCall call(row);                                                         \
     const result answer = real.name arguments;                                                  \
     if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;              \
     return answer;                                                                              \

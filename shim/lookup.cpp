@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/process.hpp"
@@ -218,12 +218,12 @@ CUresult looked_up(CUresult result, const char* name, void** function) {
 
 }  // namespace
 
-CUresult cuGetProcAddress(families::HookedCall& call, const char* symbol, void** pfn,
-                          int cudaVersion, cuuint64_t flags) {
+CUresult cuGetProcAddress(hooks::HookedCall& call, const char* symbol, void** pfn, int cudaVersion,
+                          cuuint64_t flags) {
   return looked_up(call.real().cuGetProcAddress(symbol, pfn, cudaVersion, flags), symbol, pfn);
 }
 
-CUresult cuGetProcAddress_v2(families::HookedCall& call, const char* symbol, void** pfn,
+CUresult cuGetProcAddress_v2(hooks::HookedCall& call, const char* symbol, void** pfn,
                              int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
   return looked_up(call.real().cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus),

@@ -19,8 +19,8 @@
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
-#include "runtime_hooks/families/graph_memory.hpp"
-#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/hooks/graph_memory.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/confinement.hpp"
 #include "shim/debug_lines.hpp"
@@ -53,7 +53,7 @@ namespace {
 constinit Process process;
 constinit Settings settings{};  // read once, at the first CUDA call
 // Made anew in a forked child, in place.
-alignas(families::Session) constinit unsigned char session_storage[sizeof(families::Session)]{};
+alignas(hooks::Session) constinit unsigned char session_storage[sizeof(hooks::Session)]{};
 
 // Lines about settings, kept until the log they belong to is set up. A line feed in a value does
 // not begin a line.
@@ -109,9 +109,9 @@ bool Process::enabled() noexcept {
 
 bool Process::drops_deepbind() noexcept { return enabled() && drops_deepbind_by_environment(); }
 
-families::Session* Process::start() noexcept {
+hooks::Session* Process::start() noexcept {
   // Inside a hooked call already, or in our own work: nothing to begin with.
-  if (families::call_state.driver_depth > 0) return nullptr;
+  if (hooks::call_state.driver_depth > 0) return nullptr;
   if (!enabled()) {
     turn_off();
     return nullptr;
@@ -138,15 +138,15 @@ families::Session* Process::start() noexcept {
     if (!state_.compare_exchange_strong(state, State::starting)) continue;
     const ErrnoGuard keep;
     const Uncancelled whole;
-    ++families::call_state.driver_depth;
+    ++hooks::call_state.driver_depth;
     // On a stack of its own: the first call may come from a thread with 16 KiB.
-    families::Session* made = nullptr;
+    hooks::Session* made = nullptr;
     call_on_own_stack(
         [](void* answer) {
-          *static_cast<families::Session**>(answer) = Process::get().start_recording();
+          *static_cast<hooks::Session**>(answer) = Process::get().start_recording();
         },
         &made);
-    --families::call_state.driver_depth;
+    --hooks::call_state.driver_depth;
     if (made != nullptr)
       state_.store(State::recording, std::memory_order_release);
     else
@@ -169,7 +169,7 @@ void Process::begin_anew() noexcept {
   end_turn_.reset();
   end_budget.renew(longest_waiting_at_end_ns);
   driver::calling_threads.forked();
-  families::forget_graphs();
+  hooks::forget_graphs();
   reclaimers.forked();
 }
 
@@ -188,7 +188,7 @@ void Process::loaded() noexcept {
 
 int Process::owner() const noexcept { return memory_.is_ours() ? memory_.owner() : getpid(); }
 
-families::Session* Process::start_recording() noexcept {
+hooks::Session* Process::start_recording() noexcept {
   try {
     confinement_at_start();
     read_settings_and_set_up_log();
@@ -208,24 +208,24 @@ families::Session* Process::start_recording() noexcept {
     reserve_own_stack();
     const pool::SpillSettings spill = spill_settings(settings);
     session_ = new (session_storage)
-        families::Session(*ledger_, real_driver(),
-                          {.stack_depth = settings.stack_depth,
-                           .incomplete = ledger_is_incomplete,
-                           .incident = met_incident,
-                           .ladder = {.enabled = settings.pool != PoolMode::off,
-                                      .sync_timeout_ns = settings.sync_timeout_ns,
-                                      .wait_ns = settings.wait_ns,
-                                      .spills = spill.most_host_bytes != 0,
-                                      .meshes = mesh_pause_ns(settings) != 0,
-                                      .reclaimers = &reclaimers,
-                                      .holds_lock = holds_lock,
-                                      .trouble = say_trouble},
-                           .serving = {.pool = pool_use(settings.pool),
-                                       .shares_memory = shares_memory_with_processes,
-                                       .mesh_pause_ns = mesh_pause_ns(settings),
-                                       .reaches_memory = reaches_memory_unseen,
-                                       .spill = spill},
-                           .say = say_of_rescue});
+        hooks::Session(*ledger_, real_driver(),
+                       {.stack_depth = settings.stack_depth,
+                        .incomplete = ledger_is_incomplete,
+                        .incident = met_incident,
+                        .ladder = {.enabled = settings.pool != PoolMode::off,
+                                   .sync_timeout_ns = settings.sync_timeout_ns,
+                                   .wait_ns = settings.wait_ns,
+                                   .spills = spill.most_host_bytes != 0,
+                                   .meshes = mesh_pause_ns(settings) != 0,
+                                   .reclaimers = &reclaimers,
+                                   .holds_lock = holds_lock,
+                                   .trouble = say_trouble},
+                        .serving = {.pool = pool_use(settings.pool),
+                                    .shares_memory = shares_memory_with_processes,
+                                    .mesh_pause_ns = mesh_pause_ns(settings),
+                                    .reaches_memory = reaches_memory_unseen,
+                                    .spill = spill},
+                        .say = say_of_rescue});
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);
@@ -295,14 +295,14 @@ void Process::driver_initialised() noexcept {
   const Uncancelled whole;
   const WaitBudget::Scope bounded(&end_budget);
   if (!end_turn_.take()) return;
-  ++families::call_state.driver_depth;
+  ++hooks::call_state.driver_depth;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   call_on_own_stack([](void*) { write_report_before_readings(*process.ledger_); }, nullptr);
   // What comes between may be a fatal signal.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);
   take_exit_readings(*session_, __builtin_frame_address(0), end_budget);
-  --families::call_state.driver_depth;
+  --hooks::call_state.driver_depth;
 }
 
 void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
@@ -331,7 +331,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   }
   if (!end_turn_.take()) return;
   const WaitBudget::Scope bounded(&end_budget);
-  ++families::call_state.driver_depth;
+  ++hooks::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);
   bool written = false;
   call_on_own_stack(
@@ -343,7 +343,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   } else if (written) {
     ledger_->remove_file();
   }
-  --families::call_state.driver_depth;
+  --hooks::call_state.driver_depth;
   end_turn_.give_back(afterwards == Afterwards::ends);
 }
 

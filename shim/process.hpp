@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime_hooks/families/session.hpp"
+#include "runtime_hooks/hooks/session.hpp"
 #include "runtime_hooks/ledger/layout.hpp"
 #include "shim/address_space.hpp"
 #include "shim/end_turn.hpp"
@@ -23,7 +23,7 @@ class Process {
 
   // For a hooked call: what to record with, or null where calls only go through. Starts recording
   // at the first call.
-  families::Session* session() noexcept {
+  hooks::Session* session() noexcept {
     if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
       return session_;
     return start();
@@ -82,8 +82,8 @@ class Process {
   // stopped: an internal failure; calls go through, and what was recorded before is reported.
   enum class State : std::uint32_t { fresh, starting, recording, ended, stopped, off };
 
-  families::Session* start() noexcept;
-  families::Session* start_recording() noexcept;
+  hooks::Session* start() noexcept;
+  hooks::Session* start_recording() noexcept;
   void turn_off() noexcept;
   void begin_anew() noexcept;
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
@@ -94,7 +94,7 @@ class Process {
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};
-  families::Session* session_ = nullptr;
+  hooks::Session* session_ = nullptr;
   ledger::Writer* ledger_ = nullptr;
   AddressSpace memory_;
   std::atomic<int> enabled_{-1};

@@ -10,7 +10,7 @@
 
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
-#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
 #include "shim/loaded_objects.hpp"
 #include "shim/own_stack.hpp"
 
@@ -209,7 +209,7 @@ const driver::RealRuntime& real_runtime_for(const void* return_address, driver::
     last = {caller, now};
   }
   // The same call again on this thread: a wrapper's, by way of the name instead of RTLD_NEXT.
-  const bool again = families::call_state.runtime_row == static_cast<std::uint16_t>(row) + 1;
+  const bool again = hooks::call_state.runtime_row == static_cast<std::uint16_t>(row) + 1;
   return again ? caller->bottom : caller->next;
 }
 

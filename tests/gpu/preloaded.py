@@ -99,14 +99,14 @@ class Run:
         return json.loads(lines[-1].removeprefix(FIGURES))
 
     @property
-    def family_figures(self):
+    def kind_figures(self):
         """The figures that belong to one kind of memory, by that kind's name."""
         rows = [
             json.loads(line.removeprefix(FIGURES))
             for line in self.stdout.splitlines()
             if line.startswith(FIGURES)
         ]
-        return {row["family"]: row for row in rows if "family" in row}
+        return {row["kind"]: row for row in rows if "kind" in row}
 
     @property
     def said(self):

@@ -24,7 +24,7 @@ def test_counts_and_bytes_of_each_kind_are_the_programs_own(place, build):
 def test_live_bytes_are_what_the_device_lost(place, build):
     run = place.run([program(build)])
     live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
-    taken = run.figures["taken_bytes"] - run.family_figures["managed"]["taken_bytes"]
+    taken = run.figures["taken_bytes"] - run.kind_figures["managed"]["taken_bytes"]
     # Managed memory may cost the device 128 MiB when it is first touched: with its context or only
     # then. Pools reserve 32 MiB at a time, and small requests a slab of 2 MiB.
     assert live <= taken <= live + 96 * MIB, (live, taken)

@@ -37,7 +37,7 @@ ALLOWED = {
         "runtime_hooks/ledger",
         "runtime_hooks/core",
     ],
-    "runtime_hooks/families": [
+    "runtime_hooks/hooks": [
         "runtime_hooks/rescue",
         "runtime_hooks/serving",
         "runtime_hooks/tracking",
@@ -75,7 +75,7 @@ OUTSIDE = {
         "runtime_hooks/tracking",
         "runtime_hooks/serving",
         "runtime_hooks/rescue",
-        "runtime_hooks/families",
+        "runtime_hooks/hooks",
         "shim",
         "tools/simulated_gpu",
         "samples",

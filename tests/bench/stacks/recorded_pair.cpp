@@ -2,12 +2,12 @@
 
 #include <array>
 
-#include "runtime_hooks/families/bodies.hpp"
+#include "runtime_hooks/hooks/hooks.hpp"
 
 namespace cuwarden::bench {
 namespace {
 
-using namespace families;
+using namespace hooks;
 
 driver::RealDriver idle_driver() {
   driver::RealDriver real;

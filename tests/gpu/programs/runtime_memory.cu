@@ -272,7 +272,7 @@ int main() {
   for (const Row& row : rows) {
     const long long then = work::used_bytes();
     row.run(account);
-    std::printf("memory: {\"family\":\"%s\",\"taken_bytes\":%lld}\n", row.name,
+    std::printf("memory: {\"kind\":\"%s\",\"taken_bytes\":%lld}\n", row.name,
                 work::used_bytes() - then);
   }
   const long long after = work::used_bytes();

@@ -1,0 +1,143 @@
+#include "runtime_hooks/hooks/pool_answers.hpp"
+
+#include <optional>
+
+#include "runtime_hooks/serving/pool_memory.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+// Beyond all of the driver's, which counts from 1.
+constexpr unsigned long long first_id_of_pool = 1ull << 62;
+
+template <class Value>
+CUresult put(void* to, Value value) {
+  *static_cast<Value*>(to) = value;
+  return CUDA_SUCCESS;
+}
+
+// Not of the context, or of the process's end.
+bool is_about_address(CUresult answer) {
+  return answer == CUDA_SUCCESS || answer == CUDA_ERROR_INVALID_VALUE ||
+         answer == CUDA_ERROR_NOT_FOUND;
+}
+
+// None: what the driver says is right. Yes and no are left to it, for cuda.h does not say how wide
+// they are, and of all pieces they are the same.
+std::optional<CUresult> attribute_of(const driver::RealDriver& real,
+                                     const serving::PoolMemory& range,
+                                     CUpointer_attribute attribute, CUdeviceptr address, void* to) {
+  // The driver's piece that it is cut from is otherwise as it is itself.
+  if (range.is_pinned && attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
+      attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE && attribute != CU_POINTER_ATTRIBUTE_BUFFER_ID)
+    return std::nullopt;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      // The driver's stream-ordered memory is of none.
+      return put(to, range.kind == Kind::stream_ordered
+                         ? nullptr
+                         : reinterpret_cast<CUcontext>(range.context.value));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put<unsigned>(to, CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return put(to, address);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return CUDA_ERROR_INVALID_VALUE;  // as of the device's memory
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return put<int>(to, range.device.value);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put<CUdeviceptr>(to, range.start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put<std::size_t>(to, range.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return put<std::size_t>(to, range.mapped_bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put(to, reinterpret_cast<void*>(range.mapped_start));
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      // The driver has said no, as wide as that is.
+      if (range.sync_memops) put<bool>(to, true);
+      return std::nullopt;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      // The driver's is of the pages, which many share.
+      if (range.serial != 0) return put(to, first_id_of_pool + range.serial);
+      [[fallthrough]];
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return address == range.start
+                 ? std::nullopt
+                 : std::optional(real.cuPointerGetAttribute(to, attribute, range.start));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put(to, reinterpret_cast<CUmemoryPool>(range.memory_pool));
+    default:
+      return std::nullopt;
+  }
+}
+
+// Of what lies in no block.
+bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
+  return pools.device_pool().owner(address) != nullptr || pools.pinned_pool().is_hole(address);
+}
+
+}  // namespace
+
+CUresult cuMemGetAddressRange_of_pool(serving::ServingPools&, CUresult answer, CUdeviceptr_v1*,
+                                      unsigned int*, CUdeviceptr_v1) noexcept {
+  return answer;  // of 32 bits: no range of the pool is
+}
+
+CUresult cuMemGetAddressRange_v2_of_pool(serving::ServingPools& pools, CUresult answer,
+                                         CUdeviceptr* pbase, size_t* psize,
+                                         CUdeviceptr dptr) noexcept {
+  if (!is_about_address(answer)) return answer;
+  const auto range = serving::pool_memory_around(pools, dptr);
+  if (!range) return was_freed(pools, dptr) ? CUDA_ERROR_NOT_FOUND : answer;
+  if (pbase != nullptr) *pbase = range->start;
+  if (psize != nullptr) *psize = range->bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute_of_pool(serving::ServingPools& pools, CUresult answer, void* data,
+                                       CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
+  if (data == nullptr || !is_about_address(answer)) return answer;
+  const auto range = serving::pool_memory_around(pools, ptr);
+  if (range) return attribute_of(pools.real(), *range, attribute, ptr, data).value_or(answer);
+  // Between the pool's blocks there is nothing, as after a free of the driver's.
+  return was_freed(pools, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
+}
+
+CUresult cuPointerGetAttributes_of_pool(serving::ServingPools& pools, CUresult answer,
+                                        unsigned int numAttributes, CUpointer_attribute* attributes,
+                                        void** data, CUdeviceptr ptr) noexcept {
+  if (answer != CUDA_SUCCESS) return answer;
+  const auto range = serving::pool_memory_around(pools, ptr);
+  if (!range && was_freed(pools, ptr)) {
+    static const char nobodys = 0;  // of which the driver knows nothing either
+    return pools.real().cuPointerGetAttributes(numAttributes, attributes, data,
+                                               reinterpret_cast<CUdeviceptr>(&nobodys));
+  }
+  // One that does not apply is zero here, as the driver has set it.
+  for (unsigned i = 0; range && i < numAttributes; ++i)
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !range->is_pinned)
+      put<void*>(data[i], nullptr);
+    else
+      static_cast<void>(attribute_of(pools.real(), *range, attributes[i], ptr, data[i]));
+  return answer;
+}
+
+CUresult cuMemGetInfo_of_pool(serving::ServingPools&, CUresult answer, unsigned int*,
+                              unsigned int*) noexcept {
+  return answer;
+}
+
+CUresult cuMemGetInfo_v2_of_pool(serving::ServingPools& pools, CUresult answer, size_t* free,
+                                 size_t* total) noexcept {
+  if (answer != CUDA_SUCCESS) return answer;
+  const pool::Spill& spill = pools.spill();
+  if (free != nullptr && pools.device_pool().any())
+    *free += pools.device_pool().counts(pools.queries().current().device).idle_bytes;
+  if (spill.visible_bytes() == 0) return answer;
+  if (free != nullptr) *free = spill.visible_free_bytes(*free);
+  if (total != nullptr) *total += spill.visible_bytes();
+  return answer;
+}
+
+}  // namespace cuwarden::hooks

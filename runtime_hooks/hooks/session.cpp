@@ -1,0 +1,54 @@
+#include "runtime_hooks/hooks/session.hpp"
+
+#include "runtime_hooks/core/errno_guard.hpp"
+
+namespace cuwarden::hooks {
+
+Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_real,
+                 const SessionSettings& settings) noexcept
+    : ledger(given_ledger),
+      real(given_real),
+      queries(real, contexts),
+      notices(settings.say),
+      pools(settings.serving, ledger, real, queries, contexts, captures, memory_pools, notices),
+      readings(ledger, real, queries, memory_pools, &pools),
+      implicit(ledger, queries, readings),
+      sites(ledger, settings.stack_depth),
+      allocations(ledger, queries, contexts, readings, implicit, sites, settings.incomplete),
+      refusals({ledger, real, queries, contexts, captures, memory_pools, readings, sites, pools,
+                notices},
+               allocations, settings.ladder, settings.incident) {}
+
+// A change of another device than the current one is noticed where it is recorded or ends a
+// context; memory pools that are trimmed and ranges that are unmapped there are not noticed.
+[[gnu::cold]] void Session::disturb_spans() noexcept {
+  const DeviceOrdinal here = queries.current().device;
+  if (here == no_device)
+    implicit.disturb_all();
+  else
+    implicit.disturb(here);
+}
+
+void Session::context_ended(ContextId context) noexcept {
+  const ErrnoGuard keep;
+  ledger.release_context(context);
+  if (refusals.rescues()) captures.context_ends(context);
+  pools.context_ended(context);
+  contexts.ended(context);
+  implicit.context_ended();
+}
+
+void Session::stream_ends(CUstream stream) noexcept {
+  if (!refusals.rescues()) return;
+  refusals.pending().stream_ends(stream);
+  captures.stream_ends(stream);
+  pools.free_deferred_if_idle();
+}
+
+bool Session::capture_begins(CUstream stream, bool per_thread) noexcept {
+  if (!refusals.rescues()) return false;
+  refusals.pending().capture_begins();
+  return captures.begins(stream, per_thread, queries.current().context);
+}
+
+}  // namespace cuwarden::hooks

@@ -1,0 +1,133 @@
+// Memory from the driver's pools, in stream order. On a stream under capture these calls make
+// graph nodes instead of memory: those belong to graphs.cpp.
+#include "runtime_hooks/hooks/graph_memory.hpp"
+#include "runtime_hooks/hooks/hooks.hpp"
+#include "runtime_hooks/hooks/queries.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+// What a stream's own pool gives lies on the stream's device.
+DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
+  if (!call.recording()) return no_device;
+  Session& session = call.session();
+  if (const DeviceOrdinal only = session.queries.only_device(); only != no_device) return only;
+  return session.contexts.device_of(session.queries.context_of(stream));
+}
+
+// `stream` and `pool`: the request's; no pool is the stream's own.
+template <class RealCall>
+CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, CUstream stream,
+                  CUmemoryPool pool, const RealCall& real_call) {
+  DeviceOrdinal device = pool == nullptr ? of_the_streams(call, stream) : no_device;
+  Allocation made{.kind = Kind::stream_ordered,
+                  .bytes = bytes,
+                  .device = device,
+                  .stream = stream,
+                  .memory_pool = pool};
+  bool spilled = false;
+  const auto put = [&](std::uint64_t address) {
+    *dptr = address;
+    spilled = true;
+  };
+  const serving::ReceiveAddress receive(put);
+  // A node's memory is a graph's: it lacks when that runs.
+  const CUresult result =
+      node ? real_call() : call.allocate(made, real_call, dptr != nullptr ? &receive : nullptr);
+  if (!call.recording()) return result;
+  made.address = result == CUDA_SUCCESS ? *dptr : 0;
+  // Ours goes with its context.
+  made.owned_by_context = spilled;
+  if (spilled) device = call.session().queries.current().device;
+  // A null pointer has no device: a refused request of unknown ones counts for the current one.
+  if (device == no_device && made.address != 0)
+    device = call.session().queries.device_of(made.address);
+  made.device = device;
+  call.session().memory_pools.used_on(device);
+  if (node)
+    graph_node_created(call, result, made.address, bytes, device);
+  else
+    call.allocated(result, made);
+  return result;
+}
+
+ContextId owner_of(Session& session, CUstream stream) {
+  return session.contexts.owner(session.queries.context_of(stream));
+}
+
+// The free itself waits for the context that has the memory, and the stream may be another one's.
+CUresult wait_for_stream(HookedCall& call, CUstream stream) {
+  if (call.real().cuStreamSynchronize == nullptr ||
+      (call.recording() && call.session().captures.any()))
+    return CUDA_SUCCESS;
+  return call.real().cuStreamSynchronize(stream);
+}
+
+CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {
+  if (node) return real_free();  // the memory goes when the graph runs
+  if (serving::is_of_pool(dptr))
+    return call.freed(Space::pointer, dptr, [&] {
+      const CUresult result = wait_for_stream(call, stream);
+      if (result != CUDA_SUCCESS) return result;
+      const ContextId used_in = call.recording() ? owner_of(call.session(), stream) : ContextId{};
+      return serving::free_of_pool(call.real(), dptr, used_in);
+    });
+  if (call.recording()) call.session().freed_in(stream);
+  return call.freed(Space::pointer, dptr, real_free);
+}
+
+}  // namespace
+
+CUresult cuMemAllocAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
+  return allocate(call, dptr, bytesize, node, hStream, nullptr,
+                  [&] { return call.real().cuMemAllocAsync(dptr, bytesize, hStream); });
+}
+
+CUresult cuMemAllocAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
+                              CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
+  return allocate(call, dptr, bytesize, node, hStream, nullptr,
+                  [&] { return call.real().cuMemAllocAsync_ptsz(dptr, bytesize, hStream); });
+}
+
+CUresult cuMemAllocFromPoolAsync(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
+                                 CUmemoryPool pool, CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing);
+  return allocate(call, dptr, bytesize, node, hStream, pool, [&] {
+    return call.real().cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+  });
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(HookedCall& call, CUdeviceptr* dptr, size_t bytesize,
+                                      CUmemoryPool pool, CUstream hStream) {
+  const bool node = is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz);
+  return allocate(call, dptr, bytesize, node, hStream, pool, [&] {
+    return call.real().cuMemAllocFromPoolAsync_ptsz(dptr, bytesize, pool, hStream);
+  });
+}
+
+CUresult cuMemFreeAsync(HookedCall& call, CUdeviceptr dptr, CUstream hStream) {
+  return freed(call, dptr, is_capturing(call, hStream, call.real().cuStreamIsCapturing), hStream,
+               [&] { return call.real().cuMemFreeAsync(dptr, hStream); });
+}
+
+CUresult cuMemFreeAsync_ptsz(HookedCall& call, CUdeviceptr dptr, CUstream hStream) {
+  return freed(call, dptr, is_capturing(call, hStream, call.real().cuStreamIsCapturing_ptsz),
+               hStream == nullptr ? CU_STREAM_PER_THREAD : hStream,
+               [&] { return call.real().cuMemFreeAsync_ptsz(dptr, hStream); });
+}
+
+CUresult cuMemPoolImportPointer(HookedCall& call, CUdeviceptr* ptr_out, CUmemoryPool pool,
+                                CUmemPoolPtrExportData* shareData) {
+  const CUresult result = call.real().cuMemPoolImportPointer(ptr_out, pool, shareData);
+  if (!call.recording() || result != CUDA_SUCCESS) return result;
+  call.allocated(result, {.kind = Kind::imported,
+                          .address = *ptr_out,
+                          .bytes = extent_of(call, *ptr_out),
+                          .device = call.session().queries.device_of(*ptr_out)});
+  return result;
+}
+
+}  // namespace cuwarden::hooks

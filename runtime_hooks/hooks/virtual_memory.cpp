@@ -1,0 +1,95 @@
+// Virtual memory: physical handles and where they are mapped. The bytes belong to the handle, and
+// live until it is neither referenced nor mapped. A reservation is address space, not memory.
+#include "runtime_hooks/hooks/hooks.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+bool refused(CUresult result) {
+  return result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED;
+}
+
+}  // namespace
+
+CUresult cuMemCreate(HookedCall& call, CUmemGenericAllocationHandle* handle, size_t size,
+                     const CUmemAllocationProp* prop, unsigned long long flags) {
+  if (call.recording() && prop != nullptr && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+    call.session().implicit.disturb(DeviceOrdinal{prop->location.id});
+  const auto real_call = [&] { return call.real().cuMemCreate(handle, size, prop, flags); };
+  if (!call.recording() || prop == nullptr) return real_call();
+  const bool on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  Allocation made{.kind = Kind::vmm,
+                  .space = Space::vmm_handle,
+                  .bytes = size,
+                  .host = !on_device,
+                  .device = DeviceOrdinal{on_device ? prop->location.id : -1}};
+  const CUresult result = call.allocate(made, real_call);
+  if (result == CUDA_SUCCESS) made.address = *handle;
+  call.allocated(result, made);
+  return result;
+}
+
+CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
+                                        void* osHandle, CUmemAllocationHandleType shHandleType) {
+  const CUresult result =
+      call.real().cuMemImportFromShareableHandle(handle, osHandle, shHandleType);
+  // The driver tells the size of imported memory only once it is mapped.
+  call.allocated(result, {.kind = Kind::imported,
+                          .space = Space::vmm_handle,
+                          .address = result == CUDA_SUCCESS ? *handle : 0});
+  return result;
+}
+
+CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
+                                     void* addr) {
+  // To the program it is no virtual memory, and what held on to a piece would keep it.
+  if (serving::is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
+  if (call.recording() && result == CUDA_SUCCESS &&
+      !call.session().ledger.handle_retained_from_mapping(
+          DeviceAddress{reinterpret_cast<std::uint64_t>(addr)}, DeviceAddress{*handle}))
+    call.session().allocations.handle_without_record();
+  return result;
+}
+
+CUresult cuMemRelease(HookedCall& call, CUmemGenericAllocationHandle handle) {
+  if (!call.recording()) return call.real().cuMemRelease(handle);
+  const bool known = call.session().ledger.handle_release_begin(DeviceAddress{handle});
+  const CUresult result = call.real().cuMemRelease(handle);
+  if (known && refused(result)) call.session().ledger.handle_release_undo(DeviceAddress{handle});
+  if (!known && result == CUDA_SUCCESS) call.session().allocations.unknown_release();
+  return result;
+}
+
+CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  const CUresult result = call.real().cuMemMap(ptr, size, offset, handle, flags);
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.session().ledger.mapped(DeviceAddress{ptr}, ByteCount{size}, DeviceAddress{handle},
+                                 GroupId{0});
+  return result;
+}
+
+CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
+  if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
+  // A range in which nothing was recorded is no gap in what we see: the driver unmaps what is not
+  // mapped with success.
+  call.session().ledger.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  const CUresult result = call.real().cuMemUnmap(ptr, size);
+  if (refused(result)) call.session().ledger.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
+  return result;
+}
+
+#if CUDA_VERSION >= 12010
+// A multicast object is no memory; it is released as a handle is.
+CUresult cuMulticastCreate(HookedCall& call, CUmemGenericAllocationHandle* mcHandle,
+                           const CUmulticastObjectProp* prop) {
+  const CUresult result = call.real().cuMulticastCreate(mcHandle, prop);
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.session().allocations.handle_without_record();
+  return result;
+}
+#endif
+
+}  // namespace cuwarden::hooks

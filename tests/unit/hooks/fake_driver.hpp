@@ -1,0 +1,231 @@
+// A driver as a table of functions, and a session on it with a ledger in memory. The functions
+// that the recording itself calls spoil errno.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime_hooks/hooks/hooks.hpp"
+#include "runtime_hooks/ledger/reader.hpp"
+
+namespace cuwarden::hooks {
+
+struct FakeNode {
+  bool allocates = false;
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  CUgraph child = nullptr;  // of a node that is a graph
+};
+
+struct FakeDriver {
+  CUcontext current = reinterpret_cast<CUcontext>(0x1000);
+  CUcontext primary = reinterpret_cast<CUcontext>(0x1000);
+  CUcontext green = reinterpret_cast<CUcontext>(0x2000);
+  bool primary_active = true;
+  std::vector<CUcontext> pushed;
+  CUdeviceptr next_address = 0x10000;
+  std::map<CUgraph, std::vector<FakeNode>> graphs;
+  std::function<void()> in_free;  // runs inside cuMemFree_v2
+  std::size_t free_bytes = 100, total_bytes = 1000;
+  int readings = 0;   // calls of cuMemGetInfo_v2
+  int questions = 0;  // and of cuFuncGetAttribute
+  int devices = 2;
+  int device_questions = 0;  // calls of cuCtxGetDevice
+  int current_device = 0;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  int readings_not_relaxed = 0;
+};
+inline FakeDriver fake;
+
+inline driver::RealDriver fake_functions() {
+  driver::RealDriver real;
+  real.cuCtxGetCurrent = [](CUcontext* context) {
+    errno = EIO;
+    return *context = fake.current, CUDA_SUCCESS;
+  };
+  real.cuDeviceGetCount = [](int* count) { return *count = fake.devices, CUDA_SUCCESS; };
+  real.cuCtxGetDevice = [](CUdevice* device) {
+    errno = EIO;
+    ++fake.device_questions;
+    return *device = fake.current_device, CUDA_SUCCESS;
+  };
+  real.cuPointerGetAttribute = [](void* data, CUpointer_attribute, CUdeviceptr) {
+    errno = EIO;
+    return *static_cast<int*>(data) = 0, CUDA_SUCCESS;
+  };
+  real.cuMemGetAddressRange_v2 = [](CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+    errno = EIO;
+    return *base = address, *size = 4096, CUDA_SUCCESS;
+  };
+  real.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    errno = EIO;
+    return *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+  };
+  real.cuDevicePrimaryCtxGetState = [](CUdevice, unsigned*, int* active) {
+    errno = EIO;
+    return *active = fake.primary_active, CUDA_SUCCESS;
+  };
+  real.cuMemGetInfo_v2 = [](size_t* free, size_t* total) {
+    errno = EIO;
+    ++fake.readings;
+    fake.readings_not_relaxed += fake.capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED ? 1 : 0;
+    return *free = fake.free_bytes, *total = fake.total_bytes, CUDA_SUCCESS;
+  };
+  real.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
+    errno = EIO;
+    return std::swap(fake.capture_mode, *mode), CUDA_SUCCESS;
+  };
+  real.cuCtxPushCurrent_v2 = [](CUcontext context) {
+    return fake.pushed.push_back(context), CUDA_SUCCESS;
+  };
+  real.cuCtxPopCurrent_v2 = [](CUcontext*) { return CUDA_SUCCESS; };
+
+  real.cuStreamBeginCapture = [](CUstream) { return CUDA_SUCCESS; };
+  real.cuMemAlloc_v2 = [](CUdeviceptr* out, size_t) {
+    return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
+  };
+  real.cuMemAllocAsync = [](CUdeviceptr* out, size_t, CUstream) {
+    return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
+  };
+  real.cuMemPoolImportPointer = [](CUdeviceptr* out, CUmemoryPool, CUmemPoolPtrExportData*) {
+    return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
+  };
+  real.cuIpcOpenMemHandle_v2 = [](CUdeviceptr* out, CUipcMemHandle, unsigned) {
+    return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
+  };
+  real.cuMemFree_v2 = [](CUdeviceptr) {
+    if (fake.in_free) fake.in_free();
+    return CUDA_SUCCESS;
+  };
+  real.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
+  real.cuMemUnmap = [](CUdeviceptr, size_t) { return CUDA_SUCCESS; };
+  real.cuMemCreate = [](CUmemGenericAllocationHandle* out, size_t, const CUmemAllocationProp*,
+                        unsigned long long) { return *out = 77, CUDA_SUCCESS; };
+#if CUDA_VERSION >= 12010
+  real.cuMulticastCreate = [](CUmemGenericAllocationHandle* out, const CUmulticastObjectProp*) {
+    return *out = 99, CUDA_SUCCESS;
+  };
+#endif
+
+  real.cuDevicePrimaryCtxRetain = [](CUcontext* out, CUdevice) {
+    return *out = fake.primary, CUDA_SUCCESS;
+  };
+  real.cuDevicePrimaryCtxRelease_v2 = [](CUdevice) { return CUDA_SUCCESS; };
+  real.cuDevicePrimaryCtxReset_v2 = [](CUdevice) {
+    return fake.primary_active = false, CUDA_SUCCESS;
+  };
+  real.cuCtxCreate_v2 = [](CUcontext* out, unsigned, CUdevice) {
+    return *out = fake.current = reinterpret_cast<CUcontext>(0x3000), CUDA_SUCCESS;
+  };
+  real.cuCtxDestroy_v2 = [](CUcontext) { return CUDA_SUCCESS; };
+#if CUDA_VERSION >= 12040
+  real.cuGreenCtxCreate = [](CUgreenCtx* out, CUdevResourceDesc, CUdevice, unsigned) {
+    return *out = reinterpret_cast<CUgreenCtx>(0x2222), CUDA_SUCCESS;
+  };
+  real.cuCtxFromGreenCtx = [](CUcontext* out, CUgreenCtx) {
+    return *out = fake.green, CUDA_SUCCESS;
+  };
+  real.cuGreenCtxDestroy = [](CUgreenCtx) { return CUDA_SUCCESS; };
+#endif
+
+  // A node's handle is its address in the list; a graph keeps its list as it was first read.
+  real.cuGraphAddMemAllocNode = [](CUgraphNode*, CUgraph graph, const CUgraphNode*, size_t,
+                                   CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+    parameters->dptr = fake.next_address += 0x1000;
+    fake.graphs[graph].push_back({true, parameters->dptr, parameters->bytesize, nullptr});
+    return CUDA_SUCCESS;
+  };
+  real.cuGraphGetNodes = [](CUgraph graph, CUgraphNode* out, size_t* count) {
+    auto& nodes = fake.graphs[graph];
+    *count = nodes.size();
+    for (std::size_t i = 0; out != nullptr && i < nodes.size(); ++i)
+      out[i] = reinterpret_cast<CUgraphNode>(&nodes[i]);
+    return CUDA_SUCCESS;
+  };
+  real.cuGraphNodeGetType = [](CUgraphNode node, CUgraphNodeType* type) {
+    const auto& fake_node = *reinterpret_cast<FakeNode*>(node);
+    *type = fake_node.child != nullptr ? CU_GRAPH_NODE_TYPE_GRAPH
+            : fake_node.allocates      ? CU_GRAPH_NODE_TYPE_MEM_ALLOC
+                                       : CU_GRAPH_NODE_TYPE_MEM_FREE;
+    return CUDA_SUCCESS;
+  };
+  real.cuGraphChildGraphNodeGetGraph = [](CUgraphNode node, CUgraph* out) {
+    return *out = reinterpret_cast<FakeNode*>(node)->child, CUDA_SUCCESS;
+  };
+  real.cuGraphMemAllocNodeGetParams = [](CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
+    *out = {};
+    out->dptr = reinterpret_cast<FakeNode*>(node)->address;
+    out->bytesize = reinterpret_cast<FakeNode*>(node)->bytes;
+    return CUDA_SUCCESS;
+  };
+  real.cuGraphMemFreeNodeGetParams = [](CUgraphNode node, CUdeviceptr* out) {
+    return *out = reinterpret_cast<FakeNode*>(node)->address, CUDA_SUCCESS;
+  };
+  real.cuGraphInstantiateWithFlags = [](CUgraphExec* out, CUgraph, unsigned long long) {
+    return *out = reinterpret_cast<CUgraphExec>(0x5000), CUDA_SUCCESS;
+  };
+  real.cuGraphExecUpdate_v2 = [](CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*) {
+    return CUDA_SUCCESS;
+  };
+  real.cuGraphLaunch = [](CUgraphExec, CUstream) { return CUDA_SUCCESS; };
+  return real;
+}
+
+class HooksTest : public ::testing::Test {
+ protected:
+  HooksTest() {
+    fake = {};
+    call_state = {};
+    noticed.clear();
+  }
+  ~HooksTest() override { fake = {}; }
+
+  // Calls a hook as the exported function does.
+  template <class Result, class... Parameters, class... Arguments>
+  [[gnu::noinline]] static Result hooked_on(const driver::RealDriver& real, Session& session,
+                                            driver::Row row,
+                                            Result (*body)(HookedCall&, Parameters...),
+                                            Arguments... arguments) {
+    HookedCall call(real, &session, row);
+    return body(call, arguments...);
+  }
+  template <class Result, class... Parameters, class... Arguments>
+  Result hooked(driver::Row row, Result (*body)(HookedCall&, Parameters...),
+                Arguments... arguments) {
+    return hooked_on(real, session, row, body, arguments...);
+  }
+  CUdeviceptr allocate(std::size_t bytes = 512) {
+    CUdeviceptr memory = 0;
+    EXPECT_EQ(hooked(driver::Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, bytes), CUDA_SUCCESS);
+    return memory;
+  }
+
+  ledger::Reader reader() const {
+    ledger::ReadError error;
+    return ledger::Reader::open(writer->bytes(), error).value();
+  }
+  std::vector<ledger::RecordView> records() const {
+    std::vector<ledger::RecordView> found;
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::records); ++i)
+      if (const auto record = from.record(i)) found.push_back(*record);
+    return found;
+  }
+  std::uint64_t unknown_frees() const { return reader().process().unknown_frees; }
+
+  ledger::Writer* const writer =
+      ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
+  const driver::RealDriver real = fake_functions();
+  static inline std::vector<ledger::Reason> noticed;
+  Session session{*writer, real, {.incomplete = [](ledger::Reason reason) noexcept {
+                    noticed.push_back(reason);
+                  }}};
+};
+
+}  // namespace cuwarden::hooks

@@ -1,0 +1,124 @@
+// A driver whose calls take device memory without being asked for it, as a test says.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime_hooks/hooks/launches.hpp"
+#include "tests/unit/hooks/fake_driver.hpp"
+
+namespace cuwarden::hooks {
+
+using driver::Row;
+
+inline constexpr std::size_t mib = 1 << 20;
+inline constexpr int processors = 2, threads_each = 1024;
+
+// A kernel's handle is where this lies.
+struct FakeKernel {
+  int local_bytes = 0;
+  const char* name = "";
+  int most_threads = 1024;  // a block, for its registers
+};
+
+class ImplicitMemoryTest : public HooksTest {
+ protected:
+  ImplicitMemoryTest() {
+    auto& functions = const_cast<driver::RealDriver&>(real);
+    functions.cuModuleLoadData = [](CUmodule*, const void*) { return in_call(); };
+    functions.cuModuleUnload = [](CUmodule) { return in_call(); };
+    functions.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int*, CUfunction, int, size_t) {
+      return in_call();
+    };
+    functions.cuGraphInstantiateWithFlags = [](CUgraphExec* out, CUgraph, unsigned long long) {
+      return *out = reinterpret_cast<CUgraphExec>(0x5000), in_call();
+    };
+    functions.cuStreamCreate = [](CUstream*, unsigned) { return in_call(); };
+    functions.cuCtxSetLimit = [](CUlimit, size_t) { return in_call(); };
+    functions.cuFuncGetAttribute = [](int* value, CUfunction_attribute attribute,
+                                      CUfunction handle) {
+      ++fake.questions;
+      const auto* const kernel = reinterpret_cast<FakeKernel*>(handle);
+      *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? kernel->most_threads
+                                                                    : kernel->local_bytes;
+      return CUDA_SUCCESS;
+    };
+#if CUDA_VERSION >= 12030
+    functions.cuFuncGetName = [](const char** name, CUfunction kernel) {
+      return *name = reinterpret_cast<FakeKernel*>(kernel)->name, CUDA_SUCCESS;
+    };
+#endif
+    functions.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
+      *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? processors : threads_each;
+      return CUDA_SUCCESS;
+    };
+    fake.total_bytes = 4096 * mib;
+    fake.free_bytes = 3000 * mib;
+    takes = 0;
+    answer = CUDA_SUCCESS;
+    meanwhile = nullptr;
+  }
+  ~ImplicitMemoryTest() override { meanwhile = nullptr; }
+
+  CUresult load(std::int64_t bytes) {
+    takes = bytes;
+    CUmodule module = nullptr;
+    return hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
+  }
+  // A question about a kernel; also whether the device was read for it.
+  bool ask(FakeKernel& kernel, std::int64_t bytes) {
+    takes = bytes;
+    const int readings = fake.readings;
+    int value = 0;
+    hooked(Row::cuOccupancyMaxActiveBlocksPerMultiprocessor,
+           cuOccupancyMaxActiveBlocksPerMultiprocessor, &value,
+           reinterpret_cast<CUfunction>(&kernel), 128, std::size_t{0});
+    return fake.readings != readings;
+  }
+  CUresult unload(std::int64_t bytes) {
+    takes = -bytes;
+    return hooked(Row::cuModuleUnload, cuModuleUnload, nullptr);
+  }
+  CUresult set_limit(CUlimit limit, std::size_t value, std::int64_t bytes) {
+    takes = bytes;
+    return hooked(Row::cuCtxSetLimit, cuCtxSetLimit, limit, value);
+  }
+  [[gnu::noinline]] CUresult launch(FakeKernel& kernel, std::int64_t bytes) {
+    takes = bytes;
+    const auto handle = reinterpret_cast<CUfunction>(&kernel);
+    if (launched_kernels.has(handle)) return in_call();
+    HookedCall call(real, &session, Row::cuLaunchKernel);
+    return first_launch(call, handle, block_of, [] { return in_call(); });
+  }
+  ledger::DeviceView device() const {
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::devices); ++i)
+      if (const auto found = from.device(i); found && found->ordinal.value == 0) return *found;
+    return {};
+  }
+  ledger::ImplicitBytes bytes() const { return device().implicit; }
+  // What was asked for in those that were refused.
+  std::vector<ledger::Asked> refused() const {
+    std::vector<ledger::Asked> found;
+    const ledger::Reader from = reader();
+    for (std::uint64_t i = 1; i < from.rows(ledger::RegionId::incidents); ++i)
+      if (const auto incident = from.incident(i)) found.push_back(incident->asked);
+    return found;
+  }
+
+  std::uint64_t block_of = 128;  // threads
+
+  // The driver's side of a call: it takes memory, other threads do what they do, it answers.
+  static CUresult in_call() {
+    fake.free_bytes -= static_cast<std::size_t>(takes);
+    if (const auto now = std::exchange(meanwhile, nullptr)) now();  // once
+    return answer;
+  }
+  static inline std::int64_t takes;
+  static inline CUresult answer;
+  static inline std::function<void()> meanwhile;
+};
+
+}  // namespace cuwarden::hooks

@@ -1,0 +1,359 @@
+// What calls take from the device without being asked for memory, as two readings show it.
+#include "tests/unit/hooks/implicit_memory_fixture.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+TEST_F(ImplicitMemoryTest, WhatACallTakesIsBookedWhereItBelongs) {
+  load(3 * mib);
+  set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 56 * mib);
+  set_limit(CU_LIMIT_STACK_SIZE, 2048, 4 * mib);
+  takes = mib;
+  CUstream stream = nullptr;
+  hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  EXPECT_EQ(bytes().heap, 56 * mib);
+  EXPECT_EQ(bytes().local_memory, 4 * mib);
+  EXPECT_EQ(bytes().streams, mib);
+  // The reading that they were found by is the device's.
+  EXPECT_EQ(device().at, ledger::ReadingAt::last_call);
+  EXPECT_EQ(device().free_bytes, fake.free_bytes);
+}
+
+TEST_F(ImplicitMemoryTest, WhatIsGivenBackLowersTheRowButNeverBelowZero) {
+  load(4 * mib);
+  unload(mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  unload(9 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+}
+
+TEST_F(ImplicitMemoryTest, NothingIsBookedWhereAnotherThreadWasInACall) {
+  const auto other_thread = [&](auto work) {
+    meanwhile = [work] {
+      const CallState mine = call_state;
+      call_state = {};
+      work();
+      call_state = mine;
+    };
+  };
+  other_thread([&] { allocate(); });
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  // Two such calls at once: neither knows what was its own.
+  other_thread([&] { load(5 * mib); });
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  load(2 * mib);
+  EXPECT_EQ(bytes().modules, 2 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, WhatIsDoneOnAnotherDeviceMeanwhileDisturbsNothing) {
+  const auto other_thread_on = [&](int device, auto work) {
+    meanwhile = [device, work] {
+      const CallState mine = call_state;
+      call_state = {};
+      const int here = fake.current_device;
+      fake.current_device = device;
+      work();
+      fake.current_device = here;
+      call_state = mine;
+    };
+  };
+  other_thread_on(1, [&] {
+    allocate();
+    load(0);
+  });
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  other_thread_on(0, [&] { allocate(); });
+  load(5 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  // From a context of another device, but with a handle of this one.
+  other_thread_on(1, [&] {
+    CUmemGenericAllocationHandle handle = 0;
+    CUmemAllocationProp properties{};
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    hooked(Row::cuMemCreate, cuMemCreate, &handle, std::size_t{2 * mib}, &properties, 0ull);
+  });
+  load(5 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, UnderACaptureTheDeviceIsReadWithTheThreadsModeRelaxedMeanwhile) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  fake.capture_mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib);
+  EXPECT_EQ(fake.readings_not_relaxed, 0);
+  EXPECT_EQ(fake.capture_mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+TEST_F(ImplicitMemoryTest, WhatACapturedKernelNeedsIsTakenWhenItsGraphIsInstantiated) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  FakeKernel plain{0, "plain"}, deep{3072, "deep"}, deeper{5120, "deeper"};
+  launch(plain, 140 * mib);
+  launch(deeper, 0);
+  launch(deep, 0);
+  EXPECT_EQ(bytes().local_memory, 0u);
+  const std::size_t threads = processors * threads_each;
+  takes = mib + threads * 4096;
+  CUgraphExec exec = nullptr;
+  hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  EXPECT_EQ(bytes().modules, 140 * mib) << "what a graph takes for itself is not code";
+  EXPECT_EQ(bytes().largest_local, 5120u);
+#if CUDA_VERSION >= 12030
+  EXPECT_EQ(device().largest_local_kernel, "deeper");
+#endif
+  // It has what it needs.
+  launch(deeper, mib);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  EXPECT_EQ(bytes().modules, 141 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AnotherGraphsInstantiationIsNotTakenForThatOfTheCapturedKernel) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  FakeKernel plain{0, "plain"}, deep{5120, "deep"};
+  launch(plain, 140 * mib);
+  launch(deep, 0);
+  const auto instantiate = [&](std::int64_t bytes) {
+    takes = bytes;
+    CUgraphExec exec = nullptr;
+    hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, CUgraph{}, 0ull);
+  };
+  instantiate(2 * mib);
+  EXPECT_EQ(bytes().local_memory, 0u);
+  instantiate(processors * threads_each * 4096);
+  EXPECT_EQ(bytes().local_memory, processors * threads_each * 4096u);
+}
+
+TEST_F(ImplicitMemoryTest, AQuestionAboutAKernelMayBringItsCodeOnce) {
+  FakeKernel kernel;
+  EXPECT_TRUE(ask(kernel, 5 * mib));
+  EXPECT_EQ(bytes().modules, 5 * mib);
+  EXPECT_FALSE(ask(kernel, 7 * mib));
+  EXPECT_EQ(bytes().modules, 5 * mib);
+  unload(0);
+  ask(kernel, -3 * static_cast<std::int64_t>(mib));
+  EXPECT_EQ(bytes().modules, 5 * mib) << "nobody gives code back for a question";
+  unload(0);
+  ask(kernel, 2500 * mib);
+  EXPECT_EQ(bytes().modules, 5 * mib) << "no code is as large";
+}
+
+TEST_F(ImplicitMemoryTest, AKernelMayBeLoadedOnEachDevice) {
+  FakeKernel kernel;
+  EXPECT_TRUE(ask(kernel, 5 * mib));
+  fake.current_device = 1;
+  load(0);
+  EXPECT_TRUE(ask(kernel, 4 * mib));
+  EXPECT_FALSE(ask(kernel, 0));
+  fake.current_device = 0;
+  EXPECT_FALSE(ask(kernel, 0));
+  EXPECT_EQ(bytes().modules, 5 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, QuestionsHaveReadingsOfTheirOwnAndAreAskedAgainWhenThereAreSome) {
+  std::vector<FakeKernel> kernels(2000);
+  int read = 0;
+  for (FakeKernel& kernel : kernels) read += ask(kernel, 0) ? 1 : 0;
+  EXPECT_GE(read, 512);
+  EXPECT_LT(read, 600);
+  FakeKernel plain;
+  const int before = fake.readings;
+  launch(plain, mib);
+  EXPECT_EQ(fake.readings, before + 2) << "those of launches are left";
+  // One that there was no reading for is not known.
+  const auto has = [](FakeKernel& kernel) {
+    return loaded_kernels.has(reinterpret_cast<CUfunction>(&kernel));
+  };
+  EXPECT_TRUE(has(kernels.front()));
+  EXPECT_FALSE(has(kernels.back()));
+}
+
+TEST_F(ImplicitMemoryTest, MemoryThatIsFreedMeanwhileDisturbsItsDeviceWhereverItIsFreedFrom) {
+  const CUdeviceptr memory = allocate();
+  meanwhile = [&] {
+    const CallState mine = call_state;
+    call_state = {};
+    fake.current_device = 1;
+    hooked(Row::cuMemFree_v2, cuMemFree_v2, memory);
+    fake.current_device = 0;
+    call_state = mine;
+  };
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  // One that began before, and ends meanwhile.
+  const ledger::TakenRecord taken = session.allocations.take(Space::pointer, allocate());
+  meanwhile = [&] { session.allocations.settle(taken, CUDA_SUCCESS); };
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 0u);
+  load(2 * mib);
+  EXPECT_EQ(bytes().modules, 2 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AKernelThatWasCapturedIsNewWhenItIsLaunched) {
+  hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
+  FakeKernel plain{0, "plain"}, deep{3072, "deep"};
+  launch(plain, 140 * mib);
+  launch(deep, 0);
+  launch(deep, processors * threads_each * 2048);
+  EXPECT_EQ(bytes().local_memory, processors * threads_each * 2048u);
+  const int readings = fake.readings;
+  launch(deep, 0);
+  EXPECT_EQ(fake.readings, readings);
+}
+
+TEST_F(ImplicitMemoryTest, TheFirstLaunchOfAKernelIsReadAndTheNextOnesAskTheDriverNothing) {
+  FakeKernel kernel{0, "plain"};
+  launch(kernel, 140 * mib);
+  EXPECT_EQ(bytes().modules, 140 * mib);
+  EXPECT_EQ(bytes().largest_local, 0u);
+  const int readings = fake.readings, questions = fake.questions;
+  launch(kernel, 0);
+  EXPECT_EQ(fake.readings, readings);
+  EXPECT_EQ(fake.questions, questions);
+}
+
+TEST_F(ImplicitMemoryTest, LocalMemoryIsToldApartFromWhatTheFirstLaunchOfAllTakes) {
+  FakeKernel deep{3072, "deep"}, deeper{5120, "deeper"}, shallow{2048, "shallow"};
+  const std::size_t threads = processors * threads_each;
+  launch(deep, 140 * mib + threads * 2048);
+  EXPECT_EQ(bytes().modules, 140 * mib);
+  EXPECT_EQ(bytes().local_memory, threads * 2048);
+  launch(deeper, threads * 2048);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  launch(shallow, mib);
+  EXPECT_EQ(bytes().local_memory, threads * 4096);
+  EXPECT_EQ(bytes().modules, 141 * mib);
+  EXPECT_EQ(bytes().largest_local, 5120u);
+#if CUDA_VERSION >= 12030
+  EXPECT_EQ(device().largest_local_kernel, "deeper");
+#endif
+}
+
+TEST_F(ImplicitMemoryTest, WhatAFailedLaunchGivesBackIsTakenFromLocalMemoryFirstAndTakenAgain) {
+  CUcontext context = nullptr;
+  fake.current = nullptr;
+  fake.primary_active = false;
+  fake.free_bytes = fake.total_bytes - 527 * mib;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
+  FakeKernel plain, deep{4096, "deep"}, deeper{65536, "deeper"};
+  launch(plain, 148 * mib);
+  launch(deep, 792 * mib);
+  answer = CUDA_ERROR_OUT_OF_MEMORY;
+  launch(deeper, -1342 * static_cast<std::int64_t>(mib));
+  EXPECT_EQ(bytes().local_memory, 0u);
+  EXPECT_EQ(bytes().modules, 0u);
+  EXPECT_EQ(bytes().used_after_first_context, (527 + 148 + 792 - 1342) * mib);
+  answer = CUDA_SUCCESS;
+  launch(deep, 1000 * mib);
+  // What the context had from the start, and local memory.
+  EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
+  EXPECT_EQ(bytes().local_memory, (1000 - (1342 - 148 - 792)) * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AKernelsNameIsBounded) {
+  const std::string name(100'000, 'k');
+  FakeKernel kernel{8192, name.c_str()};
+  launch(kernel, mib);
+  EXPECT_EQ(bytes().largest_local, 8192u);
+#if CUDA_VERSION >= 12030
+  EXPECT_EQ(device().largest_local_kernel, name.substr(0, 1024));
+#endif
+}
+
+TEST_F(ImplicitMemoryTest, AfterAnUnloadEveryKernelIsNew) {
+  FakeKernel kernel;
+  launch(kernel, mib);
+  unload(0);
+  launch(kernel, mib);
+  EXPECT_EQ(bytes().modules, 2 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AKernelIsFoundThoughManyOthersWereLaunched) {
+  std::vector<FakeKernel> kernels(1000);
+  for (FakeKernel& kernel : kernels) launch(kernel, 0);
+  std::size_t known = 0;
+  for (FakeKernel& kernel : kernels)
+    known += launched_kernels.has(reinterpret_cast<CUfunction>(&kernel)) ? 1 : 0;
+  EXPECT_GT(known, kernels.size() * 99 / 100);
+  EXPECT_FALSE(launched_kernels.has(nullptr));
+  EXPECT_FALSE(launched_kernels.expected_slot_has(nullptr));
+}
+
+TEST_F(ImplicitMemoryTest, ReadingsOfFirstLaunchesAreRationedButNotThoseOfLargerLocalMemory) {
+  std::vector<FakeKernel> kernels(2000);
+  const int before = fake.readings;
+  for (FakeKernel& kernel : kernels) launch(kernel, 0);
+  EXPECT_LT(fake.readings - before, 2 * 500);
+  FakeKernel deep{4096, "deep"};
+  launch(deep, 6 * mib);
+  EXPECT_EQ(bytes().local_memory, 6 * mib);
+}
+
+TEST_F(ImplicitMemoryTest, AFirstContextsMemoryIsKeptApartFromThatOfFurtherOnes) {
+  CUcontext context = nullptr;
+  fake.current = nullptr;
+  fake.primary_active = false;
+  fake.free_bytes = fake.total_bytes - 527 * mib;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
+  EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
+  const_cast<driver::RealDriver&>(real).cuCtxCreate_v2 = [](CUcontext* out, unsigned, CUdevice) {
+    fake.free_bytes -= 524 * mib;
+    return *out = fake.current = reinterpret_cast<CUcontext>(0x4000), CUDA_SUCCESS;
+  };
+  CUcontext second = nullptr;
+  hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &second, 0u, 0);
+  EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
+  EXPECT_EQ(bytes().further_contexts, 524 * mib);
+
+  load(3 * mib);
+  hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, second);
+  EXPECT_EQ(bytes().modules, 3 * mib);  // the device still has a context
+  hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context);
+  EXPECT_EQ(bytes().modules, 0u);
+  EXPECT_EQ(bytes().used_after_first_context, 0u);
+  EXPECT_EQ(bytes().further_contexts, 0u);
+}
+
+TEST_F(ImplicitMemoryTest, ARefusalForLackOfMemoryIsAnIncidentAndAnyOtherIsNot) {
+  FakeKernel kernel;
+  answer = CUDA_ERROR_INVALID_VALUE;
+  EXPECT_EQ(launch(kernel, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(load(0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(refused().empty());
+  answer = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(launch(kernel, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(refused(), std::vector{ledger::Asked::launch});
+  EXPECT_EQ(load(0), CUDA_ERROR_OUT_OF_MEMORY);
+  set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 0);
+  CUstream stream = nullptr;
+  hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
+  EXPECT_EQ(refused(), (std::vector{ledger::Asked::launch, ledger::Asked::module,
+                                    ledger::Asked::limit, ledger::Asked::stream}));
+  // It was not launched: the next one is the first.
+  answer = CUDA_SUCCESS;
+  launch(kernel, mib);
+  EXPECT_EQ(bytes().modules, mib);
+}
+
+TEST_F(ImplicitMemoryTest, ReadingsLeaveErrnoAlone) {
+  FakeKernel kernel{4096, "deep"};
+  CUcontext context = nullptr;
+  const auto keeps = [&](const char* what, auto call) {
+    errno = 4242;
+    call();
+    EXPECT_EQ(errno, 4242) << what;
+  };
+  keeps("load", [&] { load(mib); });
+  keeps("launch", [&] { launch(kernel, mib); });
+  keeps("limit", [&] { set_limit(CU_LIMIT_STACK_SIZE, 9000, mib); });
+  keeps("context", [&] { hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0); });
+  answer = CUDA_ERROR_OUT_OF_MEMORY;
+  keeps("refusal", [&] { load(0); });
+}
+
+}  // namespace
+}  // namespace cuwarden::hooks

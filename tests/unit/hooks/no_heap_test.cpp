@@ -1,0 +1,92 @@
+// A program's allocator may call CUDA with its own locks held, and a signal handler may have
+// interrupted malloc: recording a call must use no heap at all, not even one of its own, and must
+// not ask the loader. The shim's heap is private, so only here are calls to it seen.
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "tests/unit/hooks/fake_driver.hpp"
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void __libc_free(void*);
+}
+
+namespace {
+std::atomic<long> calls{0};
+}
+
+extern "C" {
+
+void* malloc(std::size_t bytes) noexcept {
+  ++calls;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  ++calls;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) noexcept {
+  ++calls;
+  return __libc_realloc(memory, bytes);
+}
+void free(void* memory) noexcept {
+  if (memory != nullptr) ++calls;
+  __libc_free(memory);
+}
+// Nothing here has a use for what these would find.
+int dladdr(const void*, Dl_info*) noexcept {
+  ++calls;
+  return 0;
+}
+void* dlsym(void*, const char*) noexcept {
+  ++calls;
+  return nullptr;
+}
+
+}  // extern "C"
+
+namespace cuwarden::hooks {
+namespace {
+
+using driver::Row;
+
+class NoHeap : public HooksTest {
+ protected:
+  template <class Result, class... Parameters, class... Arguments>
+  [[gnu::noinline]] Result recorded(Row row, Result (*body)(HookedCall&, Parameters...),
+                                    Arguments... arguments) {
+    HookedCall call(real, &with_stacks, row);
+    return body(call, arguments...);
+  }
+
+  void allocate_and_free(int count) {
+    for (int i = 0; i < count; ++i) {
+      CUdeviceptr linear = 0, ordered = 0;
+      recorded(Row::cuMemAlloc_v2, cuMemAlloc_v2, &linear, std::size_t{512});
+      recorded(Row::cuMemAllocAsync, cuMemAllocAsync, &ordered, std::size_t{512}, nullptr);
+      recorded(Row::cuMemFree_v2, cuMemFree_v2, ordered);
+      recorded(Row::cuMemFree_v2, cuMemFree_v2, linear);
+    }
+  }
+
+  Session with_stacks{
+      *writer, real, {.stack_depth = 64, .incomplete = [](ledger::Reason) noexcept {}}};
+};
+
+TEST_F(NoHeap, RecordingACallUsesNoHeapAndAsksNoLoader) {
+  const long at_start = calls;
+  std::free(std::malloc(1));
+  dlsym(nullptr, "");
+  ASSERT_EQ(calls, at_start + 3) << "it does count";
+  allocate_and_free(10);  // warm: modules and stacks are known
+  const long before = calls;
+  allocate_and_free(1000);
+  EXPECT_EQ(calls - before, 0);
+  EXPECT_GT(reader().rows(ledger::RegionId::stacks), 1u);
+}
+
+}  // namespace
+}  // namespace cuwarden::hooks

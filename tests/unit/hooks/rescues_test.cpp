@@ -1,0 +1,189 @@
+// Requests that the driver refuses, with rescues on: what the program gets, and what is kept.
+#include "runtime_hooks/core/clock.hpp"
+#include "tests/unit/hooks/fake_driver.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+using driver::Row;
+
+class RescuesTest : public HooksTest {
+ protected:
+  RescuesTest() {
+    refusals = attempts = 0;
+    other_error = CUDA_SUCCESS;
+    stages.clear();
+    attempts_by_then.clear();
+    synchronised.clear();
+  }
+  static driver::RealDriver refusing() {
+    driver::RealDriver real = fake_functions();
+    real.cuMemAlloc_v2 = [](CUdeviceptr* out, size_t) {
+      ++attempts;
+      if (refusals > 0) return --refusals, CUDA_ERROR_OUT_OF_MEMORY;
+      if (other_error != CUDA_SUCCESS) return other_error;
+      return *out = fake.next_address += 0x1000, CUDA_SUCCESS;
+    };
+    real.cuMemFreeAsync = [](CUdeviceptr, CUstream) { return CUDA_SUCCESS; };
+    real.cuCtxDetach = [](CUcontext) { return CUDA_SUCCESS; };
+    real.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
+    real.cuEventCreate = [](CUevent* event, unsigned) {
+      return *event = reinterpret_cast<CUevent>(0x99), CUDA_SUCCESS;
+    };
+    real.cuEventRecord = [](CUevent, CUstream stream) {
+      return synchronised.push_back(stream), CUDA_SUCCESS;
+    };
+    real.cuEventQuery = [](CUevent) { return CUDA_SUCCESS; };
+    real.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
+    real.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };
+    return real;
+  }
+  auto call(Row row, auto body, auto... arguments) {
+    return hooked_on(real, session, row, body, arguments...);
+  }
+  CUresult ask(std::size_t bytes) {
+    CUdeviceptr memory = 0;
+    return call(Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, bytes);
+  }
+  void free_in(CUstream stream) {
+    call(Row::cuMemFreeAsync, cuMemFreeAsync, CUdeviceptr{0x77}, stream);
+  }
+  ledger::IncidentView incident() const { return reader().incident(1).value(); }
+  std::vector<ledger::RungOutcome> outcomes() const {
+    std::vector<ledger::RungOutcome> found;
+    for (std::uint64_t i = 1; i < reader().rows(ledger::RegionId::incident_rungs); ++i)
+      found.push_back(reader().incident_rung(i)->outcome);
+    return found;
+  }
+  std::uint64_t failures() const { return reader().group(incident().group.value)->failures; }
+
+  static inline int refusals = 0, attempts = 0;
+  static inline CUresult other_error = CUDA_SUCCESS;
+  static inline std::vector<rescue::Stage> stages;
+  static inline std::vector<int> attempts_by_then;
+  static inline std::vector<CUstream> synchronised;
+  const driver::RealDriver real = refusing();
+  Session session{*writer,
+                  real,
+                  {.incomplete = [](ledger::Reason) noexcept {},
+                   .incident =
+                       [](IncidentId, rescue::Stage stage) noexcept {
+                         stages.push_back(stage);
+                         attempts_by_then.push_back(attempts);
+                       },
+                   .ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
+};
+
+TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {
+  refusals = 1;
+  errno = ENOENT;
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(errno, ENOENT);
+  EXPECT_EQ(attempts, 2);
+  EXPECT_EQ(records().size(), 1u);
+  EXPECT_EQ(incident().bytes, 5000u);
+  EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::retry)], 1u);
+  EXPECT_EQ(incident().rescued_bytes, 5000u);
+  EXPECT_EQ(incident().recovered, 0u) << "the program did nothing";
+  EXPECT_EQ(failures(), 0u);
+  EXPECT_EQ(outcomes(), std::vector{ledger::RungOutcome::served});
+  EXPECT_EQ(stages, (std::vector{rescue::Stage::refused, rescue::Stage::settled}));
+  EXPECT_EQ(attempts_by_then, (std::vector{1, 2})) << "what becomes of it is not known at first";
+}
+
+TEST_F(RescuesTest, ARequestThatNothingHelpsFailsOnceAndIsNotTriedAgainAtOnce) {
+  refusals = 1000;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(attempts, 2);
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(attempts, 3);
+  EXPECT_EQ(failures(), 2u);
+  EXPECT_EQ(incident().repeats, 1u);
+  EXPECT_EQ(outcomes().size(), 3u) << "of the first";
+  EXPECT_TRUE(records().empty());
+}
+
+TEST_F(RescuesTest, TheProgramGetsTheFirstErrorNotThatOfAnotherTry) {
+  refusals = 1;
+  other_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(RescuesTest, AnErrorThatIsNoLackOfMemoryIsTheProgramsOwn) {
+  other_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(attempts, 1);
+}
+
+TEST_F(RescuesTest, StreamsInWhichMemoryWasFreedAreSynchronisedWhileTheyAreThere) {
+  const auto first = reinterpret_cast<CUstream>(0x100), next = reinterpret_cast<CUstream>(0x200);
+  free_in(first);
+  free_in(next);
+  call(Row::cuStreamDestroy_v2, cuStreamDestroy_v2, first);
+  refusals = 2;
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(synchronised, std::vector{next});
+  EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::synchronise)], 1u);
+}
+
+TEST_F(RescuesTest, AContextsEndTakesItsStreamsHoweverItEnds) {
+  const auto ends = [&](auto end) {
+    free_in(reinterpret_cast<CUstream>(0x100));
+    end();
+    refusals = 2;
+    ask(5000);
+    EXPECT_TRUE(synchronised.empty());
+  };
+  const CUcontext context = fake.current;
+  ends([&] { call(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, context); });
+  ends([&] { call(Row::cuCtxDetach, cuCtxDetach, context); });
+  ends([&] { call(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, CUdevice{0}); });
+  ends([&] { call(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, CUdevice{0}); });
+}
+
+TEST_F(RescuesTest, BeforeACaptureStreamsAreLeftAlone) {
+  free_in(reinterpret_cast<CUstream>(0x100));
+  call(Row::cuStreamBeginCapture, cuStreamBeginCapture, CUstream{});
+  refusals = 2;
+  ask(5000);
+  EXPECT_TRUE(synchronised.empty());
+}
+
+TEST_F(RescuesTest, WhatTheProgramDidBeforeARescueIsItsRecovery) {
+  refusals = 2;
+  EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
+  refusals = 1;
+  sleep_ns(110'000'000);
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);
+  EXPECT_EQ(incident().repeats, 1u);
+  EXPECT_EQ(incident().recovered, 1u);
+  EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::retry)], 1u);
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(RescuesTest, WhatFailsWhereAnotherWasServedIsAnIncidentOfItsOwnAndItsRecoveriesGoThere) {
+  for (const std::size_t bytes : {5000, 6000}) {
+    refusals = bytes == 5000 ? 1 : 1000;
+    EXPECT_EQ(ask(bytes), bytes == 5000 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  refusals = 0;
+  EXPECT_EQ(ask(6000), CUDA_SUCCESS);
+  const auto served = incident(), failed = reader().incident(served.id.value + 1).value();
+  EXPECT_EQ(served.repeats, 0u);
+  EXPECT_EQ(served.recovered, 0u);
+  EXPECT_EQ(failed.bytes, 6000u);
+  EXPECT_EQ(failed.repeats, 0u);
+  EXPECT_EQ(failed.failed, 1u);
+  EXPECT_EQ(failed.recovered, 1u);
+  std::vector<std::uint32_t> orders;
+  for (std::uint64_t i = 1; i < reader().rows(ledger::RegionId::incident_rungs); ++i) {
+    const auto rung = reader().incident_rung(i).value();
+    if (rung.incident == failed.id) orders.push_back(rung.order);
+  }
+  EXPECT_EQ(orders, (std::vector<std::uint32_t>{1, 2, 3}));
+  using enum rescue::Stage;
+  EXPECT_EQ(stages, (std::vector{refused, settled, refused, settled}));
+}
+
+}  // namespace
+}  // namespace cuwarden::hooks
