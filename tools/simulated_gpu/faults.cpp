@@ -15,7 +15,7 @@ namespace {
 
 // Returns the name without _ptsz, _ptds or _vN: programs call cuMemAllocAsync_ptsz and
 // cuMemAlloc_v2 by the short name, too, which cuda.h's macros expand.
-std::string_view family_name(std::string_view name) {
+std::string_view short_name(std::string_view name) {
   for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
   }
@@ -67,7 +67,7 @@ bool fails_at(const FaultRule& rule, unsigned long long call) {
 }
 
 bool matches(const FaultRule& rule, std::string_view name) {
-  return rule.function == name || rule.function == family_name(name);
+  return rule.function == name || rule.function == short_name(name);
 }
 
 }  // namespace

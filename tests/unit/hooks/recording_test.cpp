@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tests/unit/families/fake_driver.hpp"
+#include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {
 namespace {
