@@ -1,0 +1,121 @@
+"""Documents: links lead somewhere, README is short, and the commands that are shown work."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+import shimmed
+
+DOCUMENTS = sorted(
+    path
+    for path in [
+        *shimmed.SOURCE.glob("*.md"),
+        *shimmed.SOURCE.glob("docs/*.md"),
+        *(shimmed.SOURCE / folder / "README.md" for folder in ("samples", "tests")),
+        shimmed.SOURCE / "tools" / "simulated_gpu" / "README.md",
+    ]
+)
+PREFIX = f"{shimmed.SOURCE}/"
+
+# Commands that build, install or test the project: a reason for each why they are not run here.
+NOT_RUN = {
+    r"tools/quickstart": "installs packages; its own test is a person's first five minutes",
+    r"tools/test( --full)?": "this test is a part of it",
+    r"tools/release": "tests/release runs it",
+    r"meson (setup|install|configure|test) .*": "the build that this test runs in",
+    r"build/tests/unit/.*": "a unit test by itself",
+    r"python3 -m pytest .*": "a test like this one",
+    r"export PYTHONPATH=.*": "the next command is run with it",
+}
+
+
+def commands():
+    for path in DOCUMENTS:
+        for block in re.findall(r"```sh\n(.*?)```", path.read_text(), re.DOTALL):
+            for line in block.strip().splitlines():
+                command = re.split(r"\s+# ", line)[0].strip()
+                if command:
+                    yield str(path).removeprefix(PREFIX), command
+
+
+RUN = [
+    pytest.param(command, id=f"{name}: {command}")
+    for name, command in commands()
+    if not any(re.fullmatch(pattern, command) for pattern in NOT_RUN)
+]
+
+
+def anchors_of(path):
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path).removeprefix(PREFIX))
+def test_each_link_leads_to_a_file_and_a_heading_that_are_there(path):
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert not target.startswith("http"), f"{target}: documents link to each other only"
+        file, _, anchor = target.partition("#")
+        to = (path.parent / file).resolve() if file else path
+        assert to.exists(), target
+        assert not anchor or anchor in anchors_of(to), target
+
+
+def test_readme_is_read_in_one_sitting():
+    assert len((shimmed.SOURCE / "README.md").read_text().splitlines()) < 150
+
+
+@pytest.fixture
+def shown(place):
+    """Runs a line of shell where `app` is a program and `cuwarden run` has a simulated GPU."""
+    for name in ("app", "tests"):
+        shutil.copy(shimmed.sample("lost_on_throw"), place.work / name)
+    (place.work / "train.py").write_text("print('trained')\n")
+    tools = place.folder / "bin"
+    tools.mkdir()
+    wrapper = tools / "cuwarden"
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$1" = run ]; then shift; exec {shimmed.COMMAND} run --simulate 16GiB "$@"; fi\n'
+        f'exec {shimmed.COMMAND} "$@"\n'
+    )
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    (place.work / "build").symlink_to(shimmed.BUILD)
+    env = {
+        **place.environment(shim=False, preload=()),
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "PYTHONPATH": str(shimmed.SOURCE / "tools" / "python"),
+        "TMPDIR": str(place.folder),
+    }
+
+    def run(line):
+        return subprocess.run(
+            ["sh", "-c", line], env=env, cwd=place.work, text=True, timeout=60,
+            stdin=subprocess.DEVNULL, capture_output=True,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_a_command_that_a_document_shows_works(command, shown, place, live):
+    line = command.replace("build/cuwarden run -- ./app", "cuwarden run -- ./app")
+    if line.startswith("LD_PRELOAD=/path/to/libcuwarden.so "):
+        simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
+        line = line.replace("/path/to/libcuwarden.so", f'"{simulated}"')
+    if line.startswith("cuwarden report "):
+        made = shown("cuwarden run -- ./app")
+        assert made.returncode == 0, made.stderr
+    if "PID" in line:
+        process = live(shimmed.program("dying"), "wait")
+        process.stdout.readline()  # it has allocated by then
+        line = line.replace("PID", str(process.pid))
+    run = shown(line)
+    expected = 1 if "--fail-on-leak" in line or "--pool off" in line or "SIM_FAIL" in line else 0
+    assert run.returncode == expected, run.stdout + run.stderr
+    assert run.stdout + run.stderr, "a command that says nothing"
+
