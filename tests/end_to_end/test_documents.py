@@ -69,6 +69,26 @@ def test_readme_is_read_in_one_sitting():
     assert len((shimmed.SOURCE / "README.md").read_text().splitlines()) < 150
 
 
+def test_the_page_of_the_reports_fields_is_made_from_the_schema():
+    made = subprocess.run(
+        [shimmed.SOURCE / "tools" / "document_report.py", shimmed.SOURCE / "reporters" / "report.schema.json"],
+        text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    assert (shimmed.SOURCE / "docs" / "report.md").read_text() == made.stdout
+
+
+def test_the_page_of_settings_has_each_setting_with_its_default():
+    source = (shimmed.SOURCE / "shim" / "settings.cpp").read_text()
+    page = (shimmed.SOURCE / "docs" / "settings.md").read_text()
+    known = dict(re.findall(r'\{"(CUWARDEN_\w+)", read_\w+, .*"([^"]+)"\}', source))
+    known.pop("CUWARDEN_REPORT_LIST")  # `cuwarden run` sets it
+    shown = dict(re.findall(r"^\| `(CUWARDEN_\w+)` \| (.*?) \|", page, re.MULTILINE))
+    assert len(known) > 10 and known.keys() == shown.keys()
+    in_words = ("all reports", "the report's folder")
+    for name, default in known.items():
+        assert default in in_words or shown[name] == f"`{default}`", name
+
+
 @pytest.fixture
 def shown(place):
     """Runs a line of shell where `app` is a program and `cuwarden run` has a simulated GPU."""

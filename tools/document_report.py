@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Prints docs/report.md: every table and field of the report, out of its JSON Schema.
+
+usage: document_report.py REPORT_SCHEMA >docs/report.md
+"""
+
+import json
+import sys
+
+HEAD = """# Fields of the report
+
+A report is one JSON object. This page is made from `reporters/report.schema.json` by `tools/document_report.py`.
+
+- Units are in names: `_bytes`, `_ns`. Times are nanoseconds since `process.start`.
+- Addresses are strings in hexadecimal. No number passes 2^53.
+- Tables are arrays of flat objects that join by id: `stack` is a row of `stacks`, whose `frames` are rows of `frames`, whose
+  `module` is a row of `modules`. An incident's `rungs`, `incident_holders` and `incident_facts` have its number in `incident`.
+- Unknown is null, never 0.
+- A later version may add tables and fields; it changes no meaning of what is here.
+"""
+
+
+def fields_of(schema):
+    return schema.get("items", schema).get("properties", {})
+
+
+def values_of(field, definitions):
+    """The values of an enumeration, for the reader; empty where the type says enough."""
+    if "$ref" in field:
+        field = definitions[field["$ref"].rsplit("/", 1)[-1]]
+    values = field.get("enum", [])
+    return ", ".join("null" if value is None else f"`{value}`" for value in values)
+
+
+def document(schema):
+    yield HEAD
+    for name, table in schema["properties"].items():
+        yield f"\n## {name}\n\n{table['description']}\n"
+        fields = fields_of(table)
+        if not fields:
+            continue
+        yield "\n| field | is |\n|---|---|\n"
+        for field, meaning in fields.items():
+            values = values_of(meaning, schema["$defs"])
+            yield f"| `{field}` | {meaning['description']}{' Values: ' + values + '.' if values else ''} |\n"
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        sys.stdout.write("".join(document(json.load(file))))
+
+
+if __name__ == "__main__":
+    main()
