@@ -10,23 +10,23 @@ constinit CallingThreads calling_threads{};
 constinit std::atomic<bool> device_is_lost{false};
 constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
 
-// A thread that has ended leaves its place behind. The search begins behind the last place that was
-// taken, so that threads that come and go do not look at all of the living.
-[[gnu::cold, gnu::noinline]] CallingThreads::Thread* CallingThreads::take_place() noexcept {
+// A thread that has ended leaves its row behind. The search begins behind the row that was taken
+// last, so that threads that come and go do not look at the rows of all living threads.
+[[gnu::cold, gnu::noinline]] CallingThreads::Thread* CallingThreads::take_row() noexcept {
   const ErrnoGuard keep;
   const int mine = own_thread_id();
   const std::uint32_t first = next_.load(std::memory_order_relaxed);
   for (const bool of_the_dead : {false, true}) {
     for (std::uint32_t i = 0; i < most; ++i) {
-      Thread& place = threads_[(first + i) % most];
-      std::int32_t there = place.id.load(std::memory_order_relaxed);
+      Thread& row = threads_[(first + i) % most];
+      std::int32_t there = row.id.load(std::memory_order_relaxed);
       if (there != 0 && there != mine && !(of_the_dead && thread_has_ended(there))) continue;
-      if (!place.id.compare_exchange_strong(there, mine)) continue;
-      if (place.calls.load(std::memory_order_relaxed) != 0) was_left_.store(true);
-      place.calls.store(0, std::memory_order_relaxed);
-      place.submissions.store(0, std::memory_order_relaxed);
+      if (!row.id.compare_exchange_strong(there, mine)) continue;
+      if (row.calls.load(std::memory_order_relaxed) != 0) was_left_.store(true);
+      row.calls.store(0, std::memory_order_relaxed);
+      row.submissions.store(0, std::memory_order_relaxed);
       next_.store((first + i + 1) % most, std::memory_order_relaxed);
-      return own_ = &place;
+      return own_ = &row;
     }
   }
   are_too_many_.store(true);

@@ -64,8 +64,8 @@ class CallingThreads {
   }
 
  private:
-  Thread* any_own() noexcept { return own_ != nullptr ? own_ : take_place(); }
-  Thread* take_place() noexcept;
+  Thread* any_own() noexcept { return own_ != nullptr ? own_ : take_row(); }
+  Thread* take_row() noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;
   std::atomic<std::uint32_t> without_words_{0};  // calls of threads without words

@@ -14,8 +14,8 @@ constexpr std::size_t kMiB = 1024 * kKiB;
 constexpr std::size_t kGiB = 1024 * kMiB;
 
 // One rule of CUWARDEN_SIM_FAIL: `function:n[:code]`, `function:every:n[:code]`,
-// `function:from:n[:code]`, `function:lost:n[:code[:hang]]`, `function:*[:code]`. In the place of
-// the code stands `signal` or `hang`, too.
+// `function:from:n[:code]`, `function:lost:n[:code[:hang]]`, `function:*[:code]`. The
+// code may also be `signal` or `hang`.
 struct FaultRule {
   enum class Calls {
     nth,
@@ -27,7 +27,8 @@ struct FaultRule {
   unsigned long long n = 0;  // The number n of a call, from 1; 0 means every call.
   Calls calls = Calls::nth;
   int code = 2;  // CUDA_ERROR_OUT_OF_MEMORY.
-  // What the call does instead of failing, and of a lost device what all later calls do.
+  // The action of the call that replaces a failure. Once a device is lost, all later calls do the
+  // same.
   enum class Instead {
     nothing,
     signal,  // `signal`: sends its thread SIGUSR1 while it holds the driver's lock, and goes on.
