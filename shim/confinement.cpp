@@ -10,7 +10,7 @@
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
-#include "runtime_hooks/families/hooked_call.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
 #include "shim/ledger_place.hpp"
 #include "shim/own_stack.hpp"
 #include "shim/process.hpp"
@@ -25,7 +25,7 @@ extern int (*cuwarden_next_prctl)(int, unsigned long, unsigned long, unsigned lo
 namespace cuwarden::shim {
 namespace {
 
-using families::Confinement;
+using hooks::Confinement;
 
 // A filter was installed for all threads (SECCOMP_FILTER_FLAG_TSYNC).
 constinit std::atomic<bool> confines_all{false};
@@ -33,7 +33,7 @@ constinit std::atomic<bool> confines_all{false};
 constinit std::atomic<std::uint64_t> threads_before{0};
 constinit int mode_at_start = 0;  // of seccomp, as PR_GET_SECCOMP gives it; -1 unknown
 
-Confinement& of_this_thread() { return families::call_state.confinement; }
+Confinement& of_this_thread() { return hooks::call_state.confinement; }
 
 // A thread inherits the filters of the one that made it. Where it is not known which one that was,
 // it counts as confined.

@@ -43,8 +43,7 @@ bool is_clear(hooks::Session& session, const void* frame) noexcept {
 
 }  // namespace
 
-void take_exit_readings(hooks::Session& session, const void* frame,
-                        WaitBudget& budget) noexcept {
+void take_exit_readings(hooks::Session& session, const void* frame, WaitBudget& budget) noexcept {
   if (driver::device_is_lost.load(std::memory_order_relaxed) || !is_clear(session, frame)) return;
   const std::uint64_t begun_ns = now_ns(), end_ns = begun_ns + budget.left_ns();
   if (driver::calling_threads.are_all_outside(

@@ -110,46 +110,46 @@ void note_free_at_end() {}
     CUWARDEN_RECORD_OR_PASS(name, arguments, recording::linked, next_driver())    \
   }
 
-#define CUWARDEN_RECORDING(result, name, parameters, below, body)                  \
-  [[gnu::noinline]] static result name parameters {                                \
-    hooks::forget_left_driver_call(__builtin_frame_address(0));                 \
-    const driver::RealDriver& real = below;                                        \
-    if (real.name == nullptr) return missing_in_driver;                            \
-    driver::DriverCall inside;                                                     \
+#define CUWARDEN_RECORDING(result, name, parameters, below, body)              \
+  [[gnu::noinline]] static result name parameters {                            \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                \
+    const driver::RealDriver& real = below;                                    \
+    if (real.name == nullptr) return missing_in_driver;                        \
+    driver::DriverCall inside;                                                 \
     hooks::HookedCall call(real, Process::get().session(), driver::Row::name); \
-    return inside.returned(body);                                                  \
+    return inside.returned(body);                                              \
   }
 
 // Launches are many and short: one of a kernel that was launched before goes through, without a
 // word of the thread's, and is not counted. The functions are looked at as they are: where they
 // were not found yet, nothing was launched.
-#define CUWARDEN_LAUNCH(name, arguments, launching, below)                              \
-  const cuwarden::driver::RealDriver& real = below;                                     \
-  const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                 \
+#define CUWARDEN_LAUNCH(name, arguments, launching, below)                             \
+  const cuwarden::driver::RealDriver& real = below;                                    \
+  const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                   \
   const bool known = cuwarden::tracking::launched_kernels.expected_slot_has(kernel) || \
-                     cuwarden::shim::passes_through.load(std::memory_order_relaxed);    \
-  if (!known || real.name == nullptr) [[unlikely]]                                      \
-    return launching::name arguments;                                                   \
-  cuwarden::driver::Submission at_the_gate;                                             \
-  const CUresult answer = at_the_gate.returned(real.name arguments);                    \
-  if (answer == CUDA_SUCCESS) [[likely]]                                                \
-    return answer;                                                                      \
+                     cuwarden::shim::passes_through.load(std::memory_order_relaxed);   \
+  if (!known || real.name == nullptr) [[unlikely]]                                     \
+    return launching::name arguments;                                                  \
+  cuwarden::driver::Submission at_the_gate;                                            \
+  const CUresult answer = at_the_gate.returned(real.name arguments);                   \
+  if (answer == CUDA_SUCCESS) [[likely]]                                               \
+    return answer;                                                                     \
   return cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer);
 
-#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                 \
-  [[gnu::noinline]] static result name parameters {                                             \
-    hooks::forget_left_driver_call(__builtin_frame_address(0));                              \
-    const driver::RealDriver& real = below;                                                     \
-    if (real.name == nullptr) return missing_in_driver;                                         \
-    driver::Submission at_the_gate;                                                             \
-    const CUfunction kernel = hooks::kernel_among arguments;                                 \
-    if (hooks::launched_kernels.has(kernel)) {                                               \
-      const CUresult answer = at_the_gate.returned(real.name arguments);                        \
-      return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer);  \
-    }                                                                                           \
-    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);              \
-    return at_the_gate.returned(hooks::first_launch(                                         \
-        call, kernel, hooks::block_threads arguments, [&] { return real.name arguments; })); \
+#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                   \
+  [[gnu::noinline]] static result name parameters {                                               \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                                   \
+    const driver::RealDriver& real = below;                                                       \
+    if (real.name == nullptr) return missing_in_driver;                                           \
+    driver::Submission at_the_gate;                                                               \
+    const CUfunction kernel = hooks::kernel_among arguments;                                      \
+    if (hooks::launched_kernels.has(kernel)) {                                                    \
+      const CUresult answer = at_the_gate.returned(real.name arguments);                          \
+      return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer);    \
+    }                                                                                             \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                    \
+    return at_the_gate.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments, \
+                                                    [&] { return real.name arguments; }));        \
   }
 
 #define LAUNCH(result, name, parameters, arguments)                                \
@@ -178,7 +178,7 @@ void note_free_at_end() {}
     return cuwarden::shim::missing_in_driver;                                        \
   cuwarden::driver::DriverCall inside;                                               \
   const CUresult answer = inside.returned(real.name arguments);                      \
-  if (!cuwarden::serving::answers_differ.load(std::memory_order_relaxed)) [[likely]]  \
+  if (!cuwarden::serving::answers_differ.load(std::memory_order_relaxed)) [[likely]] \
     return answer;                                                                   \
   cuwarden::serving::ServingPools* const pools = cuwarden::shim::asked_by_program(); \
   return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;

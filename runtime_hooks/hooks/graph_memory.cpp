@@ -168,7 +168,8 @@ class MemoryNodes {
       } else if (known != 0) {
         node.effect.group = makers_here[known - 1].group;
       } else {
-        node.effect.group = call_.session().sites.group_of(call_.caller(), Kind::graph, node.device);
+        node.effect.group =
+            call_.session().sites.group_of(call_.caller(), Kind::graph, node.device);
       }
       nodes_[kept++] = node;
     }

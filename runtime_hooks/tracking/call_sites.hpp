@@ -30,7 +30,8 @@ class CallSites {
   // Returns the thread's stack from its first frame on; 0 where some of it is not known. Costs more
   // than group_of(): the walk is as deep as can be, and is not cached.
   StackId whole_stack(const Caller&) noexcept;
-  // Walks the calling thread's stack from the function with this frame on, as Unwinder::capture() does.
+  // Walks the calling thread's stack from the function with this frame on, as Unwinder::capture()
+  // does.
   stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into) noexcept {
     return unwinder_.capture(frame, into);
   }

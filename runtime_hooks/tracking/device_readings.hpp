@@ -56,8 +56,8 @@ class DeviceReadings {
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
-  // Takes the last readings, of every device that was met. Ends once `may_ask`, which is called before
-  // each question to the driver, returns false.
+  // Takes the last readings, of every device that was met. Ends once `may_ask`, which is called
+  // before each question to the driver, returns false.
   void read_at_exit(const FunctionRef<bool()>& may_ask) noexcept;
 
  private:
