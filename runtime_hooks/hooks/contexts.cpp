@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
-#include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/implicit_span.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
@@ -133,7 +133,7 @@ class PoolsEnd {
 
  private:
   // Who moves memory enters contexts.
-  const driver::Submission at_the_gate_;
+  const driver::GateScope at_the_gate_;
   serving::ServingPools* const pools_;
   const ContextId context_;
 };

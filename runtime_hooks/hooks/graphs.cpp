@@ -1,5 +1,5 @@
 // Graphs with memory nodes, and stream capture, which turns calls into nodes.
-#include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/graph_memory.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/implicit_span.hpp"
@@ -14,7 +14,7 @@ template <class Begin>
 CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Begin begin) {
   if (!call.recording()) return begin();
   // Where memory is moved, it is moved before.
-  const driver::Submission at_the_gate;
+  const driver::GateScope at_the_gate;
   Session& session = call.session();
   const bool is_new = session.capture_begins(stream, null == DefaultStream::per_thread);
   const CUresult result = begin();
@@ -56,7 +56,7 @@ CUresult instantiated(HookedCall& call, const CUgraphExec* exec, CUgraph graph,
 
 template <class Launch>
 CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
-  const driver::Submission at_the_gate;
+  const driver::GateScope at_the_gate;
   const CUresult result = launch();
   if (result == CUDA_SUCCESS)
     graph_launched(call, exec);

@@ -1,5 +1,5 @@
 // Memory that another process or another API owns, opened here: the record is of the opening.
-#include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/queries.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
@@ -105,7 +105,7 @@ CUresult cuExternalMemoryGetMappedMipmappedArray(
 namespace {
 CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
   // Nor does anybody get one while memory is being moved.
-  const driver::Submission at_the_gate;
+  const driver::GateScope at_the_gate;
   const CUresult result = make();
   if (call.recording() && result == CUDA_SUCCESS && serving::is_in_pool(address))
     call.session().pools.memory_is_reached();

@@ -1,0 +1,26 @@
+// The submission gate, for hooked calls that are recorded.
+#pragma once
+
+#include "runtime_hooks/driver/calling_threads.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
+
+namespace cuwarden::driver {
+
+// Passes the submission gate, for the length of a scope inside a hooked call. The hook itself says
+// that its thread is inside the driver, and a Submission would say so a second time.
+class GateScope {
+ public:
+  GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {
+    if (thread_ != nullptr) submission_gate.enter(*thread_);
+  }
+  ~GateScope() {
+    if (thread_ != nullptr) SubmissionGate::leave(*thread_);
+  }
+  GateScope(const GateScope&) = delete;
+  GateScope& operator=(const GateScope&) = delete;
+
+ private:
+  CallingThreads::Thread* const thread_;
+};
+
+}  // namespace cuwarden::driver
