@@ -21,18 +21,21 @@ std::uint64_t EndTurn::longest_wait_ns() const noexcept {
   return longest_writing_ns + symbol_time_ns_;
 }
 
-bool EndTurn::take() noexcept {
+bool EndTurn::take(bool is_last) noexcept {
   const int self = own_thread_id();
   const std::uint64_t deadline_ns = now_ns() + longest_wait_ns();
   while (over_.load(std::memory_order_acquire) == 0) {
     int writer = 0;
     if (writer_.compare_exchange_strong(writer, self)) {
-      if (over_.load(std::memory_order_acquire) == 0) return true;
+      if (over_.load(std::memory_order_acquire) == 0) {
+        writes_last_.store(is_last);
+        return true;
+      }
       writer_.store(0);
       return false;
     }
     // A signal handler ends the process while its own thread writes.
-    if (writer == self) return false;
+    if (writer == self) return is_last && !writes_last_.exchange(true);
     // A thread that ended within a signal handler does not give its turn back.
     if (thread_has_ended(writer)) {
       writer_.compare_exchange_strong(writer, 0);

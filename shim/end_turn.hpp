@@ -14,8 +14,8 @@ class EndTurn {
 
   // True if the calling thread is to write the report; it calls give_back() afterwards. False once
   // another thread has written the last one, or is stuck in it, or where the calling thread is
-  // itself interrupted in writing.
-  bool take() noexcept;
+  // itself interrupted in writing that. An earlier one that it was interrupted in is left.
+  bool take(bool is_last) noexcept;
   // `is_last`: no report is written after this one.
   void give_back(bool is_last) noexcept;
 
@@ -29,8 +29,9 @@ class EndTurn {
  private:
   std::uint64_t longest_wait_ns() const noexcept;
 
-  std::atomic<int> writer_{0};          // thread id; 0: none
-  std::atomic<std::uint32_t> over_{0};  // 1: the last report is written
+  std::atomic<int> writer_{0};            // thread id; 0: none
+  std::atomic<bool> writes_last_{false};  // the writer does
+  std::atomic<std::uint32_t> over_{0};    // 1: the last report is written
   std::uint64_t symbol_time_ns_ = 0;
 };
 

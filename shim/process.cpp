@@ -289,12 +289,12 @@ void Process::driver_initialised() noexcept {
   if (!has_records()) return;
   const bool confined = is_confined_unnoticed();
   if (!confined && !memory_.belongs_to_caller()) return;
-  session_->process_is_ending();
-  if (confined) return;
+  if (confined) return session_->process_is_ending();
   const ErrnoGuard keep;
   const Uncancelled whole;
   const WaitBudget::Scope bounded(&end_budget);
-  if (!end_turn_.take()) return;
+  session_->process_is_ending();
+  if (!end_turn_.take(false)) return;
   ++hooks::call_state.driver_depth;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   call_on_own_stack([](void*) { write_report_before_readings(*process.ledger_); }, nullptr);
@@ -329,7 +329,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
     if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
     afterwards = Afterwards::may_return;
   }
-  if (!end_turn_.take()) return;
+  if (!end_turn_.take(true)) return;
   const WaitBudget::Scope bounded(&end_budget);
   ++hooks::call_state.driver_depth;
   ledger_->set_end(reason, status, status_known);

@@ -176,6 +176,23 @@ void report_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
   // No memory: the report at the end has it.
 }
 
+// A signal handler ends the process while its own thread writes an earlier report, which would keep
+// the lock for ever: the last one is written by another object, and replaces what there is.
+// False where the other object is interrupted, too.
+bool leave_interrupted_report(ledger::Writer& ledger, const ledger::Reader& reader) {
+  alignas(Reports) static constinit unsigned char other[sizeof(Reports)]{};
+  if (static_cast<void*>(reports) == other) return false;
+  const bool is_there = ledger.header().report_number.load(std::memory_order_relaxed) != 0;
+  const std::string earlier = is_there ? reports->file.path() : std::string();
+  const ledger::ProcessView process = reader.process();
+  ReportFile::remove_unfinished(process);
+  auto* const fresh = new (other) Reports(std::string(process.report_path), reports->symbol_time);
+  fresh->root_at_start = reports->root_at_start;
+  if (is_there) fresh->file.adopt(earlier);
+  reports = fresh;
+  return true;
+}
+
 void write_report_before_readings(ledger::Writer& ledger) noexcept try {
   // The last report says what is wrong.
   if (root_folder() != reports->root_at_start || reports->ended.load() ||
@@ -209,10 +226,9 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
                     ledger.path()));
     return false;
   }
-  // A signal handler that ends the process while its thread writes would wait for itself.
-  const bool would_wait_for_itself = reports->writer.load() == own_thread_id();
+  if (reports->writer.load() == own_thread_id() && !leave_interrupted_report(ledger, *reader))
+    return say_one_is_being_written(ledger);
   reports->ended.store(true);
-  if (would_wait_for_itself) return say_one_is_being_written(ledger);
   const WriterLocked locked;
   if (!locked) return say_one_is_being_written(ledger);
   if (!is_wanted) {

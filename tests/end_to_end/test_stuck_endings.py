@@ -9,7 +9,7 @@ import time
 import pytest
 
 from reports import Report
-from shimmed import cuwarden, program
+from shimmed import DRIVER, PROGRAMS, RUNTIME, SHIM, cuwarden, program
 
 STATUS = 7
 LONGEST_S = 20  # a program that hangs does so for ever
@@ -115,3 +115,14 @@ def test_a_signal_handler_that_interrupted_the_pool_may_end_the_process(place):
     run = place.run([program("stuck"), "exit_in_handler", "odd"], env)
     check(run)
     assert run.report["pool"]["mode"] == "on"
+
+
+def test_a_signal_handler_that_interrupted_the_first_report_has_the_last_one_written(place):
+    """The handler calls exit() within exit(), while its thread writes the report before the reading."""
+    env = {
+        "INTERRUPT_AT": "1",
+        "LD_PRELOAD": f"{SHIM}:{PROGRAMS}/traps/libdying_libc.so:{DRIVER}:{RUNTIME}",
+    }
+    run = place.run([program("stuck"), "interrupted_in_report"], env)
+    check(run)
+    assert list(place.reports.iterdir()) == [run.report.path]

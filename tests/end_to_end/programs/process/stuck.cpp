@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
     std::printf("error %d\n", static_cast<int>(cuCtxSynchronize()));
     return status;
   }
-  if (how == "return") return status;
+  if (how == "interrupted_in_report") on_signal(exit_in_handler);
+  if (how == "return" || how == "interrupted_in_report") return status;
   return 2;
 }

@@ -23,6 +23,14 @@ void next_call() {
   if (last != nullptr && ++calls == std::atoi(last)) syscall(SYS_kill, getpid(), SIGKILL);
 }
 
+// INTERRUPT_AT: the number of the write to a report, from 1, before which the thread is sent
+// SIGUSR1.
+void next_write() {
+  static std::atomic<int> writes{0};
+  const char* const at = std::getenv("INTERRUPT_AT");
+  if (at != nullptr && ++writes == std::atoi(at)) raise(SIGUSR1);
+}
+
 int renamed(long result, const char* to) {
   if (std::strstr(to, ".json") != nullptr) first_report = true;
   return static_cast<int>(result);
@@ -37,6 +45,7 @@ int dying_openat(int folder, const char* path, int flags, int mode) {
   return static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
 }
 ssize_t dying_write(int descriptor, const void* bytes, size_t count) {
+  if (count > 256) next_write();
   next_call();
   return syscall(SYS_write, descriptor, bytes, count);
 }
