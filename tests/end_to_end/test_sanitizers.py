@@ -124,8 +124,10 @@ def test_the_sanitizer_finds_what_it_finds_without_the_shim(
     run = place.run(command, ANY_ORDER)
     assert words in run.stderr
     assert run.returncode == bare.returncode == status, run.stderr
-    # A process that LeakSanitizer ends in the midst of its exit leaves the ledger.
-    assert len(run.reports) + len(run.ledgers) == 1
+    # LeakSanitizer ends a process in the midst of its exit: the report from before the last readings is
+    # there, and the ledger stays, since that end was not seen.
+    assert len(run.reports) == 1
+    assert len(run.ledgers) == (1 if defect == "host_leak" else 0)
     done = cuwarden(place, "run", "--simulate", "2GiB", "--", *command)
     assert words in done.stderr
     assert done.returncode == status
