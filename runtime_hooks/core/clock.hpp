@@ -1,13 +1,10 @@
 // The monotonic clock, and a sleep that is no cancellation point. Both leave errno alone.
 #pragma once
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <ctime>
 
-#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden {
 
@@ -21,10 +18,10 @@ inline std::uint64_t now_ns() noexcept {
 
 // Sleeps for `ns` nanoseconds, or until a signal arrives.
 inline void sleep_ns(std::uint64_t ns) noexcept {
-  const ErrnoGuard keep;
+  const Uncancelled whole;
   const timespec time{.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
                       .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
-  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);  // leaves errno alone
 }
 
 // A source of time that tests can replace with one that they drive.
