@@ -94,6 +94,8 @@ class HookedCall {
       if (allocation.address != 0)
         session_->refusals.served({allocation.bytes, device, caller().api, allocation.kind});
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !refusal_is_known_) {
+      // The call reached that device, which may be another than the current one.
+      if (!allocation.host) session_->implicit.disturb(allocation.device);
       session_->refusals.refused(caller(), allocation);
     }
   }

@@ -86,8 +86,7 @@ bool Ladder::climb(const RefusedCall& call, const Situation& now,
                 .settings = settings_,
                 .before = before_[now.device % devices],
                 .clock = clock_,
-                .tell = tell,
-                .has_reclaimers = has_reclaimers()};
+                .tell = tell};
   Tally tally;
   bool ended = false;
   for (const Rung* const rung : rungs_in_order)

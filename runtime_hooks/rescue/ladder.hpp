@@ -25,7 +25,7 @@ class Ladder {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
 
-  // Returns true where the last rescue on that device served its request, or a new one may find
+  // Returns true where no rescue on that device was in vain yet, or a new one may find
   // something: memory was freed, a tenth of a second has passed, more rungs are open than before,
   // or less is asked for.
   bool is_worth_climbing(const Situation&) const noexcept;

@@ -87,7 +87,6 @@ struct Rescue {
   Clock& clock;
   FunctionRef<void(const RungReport&)> tell;
 
-  bool has_reclaimers = false;
   bool pool_must_wait = false;  // the pool was not allowed to give back what it keeps
   // For the reclaim rung: the reclaimer whose turn it is, the end of the time for all reclaimers,
   // and a bit for each reclaimer that had nothing to give.

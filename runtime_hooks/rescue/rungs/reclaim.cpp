@@ -10,8 +10,11 @@ using Answer = Reclaimers::Answer;
 using Trouble = Reclaimers::Trouble;
 
 bool applies(Rescue& rescue, std::size_t turn) {
+  const Settings& settings = rescue.settings;
+  // Asked at each turn: another thread may have registered the first one during this rescue.
   return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
-         rescue.has_reclaimers && rescue.settings.reclaimers->entry(turn, rescue.reclaimer);
+         settings.reclaimers != nullptr && settings.sync_timeout_ns != 0 &&
+         settings.reclaimers->any() && settings.reclaimers->entry(turn, rescue.reclaimer);
 }
 
 RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Trouble>& trouble) {
