@@ -40,6 +40,17 @@ TEST_F(ReclaimersTest, they_are_called_in_their_order_until_one_has_helped) {
   EXPECT_EQ(third.calls, 0);
 }
 
+TEST_F(ReclaimersTest, one_that_is_registered_during_the_rescue_is_called) {
+  Cache& cache = make();
+  is_there = [&] {
+    if (ids.empty()) add("late", cache);
+    return cache.calls == 1;
+  };
+  climb(with_reclaimers);
+  EXPECT_TRUE(served);
+  EXPECT_EQ(named, std::vector<std::string>{"late"});
+}
+
 TEST_F(ReclaimersTest, the_hosts_memory_is_device_minus_one) {
   Cache& cache = make();
   add("cache", cache);
