@@ -52,19 +52,23 @@ bool has_room(int fd) {
   return select(fd + 1, nullptr, &writable, nullptr, &patience) == 1;
 }
 
-// A pipe whose reader has gone would kill the host by SIGPIPE, and a full one would hold it up:
-// then the message is lost.
+// A pipe whose reader has gone would kill the host by SIGPIPE, a file at the process's size limit
+// by SIGXFSZ, and a full pipe would hold it up: then the message is lost.
 void write_without_harm(int fd, std::string_view text) {
   if (!has_room(fd)) return;
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
+  sigset_t raised, before, pending;
+  sigemptyset(&raised);
+  sigaddset(&raised, SIGPIPE);
+  sigaddset(&raised, SIGXFSZ);
   sigpending(&pending);
-  sigprocmask(SIG_BLOCK, &pipe, &before);  // of this thread; pthread_sigmask is newer
-  const bool failed = ::write(fd, text.data(), text.size()) < 0 && errno == EPIPE;
-  if (failed && sigismember(&pending, SIGPIPE) == 0) {
+  sigprocmask(SIG_BLOCK, &raised, &before);  // of this thread; pthread_sigmask is newer
+  const int error = ::write(fd, text.data(), text.size()) < 0 ? errno : 0;
+  const int signal = error == EPIPE ? SIGPIPE : error == EFBIG ? SIGXFSZ : 0;
+  if (signal != 0 && sigismember(&pending, signal) == 0) {
     constexpr timespec at_once{};
-    sigtimedwait(&pipe, nullptr, &at_once);
+    sigemptyset(&raised);
+    sigaddset(&raised, signal);
+    sigtimedwait(&raised, nullptr, &at_once);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
