@@ -4,6 +4,7 @@ file, and none has the number of a standard stream."""
 import os
 import pty
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -140,6 +141,21 @@ def test_the_log_can_go_to_a_descriptor_that_the_program_was_given(place):
     with os.fdopen(reading) as pipe:
         assert "cuwarden: CUWARDEN_STACK_DEPTH" in pipe.read()
     assert run.said == []
+
+
+def test_a_log_at_the_file_size_limit_ends_no_program(place):
+    # The signal SIGXFSZ would end the program: stderr is a file that may grow no further.
+    line = 'ulimit -f 0; exec "$@" 2>"$0"'
+    run = place.run(["sh", "-c", line, place.folder / "errors", *ALLOCATE],
+                    {"CUWARDEN_STACK_DEPTH": "deep"})  # fmt: skip
+    assert run.returncode == 0
+    assert (place.folder / "errors").read_text() == ""
+
+
+def test_the_command_tells_the_status_where_sigchld_is_ignored(place):
+    words = ["env", "--ignore-signal=CHLD", COMMAND, "run", "--", "sh", "-c", "exit 7"]
+    done = subprocess.run(words, cwd=place.folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 7, done.stderr
 
 
 def test_the_log_can_go_to_a_terminal(place):

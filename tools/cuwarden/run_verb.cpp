@@ -125,6 +125,10 @@ int run_child(const std::string& program, const std::vector<std::string>& comman
     sigaction(signal, &action, nullptr);
   }
 
+  // Where SIGCHLD is ignored, as below some supervisors, the kernel throws the status of each child
+  // away. The program starts with the default then, as it does below timeout(1).
+  signal(SIGCHLD, SIG_DFL);
+
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setsigmask(&attributes, &before);
