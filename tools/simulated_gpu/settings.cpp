@@ -256,6 +256,11 @@ Settings read_settings() {
          settings.kernel_time = value;
          return true;
        });
+  read("CUWARDEN_SIM_END_TIME", "a duration such as 100ms", parse_duration,
+       [&](std::chrono::nanoseconds value) {
+         settings.end_time = value;
+         return true;
+       });
   read("CUWARDEN_SIM_FAIL",
        "a list of function:n[:code], function:every:n[:code], function:from:n[:code], "
        "function:lost:n[:code[:hang]] and function:*[:code], or signal or hang for the code",

@@ -84,6 +84,7 @@ struct Settings {
   int driver_version = 13000;  // CUWARDEN_SIM_DRIVER_VERSION, such as 13000 for CUDA 13.0.
   // CUWARDEN_SIM_KERNEL_TIME: time that each kernel takes.
   std::chrono::nanoseconds kernel_time{0};
+  std::chrono::nanoseconds end_time{0};       // what the driver's exit handler takes
   std::vector<FaultRule> faults;              // Rules of CUWARDEN_SIM_FAIL.
   std::vector<LocalMemoryRule> local_memory;  // Rules of CUWARDEN_SIM_LOCAL_MEMORY.
 };

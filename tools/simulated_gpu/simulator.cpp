@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <new>
+#include <thread>
 
 #include "tools/simulated_gpu/pool.hpp"
 
@@ -45,7 +46,11 @@ bool forked_child() { return in_child.load(std::memory_order_relaxed); }
 
 void arm_end_of_process() {
   // exit() runs handlers that the program registers after this point before this one.
-  std::atexit([] { ended.store(true); });
+  std::atexit([] {
+    // The driver gives back contexts and memory here. Other threads go on meanwhile.
+    std::this_thread::sleep_for(simulator().settings.end_time);
+    ended.store(true);
+  });
   pthread_atfork(nullptr, nullptr, [] { in_child.store(true); });
 }
 
