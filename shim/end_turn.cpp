@@ -13,6 +13,12 @@ namespace {
 constexpr std::uint64_t longest_writing_ns = 10'000'000'000;
 // From libc's call of the handler that writes to its first line.
 constexpr std::uint64_t longest_beginning_ns = 500'000'000;
+// What is not the shim's on the way to the end: the driver's own exit handlers, the destructors of
+// libraries, the last flush of files.
+constexpr std::uint64_t longest_foreign_ns = 2'000'000'000;
+// The program's own exit handlers that run before the shim's, as a rule.
+constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;
+constexpr timespec look_soon{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 50'000'000};
 
 }  // namespace
@@ -65,9 +71,43 @@ void EndTurn::wait_until(std::atomic<std::uint32_t>& done) noexcept {
   }
 }
 
+void EndTurn::enter_exit() noexcept {
+  const int self = own_thread_id();
+  int first = 0;
+  if (first_in_exit_.compare_exchange_strong(first, self) || first == self) return;
+  const std::uint64_t deadline_ns = now_ns() + longest_wait_for_first_ns;
+  while (leader_.load(std::memory_order_acquire) == 0 && now_ns() < deadline_ns)
+    futex_wait(leader_, 0, &look_soon);
+}
+
+void EndTurn::leads_the_end() noexcept {
+  int none = 0;
+  leader_.compare_exchange_strong(none, own_thread_id(), std::memory_order_acq_rel);
+}
+
+bool EndTurn::another_leads_the_end() const noexcept {
+  const int leader = leader_.load(std::memory_order_acquire);
+  return leader != 0 && leader != own_thread_id() && !thread_has_ended(leader);
+}
+
+void EndTurn::wait_for_leader() noexcept {
+  const std::uint64_t begun_ns = now_ns();
+  std::uint64_t foreign_ns = 0, last_ns = begun_ns;
+  while (another_leads_the_end()) {
+    std::atomic<std::uint32_t> never{0};
+    futex_wait(never, 0u, &look_again);
+    const std::uint64_t at_ns = now_ns();
+    if (writer_.load() == 0) foreign_ns += at_ns - last_ns;
+    last_ns = at_ns;
+    if (foreign_ns >= longest_foreign_ns || at_ns - begun_ns >= longest_wait_ns()) return;
+  }
+}
+
 void EndTurn::reset() noexcept {
   writer_.store(0, std::memory_order_relaxed);
   over_.store(0, std::memory_order_relaxed);
+  first_in_exit_.store(0, std::memory_order_relaxed);
+  leader_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace cuwarden::shim

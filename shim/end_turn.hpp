@@ -23,6 +23,17 @@ class EndTurn {
   // `done` is nonzero, or when that thread does not come.
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
+  // For a thread that calls exit(): returns at once in the first one. The others wait for a moment,
+  // in which the first one comes to lead unless handlers of the program keep it.
+  void enter_exit() noexcept;
+  // The calling thread is the one that brings the process to its end by exit().
+  void leads_the_end() noexcept;
+  bool another_leads_the_end() const noexcept;
+  // For every other thread that ends the process: the leader ends it meanwhile, so that this does
+  // not return. It returns at once where no thread leads or the calling thread does, and otherwise
+  // when the leader has ended as a thread, or when it is stuck in handlers that are not the shim's.
+  void wait_for_leader() noexcept;
+
   // In a forked child.
   void reset() noexcept;
 
@@ -32,6 +43,8 @@ class EndTurn {
   std::atomic<int> writer_{0};            // thread id; 0: none
   std::atomic<bool> writes_last_{false};  // the writer does
   std::atomic<std::uint32_t> over_{0};    // 1: the last report is written
+  std::atomic<int> first_in_exit_{0};     // thread id; 0: none yet
+  std::atomic<int> leader_{0};            // thread id; 0: none yet
   std::uint64_t symbol_time_ns_ = 0;
 };
 

@@ -25,9 +25,12 @@ extern "C" int __cxa_at_quick_exit(void (*handler)(void*), void* object) noexcep
 namespace cuwarden::shim {
 namespace {
 
-// Where several threads call exit(), glibc before 2.41 gives each handler to one of them, and ends
-// the process as soon as a thread finds none left. So handlers that wait lie below the last one
-// that works, as many as threads may take before the first of them has registered itself anew.
+// Where several threads call exit(), glibc before 2.41 gives each handler to one of them, frees the
+// list of handlers below a thread that is still inside one, and ends the process as soon as a
+// thread finds none left. Without the shim that is so fast that it hardly matters. The report takes
+// longer. So the first thread to reach the shim's handlers leads, and each other one stays in a
+// handler that waits. These lie below those that work, as many as threads may take before the first
+// of them has registered itself anew.
 constexpr int waiting_handlers = 4;
 
 struct Handlers {
@@ -51,17 +54,24 @@ void exit_begins(int status, void*) {
   Process::get().exit_begins(status & 0xff);
   exit_begins_handlers.set_done();
 }
-// Another thread goes on to the driver's own handlers when the driver has been asked.
 void wait_for_exit_begins(int, void*) {
   exit_begins_handlers.wait([] { on_exit(wait_for_exit_begins, nullptr); });
+  Process::get().leave_end_to_leader();
 }
 
 void at_exit(int status, void*) {
+  // Handlers for the leader to come to, and a sign to libc that its list has changed: the leader
+  // then looks at it anew, and not at a part that this thread has freed.
+  if (Process::get().another_leads_the_end()) {
+    on_exit(at_exit, nullptr);
+    Process::get().leave_end_to_leader();
+  }
   Process::get().finish(ledger::EndReason::exit, status & 0xff, true);
   at_exit_handlers.set_done();
 }
 void wait_at_exit(int, void*) {
   at_exit_handlers.wait([] { on_exit(wait_at_exit, nullptr); });
+  Process::get().leave_end_to_leader();
 }
 
 // Registered for no object: those of an object go when another thread's exit() finalises it.
@@ -116,6 +126,15 @@ void expect_exit() noexcept {
 
 // The declarations are libc's; none returns.
 extern "C" {
+
+// For threads that arrive when no handler that waits is left. libc's own function is jumped to: an
+// exit handler may end its thread, and nothing of the shim is then in the way of the unwinding. (A
+// call of a function that is declared not to return would be no jump.)
+[[gnu::visibility("default")]] void cuwarden_exit(int status) asm("exit");
+void cuwarden_exit(int status) {
+  cuwarden::shim::Process::get().exit_is_called();
+  cuwarden::shim::real_libc().exit(status);
+}
 
 [[gnu::visibility("default")]] void _exit(int status) {
   cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,

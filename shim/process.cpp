@@ -294,6 +294,7 @@ void Process::driver_initialised() noexcept {
   const Uncancelled whole;
   const WaitBudget::Scope bounded(&end_budget);
   session_->process_is_ending();
+  end_turn_.leads_the_end();
   if (!end_turn_.take(false)) return;
   ++hooks::call_state.driver_depth;
   ledger_->set_end(ledger::EndReason::exit, status, true);
@@ -329,6 +330,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
     if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
     afterwards = Afterwards::may_return;
   }
+  if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
   if (!end_turn_.take(true)) return;
   const WaitBudget::Scope bounded(&end_budget);
   ++hooks::call_state.driver_depth;
@@ -366,6 +368,26 @@ void Process::wait_for_end(std::atomic<std::uint32_t>& done) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   end_turn_.wait_until(done);
+}
+
+bool Process::another_leads_the_end() const noexcept {
+  return has_records() && !is_confined() && memory_.belongs_to_caller() &&
+         end_turn_.another_leads_the_end();
+}
+
+void Process::exit_is_called() noexcept {
+  if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.enter_exit();
+  end_turn_.wait_for_leader();
+}
+
+void Process::leave_end_to_leader() noexcept {
+  if (!another_leads_the_end()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.wait_for_leader();
 }
 
 void Process::has_ended() noexcept {

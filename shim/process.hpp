@@ -65,6 +65,14 @@ class Process {
   // latest when the thread that writes the report is stuck. Returns at once without records.
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
+  // True if another thread has begun to end the process by exit() and has not ended itself.
+  bool another_leads_the_end() const noexcept;
+  // For a thread that calls exit(), before libc's own function.
+  void exit_is_called() noexcept;
+  // For a thread that is about to run exit handlers: does not return where another thread has begun
+  // to end the process by exit(), unless that thread is stuck.
+  void leave_end_to_leader() noexcept;
+
   // True if this process is recorded, or was until its end was written. Makes no system call.
   bool has_records() const noexcept {
     const State state = state_.load(std::memory_order_acquire);

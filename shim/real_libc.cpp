@@ -50,6 +50,7 @@ const RealLibc& real_libc() {
   fill(functions.dlerror, function_in_libc("dlerror"));
   fill(functions.syscall, behind_the_shim("syscall"));
   fill(functions.prctl, behind_the_shim("prctl"));
+  fill(functions.exit, behind_the_shim("exit"));
   fill(functions._exit, behind_the_shim("_exit"));
   fill(functions._Exit, behind_the_shim("_Exit"));
   fill(functions.quick_exit, behind_the_shim("quick_exit"));

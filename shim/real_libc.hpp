@@ -20,6 +20,7 @@ struct RealLibc {
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
   char* (*dlerror)();  // libc's own, to take back what the shim's own failures left for the program
   // These do not return; the type cannot say so in a way that both compilers take.
+  void (*exit)(int);
   void (*_exit)(int);
   void (*_Exit)(int);
   void (*quick_exit)(int);

@@ -39,3 +39,18 @@ def test_threads_that_end_the_process_at_once_leave_one_whole_report_with_names(
         assert run.ledgers == []
         assert [path.name for path in place.reports.iterdir()] == [run.report.path.name]
         run.report.path.unlink()
+
+
+# A block of exit handlers that libc has freed holds nothing that a thread could go on with.
+LIKE_A_DEVICE = {"CUWARDEN_SIM_END_TIME": "20ms", "MALLOC_PERTURB_": "165"}
+
+
+@pytest.mark.parametrize(
+    "ways", ["exit", "return+exit", "handler", "pthread_exit+exit", "exit+quick_exit"]
+)
+def test_threads_end_the_process_while_one_is_in_the_drivers_exit_handler(place, ways):
+    for _ in range(ROUNDS):
+        run = place.run([program("ending_together"), ways, "8"], LIKE_A_DEVICE)
+        assert run.returncode == 1
+        assert run.said == []
+        assert run.report["leaks"]["count"] == 21

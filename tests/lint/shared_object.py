@@ -39,6 +39,7 @@ OTHER_EXPORTS = {
     "dlopen",
     "dlmopen",
     "dlclose",
+    "exit",
     "_exit",
     "_Exit",
     "quick_exit",

@@ -57,6 +57,9 @@ std::vector<std::string> ways_of(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // As many as a program with frameworks has: libc then keeps handlers in blocks, which the thread
+  // that takes the last handler of one frees.
+  for (int i = 0; i < 100; ++i) std::atexit([] {});
   // Threads use it after main's stack is gone.
   static const auto& ways = *new std::vector<std::string>(ways_of(argc > 1 ? argv[1] : "exit"));
   const int threads = argc > 2 ? std::atoi(argv[2]) : 2;
