@@ -182,7 +182,7 @@ class Place:
             text=True,
         )
 
-    def finish(self, process, label, timeout_s=180, started=None):
+    def finish(self, process, label, timeout_s=180, started=None, *, interrupted=False):
         try:
             stdout, stderr = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -196,7 +196,7 @@ class Place:
         self._keep(process, label, stdout, stderr, started)
         names = (f"*-{process.pid}.json", f"*-{process.pid}.[0-9]*.json")
         paths = sorted(path for name in names for path in self.reports.glob(name))
-        reports = [Report.read(path) for path in paths]
+        reports = [Report.read(path, interrupted=interrupted) for path in paths]
         return Run(process.pid, stdout, stderr, process.returncode, reports)
 
     def _keep(self, process, label, stdout, stderr, started):
@@ -207,10 +207,11 @@ class Place:
             f"pid {process.pid}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
         )
 
-    def run(self, command, env=None, *, shim=True, timeout_s=180):
+    def run(self, command, env=None, *, shim=True, timeout_s=180, interrupted=False):
         started = time.monotonic()
         process = self.start(command, env, shim=shim)
-        return self.finish(process, "shim" if shim else "bare", timeout_s, started)
+        label = "shim" if shim else "bare"
+        return self.finish(process, label, timeout_s, started, interrupted=interrupted)
 
     def run_both(self, command, env=None, **how):
         """Runs the program bare and shimmed: it must not notice a difference. Returns the shimmed
