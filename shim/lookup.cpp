@@ -1,4 +1,5 @@
-#include "shim/lookup.hpp"
+// The only interposer of dlsym, dlvsym, dlopen, dlmopen and cuGetProcAddress: the real look-up
+// answers first, and an answer that is a hooked entry point of libcuda is replaced by its hook.
 
 #include <atomic>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "runtime_hooks/hooks/hooked_call.hpp"
 #include "shim/driver_table.hpp"
 #include "shim/loaded_objects.hpp"
+#include "shim/namespaces.hpp"
 #include "shim/process.hpp"
 #include "shim/real_libc.hpp"
 #include "shim/runtime_tables.hpp"
@@ -23,7 +25,6 @@ struct Next {
 };
 static_assert(sizeof(Next) == 16);  // returned in rax and rdx
 
-constinit std::atomic<bool> dlmopen_called{false};
 constinit std::atomic<std::uint64_t> noticed_unloaded{0};
 
 template <class Function>
@@ -140,8 +141,6 @@ void* replaced(void* found, const char* name, std::uintptr_t caller) {
 
 }  // namespace
 
-bool dlmopen_was_called() { return dlmopen_called.load(std::memory_order_relaxed); }
-
 extern "C" {
 
 [[gnu::visibility("hidden")]] Next cuwarden_before_dlsym(void* handle, const char* name,
@@ -177,7 +176,7 @@ extern "C" {
 }
 
 [[gnu::visibility("hidden")]] Next cuwarden_before_dlmopen() {
-  dlmopen_called.store(true, std::memory_order_relaxed);
+  note_dlmopen();
   return {code(real_libc().dlmopen), nullptr};
 }
 

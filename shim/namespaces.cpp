@@ -1,5 +1,6 @@
 #include "shim/namespaces.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -8,6 +9,8 @@
 
 namespace cuwarden::shim {
 namespace {
+
+constinit std::atomic<bool> dlmopen_called{false};
 
 // Files named libcuda that are mapped anywhere, each counted as often as it is loaded.
 std::size_t mapped_drivers() {
@@ -36,6 +39,9 @@ std::size_t mapped_drivers() {
 }
 
 }  // namespace
+
+void note_dlmopen() noexcept { dlmopen_called.store(true, std::memory_order_relaxed); }
+bool dlmopen_was_called() noexcept { return dlmopen_called.load(std::memory_order_relaxed); }
 
 bool is_driver_out_of_sight() noexcept {
   std::size_t visible = 0;

@@ -30,7 +30,6 @@
 #include "shim/exit_readings.hpp"
 #include "shim/ledger_place.hpp"
 #include "shim/log.hpp"
-#include "shim/lookup.hpp"
 #include "shim/namespaces.hpp"
 #include "shim/other_processes.hpp"
 #include "shim/own_stack.hpp"
