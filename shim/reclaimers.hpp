@@ -1,4 +1,4 @@
-// The functions of cuwarden.h, and the threads that reclaimers run in.
+// The reclaimers that the program has registered, and the threads that they run in.
 #pragma once
 
 #include <string_view>
