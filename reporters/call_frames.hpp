@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "reporters/symbolizer.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

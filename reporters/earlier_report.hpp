@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

@@ -9,7 +9,7 @@
 #include "reporters/incident_case.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/slabs.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

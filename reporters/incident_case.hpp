@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

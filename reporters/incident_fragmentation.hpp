@@ -5,7 +5,7 @@
 
 #include "reporters/incident_case.hpp"
 #include "reporters/json_stream.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

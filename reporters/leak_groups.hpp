@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "reporters/growth.hpp"
-#include "runtime_hooks/ledger/group_sums.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/group_sums.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

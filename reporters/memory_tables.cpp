@@ -6,7 +6,7 @@
 
 #include "reporters/each_row.hpp"
 #include "reporters/symbolizer.hpp"
-#include "runtime_hooks/ledger/group_sums.hpp"
+#include "runtime_hooks/ledger/read/group_sums.hpp"
 
 namespace cuwarden {
 namespace {

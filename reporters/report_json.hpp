@@ -7,7 +7,7 @@
 
 #include "reporters/output.hpp"
 #include "reporters/symbol_budget.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

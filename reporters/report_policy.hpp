@@ -7,7 +7,7 @@
 
 #include "reporters/report_json.hpp"
 #include "reporters/setting_values.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

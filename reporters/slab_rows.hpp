@@ -7,7 +7,7 @@
 #include "reporters/call_frames.hpp"
 #include "reporters/json_stream.hpp"
 #include "reporters/slabs.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "runtime_hooks/core/futex_lock.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::shim {
 

@@ -14,7 +14,7 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
-#include "runtime_hooks/ledger/own_cgroup.hpp"
+#include "runtime_hooks/ledger/write/own_cgroup.hpp"
 
 namespace cuwarden::shim {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "reporters/incident_case.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::shim {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 #include "shim/settings.hpp"
 
 namespace cuwarden::shim {

@@ -19,8 +19,8 @@
 #include "reporters/report_file.hpp"
 #include "runtime_hooks/core/folder_entries.hpp"
 #include "runtime_hooks/core/open_file.hpp"
-#include "runtime_hooks/ledger/layout.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden::shim {
 namespace {

@@ -2,7 +2,7 @@
 // reports that were never made, too.
 #pragma once
 
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::shim {
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "runtime_hooks/core/function_ref.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::shim {
 

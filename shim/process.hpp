@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/hooks/session.hpp"
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 #include "shim/address_space.hpp"
 #include "shim/end_turn.hpp"
 #include "shim/settings.hpp"

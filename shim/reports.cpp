@@ -16,7 +16,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/incident_facts.hpp"
 #include "shim/ledger_place.hpp"
 #include "shim/log.hpp"

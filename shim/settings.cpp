@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "reporters/near_names.hpp"
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
 
 namespace cuwarden::shim {

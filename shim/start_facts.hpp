@@ -1,7 +1,7 @@
 // What the report says of how a process was started.
 #pragma once
 
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 #include "shim/settings.hpp"
 
 namespace cuwarden::shim {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/caching_allocators.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden::rescue {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::rescue {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 
 namespace cuwarden::rescue {
 

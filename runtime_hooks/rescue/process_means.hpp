@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/function_ref.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/rescue/means.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"

@@ -12,7 +12,7 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/core/vain_waits.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/rescue/means.hpp"
 #include "runtime_hooks/rescue/pending_frees.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"

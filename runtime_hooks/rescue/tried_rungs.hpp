@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/rescue/rung.hpp"
 
 namespace cuwarden::rescue {

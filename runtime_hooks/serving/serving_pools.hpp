@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "runtime_hooks/core/function_ref.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "runtime_hooks/pool/pinned_pool.hpp"
 #include "runtime_hooks/pool/spill.hpp"

@@ -8,7 +8,7 @@
 
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/stacks/unwinder.hpp"
 #include "runtime_hooks/tracking/caller.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/device_queries.hpp"
 #include "runtime_hooks/tracking/memory_pools.hpp"
 

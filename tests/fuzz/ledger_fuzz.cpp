@@ -15,7 +15,7 @@
 
 #include "reporters/report_json.hpp"
 #include "runtime_hooks/core/mapping.hpp"
-#include "runtime_hooks/ledger/geometry.hpp"
+#include "runtime_hooks/ledger/format/geometry.hpp"
 #include "tests/fuzz/whole_ledger.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <string>
 
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 #include "tests/fuzz/whole_ledger.hpp"
 
 namespace {

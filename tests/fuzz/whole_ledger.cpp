@@ -8,8 +8,8 @@
 #include <string>
 
 #include "runtime_hooks/core/mapping.hpp"
-#include "runtime_hooks/ledger/geometry.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::test {
 

@@ -7,60 +7,37 @@ import re
 import sys
 from pathlib import Path
 
-# folder -> the folders (or single headers) that it may include, itself aside.
+CORE = ["runtime_hooks/core"]
+FORMAT = ["runtime_hooks/ledger/format"]
+# The ledger is a format to readers, and a set of tables to recorders. Neither side sees the other's.
+READ = FORMAT + ["runtime_hooks/ledger/read"]
+WRITE = FORMAT + ["runtime_hooks/ledger/storage", "runtime_hooks/ledger/write"]
+DRIVER = ["runtime_hooks/driver"]
+STACKS = ["runtime_hooks/stacks"]
+POOL = ["runtime_hooks/pool"]
+TRACKING = ["runtime_hooks/tracking"]
+SERVING = ["runtime_hooks/serving"]
+RESCUE = ["runtime_hooks/rescue"]
+
+# Folder -> the folders that it may include, itself aside. Folders alone: a single header in these lists
+# would hide that a folder has two roles.
 ALLOWED = {
     "runtime_hooks/core": [],
     # What stands in for a newer glibc. Products link it; only the shim also includes it.
-    "glibc_floor": ["runtime_hooks/core"],
-    "runtime_hooks/driver": ["runtime_hooks/core"],
-    "runtime_hooks/ledger": ["runtime_hooks/core"],
-    "runtime_hooks/stacks": ["runtime_hooks/core"],
-    "runtime_hooks/pool": ["runtime_hooks/driver", "runtime_hooks/core"],
-    "runtime_hooks/tracking": [
-        "runtime_hooks/driver",
-        "runtime_hooks/ledger",
-        "runtime_hooks/stacks",
-        "runtime_hooks/core",
-    ],
-    "runtime_hooks/serving": [
-        "runtime_hooks/pool",
-        "runtime_hooks/tracking",
-        "runtime_hooks/driver",
-        "runtime_hooks/ledger",
-        "runtime_hooks/core",
-    ],
-    "runtime_hooks/rescue": [
-        "runtime_hooks/serving",
-        "runtime_hooks/tracking",
-        "runtime_hooks/pool",
-        "runtime_hooks/driver",
-        "runtime_hooks/ledger",
-        "runtime_hooks/core",
-    ],
-    "runtime_hooks/hooks": [
-        "runtime_hooks/rescue",
-        "runtime_hooks/serving",
-        "runtime_hooks/tracking",
-        "runtime_hooks/pool",
-        "runtime_hooks/driver",
-        "runtime_hooks/ledger",
-        "runtime_hooks/stacks",
-        "runtime_hooks/core",
-    ],
-    # The ledger is a format to them: its reader and its layout, never its writer.
-    "reporters": [
-        "runtime_hooks/core",
-        "runtime_hooks/ledger/group_sums.hpp",
-        "runtime_hooks/ledger/reader.hpp",
-        "runtime_hooks/ledger/layout.hpp",
-    ],
-    "tools/cuwarden": [
-        "reporters",
-        "runtime_hooks/core",
-        "runtime_hooks/ledger/group_sums.hpp",
-        "runtime_hooks/ledger/reader.hpp",
-        "runtime_hooks/ledger/layout.hpp",
-    ],
+    "glibc_floor": CORE,
+    "runtime_hooks/driver": CORE,
+    "runtime_hooks/ledger/format": CORE,
+    "runtime_hooks/ledger/storage": FORMAT + CORE,
+    "runtime_hooks/ledger/write": FORMAT + ["runtime_hooks/ledger/storage"] + CORE,
+    "runtime_hooks/ledger/read": FORMAT + CORE,
+    "runtime_hooks/stacks": CORE,
+    "runtime_hooks/pool": DRIVER + CORE,
+    "runtime_hooks/tracking": DRIVER + WRITE + STACKS + CORE,
+    "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
+    "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + READ + CORE,
+    "runtime_hooks/hooks": RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE,
+    "reporters": READ + CORE,
+    "tools/cuwarden": ["reporters"] + READ + CORE,
     # Stands in for NVIDIA's libraries: knows nothing of ours.
     "tools/simulated_gpu": [],
     "samples": [],
@@ -109,13 +86,13 @@ def complaints_about(root, path):
         if own is not None:
             # A header that the build generates lies in the folder that includes it.
             target = own if "/" in own else f"{folder}/{own}"
-            if not lies_in(target, folder) and not any(
-                lies_in(target, allowed) for allowed in ALLOWED[folder]
-            ):
+            if not any(lies_in(target, allowed) for allowed in [folder, *ALLOWED[folder]]):
                 yield f"{name}:{line}: {folder} may not include {own}"
         else:
             for pattern, folders in OUTSIDE.items():
-                if re.fullmatch(pattern, outside) and folder not in folders:
+                if re.fullmatch(pattern, outside) and not any(
+                    lies_in(folder, allowed) for allowed in folders
+                ):
                     yield f"{name}:{line}: {folder} may not know <{outside}>"
 
 

@@ -14,7 +14,7 @@
 #include <csignal>
 
 #include "reporters/error_text.hpp"
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 #include "tools/cuwarden/command_output.hpp"
 
 namespace cuwarden {

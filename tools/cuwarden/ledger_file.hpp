@@ -11,7 +11,7 @@
 #include <string>
 
 #include "runtime_hooks/core/open_file.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

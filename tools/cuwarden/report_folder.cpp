@@ -11,7 +11,7 @@
 #include "reporters/error_text.hpp"
 #include "runtime_hooks/core/folder_entries.hpp"
 #include "runtime_hooks/core/open_file.hpp"
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 
 namespace cuwarden {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

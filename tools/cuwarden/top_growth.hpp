@@ -6,7 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 

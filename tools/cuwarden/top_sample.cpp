@@ -4,7 +4,7 @@
 #include <ctime>
 #include <utility>
 
-#include "runtime_hooks/ledger/group_sums.hpp"
+#include "runtime_hooks/ledger/read/group_sums.hpp"
 
 namespace cuwarden {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "runtime_hooks/core/mapping.hpp"
-#include "runtime_hooks/ledger/geometry.hpp"
+#include "runtime_hooks/ledger/format/geometry.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 

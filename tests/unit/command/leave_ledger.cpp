@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 int main(int count, char** arguments) {
   if (count != 4) return 2;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime_hooks/hooks/hooks.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden::hooks {
 

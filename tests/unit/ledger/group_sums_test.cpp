@@ -1,5 +1,5 @@
 // What is shown of a process that goes on adds up, whatever its series say.
-#include "runtime_hooks/ledger/group_sums.hpp"
+#include "runtime_hooks/ledger/read/group_sums.hpp"
 
 #include <gtest/gtest.h>
 

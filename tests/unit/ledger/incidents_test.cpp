@@ -1,5 +1,5 @@
 // Which refusals get a row of their own, on a clock that the test sets.
-#include "runtime_hooks/ledger/incidents.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime_hooks/ledger/group_sums.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/read/group_sums.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::ledger {
 

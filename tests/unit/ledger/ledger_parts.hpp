@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "runtime_hooks/ledger/geometry.hpp"
-#include "runtime_hooks/ledger/group_table.hpp"
-#include "runtime_hooks/ledger/lanes.hpp"
-#include "runtime_hooks/ledger/reader.hpp"
-#include "runtime_hooks/ledger/storage.hpp"
-#include "runtime_hooks/ledger/totals.hpp"
+#include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 
 namespace cuwarden::ledger {
 

@@ -1,7 +1,7 @@
 // A stack is the same one wherever the files that it runs through are loaded: what a plugin leaks
 // is one group however often it was loaded. Stacks in other files, and in code without a file, stay
 // apart.
-#include "runtime_hooks/ledger/moved_stacks.hpp"
+#include "runtime_hooks/ledger/write/moved_stacks.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Which cgroup is noted, and what is read of it. That a kill is seen needs a kill: end to end.
-#include "runtime_hooks/ledger/own_cgroup.hpp"
+#include "runtime_hooks/ledger/write/own_cgroup.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

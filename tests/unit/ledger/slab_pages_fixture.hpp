@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "runtime_hooks/ledger/record_index.hpp"
-#include "runtime_hooks/ledger/slab_pages.hpp"
+#include "runtime_hooks/ledger/write/record_index.hpp"
+#include "runtime_hooks/ledger/write/slab_pages.hpp"
 #include "tests/unit/ledger/ledger_parts.hpp"
 
 namespace cuwarden::ledger {

@@ -1,11 +1,11 @@
 // Peaks and the timeline, on a clock that the test sets.
-#include "runtime_hooks/ledger/totals.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 
-#include "runtime_hooks/ledger/group_sums.hpp"
+#include "runtime_hooks/ledger/read/group_sums.hpp"
 #include "tests/unit/ledger/ledger_parts.hpp"
 
 namespace cuwarden::ledger {

@@ -1,5 +1,5 @@
 // What a reader finds after each thing that a writer is told.
-#include "runtime_hooks/ledger/writer.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "runtime_hooks/ledger/reader.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden::test {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime_hooks/core/cgroup_memory.hpp"
-#include "runtime_hooks/ledger/own_cgroup.hpp"
+#include "runtime_hooks/ledger/write/own_cgroup.hpp"
 #include "shim/host_limits.hpp"
 
 namespace cuwarden::shim {

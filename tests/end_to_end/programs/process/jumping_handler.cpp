@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime_hooks/ledger/layout.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
 
 namespace {
 

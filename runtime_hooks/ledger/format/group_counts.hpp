@@ -1,0 +1,78 @@
+// What a group's row and its cells add up to, for the writer and for readers.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
+
+namespace cuwarden::ledger {
+
+// Entries of one lane in RegionId::lane_calls: whole cache lines.
+constexpr std::uint64_t calls_in_lane(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
+
+struct GroupCounts {
+  std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;
+  std::uint64_t live_count = 0, live_bytes = 0;
+  std::uint64_t last_ns = 0;  // of the last allocation
+};
+
+// `cell_at`: from a row of the cells table to the cell, or to null, which ends the list. Threads
+// may be at work meanwhile.
+template <class CellAt>
+GroupCounts counts_of(const Group& group, std::uint32_t group_row, CellAt cell_at) noexcept {
+  // There is one for each lane; a damaged list may be longer, or a ring.
+  constexpr int most_cells = 128;
+  const auto get = [](const std::atomic<std::uint64_t>& counter) {
+    return counter.load(std::memory_order_acquire);
+  };
+  const auto for_each = [&](auto visit) {
+    visit(group.counters);
+    std::uint32_t row = group.first_cell.load(std::memory_order_acquire);
+    for (int i = 0; i < most_cells && row != 0; ++i) {
+      const Cell* const cell = cell_at(row);
+      if (cell == nullptr || load_field(cell->group) != group_row) break;
+      visit(cell->counters);
+      row = load_field(cell->next);
+    }
+  };
+  struct Gone {
+    std::uint64_t frees = 0, count = 0, bytes = 0;
+    bool operator==(const Gone&) const = default;
+  };
+  const auto sum_gone = [&] {
+    Gone gone;
+    for_each([&](const Counters& counters) {
+      gone.frees += get(counters.frees);
+      gone.bytes += get(counters.freed_bytes);
+    });
+    gone.count = gone.frees + get(group.released_count);
+    gone.bytes += get(group.released_bytes);
+    return gone;
+  };
+
+  // What went must be the same before and after what came was read.
+  constexpr int attempts = 16;
+  GroupCounts sum;
+  Gone gone = sum_gone();
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const Gone before = gone;
+    sum.allocations = sum.allocated_bytes = 0;
+    for_each([&](const Counters& counters) {
+      sum.allocations += get(counters.allocations);
+      sum.allocated_bytes += get(counters.allocated_bytes);
+      if (const std::uint64_t last = get(counters.last_ns); last > sum.last_ns) sum.last_ns = last;
+    });
+    gone = sum_gone();
+    if (gone == before) break;
+  }
+  const auto left = [](std::uint64_t came, std::uint64_t went) {
+    return came > went ? came - went : 0;
+  };
+  sum.frees = gone.frees;
+  sum.live_count = left(sum.allocations, gone.count);
+  sum.live_bytes = left(sum.allocated_bytes, gone.bytes);
+  return sum;
+}
+
+}  // namespace cuwarden::ledger

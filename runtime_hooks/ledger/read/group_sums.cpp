@@ -1,0 +1,47 @@
+#include "runtime_hooks/ledger/read/group_sums.hpp"
+
+namespace cuwarden::ledger {
+
+std::optional<std::size_t> GroupSums::place_of(Kind kind, DeviceOrdinal device) noexcept {
+  const auto row = static_cast<std::size_t>(kind);
+  if (row >= kind_count || device.value < -1 || device.value >= most_devices) return std::nullopt;
+  return row * (most_devices + 1) + static_cast<std::size_t>(device.value + 1);
+}
+
+GroupSums::GroupSums(const Reader& reader) noexcept {
+  const std::uint64_t rows = reader.rows(RegionId::groups);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    if (const std::optional<GroupView> group = reader.group(row)) add(*group);
+  }
+}
+
+void GroupSums::add(const GroupView& group) noexcept {
+  const auto place = place_of(group.kind, group.device);
+  if (!place) return;
+  Sum& sum = sums_[*place];
+  sum.allocations += group.allocations;
+  sum.frees += group.frees;
+  sum.failures += group.failures;
+  sum.live_count += group.live_count;
+  sum.live_bytes += live_bytes(group);
+}
+
+void GroupSums::put_into(SeriesView& series) const noexcept {
+  if (series.host_rss) return;
+  const auto place = place_of(series.kind, series.device);
+  if (!place) return;
+  const Sum& sum = sums_[*place];
+  series.allocations = sum.allocations;
+  series.frees = sum.frees;
+  series.failures = sum.failures;
+  series.live_count = sum.live_count;
+  series.live_bytes = sum.live_bytes;
+  // What is live was reached, if only just now; or a kill came between a group's counters and the
+  // series'.
+  if (series.peak_bytes < series.live_bytes) {
+    series.peak_bytes = series.live_bytes;
+    series.peak_count = series.live_count;
+  }
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,266 @@
+// Reads a ledger: the process's own at exit, a live one, or one left behind by a dead process.
+// The bytes are untrusted: every offset, count and length is checked, a half-written row is
+// skipped, and nothing is allocated in proportion to a number that the file claims.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/implicit_bytes.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
+
+namespace cuwarden::ledger {
+
+// Plain copies of rows, taken at one moment each.
+struct RecordView {
+  RecordId id;
+  GroupId group;
+  DeviceAddress address;
+  ByteCount bytes;
+  std::uint64_t time_ns = 0;
+  ContextId context;
+  std::uint64_t related = 0;
+  ThreadId thread;
+  std::uint32_t mappings = 0, references = 0;
+  Space space{};
+  std::uint8_t flags = 0;
+};
+struct GroupView {
+  GroupId id;
+  StackId stack;
+  HookId api;
+  Kind kind{};
+  DeviceOrdinal device = no_device;
+  std::uint64_t live_count = 0, live_bytes = 0, allocations = 0, allocated_bytes = 0, frees = 0,
+                failures = 0, released_count = 0, released_bytes = 0, first_ns = 0, last_ns = 0,
+                at_peak_count = 0, at_peak_bytes = 0;
+};
+struct StackView {
+  StackId id;
+  std::span<const Frame> frames;  // points into the ledger
+  std::uint64_t module_epoch = 0;
+  bool truncated = false;
+};
+struct ModuleView {
+  ModuleId id;
+  ModuleId file;  // the first module of this file
+  std::string_view path;
+  std::span<const std::uint8_t> build_id;
+  std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;
+};
+struct ThreadView {
+  ThreadId id;
+  std::uint32_t tid = 0;
+  std::string_view name;
+  std::uint64_t first_ns = 0;
+};
+struct BucketView {
+  std::uint64_t time_ns = 0, width_ns = 0, max_bytes = 0, last_bytes = 0;
+};
+struct WorstHolderView {
+  GroupId group;
+  std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
+};
+struct SeriesView {
+  bool host_rss = false;
+  Kind kind{};
+  DeviceOrdinal device = no_device;
+  std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
+                peak_count = 0, peak_bytes = 0, peak_ns = 0;
+  // Of linear memory: when most was locked in slabs; of the moment at which its holders were
+  // copied.
+  struct Worst {
+    std::uint32_t version = 0;  // 0: none of it lay in slabs
+    bool all_counted = true;
+    bool as_counted = true;  // else the driver lays them out in another way
+    std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
+    // Pieces that were seen to share pages as they are counted; 0: nothing speaks for that.
+    std::uint64_t pieces_seen = 0;
+    // What the device had said last by then, at `read_ns`; 0: nothing.
+    std::uint64_t read_ns = 0, read_free_bytes = 0;
+    std::optional<std::uint64_t> read_pool_idle_bytes;
+    std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
+    std::array<WorstHolderView, worst_holder_count> holders{};  // up to the first without a group
+  } worst;
+  std::size_t buckets_used = 0;
+  BucketView buckets[bucket_count];
+};
+struct SlabPageView {
+  DeviceOrdinal device = no_device;
+  DeviceAddress address;
+  SlabContents contents;
+};
+// As writer.hpp's ArenaUse.
+struct ArenaView {
+  std::uint64_t held_bytes = 0, live_bytes = 0;
+  std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
+  std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
+  // Of what is held, nobody's; of what a damaged ledger says, too.
+  std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
+};
+
+struct DeviceView {
+  DeviceOrdinal ordinal = no_device;
+  std::uint8_t uuid[16]{};
+  std::string_view name;
+  ReadingAt at = ReadingAt::none;
+  std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
+  std::optional<std::uint64_t> pool_idle_bytes;
+  std::uint64_t other_processes_bytes = 0;  // 0: nothing is known
+  // Of the host's memory, behind allocations on the device.
+  std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
+  std::uint64_t spilled_in_stream_order_bytes = 0;  // of spilled_bytes
+  ArenaView arena;
+  ImplicitBytes implicit;
+  std::string_view largest_local_kernel;
+};
+struct IncidentView {
+  IncidentId id;
+  GroupId group;
+  ThreadId thread;
+  int result = 0;
+  std::uint64_t time_ns = 0, bytes = 0;
+  Asked asked{};
+  std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
+  std::array<std::uint64_t, rung_count> rescued{};
+  std::uint64_t rescued_bytes = 0;
+  std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
+  std::array<std::uint64_t, fact_count> facts{};
+  std::optional<std::uint64_t> fact(Fact which) const noexcept {
+    const std::uint64_t value = facts[static_cast<std::size_t>(which)];
+    return value == unknown_bytes ? std::nullopt : std::optional(value);
+  }
+};
+struct IncidentHolderView {
+  IncidentId incident;
+  GroupId group;  // 0: another process
+  std::uint32_t pid = 0;
+  std::uint64_t count = 0, bytes = 0;
+  std::optional<std::uint64_t> growth_bytes_per_minute, slab_locked_bytes;
+};
+struct IncidentClassView {
+  IncidentId incident;
+  std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
+};
+struct IncidentRungView {
+  IncidentId incident;
+  std::uint32_t order = 0;
+  Rung rung{};
+  RungOutcome outcome{};
+  std::uint64_t duration_ns = 0;
+  std::string_view name;  // of the reclaimer; points into the ledger
+};
+struct IncidentSlabView {
+  IncidentId incident;
+  DeviceAddress address;
+  std::uint64_t live_count = 0, live_bytes = 0;
+};
+struct HookView {
+  HookId id;
+  std::string_view name;
+  std::uint64_t calls = 0;
+};
+struct NamedCountView {
+  std::string_view name;
+  std::uint64_t count = 0;
+};
+struct NamedValueView {
+  std::string_view name, value;
+  bool from_environment = false;
+};
+struct ProcessView {
+  std::uint32_t pid = 0, parent = 0;
+  std::int64_t start_realtime_ns = 0;
+  std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
+  std::uint32_t pid_namespace = 0;  // 0: unknown
+  bool lock_held = false;           // the process keeps the file locked while it lives
+  std::uint64_t file_device = 0, file_inode = 0;  // of the file that the process made; 0: none
+  std::span<const std::uint8_t> boot_id;
+  std::string_view memory_cgroup;
+  std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;  // as the process found them
+  std::string_view host, program, command_line, report_path;  // command_line: zero-separated
+  EndReason end_reason = EndReason::unknown;
+  bool report_written = false;  // the report of that end is on disk
+  // The number in the name of the process's report; 0: the name has none; null: no report.
+  std::optional<unsigned> report_number;
+  std::optional<int> exit_status;
+  int driver_version = 0, runtime_version = 0;
+  bool cuda_seen = false;
+  std::uint32_t reasons = 0;                                 // Reason bits
+  GrowthOperation growth_operation = GrowthOperation::none;  // the one that the kernel refused
+  int growth_error = 0;                                      // its errno
+  std::array<std::uint64_t, stack_exceptions> stacks_cut{};
+  std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
+  std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0, pinned_held_bytes = 0;
+  std::uint64_t ledger_bytes = 0;  // used, not reserved
+  bool cut_short = false;          // the file is smaller than it was made
+};
+
+// How reading went wrong; a text for people.
+struct ReadError {
+  const char* text = nullptr;
+  explicit operator bool() const { return text != nullptr; }
+};
+
+class Reader {
+ public:
+  // Checks the header. The bytes must outlive the reader and may change while they are read.
+  static std::optional<Reader> open(std::span<const std::byte>, ReadError&) noexcept;
+
+  ProcessView process() const noexcept;
+
+  // Row counts are upper bounds (bounded by what the bytes can hold); each row may be absent.
+  // A table is walked as: for (i = 1; i < reader.rows(RegionId::groups); ++i) if (auto g = …).
+  std::uint64_t rows(RegionId) const noexcept;
+  std::optional<RecordView> record(std::uint64_t row) const noexcept;
+  std::optional<GroupView> group(std::uint64_t row) const noexcept;
+  std::optional<StackView> stack(std::uint64_t row) const noexcept;
+  std::optional<ModuleView> module(std::uint64_t row) const noexcept;
+  std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
+  // Without the counts that only the groups have, and live bytes that may be too many: GroupSums.
+  std::optional<SeriesView> series(std::uint64_t row) const noexcept;
+  std::optional<DeviceView> device(std::uint64_t row) const noexcept;
+  std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
+  std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
+  std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
+  std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
+  std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
+  // As it was at the worst moment of its device, of which this is the version.
+  std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
+  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
+  std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
+  std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
+  std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
+
+  // The module that was mapped at this address in that epoch.
+  std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
+
+ private:
+  // Where a table lies within the bytes; checked once, for the header may change afterwards.
+  struct Table {
+    std::uint64_t offset = 0, rows = 0;
+  };
+  explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+  const Header& header() const noexcept;
+  template <class Row>
+  const Row* row(RegionId, std::uint64_t index) const noexcept;
+  template <class Row>
+  const Row* published(RegionId, std::uint64_t index) const noexcept;
+  std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
+  std::uint64_t calls_of(std::uint64_t hook) const noexcept;
+  std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
+  SeriesView::Worst worst_of(const Series&) const noexcept;
+
+  std::span<const std::byte> bytes_;
+  bool own_process_ = false;  // what lies in memory only is there to be seen
+  std::array<Table, region_count> tables_{};
+};
+
+}  // namespace cuwarden::ledger

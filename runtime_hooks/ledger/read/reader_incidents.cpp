@@ -1,0 +1,80 @@
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/read/reader_rows.hpp"
+
+namespace cuwarden::ledger {
+
+std::optional<IncidentView> Reader::incident(std::uint64_t index) const noexcept {
+  const auto* const found = published<Incident>(RegionId::incidents, index);
+  if (found == nullptr) return std::nullopt;
+  IncidentView view;
+  view.id = IncidentId{static_cast<std::uint32_t>(index)};
+  view.group = GroupId{load_field(found->group)};
+  view.thread = ThreadId{load_field(found->thread)};
+  view.result = load_field(found->result);
+  view.time_ns = load_field(found->time_ns);
+  view.bytes = load_field(found->bytes);
+  view.asked = load_field(found->asked);
+  if (static_cast<std::uint8_t>(view.asked) >= asked_count) return std::nullopt;
+  view.repeats = get(found->repeats);
+  view.last_ns = get(found->last_ns);
+  view.last_bytes = get(found->last_bytes);
+  view.recovered = get(found->recovered);
+  view.failed = get(found->failed);
+  for (std::size_t i = 0; i < rung_count; ++i) view.rescued[i] = get(found->rescued[i]);
+  view.rescued_bytes = get(found->rescued_bytes);
+  for (std::size_t i = 0; i < kind_count; ++i) {
+    view.live_bytes[i] = load_field(found->live_bytes[i]);
+    view.live_count[i] = load_field(found->live_count[i]);
+  }
+  for (std::size_t i = 0; i < fact_count; ++i) view.facts[i] = get(found->facts[i]);
+  return view;
+}
+
+std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentHolder>(RegionId::incident_holders, index);
+  if (found == nullptr) return std::nullopt;
+  const auto known = [](const std::atomic<std::uint64_t>& number) {
+    const std::uint64_t value = get(number);
+    return value == unknown_bytes ? std::nullopt : std::optional(value);
+  };
+  return IncidentHolderView{IncidentId{load_field(found->incident)},
+                            GroupId{load_field(found->group)},
+                            load_field(found->pid),
+                            load_field(found->count),
+                            load_field(found->bytes),
+                            known(found->growth_bytes_per_minute),
+                            known(found->slab_locked_bytes)};
+}
+
+std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentClass>(RegionId::incident_classes, index);
+  if (found == nullptr) return std::nullopt;
+  return IncidentClassView{IncidentId{load_field(found->incident)}, load_field(found->class_bytes),
+                           load_field(found->slab_count), load_field(found->live_count),
+                           load_field(found->live_bytes)};
+}
+
+std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentRung>(RegionId::incident_rungs, index);
+  if (found == nullptr) return std::nullopt;
+  const IncidentRungView view{IncidentId{load_field(found->incident)},
+                              load_field(found->order),
+                              load_field(found->rung),
+                              load_field(found->outcome),
+                              load_field(found->duration_ns),
+                              text(found->name, 64)};
+  if (static_cast<std::size_t>(view.rung) >= rung_count ||
+      static_cast<std::uint8_t>(view.outcome) >= rung_outcome_count)
+    return std::nullopt;
+  return view;
+}
+
+std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t index) const noexcept {
+  const auto* const found = published<IncidentSlab>(RegionId::incident_slabs, index);
+  if (found == nullptr) return std::nullopt;
+  return IncidentSlabView{IncidentId{load_field(found->incident)},
+                          DeviceAddress{load_field(found->address)}, load_field(found->live_count),
+                          load_field(found->live_bytes)};
+}
+
+}  // namespace cuwarden::ledger

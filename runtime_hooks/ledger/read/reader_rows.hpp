@@ -1,0 +1,39 @@
+// How the reader's parts get at rows.
+#pragma once
+
+#include <cstring>
+#include <string_view>
+
+#include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+
+namespace cuwarden::ledger {
+
+// A row that changes all the time is read this often before what is there is taken as it is.
+inline constexpr int attempts = 64;
+// Linux itself knows no longer one.
+inline constexpr std::uint64_t longest_path = 4096;
+
+// A name in a fixed array, up to its zero byte.
+inline std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
+  return {text, strnlen(text, capacity)};
+}
+
+template <class T>
+T get(const std::atomic<T>& value) noexcept {
+  return value.load(std::memory_order_acquire);
+}
+
+template <class Row>
+const Row* Reader::row(RegionId id, std::uint64_t index) const noexcept {
+  if (index < first_row(id) || index >= rows(id)) return nullptr;
+  return reinterpret_cast<const Row*>(bytes_.data() + tables_[index_of(id)].offset) + index;
+}
+
+template <class Row>
+const Row* Reader::published(RegionId id, std::uint64_t index) const noexcept {
+  const Row* const found = row<Row>(id, index);
+  return found != nullptr && get(found->state) == 1 ? found : nullptr;
+}
+
+}  // namespace cuwarden::ledger

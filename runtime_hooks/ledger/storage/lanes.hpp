@@ -1,0 +1,168 @@
+// Counters that a thread changes without locked instructions: each thread that records has a lane,
+// which no other living thread has, and adds to counters of its own, by single instructions, so
+// that a signal handler in between loses nothing. Whoever wants a sum adds up the lanes.
+//
+// A group's row has counters for the lane that made it; where another lane counts in that group,
+// it gets a cell. So a program in which each place allocates in one thread has no cells.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/core/thread_slot.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+
+namespace cuwarden::ledger {
+
+class Lane {
+ public:
+  // Series beyond these have one counter for all lanes.
+  static constexpr std::size_t series_limit = 64;
+
+  // Of this lane's counters. `amount` may be negative, in two's complement.
+  void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) const noexcept {
+    if (is_shared()) {
+      counter.fetch_add(amount, std::memory_order_relaxed);
+    } else {
+      asm volatile("addq %1, %0" : "+m"(counter) : "er"(amount) : "cc");
+    }
+  }
+  std::uint32_t number() const noexcept { return number_; }
+  ThreadSlot slot() const noexcept { return {number_, tenancy_}; }
+  // For threads that found no lane of their own.
+  bool is_shared() const noexcept { return number_ == 0; }
+
+  // --- credits (live_bytes.hpp), by row of series. Others take them away; more comes from the
+  // lane's own threads only.
+  bool spend(std::size_t row, std::uint64_t bytes) noexcept {
+    std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
+    while (credit >= bytes) {
+      if (credits_[row].compare_exchange_weak(credit, credit - bytes, std::memory_order_seq_cst))
+        return true;
+    }
+    return false;
+  }
+  bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
+    if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
+      return false;
+    credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
+    return true;
+  }
+  std::uint64_t take_credit(std::size_t row) noexcept {
+    if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
+    return credits_[row].exchange(0, std::memory_order_seq_cst);
+  }
+
+  // --- what the lane has not told others yet (slab_pages.hpp), by row of series; of its own
+  // threads only.
+  std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
+  // One thing that was freed, and that the pages do not know yet; 0: nothing. Changed from a value
+  // that is expected, in one instruction.
+  std::uint64_t freed_piece() const noexcept {
+    return freed_piece_.load(std::memory_order_relaxed);
+  }
+  bool change_freed_piece(std::uint64_t from, std::uint64_t to) noexcept {
+    bool changed = false;
+    asm volatile("cmpxchgq %3, %1"
+                 : "=@ccz"(changed), "+m"(freed_piece_), "+a"(from)
+                 : "r"(to)
+                 : "cc", "memory");
+    return changed;
+  }
+
+ private:
+  friend class Lanes;
+  static constexpr std::size_t remembered = 256;
+
+  std::uint32_t number_;
+  std::uint32_t tenancy_;                          // how many threads have had it
+  std::atomic<std::uint32_t> owner_;               // thread id; 0: nobody's yet
+  std::atomic<std::uint64_t>* calls_;              // by hook; null: there was no room
+  std::size_t hooks_;                              // of them
+  std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series
+  std::atomic<std::uint64_t> credits_[series_limit];
+  std::atomic<std::uint64_t> locked_[series_limit];
+  std::atomic<std::uint64_t> freed_piece_;
+  std::atomic<std::uint64_t> cells_[remembered];  // group << 32 | cell, by group
+};
+
+class Lanes {
+ public:
+  static constexpr std::uint32_t count = ThreadSlot::count;  // the shared one among them
+  static_assert(count <= 256);
+
+  explicit Lanes(Storage& storage) noexcept : storage_(storage) {}
+  // `serial` tells the writers of one process apart. `pid`: of that process.
+  bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
+
+  // The calling thread's.
+  Lane& mine() noexcept {
+    const Mine& mine = mine_;
+    return __builtin_expect(mine.serial == serial_, true) ? *mine.lane : take();
+  }
+  // The calling thread's row in the table of threads; 0: it has not asked for one yet, `no_row`: it
+  // got none.
+  static constexpr std::uint32_t no_row = UINT32_MAX;
+  std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
+  // Not for a thread whose lane is the shared one because it is confined.
+  void set_my_row(std::uint32_t row) noexcept {
+    mine();
+    mine_.row = row;
+  }
+  Counters& counters_of(Lane& lane, Group& group, GroupId id) noexcept {
+    if (group.lane == lane.number_) return group.counters;
+    const std::uint64_t known =
+        lane.cells_[id.value % Lane::remembered].load(std::memory_order_relaxed);
+    if (known >> 32 != id.value) return find_cell(lane, group, id);
+    return storage_.rows<Cell>(RegionId::cells)[static_cast<std::uint32_t>(known)].counters;
+  }
+  void count_call(HookId hook) noexcept {
+    const Lane& lane = mine();
+    if (hook.value < lane.hooks_) {
+      lane.add(lane.calls_[hook.value], 1);
+    } else {
+      count_for_all(hook);
+    }
+  }
+
+  std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  // Whether more than one lane was ever taken.
+  bool several() const noexcept { return used() > 2; }
+  template <class Visit>
+  void for_each(Visit visit) noexcept {
+    const std::uint32_t used = used_.load(std::memory_order_seq_cst);
+    for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
+  }
+
+  // How many allocations of a series are live. `row`: its own.
+  void add_live(Lane& lane, Series& series, std::size_t row, std::uint64_t amount) noexcept {
+    if (row < Lane::series_limit && !lane.is_shared()) {
+      lane.add(lane.live_[row], amount);
+    } else {
+      series.live_count.fetch_add(amount, std::memory_order_relaxed);
+    }
+  }
+  std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
+
+ private:
+  struct Mine {
+    Lane* lane;
+    std::uint32_t serial, row;
+  };
+  Lane* lanes() const noexcept { return static_cast<Lane*>(memory_.data()); }
+  Lane& take() noexcept;
+  void count_for_all(HookId) noexcept;
+  Counters& find_cell(Lane&, Group&, GroupId) noexcept;
+
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
+
+  Storage& storage_;
+  Mapping memory_;
+  std::uint32_t serial_ = 0;
+  std::uint32_t pid_ = 0;
+  std::atomic<std::uint32_t> used_{1};  // lanes that anybody ever had, the shared one included
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,81 @@
+// Hands out rows and bytes of the ledger's regions. A region fills in steps: its pages are made
+// writable before a row in them is given out, and when the file cannot grow the rest of the region
+// goes on in memory. Rows are zero when they are handed out and never move.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/ledger/storage/backing_file.hpp"
+
+namespace cuwarden::ledger {
+
+class Storage {
+ public:
+  bool create(const BackingRequest&) noexcept;
+
+  Header& header() const noexcept { return *reinterpret_cast<Header*>(file_.base()); }
+  BackingFile& file() noexcept { return file_; }
+  const BackingFile& file() const noexcept { return file_; }
+
+  // The array of a region's rows. Only rows that allocate() gave out may be touched.
+  template <class T>
+  T* rows(RegionId id) const noexcept {
+    return reinterpret_cast<T*>(starts_[index_of(id)]);
+  }
+
+  // `count` rows in sequence; the first one's number, or 0 when the region is full. Row 0 is
+  // never given out (the hooks table is laid out by its own function below).
+  std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
+  bool allocate_hooks(std::uint64_t count) noexcept;
+  // Makes room for as much again as each region has, and for some rows at least.
+  void make_room_ahead() noexcept;
+  // A copy of the text; empty when there is no room.
+  StringRef store(std::string_view) noexcept;
+
+  // Rows, the unused one included.
+  std::uint64_t capacity(RegionId id) const noexcept {
+    const RegionExtent& extent = file_.geometry().regions[index_of(id)];
+    return extent.capacity_bytes / extent.row_bytes;
+  }
+  std::uint64_t used(RegionId id) const noexcept {
+    return header().regions[index_of(id)].used.load(std::memory_order_acquire);
+  }
+  void add_reason(Reason reason) noexcept {
+    const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
+    // These are the cause where a table takes no more.
+    constexpr std::uint32_t causes = reason_recording_stopped | reason_confined;
+    if (reason == reason_ledger_full && (present & causes) != 0) return;
+    if ((present & reason) == 0) header().reasons.fetch_or(reason, std::memory_order_relaxed);
+  }
+
+ private:
+  struct Fill {
+    std::atomic<std::uint64_t> ready{0};     // bytes from the region's start that may be touched
+    std::atomic<std::uint64_t> capacity{0};  // shrinks when neither file nor memory is to be had
+    FutexLock lock;
+    bool in_file = false;
+  };
+  bool make_ready(RegionId, std::uint64_t bytes) noexcept;
+  // Keeps in the header which operation the kernel refused when the ledger was to grow.
+  void note_refusal() noexcept;
+
+  BackingFile file_;
+  std::array<std::byte*, region_count> starts_{};
+  std::array<Fill, region_count> fills_;
+};
+
+// Holds one of the ledger's locks for a scope. Where the lock was given up the ledger cannot be
+// kept up to date any more, and says so: nothing may be done then but to return.
+class [[nodiscard]] LedgerLocked : public Locked {
+ public:
+  LedgerLocked(FutexLock& lock, Storage& storage) noexcept : Locked(lock) {
+    if (!*this) storage.add_reason(reason_recording_stopped);
+  }
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,238 @@
+// The rows of devices: what they are, how full they were, what was taken without being asked for.
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
+#include "runtime_hooks/ledger/write/writer_state.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+// Names of kernels can be as long as their templates.
+constexpr std::size_t longest_kernel_name = 1024;
+
+// The numbers of a device while they change: odd until all are there.
+class Changing {
+ public:
+  explicit Changing(Device& device) : version_(device.version) {
+    version_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  ~Changing() { version_.fetch_add(1, std::memory_order_release); }
+  Changing(const Changing&) = delete;
+  Changing& operator=(const Changing&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& version_;
+};
+
+void change(std::atomic<std::uint64_t>& number, std::int64_t difference) {
+  const std::uint64_t before = number.load(relaxed);
+  const std::uint64_t less = difference < 0 ? 0 - static_cast<std::uint64_t>(difference) : 0;
+  const std::uint64_t more = difference > 0 ? static_cast<std::uint64_t>(difference) : 0;
+  number.store(before + more - std::min(before, less), std::memory_order_release);
+}
+
+// A number of a device; where it is given back and taken again, how much of it is gone meanwhile.
+struct Returned {
+  std::atomic<std::uint64_t>* number;
+  std::atomic<std::uint64_t>* lent = nullptr;
+};
+
+// From one after the other, as far as it goes.
+void give_back(std::uint64_t bytes, std::initializer_list<Returned> all) noexcept {
+  for (const Returned& each : all) {
+    const std::uint64_t part = std::min(bytes, each.number->load(relaxed));
+    each.number->store(each.number->load(relaxed) - part, std::memory_order_release);
+    if (each.lent != nullptr) each.lent->fetch_add(part, relaxed);
+    bytes -= part;
+  }
+}
+void take_again(std::uint64_t bytes, std::initializer_list<Returned> all) noexcept {
+  for (const Returned& each : all) {
+    const std::uint64_t part = std::min(bytes, each.lent->load(relaxed));
+    change(*each.number, static_cast<std::int64_t>(part));
+    each.lent->fetch_sub(part, relaxed);
+    bytes -= part;
+  }
+}
+
+}  // namespace
+
+Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
+  Device* const rows = storage.rows<Device>(RegionId::devices);
+  const std::uint64_t used = storage.used(RegionId::devices);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].ordinal == ordinal.value) return rows + i;
+  }
+  const std::uint64_t row = storage.allocate(RegionId::devices, 1);
+  if (row == 0) {
+    storage.add_reason(reason_names_missing);
+    return nullptr;
+  }
+  rows[row].ordinal = ordinal.value;
+  return rows + row;
+}
+
+void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
+                        const std::uint8_t (&uuid)[16]) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
+  Device* const device = state_.device(ordinal);
+  if (device == nullptr || device->state.load(relaxed) != 0) return;
+  std::memcpy(device->uuid, uuid, sizeof uuid);
+  std::memcpy(device->name, name.data(), std::min(name.size(), sizeof device->name - 1));
+  device->state.store(1, std::memory_order_release);
+}
+
+void Writer::read_device(DeviceOrdinal ordinal, const Reading& reading) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
+  Device* const device = state_.device(ordinal);
+  if (device == nullptr) return;
+  const Changing changing(*device);
+  device->at.store(static_cast<std::uint32_t>(reading.at), std::memory_order_release);
+  device->time_ns.store(now_ns(), std::memory_order_release);
+  device->total_bytes.store(reading.total_bytes, std::memory_order_release);
+  device->free_bytes.store(reading.free_bytes, std::memory_order_release);
+  device->pool_idle_bytes.store(reading.pool_idle_bytes.value_or(unknown_bytes),
+                                std::memory_order_release);
+}
+
+void Writer::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
+  Device* const device = state_.device(ordinal);
+  if (device == nullptr) return;
+  const Changing changing(*device);
+  device->other_processes_bytes.store(bytes.value, std::memory_order_release);
+}
+
+void Writer::spilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  Device* const device = locked ? state_.device(ordinal) : nullptr;
+  if (device == nullptr) return;
+  const std::uint64_t now = device->spilled_bytes.load(relaxed) + bytes.value;
+  device->spilled_bytes.store(now, relaxed);
+  device->spilled_peak_bytes.store(std::max(now, device->spilled_peak_bytes.load(relaxed)),
+                                   relaxed);
+  device->spilled_count.fetch_add(1, relaxed);
+  if (kind == Kind::stream_ordered)
+    change(device->spilled_in_stream_order_bytes, static_cast<std::int64_t>(bytes.value));
+}
+
+void Writer::unspilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  Device* const device = locked ? state_.device(ordinal) : nullptr;
+  if (device == nullptr) return;
+  const std::int64_t less = -static_cast<std::int64_t>(bytes.value);
+  change(device->spilled_bytes, less);
+  if (kind == Kind::stream_ordered) change(device->spilled_in_stream_order_bytes, less);
+}
+
+std::uint64_t Writer::spilled_bytes_on(DeviceOrdinal ordinal) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  const Device* const device = locked ? state_.device(ordinal) : nullptr;
+  return device == nullptr ? 0 : device->spilled_bytes.load(relaxed);
+}
+
+std::uint64_t Writer::spilled_in_stream_order_on(DeviceOrdinal ordinal) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  const Device* const device = locked ? state_.device(ordinal) : nullptr;
+  return device == nullptr ? 0 : device->spilled_in_stream_order_bytes.load(relaxed);
+}
+
+void Writer::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  Device* const device = locked ? state_.device(ordinal) : nullptr;
+  if (device == nullptr) return;
+  device->arena_held_bytes.store(use.held_bytes, relaxed);
+  device->arena_live_bytes.store(use.live_bytes, relaxed);
+  device->arena_served_count.store(use.served_count, relaxed);
+  device->arena_served_bytes.store(use.served_bytes, relaxed);
+  device->arena_returned_bytes.store(use.returned_bytes, relaxed);
+  device->arena_meshed_pages.store(use.meshed_pages, relaxed);
+  device->arena_meshed_bytes.store(use.meshed_bytes, relaxed);
+  device->arena_pause_ns.store(use.pause_ns, relaxed);
+}
+
+std::uint64_t Writer::slab_locked_bytes_on(DeviceOrdinal ordinal) noexcept {
+  const Series* const series =
+      state_.totals.series_of(static_cast<std::uint8_t>(Kind::device), ordinal.value);
+  return series == nullptr ? 0 : state_.slabs.locked_bytes(*series);
+}
+
+void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given) noexcept {
+  const LedgerLocked locked(state_.devices_lock, state_.storage);
+  if (!locked) return;
+  Device* const device = state_.device(ordinal);
+  if (device == nullptr) return;
+  const bool is_largest = given.largest_local_bytes >
+                          (given.contexts_ended ? 0 : device->largest_local_bytes.load(relaxed));
+  // The same kernel may be the largest of one context after the other: its name is stored once.
+  StringRef name = device->largest_local_kernel;
+  if (is_largest) {
+    const std::string_view known(state_.storage.rows<char>(RegionId::strings) + name.offset,
+                                 name.length);
+    const std::string_view found = given.largest_local_kernel.substr(0, longest_kernel_name);
+    if (found != known) name = state_.storage.store(found);
+  }
+
+  const Changing changing(*device);
+  if (given.contexts_ended) {
+    for (std::atomic<std::uint64_t>* number :
+         {&device->used_after_first_context_bytes, &device->context_bytes, &device->module_bytes,
+          &device->local_memory_bytes, &device->heap_bytes, &device->stream_bytes,
+          &device->largest_local_bytes, &device->lent_first_context_bytes,
+          &device->lent_context_bytes})
+      number->store(0, std::memory_order_release);
+  }
+  if (given.used_after_first_context_bytes != 0)
+    device->used_after_first_context_bytes.store(given.used_after_first_context_bytes,
+                                                 std::memory_order_release);
+  change(device->context_bytes, given.context_bytes);
+  change(device->module_bytes, given.module_bytes);
+  change(device->local_memory_bytes, given.local_memory_bytes);
+  change(device->heap_bytes, given.heap_bytes);
+  change(device->stream_bytes, given.stream_bytes);
+  const Returned first_context{&device->used_after_first_context_bytes,
+                               &device->lent_first_context_bytes};
+  const Returned contexts{&device->context_bytes, &device->lent_context_bytes};
+  give_back(given.given_back_bytes,
+            {{&device->local_memory_bytes}, {&device->module_bytes}, contexts, first_context});
+  take_again(given.taken_again_bytes, {first_context, contexts});
+  give_back(given.one_ended_bytes, {{&device->context_bytes},
+                                    {&device->local_memory_bytes},
+                                    {&device->module_bytes},
+                                    {&device->heap_bytes},
+                                    {&device->stream_bytes}});
+  if (is_largest) {
+    device->largest_local_bytes.store(given.largest_local_bytes, std::memory_order_release);
+    store_field(device->largest_local_kernel.offset, name.offset);
+    store_field(device->largest_local_kernel.length, name.length);
+  }
+}
+
+std::uint64_t Writer::lent_context_bytes(DeviceOrdinal ordinal) noexcept {
+  const Device* const device = state_.device(ordinal);
+  return device == nullptr ? 0
+                           : device->lent_first_context_bytes.load(relaxed) +
+                                 device->lent_context_bytes.load(relaxed);
+}
+
+std::uint64_t Writer::live_bytes_on(DeviceOrdinal ordinal, std::optional<Kind> only) noexcept {
+  const Series* const rows = state_.storage.rows<Series>(RegionId::series);
+  const std::uint64_t used = state_.storage.used(RegionId::series);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].device == ordinal.value &&
+        rows[i].kind != series_host_rss &&
+        (only ? Kind{rows[i].kind} == *only : is_in_device_account(Kind{rows[i].kind})))
+      sum += rows[i].live_bytes.load(relaxed);
+  }
+  return sum;
+}
+
+}  // namespace cuwarden::ledger

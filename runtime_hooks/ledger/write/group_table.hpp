@@ -1,0 +1,57 @@
+// Groups by (stack, API, kind, device), each made once.
+#pragma once
+
+#include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/ledger/storage/id_table.hpp"
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/writer.hpp"
+
+namespace cuwarden::ledger {
+
+class GroupTable {
+ public:
+  GroupTable(Storage& storage, Lanes& lanes, Totals& totals) noexcept
+      : storage_(storage), lanes_(lanes), totals_(totals) {}
+  bool create() noexcept { return ids_.create(); }
+
+  GroupId get(const GroupKey& key) noexcept {
+    const std::uint64_t what = std::uint64_t{key.api.value} << 40 |
+                               std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 32 |
+                               static_cast<std::uint32_t>(key.device.value);
+    const std::uint64_t hash = hash_pair(key.stack.value, what);
+    Group* const groups = storage_.rows<Group>(RegionId::groups);
+    const auto matches = [&](std::uint32_t row) {
+      const Group& group = groups[row];
+      return group.stack == key.stack.value && group.api == key.api.value &&
+             group.kind == key.kind && group.device == key.device.value;
+    };
+    if (const std::uint32_t row = ids_.find(hash, matches)) return GroupId{row};
+    const LedgerLocked locked(ids_.lock(), storage_);
+    if (!locked) return {};
+    if (const std::uint32_t row = ids_.find(hash, matches)) return GroupId{row};
+    const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::groups, 1));
+    if (row == 0) {
+      storage_.add_reason(reason_ledger_full);
+      return {};
+    }
+    Group& group = groups[row];
+    group.stack = key.stack.value;
+    group.api = key.api.value;
+    group.kind = key.kind;
+    group.device = key.device.value;
+    group.lane = static_cast<std::uint8_t>(lanes_.mine().number());
+    totals_.adopt(GroupId{row});
+    group.state.store(1, std::memory_order_release);
+    ids_.insert(hash, row);
+    return GroupId{row};
+  }
+
+ private:
+  Storage& storage_;
+  Lanes& lanes_;
+  Totals& totals_;
+  IdTable ids_;
+};
+
+}  // namespace cuwarden::ledger

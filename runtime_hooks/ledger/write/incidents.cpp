@@ -1,0 +1,257 @@
+#include "runtime_hooks/ledger/write/incidents.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/format/group_counts.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// A report with more of them is read by nobody; their requests are counted with their group.
+constexpr std::uint64_t most_incidents = 1000;
+constexpr std::size_t most_holders = 8;
+
+std::uint64_t rescues_of(const Incident& incident) {
+  std::uint64_t all = 0;
+  for (const std::atomic<std::uint64_t>& rescued : incident.rescued) all += rescued.load(relaxed);
+  return all;
+}
+
+// All that was refused here was served soon after: this time it may not be, and then the facts of
+// this moment are wanted. So that a program which always helps itself has no row for each time, the
+// time to the next one grows.
+bool is_another_matter(const Incident& known, std::uint64_t now_ns) {
+  constexpr std::uint64_t first_wait_ns = 10'000'000'000;
+  const std::uint64_t served = known.recovered.load(relaxed) + rescues_of(known);
+  const std::uint64_t wait = first_wait_ns << std::min<std::uint32_t>(2 * known.number, 30);
+  return served > known.repeats.load(relaxed) && now_ns > known.time_ns + wait / 4;
+}
+
+void note_last(Incident& incident, std::uint64_t bytes, std::uint64_t now_ns) {
+  incident.last_ns.store(now_ns, relaxed);
+  incident.last_bytes.store(bytes, relaxed);
+}
+
+}  // namespace
+
+std::uint32_t Incidents::begin(const Refusal& refusal, ThreadId thread, std::uint64_t now_ns,
+                               std::uint32_t& latest) noexcept {
+  if (storage_.used(RegionId::incidents) > most_incidents) return 0;
+  const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incidents, 1));
+  if (made == 0) return 0;
+  Incident& incident = row({made});
+  incident.group = refusal.group.value;
+  incident.thread = thread.value;
+  incident.result = refusal.result;
+  incident.time_ns = now_ns;
+  incident.bytes = refusal.bytes.value;
+  incident.asked = refusal.asked;
+  note_last(incident, refusal.bytes.value, now_ns);
+  for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
+  incident.number = latest == 0 ? 1 : row({latest}).number + 1;
+  // Another thread may have come first; then this row stays as it is, and nobody sees it.
+  return group(refusal.group.value)
+                 .incident.compare_exchange_strong(latest, made, std::memory_order_acq_rel)
+             ? made
+             : 0;
+}
+
+Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
+                                   std::uint64_t now_ns) noexcept {
+  if (refusal.group.value == 0) return {};
+  Group& from = group(refusal.group.value);
+  std::uint32_t known = from.incident.load(std::memory_order_acquire);
+  if (known == 0 || is_another_matter(row({known}), now_ns))
+    if (const std::uint32_t made = begin(refusal, thread, now_ns, known); made != 0)
+      return {.incident = {made}, .first = true};
+  if (known == 0) return {};
+  Incident& incident = row({known});
+  const Writer::Refused again{.incident = {known},
+                              .time_ns = now_ns,
+                              .last_ns = incident.last_ns.load(relaxed),
+                              .last_bytes = incident.last_bytes.load(relaxed)};
+  incident.repeats.fetch_add(1, relaxed);
+  note_last(incident, refusal.bytes.value, now_ns);
+  return again;
+}
+
+Writer::Refused Incidents::failed(const Writer::Refused& known, const Refusal& refusal,
+                                  ThreadId thread, std::uint64_t now_ns) noexcept {
+  if (refusal.group.value != 0 && (refusal.asked == Asked::memory || refusal.asked == Asked::graph))
+    group(refusal.group.value).failures.fetch_add(1, relaxed);
+  if (known.incident.value == 0) return {};
+  Incident& before = row(known.incident);
+  std::uint32_t now = known.incident.value;
+  bool begun = false;
+  if (!known.first && before.failed.load(relaxed) == 0 && rescues_of(before) > 0) {
+    // Another thread may have begun one already, or does so now.
+    now = group(refusal.group.value).incident.load(std::memory_order_acquire);
+    if (now == known.incident.value)
+      if (const std::uint32_t made = begin(refusal, thread, now_ns, now); made != 0) {
+        now = made;
+        begun = true;
+      }
+  }
+  Incident& incident = row({now});
+  if (now != known.incident.value) {
+    if (!begun) {
+      incident.repeats.fetch_add(1, relaxed);
+      note_last(incident, refusal.bytes.value, now_ns);
+    }
+    before.repeats.fetch_sub(1, relaxed);
+    if (before.last_ns.load(relaxed) == known.time_ns)
+      note_last(before, known.last_bytes, known.last_ns);
+  }
+  incident.failed.fetch_add(1, relaxed);
+  return {.incident = {now}, .first = begun};
+}
+
+void Incidents::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
+  row(id).facts[static_cast<std::size_t>(fact)].store(value, std::memory_order_release);
+}
+
+template <class Visit>
+void Incidents::each_live_group(std::int32_t device, const Visit& visit) const noexcept {
+  const Series* const all = storage_.rows<Series>(RegionId::series);
+  const Cell* const cells = storage_.rows<Cell>(RegionId::cells);
+  const auto cell_at = [cells](std::uint32_t cell) { return cells + cell; };
+  const std::uint64_t used = storage_.used(RegionId::series);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    const Series& series = all[i];
+    if (series.state.load(std::memory_order_acquire) != 1 || series.device != device ||
+        series.kind == series_host_rss)
+      continue;
+    for (std::uint32_t at = series.first_group.load(std::memory_order_acquire); at != 0;
+         at = group(at).next_in_series)
+      visit(at, counts_of(group(at), at, cell_at));
+  }
+}
+
+void Incidents::publish(IncidentId id) noexcept {
+  struct Holder {
+    std::uint32_t group = 0;
+    std::uint64_t count = 0, bytes = 0;
+  };
+  Incident& incident = row(id);
+  std::array<Holder, most_holders + 1> holders{};
+  each_live_group(group(incident.group).device, [&](std::uint32_t at, const GroupCounts& counts) {
+    if (counts.live_count == 0) return;
+    incident.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;
+    incident.live_count[static_cast<std::size_t>(group(at).kind)] += counts.live_count;
+    holders.back() = {at, counts.live_count, counts.live_bytes};
+    for (std::size_t i = most_holders; i > 0 && holders[i].bytes > holders[i - 1].bytes; --i)
+      std::swap(holders[i], holders[i - 1]);
+  });
+  incident.state.store(1, std::memory_order_release);
+  for (std::size_t i = 0; i < most_holders && holders[i].group != 0; ++i)
+    add_holder({.incident = id.value,
+                .group = holders[i].group,
+                .count = holders[i].count,
+                .bytes = holders[i].bytes});
+}
+
+void Incidents::add_holder(const NewHolder& given) noexcept {
+  const std::uint64_t made = storage_.allocate(RegionId::incident_holders, 1);
+  if (made == 0) return;
+  IncidentHolder& holder = holder_row(made);
+  holder.incident = given.incident;
+  holder.group = given.group;
+  holder.pid = given.pid;
+  holder.count = given.count;
+  holder.bytes = given.bytes;
+  holder.growth_bytes_per_minute.store(unknown_bytes, relaxed);
+  holder.slab_locked_bytes.store(given.slab_locked_bytes, relaxed);
+  holder.state.store(1, std::memory_order_release);
+}
+
+void Incidents::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
+  add_holder({.incident = id.value, .pid = pid, .bytes = bytes});
+}
+
+void Incidents::add_slab_share(IncidentId id, const Writer::SlabShare& share) noexcept {
+  const std::uint64_t used = storage_.used(RegionId::incident_holders);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    IncidentHolder& holder = holder_row(i);
+    if (holder.state.load(std::memory_order_acquire) == 1 && holder.incident == id.value &&
+        holder.group == share.group.value)
+      return holder.slab_locked_bytes.store(share.locked_bytes, std::memory_order_release);
+  }
+  add_holder({.incident = id.value,
+              .group = share.group.value,
+              .count = share.live_count,
+              .bytes = share.live_bytes,
+              .slab_locked_bytes = share.locked_bytes});
+}
+
+void Incidents::add_slab_class(IncidentId id, const Writer::SlabClassRow& given) noexcept {
+  const std::uint64_t made = storage_.allocate(RegionId::incident_classes, 1);
+  if (made == 0) return;
+  IncidentClass& row = storage_.rows<IncidentClass>(RegionId::incident_classes)[made];
+  row.incident = id.value;
+  row.class_bytes = given.class_bytes;
+  row.slab_count = given.slab_count;
+  row.live_count = given.live_count;
+  row.live_bytes = given.live_bytes;
+  row.state.store(1, std::memory_order_release);
+}
+
+void Incidents::add_slabs(IncidentId id, std::span<const Writer::SlabRow> given) noexcept {
+  // The first ones must not leave the last one without, which may be what the program died of.
+  const std::uint64_t room =
+      storage_.capacity(RegionId::incident_slabs) - storage_.used(RegionId::incident_slabs);
+  if (given.size() > room / 2) return;
+  const std::uint64_t first = storage_.allocate(RegionId::incident_slabs, given.size());
+  if (first == 0) return;
+  IncidentSlab* const rows = storage_.rows<IncidentSlab>(RegionId::incident_slabs) + first;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    rows[i].incident = id.value;
+    rows[i].address = given[i].address.value;
+    rows[i].live_count = given[i].live_count;
+    rows[i].live_bytes = given[i].live_bytes;
+    rows[i].state.store(1, std::memory_order_release);
+  }
+}
+
+void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
+  holder_row(holder).growth_bytes_per_minute.store(bytes_per_minute, std::memory_order_release);
+}
+
+// One that was under way is told to the end.
+void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
+  IncidentRung* const rows = storage_.rows<IncidentRung>(RegionId::incident_rungs);
+  const std::uint64_t used = storage_.used(RegionId::incident_rungs);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    IncidentRung& rung = rows[i];
+    if (rung.state.load(std::memory_order_acquire) != 1 || rung.incident != id.value ||
+        rung.order != given.order)
+      continue;
+    store_field(rung.duration_ns, given.duration_ns);
+    return store_field(rung.outcome, given.outcome);
+  }
+  const std::uint64_t made = storage_.allocate(RegionId::incident_rungs, 1);
+  if (made == 0) return;
+  IncidentRung& rung = rows[made];
+  rung.incident = id.value;
+  rung.duration_ns = given.duration_ns;
+  rung.order = given.order;
+  rung.rung = given.rung;
+  rung.outcome = given.outcome;
+  rung.name = storage_.store(given.name);
+  rung.state.store(1, std::memory_order_release);
+}
+
+void Incidents::rescued(IncidentId id, Rung by, std::uint64_t bytes) noexcept {
+  Incident& incident = row(id);
+  incident.rescued_bytes.fetch_add(bytes, relaxed);
+  incident.rescued[static_cast<std::size_t>(by)].fetch_add(1, std::memory_order_release);
+}
+
+void Incidents::recovered(IncidentId id, std::uint32_t times) noexcept {
+  row(id).recovered.fetch_add(times, relaxed);
+}
+
+}  // namespace cuwarden::ledger

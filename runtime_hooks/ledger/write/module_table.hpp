@@ -1,0 +1,105 @@
+// The loaded objects that occur in stacks. They are looked up while a stack that shows them is
+// interned, for later they may be gone: base, range, build id and path are copied then.
+//
+// A file that is loaded once more, at another address or from a copy, is known as the same file. It
+// gets another row only when a stack is stored that was not met in it before: a plugin may be
+// loaded and unloaded any number of times.
+//
+// The loader calls back with its own lock held, so this table's lock is always the inner one and
+// nothing is called out of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+
+struct dl_phdr_info;
+
+namespace cuwarden::ledger {
+
+struct ModuleDescription;
+
+class ModuleTable {
+ public:
+  explicit ModuleTable(Storage& storage) noexcept : storage_(storage) {}
+  bool create(StringRef program) noexcept;
+
+  // Gets to know the modules of these frames. Code that belongs to no module (a JIT's) costs one
+  // glance at the loader's counter, not a scan.
+  void cover(std::span<const Frame> frames) noexcept;
+  // Makes rows for those of these frames' modules that have none; for frames that are covered. They
+  // are needed by a stack that is stored with these frames.
+  void store_rows(std::span<const Frame> frames) noexcept;
+
+  // A hash of the places of these frames in their files, for frames that are covered: equal
+  // wherever the files are loaded. Code in no module counts with its address.
+  std::uint64_t hash_of_places(std::span<const Frame> frames) noexcept;
+  // True if `frames`, of now, are the same places as `stored`, which are as long and were met in
+  // the given epoch.
+  bool are_same_places(std::span<const Frame> frames, const Frame* stored,
+                       std::uint64_t epoch) noexcept;
+
+  struct Gone {
+    std::uint64_t start, end;
+  };
+  // Ends the rows of modules that the loader no longer has. Calls `gone` for each, without a lock.
+  template <class Callback>
+  void remove_gone(const Callback& gone) noexcept {
+    const std::uint64_t generation = mark_present();
+    Gone range{};
+    while (take_unmarked(generation, range)) gone(range);
+  }
+
+ private:
+  struct Known {
+    std::uint64_t start, end;
+    std::uint64_t base;
+    std::uint64_t identity;    // of build id and path
+    std::uint64_t generation;  // of the last scan that met it
+    std::uint32_t row;         // 0: not stored yet
+    std::uint32_t file;        // row of the first module of its file
+  };
+  // What is known of a module's row, by its number.
+  struct RowOfFile {
+    std::uint64_t file_hash;  // 0: the row is not the first of its file
+    std::uint32_t next;       // row of the same file; 0 ends the list
+  };
+
+  Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
+  Known* find(std::uint64_t address) const noexcept;
+  std::size_t lower_bound(std::uint64_t start) const noexcept;
+  enum class Coverage { complete, generated_code, missing };
+  Coverage coverage(std::span<const Frame> frames) noexcept;
+  void note_loaded(const ModuleDescription&, bool first) noexcept;
+  void add(const ModuleDescription&, std::uint64_t file_hash) noexcept;
+  void store_row_of(const ModuleDescription&) noexcept;
+  std::uint32_t store(const ModuleDescription&, std::string_view path, std::uint32_t file) noexcept;
+  std::uint32_t find_file(const ModuleDescription&, std::uint64_t file_hash) const noexcept;
+  bool lack_rows(std::span<const Frame> frames) noexcept;
+  bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
+  RowOfFile& row_of_file(std::uint32_t row) const noexcept {
+    return static_cast<RowOfFile*>(rows_of_files_.data())[row];
+  }
+  template <class Visit>
+  void each_place(std::span<const Frame> frames, const Visit& visit) const noexcept;
+  std::uint64_t mark_present() noexcept;
+  bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
+
+  Storage& storage_;
+  StringRef program_;
+  Mapping known_;  // sorted by start, not overlapping
+  std::size_t known_count_ = 0, known_capacity_ = 0;
+  Mapping rows_of_files_;
+  std::uint64_t generation_ = 1;
+  // All that the loader had at the last scan, to tell generated code from a module not met yet.
+  Mapping loaded_;
+  std::size_t loaded_count_ = 0;
+  std::atomic<std::uint64_t> scanned_adds_{0};  // the loader's counter then
+  FutexLock lock_;
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,148 @@
+// Times are counted from the process's start, which the kernel gives in ticks since boot: exact to
+// 10 ms. Where /proc has no answer (a sandbox), the ledger's own start takes its place.
+#include "runtime_hooks/ledger/write/process_facts.hpp"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "runtime_hooks/core/boot_id.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/small_file.hpp"
+#include "runtime_hooks/ledger/write/own_cgroup.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr std::uint64_t ns_per_second = 1'000'000'000;
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * ns_per_second +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// Of the calling process, or of another one that shares its memory.
+class ProcFolder {
+ public:
+  explicit ProcFolder(std::int32_t pid) noexcept : pid_(pid != 0 ? pid : getpid()) {
+    // "self" also where /proc is another pid namespace's.
+    if (is_caller())
+      std::strcpy(path_, "/proc/self/");
+    else
+      std::snprintf(path_, sizeof path_, "/proc/%d/", pid_);
+  }
+  std::int32_t pid() const noexcept { return pid_; }
+  bool is_caller() const noexcept { return pid_ == getpid(); }
+  struct Path {
+    char text[64];
+  };
+  Path file(const char* name) const noexcept {
+    Path path{};
+    std::snprintf(path.text, sizeof path.text, "%s%s", path_, name);
+    return path;
+  }
+
+ private:
+  const std::int32_t pid_;
+  char path_[32];
+};
+
+struct Stat {
+  std::uint64_t parent = 0;
+  std::uint64_t start_ticks = 0;
+};
+
+// The second field, the program's name, may hold anything.
+Stat read_stat(const ProcFolder& process) {
+  constexpr int parent_field = 4, start_field = 22;
+  char text[1024];
+  const auto room = std::span(text).first<sizeof text - 1>();
+  text[read_small_file(process.file("stat").text, room).size()] = '\0';
+  Stat stat;
+  const char* at = std::strrchr(text, ')');
+  for (int field = 2; at != nullptr && field < start_field; ++field) {
+    at = std::strchr(at, ' ');
+    if (at != nullptr) ++at;
+    if (at != nullptr && field + 1 == parent_field) stat.parent = std::strtoull(at, nullptr, 10);
+  }
+  if (at != nullptr) stat.start_ticks = std::strtoull(at, nullptr, 10);
+  return stat;
+}
+
+// "pid:[4026531836]"
+std::uint32_t pid_namespace(const ProcFolder& process) {
+  char text[64] = "";
+  if (readlink(process.file("ns/pid").text, text, sizeof text - 1) <= 0) return 0;
+  const char* number = std::strchr(text, '[');
+  return number == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(number + 1, nullptr, 10));
+}
+
+// How long ago the process started; 0 where that is not known.
+std::uint64_t age_ns(std::uint64_t ticks) {
+  const long per_second = sysconf(_SC_CLK_TCK);
+  if (ticks == 0 || per_second <= 0) return 0;
+  const std::uint64_t started = ticks * (ns_per_second / static_cast<std::uint64_t>(per_second));
+  const std::uint64_t now = clock_ns(CLOCK_BOOTTIME);
+  return now > started && now - started < clock_ns(CLOCK_MONOTONIC) ? now - started : 0;
+}
+
+}  // namespace
+
+void record_process(Storage& storage, std::int32_t pid) noexcept {
+  const ErrnoGuard guard;
+  const ProcFolder folder(pid);
+  const Stat stat = read_stat(folder);
+  Process& process = storage.header().process;
+  process.pid = static_cast<std::uint32_t>(folder.pid());
+  process.parent = static_cast<std::uint32_t>(folder.is_caller() ? getppid() : stat.parent);
+  process.start_ticks = stat.start_ticks;
+  process.pid_namespace = pid_namespace(folder);
+  process.lock_held = storage.file().is_locked() ? 1 : 0;
+  process.file_device = storage.file().device();
+  process.file_inode = storage.file().inode();
+  const std::uint64_t age = age_ns(process.start_ticks);
+  process.start_realtime_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - age);
+  process.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC) - age;
+
+  const std::array<std::uint8_t, 16> boot = read_boot_id();
+  std::memcpy(process.boot_id, boot.data(), boot.size());
+  const OwnCgroup cgroup = own_cgroup();
+  process.memory_cgroup = storage.store(cgroup.path);
+  process.memory_cgroup_inode = cgroup.inode;
+  process.memory_cgroup_oom_kills = cgroup.oom_kills;
+  utsname system{};
+  if (uname(&system) == 0) process.host = storage.store(system.nodename);
+  char program[PATH_MAX];
+  const ssize_t length = readlink(folder.file("exe").text, program, sizeof program);
+  if (length > 0) process.program = storage.store({program, static_cast<std::size_t>(length)});
+  const Mapping arguments = Mapping::anonymous(32 << 10);
+  if (arguments) {
+    process.command_line = storage.store(read_small_file(
+        folder.file("cmdline").text, {static_cast<char*>(arguments.data()), arguments.size()}));
+  }
+}
+
+LedgerName ledger_name(std::int32_t pid) noexcept {
+  const ErrnoGuard guard;
+  const ProcFolder folder(pid);
+  utsname system{};
+  if (uname(&system) != 0 || system.nodename[0] == '\0') std::strcpy(system.nodename, "localhost");
+  for (char* c = system.nodename; *c != '\0'; ++c) {
+    if (*c == '/' || static_cast<unsigned char>(*c) <= ' ') *c = '_';
+  }
+  LedgerName name{};
+  std::snprintf(name.text, sizeof name.text, "cuwarden-ledger-%s-%llu-%d", system.nodename,
+                static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME) -
+                                                age_ns(read_stat(folder).start_ticks)),
+                folder.pid());
+  return name;
+}
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,297 @@
+// Linear probing with backward-shift deletion: no tombstones, so that a process that allocates and
+// frees for a week probes as little as on its first day.
+#include "runtime_hooks/ledger/write/record_index.hpp"
+
+#include "runtime_hooks/core/atomic_field.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr std::uint32_t first_slots = 512;  // one page
+constexpr std::uint32_t fresh_rows = 16;
+
+constexpr std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
+constexpr std::uint32_t slot_tag(std::uint64_t slot) {
+  return static_cast<std::uint32_t>(slot >> 32);
+}
+constexpr std::uint32_t slot_row(std::uint64_t slot) { return static_cast<std::uint32_t>(slot); }
+constexpr std::uint64_t make_slot(std::uint32_t tag, std::uint32_t row) {
+  return std::uint64_t{tag} << 32 | row;
+}
+
+}  // namespace
+
+// The functions that every call of the program goes through are made part of one another.
+#define CUWARDEN_HOT [[gnu::always_inline]] inline
+
+CUWARDEN_HOT std::uint64_t RecordIndex::hash_of(Space space, DeviceAddress address) noexcept {
+  return hash_pair(address.value, static_cast<std::uint64_t>(space));
+}
+
+CUWARDEN_HOT std::uint32_t RecordIndex::slot_of(const Shard& shard, std::uint64_t hash, Space space,
+                                                DeviceAddress address) const noexcept {
+  if (shard.slots == nullptr) return no_slot;
+  const std::uint32_t tag = tag_of(hash);
+  for (std::uint32_t i = tag & shard.mask;; i = (i + 1) & shard.mask) {
+    const std::uint64_t slot = shard.slots[i];
+    if (slot == 0) return no_slot;
+    if (slot_tag(slot) != tag) continue;
+    const Record& record = row(RecordId{slot_row(slot)});
+    if (record.address == address.value && record.space == space) return i;
+  }
+}
+
+CUWARDEN_HOT bool RecordIndex::make_room(Shard& shard) noexcept {
+  // At most three quarters are used. Without a table, mask and count are 0.
+  return __builtin_expect((std::uint64_t{shard.count} + 1) * 4 <= std::uint64_t{shard.mask} * 3,
+                          true) ||
+         grow(shard);
+}
+
+[[gnu::noinline, gnu::cold]] bool RecordIndex::grow(Shard& shard) noexcept {
+  const std::uint32_t capacity = shard.slots == nullptr ? 0 : shard.mask + 1;
+  const std::uint32_t larger = capacity == 0 ? first_slots : capacity * 2;
+  Mapping memory = larger == 0 ? Mapping() : Mapping::anonymous(std::size_t{larger} * 8);
+  // Without memory for a larger table the present one is filled up, but one slot stays empty:
+  // a search ends there.
+  if (!memory) return shard.count + 1 < capacity;
+
+  auto* const slots = static_cast<std::uint64_t*>(memory.data());
+  for (std::uint32_t i = 0; i < capacity; ++i) {
+    if (shard.slots[i] == 0) continue;
+    std::uint32_t at = slot_tag(shard.slots[i]) & (larger - 1);
+    while (slots[at] != 0) at = (at + 1) & (larger - 1);
+    slots[at] = shard.slots[i];
+  }
+  shard.slots = slots;
+  shard.mask = larger - 1;
+  shard.memory = std::move(memory);
+  return true;
+}
+
+CUWARDEN_HOT void RecordIndex::put(Shard& shard, std::uint64_t hash, RecordId id) noexcept {
+  std::uint32_t at = tag_of(hash) & shard.mask;
+  while (shard.slots[at] != 0) at = (at + 1) & shard.mask;
+  shard.slots[at] = make_slot(tag_of(hash), id.value);
+  ++shard.count;
+}
+
+CUWARDEN_HOT RecordId RecordIndex::cut(Shard& shard, std::uint32_t hole) noexcept {
+  const RecordId id{slot_row(shard.slots[hole])};
+  for (std::uint32_t i = (hole + 1) & shard.mask; shard.slots[i] != 0; i = (i + 1) & shard.mask) {
+    const std::uint32_t home = slot_tag(shard.slots[i]) & shard.mask;
+    // An entry may move back into the hole if its home is not between the hole and itself.
+    if (((i - home) & shard.mask) < ((i - hole) & shard.mask)) continue;
+    shard.slots[hole] = shard.slots[i];
+    hole = i;
+  }
+  shard.slots[hole] = 0;
+  --shard.count;
+  return id;
+}
+
+CUWARDEN_HOT RecordId RecordIndex::new_row(Shard& shard) noexcept {
+  if (shard.free_row != 0) {
+    const RecordId id{shard.free_row};
+    shard.free_row = row(id).thread;
+    return id;
+  }
+  if (shard.fresh == shard.fresh_end && !take_fresh_rows(shard)) return {};
+  return RecordId{shard.fresh++};
+}
+
+[[gnu::noinline, gnu::cold]] bool RecordIndex::take_fresh_rows(Shard& shard) noexcept {
+  std::uint32_t rows = fresh_rows;
+  std::uint64_t first = storage_.allocate(RegionId::records, rows);
+  if (first == 0) first = storage_.allocate(RegionId::records, rows = 1);
+  if (first == 0) return false;
+  shard.fresh = static_cast<std::uint32_t>(first);
+  shard.fresh_end = shard.fresh + rows;
+  return true;
+}
+
+CUWARDEN_HOT void RecordIndex::give_back(Shard& shard, RecordId id) noexcept {
+  store_field(row(id).thread, shard.free_row);
+  shard.free_row = id.value;
+}
+
+CUWARDEN_HOT void RecordIndex::end(Record& record) noexcept {
+  record.state.store(record.state.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void RecordIndex::publish(Record& record) noexcept { end(record); }
+
+bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  if (slot == no_slot) return false;
+  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  if (record.references == 0) return false;
+  store_field(record.references, record.references + 1);
+  return true;
+}
+
+bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  if (slot == no_slot) return false;
+  Record& record = row(RecordId{slot_row(shard.slots[slot])});
+  if (record.references < 2) return false;
+  store_field(record.references, record.references - 1);
+  return true;
+}
+
+CUWARDEN_HOT RecordId RecordIndex::put_new(Shard& shard, std::uint64_t hash, Space space,
+                                           DeviceAddress address,
+                                           const RecordFields& fields) noexcept {
+  if (!make_room(shard)) return {};
+  const RecordId id = new_row(shard);
+  if (id.value == 0) return {};
+  Record& record = row(id);
+  store_field(record.group, fields.group.value);
+  store_field(record.address, address.value);
+  store_field(record.bytes, fields.bytes.value);
+  store_field(record.time_ns, fields.time_ns);
+  store_field(record.context, fields.context.value);
+  store_field(record.related, fields.related);
+  store_field(record.thread, fields.thread.value);
+  store_field(record.mappings, 0);
+  store_field(record.references, fields.references);
+  store_field(record.space, space);
+  store_field(record.flags, fields.flags);
+  publish(record);
+  put(shard, hash, id);
+  return id;
+}
+
+RecordIndex::Inserted RecordIndex::insert(Space space, DeviceAddress address,
+                                          const RecordFields& fields) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
+  Inserted result;
+  if (const std::uint32_t slot = slot_of(shard, hash, space, address); slot != no_slot) {
+    result.replaced = cut(shard, slot);
+    end(row(result.replaced));
+  }
+  result.id = put_new(shard, hash, space, address, fields);
+  return result;
+}
+
+RecordIndex::Restored RecordIndex::restore(Space space, DeviceAddress address,
+                                           const RecordFields& fields) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return Restored::no_room;
+  if (slot_of(shard, hash, space, address) != no_slot) return Restored::address_in_use;
+  return put_new(shard, hash, space, address, fields).value != 0 ? Restored::yes
+                                                                 : Restored::no_room;
+}
+
+bool RecordIndex::take(Space space, DeviceAddress address, RecordFields& fields) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  if (slot == no_slot) return false;
+  const RecordId id = cut(shard, slot);
+  Record& record = row(id);
+  fields.group = GroupId{record.group};
+  fields.bytes = ByteCount{record.bytes};
+  fields.time_ns = record.time_ns;
+  fields.context = ContextId{record.context};
+  fields.related = record.related;
+  fields.thread = ThreadId{record.thread};
+  fields.references = record.references;
+  fields.flags = record.flags;
+  end(record);
+  give_back(shard, id);
+  return true;
+}
+
+bool RecordIndex::remove(RecordId id, const ContextId* owner) noexcept {
+  Record& record = row(id);
+  const Space space = load_field(record.space);
+  const DeviceAddress address{load_field(record.address)};
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  if (slot == no_slot || slot_row(shard.slots[slot]) != id.value) return false;
+  if (owner != nullptr &&
+      (record.context != owner->value || (record.flags & record_owned_by_context) == 0)) {
+    return false;
+  }
+  cut(shard, slot);
+  end(record);
+  return true;
+}
+
+bool RecordIndex::restore(RecordId id) noexcept {
+  Record& record = row(id);
+  const DeviceAddress address{record.address};
+  const std::uint64_t hash = hash_of(record.space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
+  if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
+  publish(record);
+  put(shard, hash, id);
+  return true;
+}
+
+void RecordIndex::recycle(RecordId id) noexcept {
+  const Record& record = row(id);
+  const DeviceAddress address{record.address};
+  Shard& shard = shard_of(address, hash_of(record.space, address));
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return;
+  give_back(shard, id);
+}
+
+RecordId RecordIndex::find(Space space, DeviceAddress address) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  return slot == no_slot ? RecordId{} : RecordId{slot_row(shard.slots[slot])};
+}
+
+RecordId RecordIndex::hide(Space space, DeviceAddress address) noexcept {
+  const std::uint64_t hash = hash_of(space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return {};
+  const std::uint32_t slot = slot_of(shard, hash, space, address);
+  return slot == no_slot ? RecordId{} : cut(shard, slot);
+}
+
+bool RecordIndex::show(RecordId id, DeviceAddress address) noexcept {
+  Record& record = row(id);
+  const std::uint64_t hash = hash_of(record.space, address);
+  Shard& shard = shard_of(address, hash);
+  const LedgerLocked locked(shard.lock, storage_);
+  if (!locked) return false;
+  if (slot_of(shard, hash, record.space, address) != no_slot || !make_room(shard)) return false;
+  store_field(record.address, address.value);
+  put(shard, hash, id);
+  return true;
+}
+
+void RecordIndex::end_hidden(RecordId id) noexcept { end(row(id)); }
+void RecordIndex::revive_hidden(RecordId id) noexcept { publish(row(id)); }
+
+#undef CUWARDEN_HOT
+
+}  // namespace cuwarden::ledger

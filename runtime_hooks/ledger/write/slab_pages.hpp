@@ -1,0 +1,93 @@
+// What lies in each page of the driver's slabs, and the moment of the run at which most of their
+// bytes were locked: free, and of no use to anybody else until the page's last piece is freed. Such
+// moments are often gone when the process ends.
+//
+// The worst moment costs one number. When it is reached, what all pages hold now is what they held
+// then; a page that changes later keeps a copy first. So a change is a step on the page's word, and
+// as a rule nothing else; and where a thread frees a piece and allocates it again, not even that.
+// Of one thread the moment is exact. Where several allocate, each keeps small changes to itself: it
+// is so but for 16 KiB each, or 1/4096 of the most, and a page of each that freed last and rests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+
+namespace cuwarden::ledger {
+
+class SlabPages {
+ public:
+  SlabPages(Storage& storage, Lanes& lanes) noexcept : storage_(storage), lanes_(lanes) {}
+  bool create() noexcept;
+
+  // Before the allocation's record can be found, and after it is gone; of any group, but nothing
+  // that the pool served.
+  void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
+                 std::uint64_t now_ns) noexcept {
+    if (is_linear(id)) change(id, address, bytes, true, now_ns);
+  }
+  void freed(GroupId id, DeviceAddress address, std::uint64_t bytes,
+             std::uint64_t now_ns) noexcept {
+    if (is_linear(id)) change(id, address, bytes, false, now_ns);
+  }
+  // With its context, which takes all at once: on the way there is no moment to be judged.
+  void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
+    if (is_linear(id)) change(id, address, bytes, false, no_moment);
+  }
+  // In slabs of the driver, as far as threads have told by now.
+  std::uint64_t locked_bytes(const Series& series) const noexcept;
+
+ private:
+  static constexpr std::uint64_t no_moment = UINT64_MAX;  // instead of a time
+  using Leaf = std::atomic<std::uint32_t>;                // row of a page's first; 0: none
+  // Of the addresses that a process has without asking for more (5-level page tables).
+  static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
+  static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
+  static_assert(slab_page_bytes == 1 << page_bits);
+
+  struct Tally;
+
+  const Group& group(GroupId id) const noexcept {
+    return storage_.rows<Group>(RegionId::groups)[id.value];
+  }
+  bool is_linear(GroupId id) const noexcept {
+    return group(id).kind == Kind::device && group(id).series != 0;
+  }
+  static bool is_piece(std::uint64_t address, std::uint64_t bytes) noexcept {
+    return bytes <= largest_slab_piece && bytes <= slab_page_bytes - address % slab_page_bytes;
+  }
+  struct Piece;
+  Series& series_row(std::uint64_t row) const noexcept {
+    return storage_.rows<Series>(RegionId::series)[row];
+  }
+  bool keep_freed(Lane&, const Series&, const Piece&) noexcept;
+  void apply(Lane&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
+  void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
+              std::uint64_t now_ns) noexcept;
+  static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
+  void locked_changed(Lane&, Series&, std::size_t row, std::int64_t difference,
+                      std::uint64_t now_ns) noexcept;
+  void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
+  Leaf* find_leaf(std::uint64_t address) const noexcept;
+  Leaf* find_or_make_leaf(std::uint64_t address) noexcept;
+  SlabPage* find(std::uint64_t address, std::int32_t device) const noexcept;
+  SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
+  void copy_holders(Series&, std::uint64_t now_ns) noexcept;
+  bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
+  std::uint64_t tally_pieces(Series&, Tally*, std::uint64_t groups) const noexcept;
+  void store_reading(Series&) const noexcept;
+  void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
+
+  Storage& storage_;
+  Lanes& lanes_;
+  Mapping root_;         // of std::atomic<Leaf*>
+  FutexLock copy_lock_;  // only ever tried
+  std::uint64_t copying_ns_ = 0;
+};
+
+}  // namespace cuwarden::ledger

@@ -1,0 +1,49 @@
+// Call stacks, each stored once. A known stack is found without a lock; all frames are compared.
+//
+// Two stacks are equal where their frames are the same places in the same files, wherever the files
+// were loaded: a stack that comes back at other addresses, after an unloading, gets the id that it
+// had. A stack is stored with the addresses that it had first.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/storage/id_table.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/write/module_table.hpp"
+#include "runtime_hooks/ledger/write/moved_stacks.hpp"
+
+namespace cuwarden::ledger {
+
+class StackTable {
+ public:
+  StackTable(Storage& storage, ModuleTable& modules) noexcept
+      : storage_(storage), modules_(modules) {}
+  bool create() noexcept { return ids_.create() && ids_by_places_.create(); }
+
+  // `added` becomes true where this stack was not there.
+  StackId intern(std::span<const Frame> frames, bool truncated, bool& added) noexcept;
+  // Stacks with a frame in this range are not matched by their addresses any more: these may come
+  // to mean other code.
+  void retire(ModuleTable::Gone range) noexcept;
+
+ private:
+  std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
+                     bool truncated) const noexcept;
+  std::uint32_t find_by_places(std::uint64_t hash_of_places, std::span<const Frame> frames,
+                               bool truncated) noexcept;
+  std::uint32_t find_again(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
+                           std::uint64_t hash_of_places) noexcept;
+  std::uint32_t add(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
+                    std::uint64_t hash_of_places) noexcept;
+  bool has_addresses(std::uint32_t row, std::span<const Frame> frames) const noexcept;
+
+  Storage& storage_;
+  ModuleTable& modules_;
+  IdTable ids_;            // by addresses; its lock is this table's
+  IdTable ids_by_places_;  // never retired
+  MovedStacks moved_;
+};
+
+}  // namespace cuwarden::ledger

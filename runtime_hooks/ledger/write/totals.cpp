@@ -1,0 +1,260 @@
+// The order of updates is chosen for those who look without a lock: live values rise before a
+// record is published and fall after it is gone.
+#include "runtime_hooks/ledger/write/totals.hpp"
+
+#include <algorithm>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/format/group_counts.hpp"
+
+namespace cuwarden::ledger {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr std::uint64_t first_width_ns = 1'000'000;
+
+// The right neighbour is the later one. An untouched bucket (max 0) has nothing to say.
+void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
+  const std::uint64_t left_max = left.max_bytes.load(relaxed);
+  const std::uint64_t right_max = right.max_bytes.load(relaxed);
+  const std::uint64_t last =
+      right_max != 0 ? right.last_bytes.load(relaxed) : left.last_bytes.load(relaxed);
+  into.max_bytes.store(std::max(left_max, right_max), relaxed);
+  into.last_bytes.store(last, relaxed);
+}
+
+void fold(Series& series) {
+  series.fold_version.fetch_add(1, std::memory_order_acq_rel);
+  for (std::size_t i = 0; i < bucket_count / 2; ++i) {
+    fold_into(series.buckets[i], series.buckets[2 * i], series.buckets[2 * i + 1]);
+  }
+  for (std::size_t i = bucket_count / 2; i < bucket_count; ++i) {
+    series.buckets[i].max_bytes.store(0, relaxed);
+    series.buckets[i].last_bytes.store(0, relaxed);
+  }
+  series.buckets_used.store((series.buckets_used.load(relaxed) + 1) / 2, relaxed);
+  series.width_ns.store(series.width_ns.load(relaxed) * 2, relaxed);
+  series.fold_version.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+bool Totals::create() noexcept {
+  const RegionExtent& extent = storage_.file().geometry().regions[index_of(RegionId::series)];
+  sides_ = Mapping::anonymous(extent.capacity_bytes / extent.row_bytes * sizeof(Side));
+  return static_cast<bool>(sides_);
+}
+
+Series* Totals::series_of(std::uint8_t kind, std::int32_t device) noexcept {
+  Series* const rows = storage_.rows<Series>(RegionId::series);
+  if (kind < kind_count && device >= -1 && device + 1 < std::int32_t{direct_devices}) {
+    const std::uint32_t row =
+        direct_[kind][static_cast<std::size_t>(device + 1)].load(std::memory_order_acquire);
+    return row == 0 ? nullptr : rows + row;
+  }
+  const std::uint64_t used = storage_.used(RegionId::series);
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].kind == kind &&
+        rows[i].device == device) {
+      return rows + i;
+    }
+  }
+  return nullptr;
+}
+
+Series* Totals::make_series(std::uint8_t kind, std::int32_t device) noexcept {
+  const LedgerLocked locked(make_lock_, storage_);
+  if (!locked) return nullptr;
+  if (Series* const there = series_of(kind, device)) return there;
+  const std::uint64_t row = storage_.allocate(RegionId::series, 1);
+  if (row == 0) {
+    storage_.add_reason(reason_ledger_full);
+    return nullptr;
+  }
+  Series& series = storage_.rows<Series>(RegionId::series)[row];
+  series.kind = kind;
+  series.device = device;
+  series.width_ns.store(first_width_ns, relaxed);
+  series.state.store(1, std::memory_order_release);
+  if (kind < kind_count && device >= -1 && device + 1 < std::int32_t{direct_devices}) {
+    direct_[kind][static_cast<std::size_t>(device + 1)].store(static_cast<std::uint32_t>(row),
+                                                              std::memory_order_release);
+  }
+  return &series;
+}
+
+void Totals::adopt(GroupId id) noexcept {
+  Group& group = storage_.rows<Group>(RegionId::groups)[id.value];
+  Series* const series = make_series(static_cast<std::uint8_t>(group.kind), group.device);
+  if (series == nullptr) return;
+  store_field(group.series,
+              static_cast<std::uint32_t>(series - storage_.rows<Series>(RegionId::series)));
+  store_field(group.next_in_series, series->first_group.load(relaxed));
+  series->first_group.store(id.value, std::memory_order_release);
+}
+
+void Totals::allocated(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Group& group = row(id);
+  Counters& counters = lanes_.counters_of(lane, group, id);
+  if (counters.allocations.load(relaxed) == 0) {
+    std::uint64_t none = 0;
+    group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
+  }
+  lane.add(counters.allocations, 1);
+  lane.add(counters.allocated_bytes, bytes);
+  counters.last_ns.store(now_ns, relaxed);
+  raise(lane, group, 1, bytes, now_ns);
+}
+
+void Totals::undo_allocated(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Counters& counters = lanes_.counters_of(lane, row(id), id);
+  lower(lane, row(id), bytes, now_ns);
+  lane.add(counters.allocated_bytes, -bytes);
+  lane.add(counters.allocations, -std::uint64_t{1});
+}
+
+void Totals::freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Counters& counters = lanes_.counters_of(lane, row(id), id);
+  lower(lane, row(id), bytes, now_ns);
+  lane.add(counters.freed_bytes, bytes);
+  lane.add(counters.frees, 1);
+}
+
+void Totals::undo_freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  Counters& counters = lanes_.counters_of(lane, row(id), id);
+  lane.add(counters.frees, -std::uint64_t{1});
+  lane.add(counters.freed_bytes, -bytes);
+  raise(lane, row(id), 1, bytes, now_ns);
+}
+
+void Totals::released(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Group& group = row(id);
+  lower(lanes_.mine(), group, bytes, now_ns);
+  group.released_bytes.fetch_add(bytes, relaxed);
+  group.released_count.fetch_add(1, relaxed);
+}
+
+void Totals::learned_size(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Lane& lane = lanes_.mine();
+  lane.add(lanes_.counters_of(lane, row(id), id).allocated_bytes, bytes);
+  raise(lane, row(id), 0, bytes, now_ns);
+}
+
+void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uint64_t bytes,
+                   std::uint64_t now_ns) noexcept {
+  Series* const series = series_of(group);
+  if (series == nullptr) return;
+  lanes_.add_live(lane, *series, group.series, added);
+  const LiveBytes::Change change = live_bytes_.rise(lane, *series, group.series, bytes, now_ns);
+  if (!change.seen) return;
+  const std::uint64_t after = change.before + bytes;
+  std::uint64_t peak = series->peak_bytes.load(relaxed);
+  while (peak < after && !series->peak_bytes.compare_exchange_weak(peak, after, relaxed)) {
+  }
+  // Allocations of unknown size (imported, not mapped yet) have a peak too: of their number.
+  if (peak == 0 && after == 0)
+    raise_to(series->peak_count, lanes_.live_count(*series, group.series));
+  if (peak < after) {
+    series->peak_count.store(lanes_.live_count(*series, group.series), relaxed);
+    series->peak_ns.store(now_ns, relaxed);
+    const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
+    if (after - copied > copied / 100) copy_peak(*series, now_ns);
+  }
+  mark(*series, now_ns, change.before, after);
+}
+
+void Totals::lower(Lane& lane, const Group& group, std::uint64_t bytes,
+                   std::uint64_t now_ns) noexcept {
+  Series* const series = series_of(group);
+  if (series == nullptr) return;
+  lanes_.add_live(lane, *series, group.series, -std::uint64_t{1});
+  const LiveBytes::Change change = live_bytes_.fall(lane, *series, group.series, bytes, now_ns);
+  if (change.seen) mark(*series, now_ns, change.before, change.before - bytes);
+}
+
+void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
+  TriedLock& lock = side_of(series).peak_lock;
+  // Another thread copies the same moment.
+  if (!lock.try_lock(now_ns)) return watch(lock, now_ns);
+  const std::uint32_t version = series.peak_version.fetch_add(1, std::memory_order_acq_rel) + 2;
+  Group* const groups = storage_.rows<Group>(RegionId::groups);
+  const Cell* const cells = storage_.rows<Cell>(RegionId::cells);
+  const auto cell_at = [cells](std::uint32_t cell) { return cells + cell; };
+  std::uint64_t total = 0;
+  for (std::uint32_t i = series.first_group.load(std::memory_order_acquire); i != 0;
+       i = groups[i].next_in_series) {
+    const GroupCounts counts = counts_of(groups[i], i, cell_at);
+    groups[i].at_peak_bytes.store(counts.live_bytes, relaxed);
+    groups[i].at_peak_count.store(counts.live_count, relaxed);
+    store_field(groups[i].peak_version, version);
+    total += counts.live_bytes;
+  }
+  series.copied_peak_bytes.store(total, relaxed);
+  series.peak_version.store(version, std::memory_order_release);
+  lock.unlock();
+}
+
+// Nobody waits for these locks; so nobody would notice that a holder jumped away.
+void Totals::watch(const TriedLock& lock, std::uint64_t now_ns) noexcept {
+  if (lock.was_left(now_ns)) storage_.add_reason(reason_recording_stopped);
+}
+
+void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
+                  std::uint64_t after) noexcept {
+  Side& side = side_of(series);
+  std::uint64_t highest = std::max(before, after);
+  // Most changes tell the timeline nothing new.
+  if (now_ns < side.newest_end_ns.load(relaxed) && highest <= side.newest_max.load(relaxed) &&
+      side.missed_max.load(relaxed) == 0) {
+    return;
+  }
+  if (!side.timeline_lock.try_lock(now_ns)) {
+    raise_to(side.missed_max, highest);
+    return watch(side.timeline_lock, now_ns);
+  }
+  if (side.missed_max.load(relaxed) != 0) {
+    highest = std::max(highest, side.missed_max.exchange(0, relaxed));
+  }
+  std::uint64_t at = now_ns / series.width_ns.load(relaxed);
+  const std::uint32_t newest = series.buckets_used.load(relaxed);
+  if (newest != 0 && at >= newest) series.buckets[newest - 1].last_bytes.store(before, relaxed);
+  while (at >= bucket_count) {
+    fold(series);
+    at = now_ns / series.width_ns.load(relaxed);
+  }
+  // A thread that read the clock earlier must not write into the past.
+  const std::uint32_t used = series.buckets_used.load(relaxed);
+  if (at + 1 < used) at = used - 1;
+  Bucket& bucket = series.buckets[at];
+  raise_to(bucket.max_bytes, highest);
+  if (at >= used) {
+    series.buckets_used.store(static_cast<std::uint32_t>(at + 1), std::memory_order_release);
+  }
+  side.newest_max.store(bucket.max_bytes.load(relaxed), relaxed);
+  side.newest_end_ns.store((at + 1) * series.width_ns.load(relaxed), relaxed);
+  side.timeline_lock.unlock();
+}
+
+void Totals::sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  Series* const rows = storage_.rows<Series>(RegionId::series);
+  std::uint32_t row = rss_series_.load(std::memory_order_acquire);
+  if (row == 0) {
+    Series* const made = make_series(series_host_rss, no_device.value);
+    if (made == nullptr) return;
+    row = static_cast<std::uint32_t>(made - rows);
+    rss_series_.store(row, std::memory_order_release);
+  }
+  Series& series = rows[row];
+  const std::uint64_t before = series.live_bytes.exchange(bytes, relaxed);
+  std::uint64_t peak = series.peak_bytes.load(relaxed);
+  while (peak < bytes && !series.peak_bytes.compare_exchange_weak(peak, bytes, relaxed)) {
+  }
+  if (peak < bytes) series.peak_ns.store(now_ns, relaxed);
+  mark(series, now_ns, before, bytes);
+}
+
+}  // namespace cuwarden::ledger

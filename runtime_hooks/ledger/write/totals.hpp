@@ -1,0 +1,99 @@
+// Counts by group, live bytes by series (a kind on a device), with their peak and the timeline.
+// Threads count in lanes; buckets and the copy of the peak are changed under try-locks that nobody
+// waits for.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/live_bytes.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+
+namespace cuwarden::ledger {
+
+class Totals {
+ public:
+  Totals(Storage& storage, Lanes& lanes) noexcept
+      : storage_(storage), lanes_(lanes), live_bytes_(lanes) {}
+  bool create() noexcept;
+
+  // A new allocation. Called before its record can be found, so that no free comes first.
+  void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // A live allocation of 0 bytes turned out to have so many.
+  void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+
+  void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+
+  // Puts a new group on its series' list; the series is made if need be. Under the groups' lock.
+  void adopt(GroupId) noexcept;
+
+  // Null: nothing of this kind was ever allocated there.
+  Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
+
+ private:
+  // A lock that is only ever tried. It remembers since when it is held.
+  class TriedLock {
+   public:
+    bool try_lock(std::uint64_t now_ns) noexcept {
+      if (!lock_.try_lock()) return false;
+      held_since_ns_.store(now_ns, std::memory_order_relaxed);
+      return true;
+    }
+    void unlock() noexcept {
+      held_since_ns_.store(0, std::memory_order_relaxed);
+      lock_.unlock();
+    }
+    // For one who could not take it: by its length this is no visit of some microseconds.
+    bool was_left(std::uint64_t now_ns) const noexcept {
+      constexpr std::uint64_t patience_ns = 10'000'000'000;
+      const std::uint64_t since = held_since_ns_.load(std::memory_order_relaxed);
+      return since != 0 && now_ns > since + patience_ns;
+    }
+
+   private:
+    FutexLock lock_;
+    std::atomic<std::uint64_t> held_since_ns_;  // 0: not held
+  };
+  void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
+
+  // What readers do not need of a series.
+  struct alignas(64) Side {
+    TriedLock timeline_lock, peak_lock;
+    std::atomic<std::uint64_t> missed_max{0};  // of those that found the timeline locked
+    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // of the newest bucket
+  };
+
+  Series* make_series(std::uint8_t kind, std::int32_t device) noexcept;
+  Series* series_of(const Group& group) noexcept {
+    return group.series == 0 ? nullptr : storage_.rows<Series>(RegionId::series) + group.series;
+  }
+  Side& side_of(const Series& series) noexcept {
+    return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
+  }
+  Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
+  // The series of a group, with so many allocations and bytes more or less.
+  void raise(Lane&, const Group&, std::uint64_t count, std::uint64_t bytes,
+             std::uint64_t now_ns) noexcept;
+  void lower(Lane&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void copy_peak(Series&, std::uint64_t now_ns) noexcept;
+  void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
+
+  static constexpr std::size_t direct_devices = 64;  // -1 … 62; others are searched for
+
+  Storage& storage_;
+  Lanes& lanes_;
+  LiveBytes live_bytes_;
+  Mapping sides_;
+  FutexLock make_lock_;
+  std::atomic<std::uint32_t> direct_[kind_count][direct_devices] = {};
+  std::atomic<std::uint32_t> rss_series_{0};
+};
+
+}  // namespace cuwarden::ledger
