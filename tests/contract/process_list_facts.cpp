@@ -13,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-#include "shim/device_processes.hpp"
+#include "shim/probes/device_processes.hpp"
 
 namespace {
 

@@ -78,7 +78,7 @@ def test_the_page_of_the_reports_fields_is_made_from_the_schema():
 
 
 def test_the_page_of_settings_has_each_setting_with_its_default():
-    source = (shimmed.SOURCE / "shim" / "settings.cpp").read_text()
+    source = (shimmed.SOURCE / "shim" / "support" / "settings.cpp").read_text()
     page = (shimmed.SOURCE / "docs" / "settings.md").read_text()
     known = dict(re.findall(r'\{"(CUWARDEN_\w+)", read_\w+, .*"([^"]+)"\}', source))
     known.pop("CUWARDEN_REPORT_LIST")  # `cuwarden run` sets it

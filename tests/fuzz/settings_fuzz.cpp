@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "shim/report_path.hpp"
-#include "shim/settings.hpp"
+#include "shim/process/report_path.hpp"
+#include "shim/support/settings.hpp"
 
 namespace {
 

@@ -19,6 +19,9 @@ TRACKING = ["runtime_hooks/tracking"]
 SERVING = ["runtime_hooks/serving"]
 RESCUE = ["runtime_hooks/rescue"]
 
+# Rooms of the shim, the lowest first: each may include the rooms before it.
+SHIM_ROOMS = ["support", "interpose", "probes", "policy", "process", "exports"]
+
 # Folder -> the folders that it may include, itself aside. Folders alone: a single header in these lists
 # would hide that a folder has two roles.
 ALLOWED = {
@@ -41,7 +44,10 @@ ALLOWED = {
     # Stands in for NVIDIA's libraries: knows nothing of ours.
     "tools/simulated_gpu": [],
     "samples": [],
-    "shim": ["glibc_floor", "runtime_hooks", "reporters"],
+} | {
+    f"shim/{room}": [f"shim/{lower}" for lower in SHIM_ROOMS[:place]]
+    + ["glibc_floor", "runtime_hooks", "reporters"]
+    for place, room in enumerate(SHIM_ROOMS)
 }
 
 # What comes from outside, where it matters who knows it.

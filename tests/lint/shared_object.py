@@ -101,7 +101,7 @@ def needs(library):
 
 
 def bound_imports(library):
-    """shim/import_binding.cpp runs as an IFUNC resolver, and rewrites entries of these types."""
+    """shim/interpose/import_binding.cpp runs as an IFUNC resolver, and rewrites entries of these types."""
     dynamic = output_of("readelf", "-W", "--dyn-syms", library)
     functions = set(re.findall(r" FUNC +GLOBAL +DEFAULT +UND +(\w+)@GLIBC_", dynamic))
     if not functions:

@@ -26,7 +26,7 @@ MAY_WRITE = {
     "tools/cuwarden/top_verb.cpp": "JSON, which escapes all controls",
     "tools/cuwarden/redact_reports.cpp": "a report in JSON, which escapes all controls",
     "tools/cuwarden/snapshot_verb.cpp": "a report in JSON, which escapes all controls",
-    "shim/message_output.cpp": "the log itself, which passes lines through printable()",
+    "shim/support/message_output.cpp": "the log itself, which passes lines through printable()",
 }
 
 # print() lets line feeds pass; a line with a name from outside goes through print_line().

@@ -11,7 +11,7 @@
 
 #include "runtime_hooks/core/cgroup_memory.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
-#include "shim/host_limits.hpp"
+#include "shim/probes/host_limits.hpp"
 
 namespace cuwarden::shim {
 namespace {

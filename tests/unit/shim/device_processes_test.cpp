@@ -1,5 +1,5 @@
 // What is read of an NVML that answers as a test tells it to, and of none.
-#include "shim/device_processes.hpp"
+#include "shim/probes/device_processes.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

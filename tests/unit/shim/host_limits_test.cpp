@@ -1,5 +1,5 @@
 // What is read of the host's memory: on made-up files, whose answer is known, and on this machine.
-#include "shim/host_limits.hpp"
+#include "shim/probes/host_limits.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

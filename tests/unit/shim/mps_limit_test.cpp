@@ -1,5 +1,5 @@
 // What MPS's variable says for a device, and that nonsense in it says nothing.
-#include "shim/mps_limit.hpp"
+#include "shim/probes/mps_limit.hpp"
 
 #include <gtest/gtest.h>
 

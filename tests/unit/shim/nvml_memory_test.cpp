@@ -1,5 +1,5 @@
 // What is taken of an NVML that answers as a test tells it to.
-#include "shim/nvml_memory.hpp"
+#include "shim/probes/nvml_memory.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The stack that reports are written on.
-#include "shim/own_stack.hpp"
+#include "shim/support/own_stack.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,268 @@
+// hooks.def as the functions that the program sees: one line each. What a call means is said in
+// runtime_hooks/hooks.
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/hooks/hooks.hpp"
+#include "runtime_hooks/hooks/launches.hpp"
+#include "runtime_hooks/hooks/pool_answers.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
+#include "shim/interpose/driver_table.hpp"
+#include "shim/interpose/runtime_tables.hpp"
+#include "shim/process/process.hpp"
+
+namespace cuwarden::shim {
+
+// The hooks of the SHIM rows: look-ups are in lookup.cpp, cuInit is below.
+#define CUWARDEN_WITH_CALL(...) (hooks::HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
+#define SHIM(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
+#include "runtime_hooks/driver/hooks.def"
+#undef CUWARDEN_WITH_CALL
+
+CUresult cuInit(hooks::HookedCall& call, unsigned int Flags) {
+  const CUresult result = call.real().cuInit(Flags);
+  if (call.recording() && result == CUDA_SUCCESS) Process::get().driver_initialised();
+  return result;
+}
+
+namespace {
+
+// The program calls a function that its driver does not have: reachable only where it was linked
+// against a newer one and bound lazily.
+constexpr CUresult missing_in_driver = CUDA_ERROR_NOT_FOUND;
+constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
+
+// A wrapper behind us that calls the driver by name comes back here: then the driver is meant.
+[[gnu::always_inline]] inline const driver::RealDriver& driver_below() {
+  return hooks::call_state.driver_depth == 0 ? next_driver() : real_driver();
+}
+
+// A kernel that was launched before may find no memory all the same: its context had to give some
+// back, or it is another's.
+[[gnu::cold, gnu::noinline]] CUresult launch_failed(const driver::RealDriver& real, driver::Row row,
+                                                    CUresult result) {
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || passes_through.load(std::memory_order_relaxed))
+    return result;
+  const ErrnoGuard keep;
+  hooks::HookedCall call(real, Process::get().session(), row);
+  // The driver may have taken back what kernels had.
+  hooks::launched_kernels.forget_all();
+  hooks::note_refusal(call, result, ledger::Asked::launch);
+  return result;
+}
+
+// Null: within a hooked call, which asks for itself, and where nothing is recorded.
+[[gnu::noinline]] serving::ServingPools* asked_by_program() {
+  hooks::forget_left_driver_call(__builtin_frame_address(0));
+  if (hooks::call_state.driver_depth != 0) return nullptr;
+  if (serving::ServingPools* const pools = serving::serving_pools.load(std::memory_order_acquire))
+    return pools;
+  const ErrnoGuard keep;
+  hooks::Session* const session = Process::get().session();
+  return session == nullptr ? nullptr : &session->pools;
+}
+
+// The runtime's frees fail without reaching the driver once the process is ending. The program
+// did free; what it freed is no leak.
+template <driver::Row row, class First, class... Rest>
+void note_free_at_end(First first, Rest...) {
+  if constexpr (std::is_pointer_v<First>) {
+    const auto address = reinterpret_cast<std::uint64_t>(first);
+    using enum driver::Row;
+    if constexpr (row == cudaFree || row == cudaFreeHost || row == cudaFreeAsync ||
+                  row == cudaFreeAsync_ptsz)
+      Process::get().freed_at_end(Space::pointer, address);
+    else if constexpr (row == cudaHostUnregister)
+      Process::get().freed_at_end(Space::registered, address);
+    else if constexpr (row == cudaFreeArray)
+      Process::get().freed_at_end(Space::array, address);
+    else if constexpr (row == cudaFreeMipmappedArray)
+      Process::get().freed_at_end(Space::mipmapped_array, address);
+  }
+}
+template <driver::Row row>
+void note_free_at_end() {}
+
+}  // namespace
+}  // namespace cuwarden::shim
+
+#define CUWARDEN_EXPORT extern "C" [[gnu::visibility("default")]]
+#define CUWARDEN_CALL(...) (call __VA_OPT__(, ) __VA_ARGS__)
+
+// A driver's hook. What a program is linked with goes on to the next definition behind the shim,
+// which may be a wrapper's; what it got as a pointer was libcuda's own. The part that records is a
+// function of its own, so that a call that only goes through needs no frame.
+#define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)           \
+  namespace cuwarden::shim {                                                      \
+  namespace recording::linked {                                                   \
+  CUWARDEN_RECORDING(result, name, parameters, driver_below(), body)              \
+  }                                                                               \
+  namespace recording::looked_up {                                                \
+  CUWARDEN_RECORDING(result, name, parameters, real_driver(), body)               \
+  }                                                                               \
+  namespace looked_up {                                                           \
+  result CUDAAPI name parameters {                                                \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::looked_up, real_driver()) \
+  }                                                                               \
+  }                                                                               \
+  }                                                                               \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                \
+    using namespace cuwarden::shim;                                               \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::linked, next_driver())    \
+  }
+
+#define CUWARDEN_RECORDING(result, name, parameters, below, body)              \
+  [[gnu::noinline]] static result name parameters {                            \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                \
+    const driver::RealDriver& real = below;                                    \
+    if (real.name == nullptr) return missing_in_driver;                        \
+    driver::DriverCall inside;                                                 \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name); \
+    return inside.returned(body);                                              \
+  }
+
+// Launches are many and short: one of a kernel that was launched before goes through, without a
+// word of the thread's, and is not counted. The functions are looked at as they are: where they
+// were not found yet, nothing was launched.
+#define CUWARDEN_LAUNCH(name, arguments, launching, below)                             \
+  const cuwarden::driver::RealDriver& real = below;                                    \
+  const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                   \
+  const bool known = cuwarden::tracking::launched_kernels.expected_slot_has(kernel) || \
+                     cuwarden::shim::passes_through.load(std::memory_order_relaxed);   \
+  if (!known || real.name == nullptr) [[unlikely]]                                     \
+    return launching::name arguments;                                                  \
+  cuwarden::driver::Submission at_the_gate;                                            \
+  const CUresult answer = at_the_gate.returned(real.name arguments);                   \
+  if (answer == CUDA_SUCCESS) [[likely]]                                               \
+    return answer;                                                                     \
+  return cuwarden::shim::launch_failed(real, cuwarden::driver::Row::name, answer);
+
+#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                   \
+  [[gnu::noinline]] static result name parameters {                                               \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                                   \
+    const driver::RealDriver& real = below;                                                       \
+    if (real.name == nullptr) return missing_in_driver;                                           \
+    driver::Submission at_the_gate;                                                               \
+    const CUfunction kernel = hooks::kernel_among arguments;                                      \
+    if (hooks::launched_kernels.has(kernel)) {                                                    \
+      const CUresult answer = at_the_gate.returned(real.name arguments);                          \
+      return answer == CUDA_SUCCESS ? answer : launch_failed(real, driver::Row::name, answer);    \
+    }                                                                                             \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                    \
+    return at_the_gate.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments, \
+                                                    [&] { return real.name arguments; }));        \
+  }
+
+#define LAUNCH(result, name, parameters, arguments)                                \
+  namespace cuwarden::shim {                                                       \
+  namespace launching::linked {                                                    \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, driver_below()) \
+  }                                                                                \
+  namespace launching::looked_up {                                                 \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, real_driver())  \
+  }                                                                                \
+  namespace looked_up {                                                            \
+  result CUDAAPI name parameters {                                                 \
+    CUWARDEN_LAUNCH(name, arguments, launching::looked_up, detail::functions)      \
+  }                                                                                \
+  }                                                                                \
+  }                                                                                \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                 \
+    CUWARDEN_LAUNCH(name, arguments, cuwarden::shim::launching::linked,            \
+                    cuwarden::shim::detail::wrapped_functions)                     \
+  }
+
+// Questions are many and short. Where there is no pool the driver's answer is the program's.
+#define CUWARDEN_QUERY(name, arguments, below)                                       \
+  const cuwarden::driver::RealDriver& real = below;                                  \
+  if (real.name == nullptr) [[unlikely]]                                             \
+    return cuwarden::shim::missing_in_driver;                                        \
+  cuwarden::driver::DriverCall inside;                                               \
+  const CUresult answer = inside.returned(real.name arguments);                      \
+  if (!cuwarden::serving::answers_differ.load(std::memory_order_relaxed)) [[likely]] \
+    return answer;                                                                   \
+  cuwarden::serving::ServingPools* const pools = cuwarden::shim::asked_by_program(); \
+  return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;
+#define CUWARDEN_ANSWER(...) (*pools, answer, __VA_ARGS__)
+
+#define CUWARDEN_SUBMIT(name, arguments, below)     \
+  const cuwarden::driver::RealDriver& real = below; \
+  if (real.name == nullptr) [[unlikely]]            \
+    return cuwarden::shim::missing_in_driver;       \
+  cuwarden::driver::Submission at_the_gate;         \
+  return at_the_gate.returned(real.name arguments);
+
+#define CUWARDEN_WAIT(name, arguments, below)       \
+  const cuwarden::driver::RealDriver& real = below; \
+  if (real.name == nullptr) [[unlikely]]            \
+    return cuwarden::shim::missing_in_driver;       \
+  cuwarden::driver::DriverCall inside;              \
+  return inside.returned(real.name arguments);
+
+#define CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, body)               \
+  namespace cuwarden::shim::looked_up {                                                   \
+  result CUDAAPI name parameters { body(name, arguments, cuwarden::shim::real_driver()) } \
+  }                                                                                       \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                        \
+    body(name, arguments, cuwarden::shim::driver_below())                                 \
+  }
+#define QUERY(result, name, parameters, arguments) \
+  CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_QUERY)
+#define SUBMIT(result, name, parameters, arguments) \
+  CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_SUBMIT)
+#define WAIT(result, name, parameters, arguments) \
+  CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_WAIT)
+
+#define CUWARDEN_RECORD_OR_PASS(name, arguments, recording, below)                       \
+  if (!passes_through.load(std::memory_order_relaxed)) return recording::name arguments; \
+  const auto& real = below;                                                              \
+  return real.name != nullptr ? real.name arguments : missing_in_driver;
+
+#define HOOK(result, name, parameters, arguments) \
+  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, hooks::name CUWARDEN_CALL arguments)
+#define SHIM(result, name, parameters, arguments) \
+  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, shim::name CUWARDEN_CALL arguments)
+#define COUNT(result, name, parameters, arguments) \
+  CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, call.real().name arguments)
+
+#define RUNTIME(result, name, parameters, arguments)                                            \
+  CUWARDEN_EXPORT result CUDARTAPI name parameters {                                            \
+    using namespace cuwarden;                                                                   \
+    hooks::forget_left_runtime_call(__builtin_frame_address(0));                                \
+    constexpr driver::Row row = driver::Row::name;                                              \
+    const driver::RealRuntime& real = shim::real_runtime_for(__builtin_return_address(0), row); \
+    if (real.name == nullptr) return shim::missing_in_runtime;                                  \
+    if (shim::passes_through.load(std::memory_order_relaxed)) return real.name arguments;       \
+    const hooks::RuntimeCall call(row);                                                         \
+    const result answer = real.name arguments;                                                  \
+    if (answer == cudaErrorCudartUnloading) shim::note_free_at_end<row> arguments;              \
+    return answer;                                                                              \
+  }
+#include "runtime_hooks/driver/hooks.def"
+
+namespace cuwarden::shim {
+
+void* const exported_functions[driver::row_count] = {
+#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
+#define COUNT HOOK
+#define LAUNCH HOOK
+#define QUERY HOOK
+#define SUBMIT HOOK
+#define WAIT HOOK
+#define SHIM HOOK
+#define RUNTIME HOOK
+#include "runtime_hooks/driver/hooks.def"
+};
+
+void* const looked_up_functions[driver::row_count] = {
+#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
+#define COUNT HOOK
+#define LAUNCH HOOK
+#define QUERY HOOK
+#define SUBMIT HOOK
+#define WAIT HOOK
+#define SHIM HOOK
+#define RUNTIME(result, name, parameters, arguments) nullptr,
+#include "runtime_hooks/driver/hooks.def"
+};
+
+}  // namespace cuwarden::shim

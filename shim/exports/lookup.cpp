@@ -1,0 +1,232 @@
+// The only interposer of dlsym, dlvsym, dlopen, dlmopen and cuGetProcAddress: the real look-up
+// answers first, and an answer that is a hooked entry point of libcuda is replaced by its hook.
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "shim/interpose/driver_table.hpp"
+#include "shim/interpose/namespaces.hpp"
+#include "shim/interpose/runtime_tables.hpp"
+#include "shim/process/process.hpp"
+#include "shim/support/loaded_objects.hpp"
+#include "shim/support/real_libc.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// What lookup_entry.S does next: jump to `target`, or return `value` where target is null.
+struct Next {
+  void* target;
+  void* value;
+};
+static_assert(sizeof(Next) == 16);  // returned in rax and rdx
+
+constinit std::atomic<std::uint64_t> noticed_unloaded{0};
+
+template <class Function>
+void* code(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+bool may_be_cuda(const char* name) { return name != nullptr && name[0] == 'c' && name[1] == 'u'; }
+
+bool is_pseudo_handle(const void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
+
+// Whether a look-up from the caller's place would find this function without the shim: in an object
+// of the global scope, or in one that the caller's module needs. Otherwise our export would make a
+// CUDA appear where the program has none.
+bool is_visible(const char* name, std::uintptr_t caller) {
+  bool visible = false;
+  with_loaded_objects_held([&] {
+    const auto defines = [&](const LoadedObject& object) {
+      return !object.is_shim() && object.find(name) != nullptr;
+    };
+    // Objects that a dlopen made global lie behind these; libc is asked about them.
+    visible = any_startup_object_behind_shim(defines);
+    const LoadedObject module = object_at(caller);
+    if (!visible && module) visible = defines(module) || any_object_needed_by(module, defines);
+  });
+  return visible || real_libc().libc_dlsym(RTLD_NEXT, name) != nullptr;
+}
+
+// What comes next for a wrapper that asks for the next cuMemAlloc: libcuda's must not leave us out.
+// A wrapper behind the shim was called by us; what it is given must not lead back to it.
+void* next_of_driver(void* ours, const char* name, std::uintptr_t caller) {
+  bool caller_behind_us = false;
+  void* found = nullptr;
+  with_loaded_objects_held([&] {
+    any_startup_object_behind_shim([&](const LoadedObject& object) {
+      if (object.contains(caller)) {
+        caller_behind_us = true;
+        return false;
+      }
+      if (caller_behind_us) found = object.find(name);
+      return found != nullptr;
+    });
+  });
+  if (!caller_behind_us) return ours;
+  const bool other_wrapper = found != nullptr && hook_for(found) == nullptr;
+  return other_wrapper ? found : looked_up_hook_named(name);
+}
+
+// RTLD_NEXT and RTLD_DEFAULT search from the caller's place, which no call from here can do: they
+// are jumped to. RTLD_DEFAULT then finds our export where that comes first, as a linked call does.
+Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t caller) {
+  void* const ours = hook_named(name);
+  if (ours == nullptr) return {real, nullptr};
+  if (!is_visible(name, caller))
+    // Fails as it would without the shim, dlerror() included: nothing beyond us has the name.
+    return {nullptr, real_libc().libc_dlsym(RTLD_NEXT, name)};
+  // A wrapper that asks for the next cudaMalloc means the cudart behind it, where the driver's
+  // hooks are below; one that asks for the next cuMemAlloc would leave us out.
+  const bool driver_function = !std::string_view(name).starts_with("cuda");
+  if (driver_function && handle == RTLD_NEXT) return {nullptr, next_of_driver(ours, name, caller)};
+  return {real, nullptr};
+}
+
+// Whether the object at this address is searched before the shim.
+bool is_before_the_shim(std::uintptr_t address) {
+  bool before = false;
+  any_loaded_object([&](const LoadedObject& object) {
+    before = !object.is_shim() && object.contains(address);
+    return before || object.is_shim();
+  });
+  return before;
+}
+
+// Another interposer of dlsym asks for the one behind it by version, as all that wrap dlsym must.
+// The shim's own has no version, so the loader would pass it over.
+void* own_lookup_behind(std::uintptr_t caller, const void* handle, std::string_view name) {
+  if (handle != RTLD_NEXT || (name != "dlsym" && name != "dlvsym")) return nullptr;
+  if (!is_before_the_shim(caller)) return nullptr;
+  return name == "dlsym" ? code(dlsym) : code(dlvsym);
+}
+
+// A function of the driver that no hook stands for, though one does for its name in other versions.
+void count_as_unhooked(const char* name) {
+  if (is_version_of_a_hook(name)) Process::get().looked_up_unhooked(name);
+}
+
+// libcuda means its own functions. In the global scope our exports come before them.
+Next lookup_by_driver(void* real, void* handle, const char* name, std::uintptr_t caller) {
+  void* const ours = hook_named(name);
+  if (ours == nullptr || handle == RTLD_NEXT) return {real, nullptr};
+  const auto look_up = handle == RTLD_DEFAULT ? real_libc().libc_dlsym : real_libc().dlsym;
+  if (look_up(handle, name) != ours) return {real, nullptr};
+  void* found = nullptr;
+  with_loaded_objects_held([&] {
+    any_startup_object_behind_shim([&](const LoadedObject& object) {
+      found = object.find(name);
+      return found != nullptr;
+    });
+    if (found == nullptr) found = object_at(caller).find(name);
+  });
+  // Where there is none, the look-up that fails says so by dlerror().
+  return {nullptr, found != nullptr ? found : real_libc().libc_dlsym(RTLD_NEXT, name)};
+}
+
+void* replaced(void* found, const char* name, std::uintptr_t caller) {
+  if (found == nullptr) return nullptr;
+  if (void* const hook = hook_for(found)) return hook;
+  if (is_in_driver(reinterpret_cast<std::uintptr_t>(found))) count_as_unhooked(name);
+  // A handle of the main program reaches our exports too.
+  if (found == hook_named(name) && !is_visible(name, caller))
+    return real_libc().libc_dlsym(RTLD_NEXT, name);
+  return found;
+}
+
+}  // namespace
+
+extern "C" {
+
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlsym(void* handle, const char* name,
+                                                         std::uintptr_t caller) {
+  const ErrnoGuard keep;
+  void* const real = code(real_libc().dlsym);
+  if (!may_be_cuda(name) || !Process::get().enabled()) return {real, nullptr};
+  if (is_in_driver(caller)) return lookup_by_driver(real, handle, name, caller);
+  if (is_pseudo_handle(handle)) return pseudo_lookup(real, handle, name, caller);
+  return {nullptr, replaced(real_libc().dlsym(handle, name), name, caller)};
+}
+
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlvsym(void* handle, const char* name,
+                                                          const char* version,
+                                                          std::uintptr_t caller) {
+  const ErrnoGuard keep;
+  void* const real = code(real_libc().dlvsym);
+  if (name != nullptr && name[0] == 'd' && Process::get().enabled())
+    if (void* const ours = own_lookup_behind(caller, handle, name)) return {nullptr, ours};
+  // Our exports have no version, and a version asked for with RTLD_NEXT or RTLD_DEFAULT is found
+  // from the caller's place only.
+  if (!may_be_cuda(name) || is_pseudo_handle(handle) || !Process::get().enabled() ||
+      is_in_driver(caller))
+    return {real, nullptr};
+  return {nullptr, replaced(real_libc().dlvsym(handle, name, version), name, caller)};
+}
+
+// RTLD_DEEPBIND would put a library's own libc before our dlsym.
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlopen(const char*, int mode) {
+  const ErrnoGuard keep;
+  if ((mode & RTLD_DEEPBIND) != 0 && Process::get().drops_deepbind()) mode &= ~RTLD_DEEPBIND;
+  return {code(real_libc().dlopen), reinterpret_cast<void*>(static_cast<std::intptr_t>(mode))};
+}
+
+[[gnu::visibility("hidden")]] Next cuwarden_before_dlmopen() {
+  note_dlmopen();
+  return {code(real_libc().dlmopen), nullptr};
+}
+
+[[gnu::visibility("default")]] int dlclose(void* handle) {
+  {
+    const ErrnoGuard keep;
+    // Found now at the latest: another thread may look it up while it is on its way out.
+    if (Process::get().enabled()) real_driver();
+    keep_driver_loaded();
+  }
+  const int result = real_libc().dlclose(handle);
+  const ErrnoGuard keep;
+  // Most only count down. Remembered when the work is done: until then, it is everybody's.
+  const std::uint64_t unloaded = unloaded_objects();
+  if (unloaded != noticed_unloaded.load(std::memory_order_acquire)) {
+    forget_callers_of_runtime();
+    Process::get().modules_changed();
+    noticed_unloaded.store(unloaded, std::memory_order_release);
+  }
+  return result;
+}
+
+}  // extern "C"
+
+namespace {
+
+// After the driver's own look-up, whatever its version and flags: what counts is the pointer.
+CUresult looked_up(CUresult result, const char* name, void** function) {
+  if (result != CUDA_SUCCESS || function == nullptr || *function == nullptr || name == nullptr)
+    return result;
+  if (!Process::get().enabled()) return result;
+  if (void* const hook = hook_for(*function))
+    *function = hook;
+  else
+    count_as_unhooked(name);
+  return result;
+}
+
+}  // namespace
+
+CUresult cuGetProcAddress(hooks::HookedCall& call, const char* symbol, void** pfn, int cudaVersion,
+                          cuuint64_t flags) {
+  return looked_up(call.real().cuGetProcAddress(symbol, pfn, cudaVersion, flags), symbol, pfn);
+}
+
+CUresult cuGetProcAddress_v2(hooks::HookedCall& call, const char* symbol, void** pfn,
+                             int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* symbolStatus) {
+  return looked_up(call.real().cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus),
+                   symbol, pfn);
+}
+
+}  // namespace cuwarden::shim

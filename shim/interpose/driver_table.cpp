@@ -1,0 +1,168 @@
+#include "shim/interpose/driver_table.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "shim/support/loaded_objects.hpp"
+#include "shim/support/real_libc.hpp"
+#include "shim/support/settings.hpp"
+
+namespace cuwarden::shim {
+
+constinit driver::RealDriver detail::functions{};
+constinit driver::RealDriver detail::wrapped_functions{};
+constinit std::atomic<bool> detail::filled{false};
+
+namespace {
+
+using detail::filled;
+using detail::find_driver;
+using detail::functions;
+using detail::wrapped_functions;
+
+// The same functions by row; null for runtime rows.
+constinit std::atomic<void*> by_row[driver::row_count]{};
+constinit std::atomic<std::uintptr_t> driver_start{0}, driver_end{0};
+constinit std::atomic<bool> kept_loaded{false};
+
+template <class Function>
+void fill(Function& slot, void* found) {
+  // Several threads may fill at once; all store the same.
+  __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
+}
+
+void* wrapped(std::string_view name, void* real) {
+  void* found = nullptr;
+  any_startup_object_behind_shim([&](const LoadedObject& object) {
+    if (is_library(object.soname(), "libcuda.so")) return true;
+    found = object.find(name);
+    return found != nullptr;
+  });
+  return found != nullptr ? found : real;
+}
+
+void fill_from(const LoadedObject& driver) {
+#define HOOK(result, name, parameters, arguments)            \
+  fill(functions.name, driver.find(#name));                  \
+  by_row[static_cast<std::size_t>(driver::Row::name)].store( \
+      reinterpret_cast<void*>(functions.name), std::memory_order_relaxed);
+#define COUNT HOOK
+#define LAUNCH HOOK
+#define QUERY HOOK
+#define SUBMIT HOOK
+#define WAIT HOOK
+#define SHIM HOOK
+#define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
+#include "runtime_hooks/driver/hooks.def"
+#define HOOK(result, name, parameters, arguments) \
+  fill(wrapped_functions.name, wrapped(#name, reinterpret_cast<void*>(functions.name)));
+#define COUNT HOOK
+#define LAUNCH HOOK
+#define QUERY HOOK
+#define SUBMIT HOOK
+#define WAIT HOOK
+#define SHIM HOOK
+#define USE(result, name, parameters, arguments) \
+  fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
+#include "runtime_hooks/driver/hooks.def"
+  driver_start.store(driver.start(), std::memory_order_relaxed);
+  driver_end.store(driver.end(), std::memory_order_relaxed);
+}
+
+bool is_inside(std::uintptr_t address) {
+  return address >= driver_start.load(std::memory_order_relaxed) &&
+         address < driver_end.load(std::memory_order_relaxed);
+}
+
+// "cuMemAlloc" of "cuMemAlloc_v2_ptsz": what cuGetProcAddress is asked for.
+std::string_view without_version(std::string_view name) {
+  for (const std::string_view suffix : {"_ptsz", "_ptds"})
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  if (name.size() > 3 && name[name.size() - 3] == '_' && name[name.size() - 2] == 'v')
+    name.remove_suffix(3);
+  return name;
+}
+
+constexpr bool driver_row[driver::row_count] = {
+#define HOOK(result, name, parameters, arguments) true,
+#define COUNT HOOK
+#define LAUNCH HOOK
+#define QUERY HOOK
+#define SUBMIT HOOK
+#define WAIT HOOK
+#define SHIM HOOK
+#define RUNTIME(result, name, parameters, arguments) false,
+#include "runtime_hooks/driver/hooks.def"
+};
+
+}  // namespace
+
+bool detail::find_driver() {
+  if (filled.load(std::memory_order_acquire)) return true;
+  bool found = false;
+  with_loaded_objects_held([&] {
+    found = any_loaded_object([&](const LoadedObject& object) {
+      if (!is_library(object.soname(), "libcuda.so")) return false;
+      fill_from(object);
+      return true;
+    });
+  });
+  if (found) filled.store(true, std::memory_order_release);
+  return found;
+}
+
+bool is_in_driver(std::uintptr_t address) { return find_driver() && is_inside(address); }
+
+void keep_driver_loaded() {
+  if (kept_loaded.load(std::memory_order_acquire) || !filled.load(std::memory_order_acquire))
+    return;
+  char path[path_limit] = "";
+  any_loaded_object([&](const LoadedObject& object) {
+    if (!is_inside(object.start()) || object.path().size() >= sizeof path) return false;
+    std::memcpy(path, object.path().data(), object.path().size());
+    return true;
+  });
+  if (path[0] == '\0') return;
+  real_libc().dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  kept_loaded.store(true, std::memory_order_release);
+}
+
+bool is_driver_row(std::size_t row) { return driver_row[row]; }
+
+void* hook_for(const void* real_function) {
+  if (!is_in_driver(reinterpret_cast<std::uintptr_t>(real_function))) return nullptr;
+  for (std::size_t row = 0; row < driver::row_count; ++row)
+    if (by_row[row].load(std::memory_order_relaxed) == real_function)
+      return looked_up_functions[row];
+  return nullptr;
+}
+
+void* hook_named(std::string_view name) {
+  for (std::size_t row = 0; row < driver::row_count; ++row)
+    if (driver::row_names[row] == name) return exported_functions[row];
+  return nullptr;
+}
+
+void* looked_up_hook_named(std::string_view name) {
+  for (std::size_t row = 0; row < driver::row_count; ++row)
+    if (driver::row_names[row] == name) return looked_up_functions[row];
+  return nullptr;
+}
+
+// Also another function that has the device do something with memory: there may be more than there
+// are rows for.
+bool is_version_of_a_hook(std::string_view name) {
+  name = without_version(name);
+  if (name != "cuLaunchHostFunc")
+    for (const std::string_view begins :
+         {"cuLaunch", "cuMemcpy", "cuMemset", "cuMemBatch", "cuStreamWriteValue",
+          "cuStreamWaitValue", "cuStreamBatchMemOp", "cuGraphLaunch"})
+      if (name.starts_with(begins)) return true;
+  for (std::size_t row = 0; row < driver::row_count; ++row)
+    if (driver_row[row] && without_version(driver::row_names[row]) == name) return true;
+  return false;
+}
+
+}  // namespace cuwarden::shim

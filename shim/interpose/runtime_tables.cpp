@@ -1,0 +1,235 @@
+// Resolves the runtime as the loader would have for each calling module, had the shim not been in
+// front: first the objects that were loaded at startup, in their order, then what the module needs
+// itself. Nothing is called while the loader's list is held.
+#include "shim/interpose/runtime_tables.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "shim/support/loaded_objects.hpp"
+#include "shim/support/own_stack.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// Where the runtime calls of one module go.
+struct Caller {
+  // `unmapped`: no thread can be calling from it any more. `retired`: it is there, but what it was
+  // bound to is not.
+  enum State : std::uint32_t { empty, filling, ready, retired, unmapped };
+  std::atomic<std::uint32_t> state{empty};
+  std::uintptr_t start = 0, end = 0;
+  std::uintptr_t leads_to = 0;   // where cudaFree goes, as a witness that its module is loaded
+  driver::RealRuntime next{};    // as the loader would have bound it: perhaps a wrapper
+  driver::RealRuntime bottom{};  // the cudart itself, for a wrapper that comes back to us
+};
+
+// Modules that call the runtime; there are some dozens in the largest programs. The last entry
+// stands for all callers that have none of their own, and is bound as a call from nowhere is.
+constexpr std::size_t caller_limit = 1024;
+constinit Caller callers[caller_limit]{};
+constexpr Caller& elsewhere = callers[caller_limit - 1];
+constinit std::atomic<std::uint32_t> generation{1};  // bumped when entries of `callers` go
+constinit std::atomic<int> version{0};
+
+// The last caller of this thread.
+struct LastCaller {
+  const Caller* caller;
+  std::uint32_t generation;
+};
+constinit thread_local LastCaller last_caller __attribute__((tls_model("initial-exec"))){};
+
+// A cudart as NVIDIA ships it, whose symbols carry its version: a caller is bound to the one that
+// it was linked with.
+bool is_shared_runtime(const LoadedObject& object) {
+  return object.soname().starts_with("libcudart");
+}
+
+// A cudart, shared or linked into a library that shows its symbols; a wrapper has just a few.
+bool is_whole_runtime(const LoadedObject& object) {
+  return object.find("__cudaRegisterFatBinary") != nullptr;
+}
+
+class Search {
+ public:
+  explicit Search(const LoadedObject& caller) : caller_(caller) {
+    if (!caller) return;
+    any_object_needed_by(caller, [&](const LoadedObject& object) {
+      if (!is_shared_runtime(object)) return false;
+      own_runtime_ = object;
+      return true;
+    });
+  }
+
+  void* next(std::string_view name) const {
+    if (is_shared_runtime(caller_)) return caller_.find(name);
+    if (void* found = at_startup(name)) return found;
+    if (void* found = needed(name)) return found;
+    return bottom(name);
+  }
+
+  void* bottom(std::string_view name) const {
+    if (caller_ && is_whole_runtime(caller_)) return caller_.find(name);
+    if (own_runtime_) return own_runtime_.find(name);
+    void* found = nullptr;
+    any_loaded_object([&](const LoadedObject& object) {
+      if (object.is_shim() || !is_whole_runtime(object)) return false;
+      found = object.find(name);
+      return found != nullptr;
+    });
+    return found;
+  }
+
+ private:
+  // Also for a wrapper behind the shim that calls by name: RTLD_NEXT would not have led it to us.
+  void* at_startup(std::string_view name) const {
+    void* found = nullptr;
+    any_startup_object_behind_shim([&](const LoadedObject& object) {
+      if (is_shared_runtime(object) && own_runtime_ && object.base() != own_runtime_.base())
+        return false;
+      found = object.find(name);
+      return found != nullptr;
+    });
+    return found;
+  }
+
+  void* needed(std::string_view name) const {
+    if (!caller_) return nullptr;
+    if (is_whole_runtime(caller_)) return caller_.find(name);
+    void* found = nullptr;
+    any_object_needed_by(caller_, [&](const LoadedObject& object) {
+      found = object.find(name);
+      return found != nullptr;
+    });
+    return found;
+  }
+
+  LoadedObject caller_;
+  LoadedObject own_runtime_;
+};
+
+template <class Function>
+void fill(Function& slot, void* found) {
+  slot = reinterpret_cast<Function>(found);
+}
+
+const Caller* known_caller(std::uintptr_t address) {
+  for (const Caller& caller : callers) {
+    const std::uint32_t state = caller.state.load(std::memory_order_acquire);
+    if (state == Caller::empty) return nullptr;
+    if (state == Caller::ready && address >= caller.start && address < caller.end) return &caller;
+  }
+  return nullptr;
+}
+
+bool take(Caller& caller) {
+  std::uint32_t state = caller.state.load(std::memory_order_relaxed);
+  return (state == Caller::empty || state == Caller::unmapped) &&
+         caller.state.compare_exchange_strong(state, Caller::filling);
+}
+
+Caller* free_slot() {
+  for (Caller& caller : callers)
+    if (&caller != &elsewhere && take(caller)) return &caller;
+  return nullptr;
+}
+
+// Fills a slot for the module at `address`; returns its cudaRuntimeGetVersion.
+int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
+  int (*get_version)(int*) = nullptr;
+  with_loaded_objects_held([&] {
+    const LoadedObject caller = object_at(address);
+    const Search search(caller);
+    // Code that no module holds (compiled at run time): known by its page alone.
+    slot->start = caller ? caller.start() : address & ~std::uintptr_t{4095};
+    slot->end = caller ? caller.end() : slot->start + 4096;
+#define RUNTIME(result, name, parameters, arguments) \
+  fill(slot->next.name, search.next(#name));         \
+  fill(slot->bottom.name, search.bottom(#name));
+#include "runtime_hooks/driver/hooks.def"
+    slot->leads_to = reinterpret_cast<std::uintptr_t>(slot->next.cudaFree);
+    fill(get_version, search.bottom("cudaRuntimeGetVersion"));
+  });
+  return get_version;
+}
+
+// Several threads may resolve one caller at once: the table then holds it twice, which is harmless.
+const Caller* resolve(std::uintptr_t address) {
+  struct Task {
+    Caller* slot;
+    std::uintptr_t address;
+    int (*get_version)(int*);
+  } task{free_slot(), address, nullptr};
+  if (task.slot == nullptr) {
+    for (;;) {
+      const std::uint32_t state = elsewhere.state.load(std::memory_order_acquire);
+      if (state == Caller::ready || state == Caller::retired) return &elsewhere;
+      if (take(elsewhere)) break;
+      constexpr timespec a_millisecond{.tv_sec = 0, .tv_nsec = 1'000'000};
+      futex_wait(elsewhere.state, state, &a_millisecond);
+    }
+    task.slot = &elsewhere;
+    task.address = 0;
+  }
+  // The search keeps a list of objects that a thread's small stack may not hold.
+  call_on_own_stack(
+      [](void* argument) {
+        auto& work = *static_cast<Task*>(argument);
+        work.get_version = fill_slot(work.slot, work.address);
+      },
+      &task);
+  task.slot->state.store(Caller::ready, std::memory_order_release);
+  int number = 0;
+  if (version.load(std::memory_order_relaxed) == 0 && task.get_version != nullptr &&
+      task.get_version(&number) == 0)
+    version.store(number, std::memory_order_relaxed);
+  return task.slot;
+}
+
+bool is_mapped(const Caller& caller) {
+  const LoadedObject module = object_at(caller.start);
+  return module && module.start() == caller.start && module.end() == caller.end;
+}
+
+}  // namespace
+
+const driver::RealRuntime& real_runtime_for(const void* return_address, driver::Row row) {
+  const auto address = reinterpret_cast<std::uintptr_t>(return_address);
+  const std::uint32_t now = generation.load(std::memory_order_acquire);
+  LastCaller& last = last_caller;
+  const Caller* caller = last.generation == now ? last.caller : nullptr;
+  if (caller == nullptr || address < caller->start || address >= caller->end) {
+    caller = known_caller(address);
+    if (caller == nullptr) caller = resolve(address);
+    last = {caller, now};
+  }
+  // The same call again on this thread: a wrapper's, by way of the name instead of RTLD_NEXT.
+  const bool again = hooks::call_state.runtime_row == static_cast<std::uint16_t>(row) + 1;
+  return again ? caller->bottom : caller->next;
+}
+
+void forget_callers_of_runtime() {
+  bool any = false;
+  with_loaded_objects_held([&] {
+    for (Caller& caller : callers) {
+      std::uint32_t state = caller.state.load(std::memory_order_acquire);
+      if (state != Caller::ready) continue;
+      if (caller.leads_to != 0 && !object_at(caller.leads_to)) {
+        any |= caller.state.compare_exchange_strong(
+            state, is_mapped(caller) ? Caller::retired : Caller::unmapped);
+      } else if (&caller != &elsewhere && !is_mapped(caller)) {
+        any |= caller.state.compare_exchange_strong(state, Caller::unmapped);
+      }
+    }
+  });
+  if (any) generation.fetch_add(1, std::memory_order_release);
+}
+
+int runtime_version() { return version.load(std::memory_order_relaxed); }
+
+}  // namespace cuwarden::shim

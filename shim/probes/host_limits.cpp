@@ -1,0 +1,203 @@
+// Read in the thread whose request failed, perhaps for lack of the very memory that is measured
+// here: nothing is allocated, and every file is asked for by itself.
+#include "shim/probes/host_limits.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime_hooks/core/cgroup_memory.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/core/small_file.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/ledger/write/own_cgroup.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+constexpr std::uint64_t unknown = HostLimits::unknown, unlimited = HostLimits::unlimited;
+// The kernel's own, of four-level page tables: more is given only to who asks for it by address.
+constexpr std::uint64_t user_end = 0x7fff'ffff'f000;
+constexpr std::uint64_t usual_lowest = 65536;  // vm.mmap_min_addr where it cannot be read
+
+// What /proc/self/maps adds up to. It comes in parts that may be cut anywhere.
+class MappingSum {
+ public:
+  explicit MappingSum(std::uint64_t lowest) noexcept : free_from_(lowest) {}
+
+  // False at the first thing that no kernel writes there.
+  bool add(std::string_view text) noexcept {
+    while (!text.empty()) {
+      if (part_ == Part::rest) {
+        const std::size_t end = text.find('\n');
+        if (end == text.npos) return true;
+        text.remove_prefix(end + 1);
+        part_ = Part::start;
+        continue;
+      }
+      const char c = text.front();
+      text.remove_prefix(1);
+      const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
+                             : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
+                                                    : 16;
+      if (digit < 16) {
+        if (number_ >> 60 != 0) return false;
+        number_ = number_ << 4 | digit;
+        ++digits_;
+      } else if (digits_ == 0 || c != (part_ == Part::start ? '-' : ' ') || !take()) {
+        return false;
+      }
+    }
+    return true;
+  }
+  // Whether what came in was whole lines, and some.
+  bool whole() const noexcept { return count_ > 0 && part_ == Part::start && digits_ == 0; }
+  std::uint64_t count() const noexcept { return count_; }
+  std::uint64_t largest_gap() const noexcept {
+    return std::max(largest_, user_end - std::min(user_end, free_from_));
+  }
+
+ private:
+  enum class Part { start, end, rest };
+
+  bool take() noexcept {
+    if (part_ == Part::start) {
+      start_ = number_;
+      part_ = Part::end;
+    } else {
+      if (number_ <= start_ || start_ < last_end_) return false;
+      last_end_ = number_;
+      part_ = Part::rest;
+      // [vsyscall] is the kernel's, and counts for nothing.
+      if (start_ >> 63 == 0) {
+        ++count_;
+        const std::uint64_t gap_end = std::min(start_, user_end);
+        if (gap_end > free_from_) largest_ = std::max(largest_, gap_end - free_from_);
+        free_from_ = std::max(free_from_, last_end_);
+      }
+    }
+    number_ = 0;
+    digits_ = 0;
+    return true;
+  }
+
+  Part part_ = Part::start;
+  std::uint64_t number_ = 0, start_ = 0, last_end_ = 0, free_from_, largest_ = 0, count_ = 0;
+  unsigned digits_ = 0;
+};
+
+// "self" has nothing to say once the process's first thread has ended; "thread-self", which is as
+// good for what all threads share, came with Linux 3.17.
+class ProcFiles {
+ public:
+  explicit ProcFiles(const char* proc) noexcept : folder_(open_folder(AT_FDCWD, proc)) {}
+
+  std::string_view read(const char* path, std::span<char> into) const noexcept {
+    return folder_ ? read_small_file(folder_.number(), path, into) : std::string_view{};
+  }
+  // A file with one number.
+  std::uint64_t number(const char* path) const noexcept {
+    char buffer[64];
+    std::string_view text = read(path, buffer);
+    return take_number(text).value_or(unknown);
+  }
+  // Null where the file cannot be read to its end.
+  std::optional<MappingSum> mappings(std::uint64_t lowest) const noexcept {
+    for (const char* path : {"thread-self/maps", "self/maps"}) {
+      const Descriptor file = folder_ ? open_to_read(folder_.number(), path) : Descriptor();
+      MappingSum sum(lowest);
+      char buffer[4096];  // the kernel gives no more at a time
+      ssize_t got = file ? 1 : -1;
+      while (got > 0 && sum.count() <= most_mappings) {
+        got = file.read_some(buffer);
+        if (got > 0 && !sum.add({buffer, static_cast<std::size_t>(got)})) return std::nullopt;
+      }
+      if (got == 0 && sum.whole()) return sum;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Descriptor folder_;
+};
+
+// Of the line "KEY:   NUMBER kB", in bytes.
+std::uint64_t bytes_of(std::string_view text, std::string_view key) noexcept {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) break;  // cut
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;
+    line.remove_prefix(key.size() + 1);
+    const auto value = take_number(line);
+    return value && line == " kB" && *value <= unlimited / 1024 ? *value * 1024 : unknown;
+  }
+  return unknown;
+}
+
+void read_machine(const ProcFiles& files, HostLimits& limits) noexcept {
+  char buffer[4096];  // three times what there is
+  const std::string_view text = files.read("meminfo", buffer);
+  limits.ram_bytes = bytes_of(text, "MemTotal");
+  limits.ram_available_bytes = bytes_of(text, "MemAvailable");
+  limits.swap_free_bytes = bytes_of(text, "SwapFree");
+  limits.commit_limit_bytes = bytes_of(text, "CommitLimit");
+  limits.committed_bytes = bytes_of(text, "Committed_AS");
+  limits.overcommit_mode = files.number("sys/vm/overcommit_memory");
+}
+
+void read_address_space(const ProcFiles& files, HostLimits& limits) noexcept {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_AS, &limit) == 0)
+    limits.address_space_limit_bytes = limit.rlim_cur == RLIM_INFINITY ? unlimited : limit.rlim_cur;
+  std::uint64_t pages = files.number("thread-self/statm");
+  if (pages == unknown) pages = files.number("self/statm");
+  if (pages <= unlimited / page_bytes) limits.address_space_bytes = pages * page_bytes;
+  limits.max_mappings = files.number("sys/vm/max_map_count");
+  const std::uint64_t lowest = files.number("sys/vm/mmap_min_addr");
+  if (const auto sum = files.mappings(lowest < user_end ? lowest : usual_lowest)) {
+    limits.mappings = sum->count();
+    limits.largest_gap_bytes = sum->largest_gap();
+  }
+}
+
+void read_cgroup(HostLimits& limits) noexcept {
+  const ledger::OwnCgroup cgroup = ledger::own_cgroup();
+  if (cgroup.path[0] == '\0') return;
+  if (const auto room = read_cgroup_room(cgroup.path, cgroup.inode)) {
+    limits.cgroup_limit_bytes = room->limit_bytes.value_or(unlimited);
+    limits.cgroup_used_bytes = room->used_bytes.value_or(unknown);
+    limits.cgroup_cache_bytes = room->cache_bytes;
+  }
+}
+
+}  // namespace
+
+HostLimits read_host_limits() noexcept { return read_host_limits("/proc"); }
+
+HostLimits read_host_memory() noexcept {
+  const ErrnoGuard guard;
+  const Uncancelled keep;
+  HostLimits limits;
+  read_machine(ProcFiles("/proc"), limits);
+  read_cgroup(limits);
+  return limits;
+}
+
+HostLimits read_host_limits(const char* proc) noexcept {
+  const ErrnoGuard guard;
+  const Uncancelled keep;
+  HostLimits limits;
+  const ProcFiles files(proc);
+  read_machine(files, limits);
+  read_address_space(files, limits);
+  read_cgroup(limits);
+  return limits;
+}
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,67 @@
+#include "shim/probes/other_processes.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+
+#include "reporters/each_row.hpp"
+#include "shim/probes/device_processes.hpp"
+#include "shim/support/log.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+constexpr std::size_t most_processes = 64;
+static_assert(DeviceProcess::unknown == ledger::unknown_bytes);
+
+}  // namespace
+
+std::optional<std::uint64_t> bytes_of_others(
+    const ledger::DeviceView& device,
+    const std::function<void(std::uint32_t, std::uint64_t)>& visit) {
+  std::array<DeviceProcess, most_processes> processes;
+  const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device.uuid), 16);
+  const DeviceProcesses listed = read_device_processes(uuid, processes);
+  if (listed.answer != DeviceProcessesAnswer::listed) {
+    log_info(fmt::format("who else uses GPU {} is not known: {}", device.ordinal.value,
+                         text_of(listed.answer)));
+    return std::nullopt;
+  }
+  std::uint64_t others = 0;
+  bool sure = listed.found <= processes.size();
+  for (std::size_t i = 0; i < listed.found && i < processes.size(); ++i) {
+    const DeviceProcess& process = processes[i];
+    if (process.whose == DeviceProcess::Whose::this_process) continue;
+    if (process.whose == DeviceProcess::Whose::another) visit(process.pid, process.used_bytes);
+    if (process.whose == DeviceProcess::Whose::unsure || process.used_bytes == process.unknown)
+      sure = false;
+    else
+      others += process.used_bytes;
+  }
+  return others != 0 || sure ? std::optional(others) : std::nullopt;
+}
+
+void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask) noexcept try {
+  ledger::ReadError error;
+  const auto reader = ledger::Reader::open(ledger.bytes(), error);
+  if (!reader) return;
+  each_row(*reader, ledger::RegionId::devices, &ledger::Reader::device,
+           [&](const ledger::DeviceView& device) {
+             if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes)
+               return;
+             const ledger::ImplicitBytes& implicit = device.implicit;
+             const std::uint64_t own = ledger.live_bytes_on(device.ordinal) +
+                                       device.pool_idle_bytes.value_or(0) +
+                                       implicit.further_contexts + implicit.modules +
+                                       implicit.local_memory + implicit.heap + implicit.streams;
+             const std::uint64_t used = device.total_bytes - device.free_bytes;
+             if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
+             if (const auto bytes = bytes_of_others(device, [](auto, auto) {}))
+               ledger.set_other_processes(device.ordinal, ByteCount{*bytes});
+           });
+} catch (...) {
+  // No memory: they stay in what is unexplained.
+}
+
+}  // namespace cuwarden::shim

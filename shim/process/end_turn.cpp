@@ -1,0 +1,113 @@
+#include "shim/process/end_turn.hpp"
+
+#include <ctime>
+
+#include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/thread_id.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// Reading and writing a large ledger's report on a busy machine, besides naming its functions.
+constexpr std::uint64_t longest_writing_ns = 10'000'000'000;
+// From libc's call of the handler that writes to its first line.
+constexpr std::uint64_t longest_beginning_ns = 500'000'000;
+// What is not the shim's on the way to the end: the driver's own exit handlers, the destructors of
+// libraries, the last flush of files.
+constexpr std::uint64_t longest_foreign_ns = 2'000'000'000;
+// The program's own exit handlers that run before the shim's, as a rule.
+constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;
+constexpr timespec look_soon{.tv_sec = 0, .tv_nsec = 1'000'000};
+constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 50'000'000};
+
+}  // namespace
+
+std::uint64_t EndTurn::longest_wait_ns() const noexcept {
+  return longest_writing_ns + symbol_time_ns_;
+}
+
+bool EndTurn::take(bool is_last) noexcept {
+  const int self = own_thread_id();
+  const std::uint64_t deadline_ns = now_ns() + longest_wait_ns();
+  while (over_.load(std::memory_order_acquire) == 0) {
+    int writer = 0;
+    if (writer_.compare_exchange_strong(writer, self)) {
+      if (over_.load(std::memory_order_acquire) == 0) {
+        writes_last_.store(is_last);
+        return true;
+      }
+      writer_.store(0);
+      return false;
+    }
+    // A signal handler ends the process while its own thread writes.
+    if (writer == self) return is_last && !writes_last_.exchange(true);
+    // A thread that ended within a signal handler does not give its turn back.
+    if (thread_has_ended(writer)) {
+      writer_.compare_exchange_strong(writer, 0);
+      continue;
+    }
+    if (now_ns() >= deadline_ns) return false;
+    futex_wait(writer_, writer, &look_again);
+  }
+  return false;
+}
+
+void EndTurn::give_back(bool is_last) noexcept {
+  if (is_last) over_.store(1, std::memory_order_release);
+  writer_.store(0);
+  futex_wake_all(writer_);
+}
+
+void EndTurn::wait_until(std::atomic<std::uint32_t>& done) noexcept {
+  const int self = own_thread_id();
+  const std::uint64_t begun_ns = now_ns();
+  while (done.load(std::memory_order_acquire) == 0) {
+    const int writer = writer_.load();
+    const std::uint64_t waited_ns = now_ns() - begun_ns;
+    if (writer == self || waited_ns >= longest_wait_ns()) return;
+    if (waited_ns >= longest_beginning_ns && (writer == 0 || thread_has_ended(writer))) return;
+    futex_wait(done, 0u, &look_again);
+  }
+}
+
+void EndTurn::enter_exit() noexcept {
+  const int self = own_thread_id();
+  int first = 0;
+  if (first_in_exit_.compare_exchange_strong(first, self) || first == self) return;
+  const std::uint64_t deadline_ns = now_ns() + longest_wait_for_first_ns;
+  while (leader_.load(std::memory_order_acquire) == 0 && now_ns() < deadline_ns)
+    futex_wait(leader_, 0, &look_soon);
+}
+
+void EndTurn::leads_the_end() noexcept {
+  int none = 0;
+  leader_.compare_exchange_strong(none, own_thread_id(), std::memory_order_acq_rel);
+}
+
+bool EndTurn::another_leads_the_end() const noexcept {
+  const int leader = leader_.load(std::memory_order_acquire);
+  return leader != 0 && leader != own_thread_id() && !thread_has_ended(leader);
+}
+
+void EndTurn::wait_for_leader() noexcept {
+  const std::uint64_t begun_ns = now_ns();
+  std::uint64_t foreign_ns = 0, last_ns = begun_ns;
+  while (another_leads_the_end()) {
+    std::atomic<std::uint32_t> never{0};
+    futex_wait(never, 0u, &look_again);
+    const std::uint64_t at_ns = now_ns();
+    if (writer_.load() == 0) foreign_ns += at_ns - last_ns;
+    last_ns = at_ns;
+    if (foreign_ns >= longest_foreign_ns || at_ns - begun_ns >= longest_wait_ns()) return;
+  }
+}
+
+void EndTurn::reset() noexcept {
+  writer_.store(0, std::memory_order_relaxed);
+  over_.store(0, std::memory_order_relaxed);
+  first_in_exit_.store(0, std::memory_order_relaxed);
+  leader_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace cuwarden::shim

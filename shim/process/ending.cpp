@@ -1,0 +1,190 @@
+// The ways a process ends, each with its report. The constructor does little: it registers the
+// handlers that libc runs last, after the static destructors of the program and its libraries.
+// (A preloaded object is initialised before the program registers anything.)
+#include "shim/process/ending.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/futex_wait.hpp"
+#include "shim/process/confinement.hpp"
+#include "shim/process/process.hpp"
+#include "shim/support/loaded_objects.hpp"
+#include "shim/support/message_output.hpp"
+#include "shim/support/real_libc.hpp"
+
+// libc's, behind at_quick_exit.
+extern "C" int __cxa_at_quick_exit(void (*handler)(void*), void* object) noexcept;
+
+namespace cuwarden::shim {
+namespace {
+
+// Where several threads call exit(), glibc before 2.41 gives each handler to one of them, frees the
+// list of handlers below a thread that is still inside one, and ends the process as soon as a
+// thread finds none left. Without the shim that is so fast that it hardly matters. The report takes
+// longer. So the first thread to reach the shim's handlers leads, and each other one stays in a
+// handler that waits. These lie below those that work, as many as threads may take before the first
+// of them has registered itself anew.
+constexpr int waiting_handlers = 4;
+
+struct Handlers {
+  std::atomic<std::uint32_t> done{0};  // 1: the handler that works is through
+  void set_done() noexcept {
+    done.store(1, std::memory_order_release);
+    if (!is_confined()) futex_wake_all(done);  // waiting threads also look by themselves
+  }
+  // `again` registers the calling handler anew, for the next thread.
+  template <class Again>
+  void wait(const Again& again) noexcept {
+    if (done.load(std::memory_order_acquire) != 0) return;
+    again();
+    Process::get().wait_for_end(done);
+    set_done();
+  }
+};
+constinit Handlers exit_begins_handlers, at_exit_handlers, at_quick_exit_handlers;
+
+void exit_begins(int status, void*) {
+  Process::get().exit_begins(status & 0xff);
+  exit_begins_handlers.set_done();
+}
+void wait_for_exit_begins(int, void*) {
+  exit_begins_handlers.wait([] { on_exit(wait_for_exit_begins, nullptr); });
+  Process::get().leave_end_to_leader();
+}
+
+void at_exit(int status, void*) {
+  // Handlers for the leader to come to, and a sign to libc that its list has changed: the leader
+  // then looks at it anew, and not at a part that this thread has freed.
+  if (Process::get().another_leads_the_end()) {
+    on_exit(at_exit, nullptr);
+    Process::get().leave_end_to_leader();
+  }
+  Process::get().finish(ledger::EndReason::exit, status & 0xff, true);
+  at_exit_handlers.set_done();
+}
+void wait_at_exit(int, void*) {
+  at_exit_handlers.wait([] { on_exit(wait_at_exit, nullptr); });
+  Process::get().leave_end_to_leader();
+}
+
+// Registered for no object: those of an object go when another thread's exit() finalises it.
+void on_quick_exit(void (*handler)(void*)) { __cxa_at_quick_exit(handler, nullptr); }
+
+constinit int quick_exit_status = 0;
+constinit bool quick_exit_status_known = false;
+void at_quick_exit_end(void*) {
+  Process::get().finish(ledger::EndReason::quick_exit, quick_exit_status, quick_exit_status_known);
+  at_quick_exit_handlers.set_done();
+}
+void wait_at_quick_exit(void*) {
+  at_quick_exit_handlers.wait([] { on_quick_exit(wait_at_quick_exit); });
+}
+
+[[gnu::constructor]] void register_ends() {
+  note_startup_objects();
+  // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
+  real_libc();
+  begin_noticing_filters();
+  remember_stderr();
+  Process::get().loaded();
+  for (int i = 0; i < waiting_handlers; ++i) {
+    on_exit(wait_at_exit, nullptr);
+    on_quick_exit(wait_at_quick_exit);
+  }
+  on_exit(at_exit, nullptr);
+  on_quick_exit(at_quick_exit_end);
+}
+
+// A handler of SIGABRT may leave by longjmp, and the process lives on.
+bool abort_may_return() {
+  if (is_confined()) return false;  // a question to the kernel; see Process::leave_end
+  struct sigaction present {};
+  return sigaction(SIGABRT, nullptr, &present) == 0 && present.sa_handler != SIG_DFL &&
+         present.sa_handler != SIG_IGN;
+}
+
+void finish_abort(Process::Afterwards afterwards) {
+  Process::get().finish(ledger::EndReason::abort, 0, false, afterwards);
+}
+
+}  // namespace
+
+void expect_exit() noexcept {
+  on_exit(wait_for_exit_begins, nullptr);
+  on_exit(wait_for_exit_begins, nullptr);
+  on_exit(exit_begins, nullptr);
+}
+
+}  // namespace cuwarden::shim
+
+// The declarations are libc's; none returns.
+extern "C" {
+
+// For threads that arrive when no handler that waits is left. libc's own function is jumped to: an
+// exit handler may end its thread, and nothing of the shim is then in the way of the unwinding. (A
+// call of a function that is declared not to return would be no jump.)
+[[gnu::visibility("default")]] void cuwarden_exit(int status) asm("exit");
+void cuwarden_exit(int status) {
+  cuwarden::shim::Process::get().exit_is_called();
+  cuwarden::shim::real_libc().exit(status);
+}
+
+[[gnu::visibility("default")]] void _exit(int status) {
+  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
+                                        true);
+  cuwarden::shim::real_libc()._exit(status);
+  __builtin_unreachable();
+}
+
+[[gnu::visibility("default")]] void _Exit(int status) noexcept {
+  cuwarden::shim::Process::get().finish(cuwarden::ledger::EndReason::underscore_exit, status & 0xff,
+                                        true);
+  cuwarden::shim::real_libc()._Exit(status);
+  __builtin_unreachable();
+}
+
+[[gnu::visibility("default")]] void quick_exit(int status) noexcept {
+  cuwarden::shim::quick_exit_status = status & 0xff;
+  cuwarden::shim::quick_exit_status_known = true;
+  cuwarden::shim::real_libc().quick_exit(status);
+  __builtin_unreachable();
+}
+
+[[gnu::visibility("default")]] void abort() noexcept {
+  using cuwarden::shim::Process;
+  if (cuwarden::shim::abort_may_return()) {
+    cuwarden::shim::finish_abort(Process::Afterwards::may_return);
+    // What libc's abort does first. A handler that jumps away does so from here; after one that
+    // returns, the end is certain, and libc must not run the handler once more.
+    sigset_t aborting;
+    sigemptyset(&aborting);
+    sigaddset(&aborting, SIGABRT);
+    sigprocmask(SIG_UNBLOCK, &aborting, nullptr);  // of this thread; pthread_sigmask is newer
+    raise(SIGABRT);
+    Process::get().has_ended();
+    signal(SIGABRT, SIG_DFL);
+  } else {
+    cuwarden::shim::finish_abort(Process::Afterwards::ends);
+  }
+  cuwarden::shim::real_libc().abort();
+  __builtin_unreachable();
+}
+
+// glibc's assert ends in an abort of its own that no export can catch.
+[[gnu::visibility("default")]] void __assert_fail(const char* assertion, const char* file,
+                                                  unsigned line, const char* function) noexcept {
+  using cuwarden::shim::Process;
+  cuwarden::shim::finish_abort(cuwarden::shim::abort_may_return() ? Process::Afterwards::may_return
+                                                                  : Process::Afterwards::ends);
+  cuwarden::shim::real_libc().assert_fail(assertion, file, line, function);
+  __builtin_unreachable();
+}
+
+}  // extern "C"

@@ -1,0 +1,95 @@
+#include "shim/process/ledger_place.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "reporters/process_facts.hpp"
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "shim/process/old_ledgers.hpp"
+#include "shim/process/report_path.hpp"
+#include "shim/support/log.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// The folder of a path; the root's for "/x".
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+ledger::Writer* make_ledger(const Settings& settings, const std::string& report_path, int pid) {
+  // The report's folder may not exist yet, and may be on a network: the ledger skips those.
+  const std::string beside = folder_of(report_path);
+  const std::string wanted =
+      settings.ledger_folder[0] == '\0' ? "" : absolute_path(settings.ledger_folder);
+  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
+  const char* folders[5];
+  std::size_t count = 0;
+  if (!wanted.empty()) folders[count++] = wanted.c_str();
+  folders[count++] = beside.c_str();
+  if (temporary != nullptr && *temporary == '/') folders[count++] = temporary;
+  folders[count++] = "/dev/shm";
+  folders[count++] = "/tmp";
+  ledger::Writer* made = ledger::Writer::create({.folders = {folders, count},
+                                                 .hook_names = driver::row_names,
+                                                 .report_path = report_path,
+                                                 .pid = pid});
+  if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
+    log_warn(
+        fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "
+                    "unwritable folder, a network file system, or a limit on file sizes). Going on "
+                    "{}.",
+                    settings.ledger_folder,
+                    made->path().empty() ? "in memory, lost if the process is killed"
+                                         : fmt::format("with {}", made->path())));
+  if (made != nullptr && settings.report_keep != 0) remove_old_ledgers(*made, settings.report_keep);
+  return made;
+}
+
+std::string where_the_records_stay(std::string_view ledger) {
+  if (ledger.empty()) return {};
+  return fmt::format("; the records stay in the ledger {}: `cuwarden recover {}` makes the report",
+                     ledger, ledger.substr(0, ledger.rfind('/')));
+}
+
+void say_ledger_is_incomplete(ledger::Writer& ledger, bool stopped) noexcept try {
+  const auto refused =
+      refused_growth(static_cast<ledger::GrowthOperation>(ledger.header().growth_operation.load()),
+                     static_cast<int>(ledger.header().growth_error.load()));
+  if (stopped)
+    log_warn(
+        "recording has stopped: a lock of the ledger was not given back for ten seconds (a signal "
+        "handler that jumped out of a CUDA call, or a disk that stalled). Calls go through "
+        "unrecorded; the report has what came before.");
+  else if (refused)
+    log_warn(
+        fmt::format("the ledger cannot grow: {}. Allocations from here on are missing in the "
+                    "report. A seccomp filter, or another policy of this system, is the reason.",
+                    *refused));
+  else
+    log_warn(
+        "the ledger is full: allocations from here on are missing in the report. More fits with "
+        "more room for files and addresses (ulimit -f, ulimit -v, disk space), or with a smaller "
+        "CUWARDEN_STACK_DEPTH.");
+} catch (...) {
+}  // no memory for the line
+
+void say_of_confinement(std::string_view ledger) noexcept try {
+  const std::string where =
+      ledger.empty() ? "no report can be made of what the process has recorded"
+                     : fmt::format(
+                           "the report is made from the ledger {} by `cuwarden run`, or by "
+                           "`cuwarden recover {}`",
+                           ledger, ledger.substr(0, ledger.rfind('/')));
+  log_warn(
+      fmt::format("the program installs a seccomp filter. A confined thread opens no file for "
+                  "cuwarden and says nothing; where one ends the process, {}.",
+                  where));
+} catch (...) {
+}  // no memory for the line
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,419 @@
+#include "shim/process/process.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "reporters/printable.hpp"
+#include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/futex_wait.hpp"
+#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/core/wait_budget.hpp"
+#include "runtime_hooks/core/wiped_page.hpp"
+#include "runtime_hooks/driver/calling_threads.hpp"
+#include "runtime_hooks/hooks/graph_memory.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/stacks/stack_bounds.hpp"
+#include "shim/interpose/driver_table.hpp"
+#include "shim/interpose/early_lookups.hpp"
+#include "shim/interpose/namespaces.hpp"
+#include "shim/interpose/runtime_tables.hpp"
+#include "shim/policy/pool_policy.hpp"
+#include "shim/policy/reclaimers.hpp"
+#include "shim/policy/rescue_notices.hpp"
+#include "shim/policy/spilling.hpp"
+#include "shim/probes/other_processes.hpp"
+#include "shim/process/confinement.hpp"
+#include "shim/process/debug_lines.hpp"
+#include "shim/process/ending.hpp"
+#include "shim/process/exit_readings.hpp"
+#include "shim/process/ledger_place.hpp"
+#include "shim/process/report_path.hpp"
+#include "shim/process/reports.hpp"
+#include "shim/process/start_facts.hpp"
+#include "shim/support/log.hpp"
+#include "shim/support/own_stack.hpp"
+#include "shim/support/thread_stack.hpp"
+
+namespace cuwarden::shim {
+
+constinit std::atomic<bool> passes_through{false};
+
+namespace {
+
+constinit Process process;
+constinit Settings settings{};  // read once, at the first CUDA call
+// Made anew in a forked child, in place.
+alignas(hooks::Session) constinit unsigned char session_storage[sizeof(hooks::Session)]{};
+
+// Lines about settings, kept until the log they belong to is set up. A line feed in a value does
+// not begin a line.
+constinit std::string* complaints = nullptr;
+void keep_complaint(std::string_view line) {
+  complaints->append(printable(std::string(line)));
+  complaints->push_back('\n');
+}
+
+void read_settings_and_set_up_log() {
+  std::string kept;
+  complaints = &kept;
+  settings = Settings{};
+  read_settings(settings, keep_complaint);
+  complaints = nullptr;
+  set_up_log(settings);
+  for (std::size_t at = 0; at < kept.size();) {
+    const std::size_t end = kept.find('\n', at);
+    log_warn(std::string_view(kept).substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+constinit EarlyLookups early_lookups;
+
+// For our own locks, the driver and NVML, in all. The time for names is another
+// (CUWARDEN_SYMBOL_TIME).
+constexpr std::uint64_t longest_waiting_at_end_ns = 500'000'000;
+constinit WaitBudget end_budget{longest_waiting_at_end_ns};
+
+// Tells `cuwarden run` of a ledger or a report. A null byte ends it: a path may hold a line feed.
+void tell(std::string_view path) noexcept try {
+  if (settings.report_list[0] == '\0' || path.empty()) return;
+  const std::string line = std::string(path) + '\0';
+  const Descriptor list = open_to_append(settings.report_list, false);
+  if (!list) return;
+  [[maybe_unused]] const ssize_t written = write(list.number(), line.data(), line.size());
+} catch (...) {
+}  // no memory for the line
+
+}  // namespace
+
+Process& Process::get() noexcept { return process; }
+
+bool Process::enabled() noexcept {
+  int known = enabled_.load(std::memory_order_relaxed);
+  if (known < 0) {
+    known = enabled_by_environment() ? 1 : 0;
+    enabled_.store(known, std::memory_order_relaxed);
+  }
+  return known == 1;
+}
+
+bool Process::drops_deepbind() noexcept { return enabled() && drops_deepbind_by_environment(); }
+
+hooks::Session* Process::start() noexcept {
+  // Inside a hooked call already, or in our own work: nothing to begin with.
+  if (hooks::call_state.driver_depth > 0) return nullptr;
+  if (!enabled()) {
+    turn_off();
+    return nullptr;
+  }
+  // Before the state leaves `fresh`: a forked child is to tell a state that it inherited, with the
+  // work of threads that it does not have, from its own.
+  memory_.mark();
+  for (;;) {
+    if (!memory_.is_ours()) memory_.take_over([] { process.begin_anew(); });
+    State state = state_.load(std::memory_order_acquire);
+    if (state == State::off || state == State::stopped) return nullptr;
+    if (state == State::recording) return session_;
+    if (state == State::ended) {
+      if (state_.compare_exchange_strong(state, State::recording)) {
+        ledger_->header().report_written.store(0, std::memory_order_relaxed);
+        ledger_->set_end(ledger::EndReason::running, 0, false);
+      }
+      continue;
+    }
+    if (state == State::starting) {
+      futex_wait(state_, State::starting);
+      continue;
+    }
+    if (!state_.compare_exchange_strong(state, State::starting)) continue;
+    const ErrnoGuard keep;
+    const Uncancelled whole;
+    ++hooks::call_state.driver_depth;
+    // On a stack of its own: the first call may come from a thread with 16 KiB.
+    hooks::Session* made = nullptr;
+    call_on_own_stack(
+        [](void* answer) {
+          *static_cast<hooks::Session**>(answer) = Process::get().start_recording();
+        },
+        &made);
+    --hooks::call_state.driver_depth;
+    if (made != nullptr)
+      state_.store(State::recording, std::memory_order_release);
+    else
+      turn_off();
+    futex_wake_all(state_);
+    return made;
+  }
+}
+
+void Process::turn_off() noexcept {
+  state_.store(State::off, std::memory_order_release);
+  passes_through.store(true, std::memory_order_relaxed);
+}
+
+// A forked child's first CUDA call: the parent's records stay the parent's, and what its threads
+// had begun is begun anew.
+void Process::begin_anew() noexcept {
+  if (state_.load(std::memory_order_relaxed) != State::off)
+    state_.store(State::fresh, std::memory_order_relaxed);
+  end_turn_.reset();
+  end_budget.renew(longest_waiting_at_end_ns);
+  driver::calling_threads.forked();
+  hooks::forget_graphs();
+  reclaimers.forked();
+}
+
+void Process::looked_up_unhooked(const char* name) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (has_records())
+    ledger_->count_unhooked_lookup(name);
+  else
+    early_lookups.keep(name);
+}
+
+void Process::loaded() noexcept {
+  if (enabled()) memory_.mark();
+}
+
+int Process::owner() const noexcept { return memory_.is_ours() ? memory_.owner() : getpid(); }
+
+hooks::Session* Process::start_recording() noexcept {
+  try {
+    confinement_at_start();
+    read_settings_and_set_up_log();
+    if (!memory_.is_marked()) {
+      log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
+      return nullptr;
+    }
+    const std::string report_path = expand_report_path(settings.report, owner());
+    stacks::ask_thread_stacks(find_thread_stack);
+    ledger_ = make_ledger(settings, report_path, owner());
+    if (ledger_ == nullptr) {
+      log_warn("no memory for the ledger; nothing is recorded");
+      return nullptr;
+    }
+    end_turn_.set_symbol_time(settings.symbol_time_ns);
+    set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
+    reserve_own_stack();
+    const pool::SpillSettings spill = spill_settings(settings);
+    session_ = new (session_storage)
+        hooks::Session(*ledger_, real_driver(),
+                       {.stack_depth = settings.stack_depth,
+                        .incomplete = ledger_is_incomplete,
+                        .incident = met_incident,
+                        .ladder = {.enabled = settings.pool != PoolMode::off,
+                                   .sync_timeout_ns = settings.sync_timeout_ns,
+                                   .wait_ns = settings.wait_ns,
+                                   .spills = spill.most_host_bytes != 0,
+                                   .meshes = mesh_pause_ns(settings) != 0,
+                                   .reclaimers = &reclaimers,
+                                   .holds_lock = holds_lock,
+                                   .trouble = say_trouble},
+                        .serving = {.pool = pool_use(settings.pool),
+                                    .shares_memory = shares_memory_with_processes,
+                                    .mesh_pause_ns = mesh_pause_ns(settings),
+                                    .reaches_memory = reaches_memory_unseen,
+                                    .spill = spill},
+                        .say = say_of_rescue});
+    serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
+    note_start(*ledger_, settings);
+    early_lookups.tell(*ledger_);
+    tell(ledger_->path());
+    say_what_recording_begins_with(settings, ledger_->path(), report_path);
+    return session_;
+  } catch (...) {
+    log_warn("out of memory while starting; nothing is recorded");
+    return nullptr;
+  }
+}
+
+// Said when it happens, not only in the report: whoever watches the log can still act.
+void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
+  const Uncancelled whole;
+  const bool stops = reason == ledger::reason_recording_stopped;
+  for (State seen : {State::recording, State::ended})
+    if (stops) process.state_.compare_exchange_strong(seen, State::stopped);
+  if (is_confined()) return;
+  call_on_own_stack(
+      [](void* stopped) { say_ledger_is_incomplete(*process.ledger_, stopped != nullptr); },
+      stops ? &process : nullptr);
+}
+
+// Without a stack for it the report has what the driver said.
+void Process::met_incident(IncidentId incident, rescue::Stage stage) noexcept {
+  if (is_confined_unnoticed()) return;
+  const Uncancelled whole;
+  if (stage == rescue::Stage::refused) {
+    call_on_own_stack_only(
+        [](void* given) {
+          process.ledger_->set_versions(0, runtime_version());
+          explain_incident(*process.ledger_, *static_cast<IncidentId*>(given));
+        },
+        &incident);
+  } else {
+    call_on_own_stack_only(
+        [](void* given) { report_incident(*process.ledger_, *static_cast<IncidentId*>(given)); },
+        &incident);
+  }
+}
+
+void Process::modules_changed() noexcept {
+  if (!has_records()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  session_->sites.modules_changed();
+}
+
+void Process::driver_initialised() noexcept {
+  if (exit_handler_set_.load(std::memory_order_relaxed) || exit_handler_set_.exchange(true)) return;
+  const ErrnoGuard keep;
+  expect_exit();
+}
+
+// A report is on disk before the driver is asked anything, for it may not answer.
+[[gnu::noinline]] void Process::exit_begins(int status) noexcept {
+  // A forked child inherits the handler. It has made no CUDA call, and what cudart does in its own
+  // exit handlers is none of the program's.
+  if (!memory_.is_ours()) turn_off();
+  if (!has_records()) return;
+  const bool confined = is_confined_unnoticed();
+  if (!confined && !memory_.belongs_to_caller()) return;
+  if (confined) return session_->process_is_ending();
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const WaitBudget::Scope bounded(&end_budget);
+  session_->process_is_ending();
+  end_turn_.leads_the_end();
+  if (!end_turn_.take(false)) return;
+  ++hooks::call_state.driver_depth;
+  ledger_->set_end(ledger::EndReason::exit, status, true);
+  call_on_own_stack([](void*) { write_report_before_readings(*process.ledger_); }, nullptr);
+  // What comes between may be a fatal signal.
+  ledger_->set_end(ledger::EndReason::running, 0, false);
+  end_turn_.give_back(false);
+  take_exit_readings(*session_, __builtin_frame_address(0), end_budget);
+  --hooks::call_state.driver_depth;
+}
+
+void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
+  if (!has_records()) return;
+  session_->allocations.settle(session_->allocations.take(space, address),
+                               CUDA_ERROR_DEINITIALIZED);
+}
+
+void Process::finish(ledger::EndReason reason, int status, bool status_known,
+                     Afterwards afterwards) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (state_.load(std::memory_order_acquire) == State::fresh) {
+    // No CUDA call that we saw. Drivers that are out of sight in a forked child go unmentioned.
+    if (!dlmopen_was_called() && !is_debug_wanted()) return;
+    if (!enabled() || !memory_.is_ours() || !memory_.belongs_to_caller()) return;
+    call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
+  }
+  if (!has_records()) return;
+  if (is_confined_unnoticed()) return leave_end(reason, status, status_known);
+  if (!memory_.belongs_to_caller()) {
+    // Its end is not ours. Where it runs the exit handlers, though, nothing is left for the end of
+    // the process that the memory belongs to, which may go on for long and record more.
+    if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
+    afterwards = Afterwards::may_return;
+  }
+  if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
+  if (!end_turn_.take(true)) return;
+  const WaitBudget::Scope bounded(&end_budget);
+  ++hooks::call_state.driver_depth;
+  ledger_->set_end(reason, status, status_known);
+  bool written = false;
+  call_on_own_stack(
+      [](void* result) { *static_cast<bool*>(result) = Process::get().write_report(); }, &written);
+  if (written && afterwards == Afterwards::may_return) {
+    ledger_->header().report_written.store(1, std::memory_order_relaxed);
+    State recording = State::recording;
+    state_.compare_exchange_strong(recording, State::ended);
+  } else if (written) {
+    ledger_->remove_file();
+  }
+  --hooks::call_state.driver_depth;
+  end_turn_.give_back(afterwards == Afterwards::ends);
+}
+
+// Without a system call: the report is made from the ledger by another process. A vforked child
+// that ends cannot be told from the process here; a later CUDA call takes back what it leaves.
+void Process::leave_end(ledger::EndReason reason, int status, bool status_known) noexcept {
+  ledger_->set_end(reason, status, status_known);
+  State recording = State::recording;
+  state_.compare_exchange_strong(recording, State::ended);
+}
+
+ledger::Writer* Process::ledger_of_this_process() const noexcept {
+  return has_records() && memory_.belongs_to_caller() ? ledger_ : nullptr;
+}
+
+std::uint64_t Process::thread_row() const noexcept { return ledger_->known_thread_row(); }
+
+void Process::wait_for_end(std::atomic<std::uint32_t>& done) noexcept {
+  if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.wait_until(done);
+}
+
+bool Process::another_leads_the_end() const noexcept {
+  return has_records() && !is_confined() && memory_.belongs_to_caller() &&
+         end_turn_.another_leads_the_end();
+}
+
+void Process::exit_is_called() noexcept {
+  if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.enter_exit();
+  end_turn_.wait_for_leader();
+}
+
+void Process::leave_end_to_leader() noexcept {
+  if (!another_leads_the_end()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.wait_for_leader();
+}
+
+void Process::has_ended() noexcept {
+  if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;
+  if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
+}
+
+// Whether there is a report, with symbols or without.
+bool Process::write_report() noexcept {
+  if (dlmopen_was_called()) note_unseen_driver();
+  ledger_->set_versions(0, runtime_version());
+  if (!write_final_report(*ledger_)) return false;
+  tell(told_of_report());
+  return true;
+}
+
+void Process::end_unrecorded() noexcept try {
+  if (dlmopen_was_called()) note_unseen_driver();
+  if (!is_debug_wanted() || has_records()) return;
+  read_settings_and_set_up_log();
+  say_why_nothing_was_recorded();
+} catch (...) {
+}  // no memory to explain it with
+
+void Process::note_unseen_driver() noexcept {
+  if (is_driver_out_of_sight() && session() != nullptr)
+    ledger_->add_reason(ledger::reason_driver_out_of_sight);
+}
+
+}  // namespace cuwarden::shim

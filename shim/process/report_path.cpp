@@ -1,0 +1,154 @@
+#include "shim/process/report_path.hpp"
+
+#include <fmt/format.h>
+#include <limits.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "reporters/report_name.hpp"
+#include "runtime_hooks/core/job.hpp"
+#include "shim/support/log.hpp"
+#include "shim/support/settings.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+std::optional<std::string_view> variable(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+std::string program_name() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  std::string_view whole(path, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  if (whole.empty()) {
+    // In a folder too deep for a path, or without /proc: as the program was started.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives it so
+    const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    whole = started == nullptr ? "unknown" : started;
+  }
+  const std::size_t slash = whole.rfind('/');
+  return std::string(slash == std::string_view::npos ? whole : whole.substr(slash + 1));
+}
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "unknown";
+  return name;
+}
+
+// A field must stay one part of the path.
+std::string as_file_name(std::string text) {
+  for (char& c : text)
+    if (c == '/') c = '_';
+  return text;
+}
+
+std::string text_or_none(std::optional<std::string_view> text) {
+  return as_file_name(std::string(text.value_or("none")));
+}
+
+std::string field(char letter, const Job& job, int pid) {
+  switch (letter) {
+    case 'e':
+      return as_file_name(program_name());
+    case 'h':
+      return as_file_name(host_name());
+    case 'p':
+      return fmt::to_string(pid);
+    case 'j':
+      return text_or_none(job.id);
+    case 's':
+      return text_or_none(job.step);
+    case 'a':
+      return text_or_none(job.array_task);
+    case 'r':
+      return job.rank ? fmt::to_string(*job.rank) : "none";
+    default:
+      return std::string(1, letter);
+  }
+}
+
+// A folder stands for the default name in it.
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return path.ends_with('/') || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
+}
+
+std::string expand(std::string_view pattern, int pid) {
+  const Job job = job_from(variable);
+  std::string path;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '%' && i + 1 < pattern.size())
+      path += field(pattern[++i], job, pid);
+    else
+      path += pattern[i];
+  }
+  return path;
+}
+
+// Left over in a report's name for a number and for `.snapshot`.
+constexpr std::size_t room_for_more = 16;
+
+// Each part of the path as short as the file system wants it: a program's name alone may have all
+// the bytes that a name may have.
+std::string with_fitting_names(const std::string& path) {
+  std::string fitting;
+  std::size_t most = 0;  // asked for only where a part is long
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t slash = std::min(path.find('/', start), path.size());
+    const std::size_t room = slash == path.size() ? room_for_more : 0;
+    const std::string_view part = std::string_view(path).substr(start, slash - start);
+    if (part.size() + room > shortest_name_limit && most == 0) most = name_limit(path);
+    fitting += most == 0 ? std::string(part) : fitting_name(part, most - room);
+    if (slash < path.size()) fitting += '/';
+    start = slash + 1;
+  }
+  return fitting;
+}
+
+// The system takes no path of 4,096 bytes: a folder that deep can be worked in and not be named.
+bool can_be_opened(const std::string& path) {
+  return path.starts_with('/') && path.size() + room_for_more < PATH_MAX;
+}
+
+std::string in_temporary_folder(const std::string& path) {
+  std::string folder = std::string(variable("TMPDIR").value_or(""));
+  if (!can_be_opened(folder + "/" + default_report_name)) folder = "/tmp";
+  std::string name = path.substr(path.rfind('/') + 1);
+  if (folder.size() + 1 + name.size() + room_for_more >= PATH_MAX) folder = "/tmp";
+  std::string found = std::move(folder) + "/" + std::move(name);
+  log_warn(
+      fmt::format("the report's folder has no path that the system takes (it is deeper than 4,095 "
+                  "bytes, or was removed). Going on with {}; CUWARDEN_REPORT sets another path.",
+                  found));
+  return found;
+}
+
+}  // namespace
+
+std::string expand_report_path(std::string_view pattern, int pid) {
+  std::string path = absolute_path(expand(pattern, pid));
+  if (is_folder(path)) path += "/" + expand(default_report_name, pid);
+  path = with_fitting_names(path);
+  return can_be_opened(path) ? path : in_temporary_folder(path);
+}
+
+std::string absolute_path(std::string path) {
+  // Not libc's getcwd, which goes through all folders above one that has no path.
+  char folder[PATH_MAX];
+  if (path.starts_with('/') || syscall(SYS_getcwd, folder, sizeof folder) <= 0 || folder[0] != '/')
+    return path;
+  return std::string(folder) + "/" + path;
+}
+
+}  // namespace cuwarden::shim

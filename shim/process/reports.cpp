@@ -1,0 +1,262 @@
+#include "shim/process/reports.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <new>
+
+#include "reporters/old_reports.hpp"
+#include "reporters/report_file.hpp"
+#include "reporters/report_policy.hpp"
+#include "reporters/verdicts.hpp"
+#include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/thread_id.hpp"
+#include "runtime_hooks/core/wait_budget.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+#include "shim/probes/incident_facts.hpp"
+#include "shim/process/ledger_place.hpp"
+#include "shim/support/log.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// A program that fails in more places than this is not helped by the details of the next one; each
+// costs milliseconds.
+constexpr std::uint32_t most_explained = 64;
+// In all, however slow the driver and the disk are.
+constexpr std::uint64_t longest_explaining_ns = 2'000'000'000;
+// While the program waits: what has no name by then has its module and offset.
+constexpr std::chrono::milliseconds symbol_time_at_incident{100};
+
+struct Root {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Root&) const = default;
+};
+
+Root root_folder() {
+  struct stat status {};
+  if (syscall(SYS_stat, "/", &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
+// Made anew in a forked child, in place.
+struct Reports {
+  Reports(const std::string& path, std::chrono::nanoseconds time)
+      : file(path), symbol_time(time), root_at_start(root_folder()) {}
+  ReportFile file;
+  std::chrono::nanoseconds symbol_time;
+  Root root_at_start;
+  // Held by the thread that writes: all reports are the same file.
+  FutexLock lock;
+  std::atomic<int> writer{0};      // thread that holds it
+  std::atomic<bool> ended{false};  // the last one has been begun
+  std::atomic<std::uint32_t> explained{0};
+  std::atomic<std::uint64_t> spent_ns{0};
+  std::atomic<std::uint32_t> verdicts{0};  // that a report was written for: a bit each
+};
+alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
+constinit Reports* reports = nullptr;
+
+// The lock of all reports, held for the length of a scope, if the thread that writes gives it back.
+// That thread is at work: the time of waiting for it is none of the end's budget.
+class [[nodiscard]] WriterLocked {
+ public:
+  WriterLocked() {
+    if (locked_) reports->writer.store(own_thread_id());
+  }
+  ~WriterLocked() {
+    if (!locked_) return;
+    reports->writer.store(0);
+    reports->lock.unlock();
+  }
+  WriterLocked(const WriterLocked&) = delete;
+  WriterLocked& operator=(const WriterLocked&) = delete;
+  explicit operator bool() const { return locked_; }
+
+ private:
+  bool locked_ = [] {
+    const WaitBudget::Scope unbounded(nullptr);
+    return reports->lock.lock();
+  }();
+};
+
+std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
+  ledger::ReadError error;
+  auto reader = ledger::Reader::open(ledger.bytes(), error);
+  if (!reader) log_error(fmt::format("no report: the ledger cannot be read: {}", error.text));
+  return reader;
+}
+
+// True if the report is on disk. The ledger learns its name, for whoever has to replace it.
+bool write_report(ledger::Writer& ledger, const ledger::Reader& reader,
+                  const ReportOptions& options) {
+  if (!reports->file.write(reader, options)) return false;
+  ledger.header().report_number.store(reports->file.number() + 1, std::memory_order_relaxed);
+  return true;
+}
+
+bool say_one_is_being_written(const ledger::Writer& ledger) {
+  log_error("no last report: an earlier one is still being written" +
+            where_the_records_stay(ledger.path()));
+  return false;
+}
+
+void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
+  const WriterLocked locked;
+  if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
+  ReportOptions options;
+  options.end_ns = ledger.now_ns();
+  options.symbol_time = symbol_time_at_incident;
+  // The last report is tried again, and says what is wrong.
+  if (write_report(ledger, reader, options))
+    log_info(fmt::format("report of an incident written to {}", reports->file.path()));
+}
+
+// Calls what(reader, case) with the incident as it is by now.
+template <class What>
+void with_case(const ledger::Writer& ledger, IncidentId id, const What& what) {
+  const auto reader = open_ledger(ledger);
+  if (!reader) return;
+  StackModules modules(*reader);
+  const auto incident = reader->incident(id.value);
+  if (const auto given = incident ? case_of(*reader, *incident, modules) : std::nullopt)
+    what(*reader, *given);
+}
+
+// Programs that meet one after the other are not held up for ever.
+template <class Work>
+void within_the_budget(ledger::Writer& ledger, const Work& work) {
+  if (reports->spent_ns.load(std::memory_order_relaxed) > longest_explaining_ns) return;
+  const std::uint64_t begun_ns = ledger.now_ns();
+  work();
+  reports->spent_ns.fetch_add(ledger.now_ns() - begun_ns, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time) {
+  reports = new (storage) Reports(path, symbol_time);
+}
+
+std::string_view told_of_report() noexcept {
+  return reports->file.path().empty() ? no_report_wanted : std::string_view(reports->file.path());
+}
+
+void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
+  if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
+  within_the_budget(ledger, [&] {
+    with_case(ledger, id, [&](const ledger::Reader& reader, const IncidentCase& given) {
+      add_incident_facts(ledger, reader, given);
+    });
+  });
+} catch (...) {
+  // No memory: the facts stay as they are, and the report at the end judges by them.
+}
+
+void report_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
+  if (reports->explained.load(std::memory_order_relaxed) > most_explained) return;
+  within_the_budget(ledger, [&] {
+    with_case(ledger, id, [&](const ledger::Reader& reader, const IncidentCase& given) {
+      const Judgement judgement = judge(given);
+      if (rescues_of(given.incident) > given.incident.repeats)
+        return log_info(fmt::format("a request was rescued: {}", verdict_name(judgement.verdict)));
+      log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
+                           judgement.advice));
+      const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);
+      if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+        write_incident_report(ledger, reader);
+    });
+  });
+} catch (...) {
+  // No memory: the report at the end has it.
+}
+
+// A signal handler ends the process while its own thread writes an earlier report, which would keep
+// the lock for ever: the last one is written by another object, and replaces what there is.
+// False where the other object is interrupted, too.
+bool leave_interrupted_report(ledger::Writer& ledger, const ledger::Reader& reader) {
+  alignas(Reports) static constinit unsigned char other[sizeof(Reports)]{};
+  if (static_cast<void*>(reports) == other) return false;
+  const bool is_there = ledger.header().report_number.load(std::memory_order_relaxed) != 0;
+  const std::string earlier = is_there ? reports->file.path() : std::string();
+  const ledger::ProcessView process = reader.process();
+  ReportFile::remove_unfinished(process);
+  auto* const fresh = new (other) Reports(std::string(process.report_path), reports->symbol_time);
+  fresh->root_at_start = reports->root_at_start;
+  if (is_there) fresh->file.adopt(earlier);
+  reports = fresh;
+  return true;
+}
+
+void write_report_before_readings(ledger::Writer& ledger) noexcept try {
+  // The last report says what is wrong.
+  if (root_folder() != reports->root_at_start || reports->ended.load() ||
+      reports->writer.load() == own_thread_id())
+    return;
+  const auto reader = open_ledger(ledger);
+  const WriterLocked locked;
+  if (!reader || !locked || reports->ended.load()) return;
+  ReportOptions options;
+  options.symbolise = false;
+  options.end_ns = ledger.now_ns();
+  if (!is_report_wanted(*reader, options, report_policy(*reader).only_if)) return;
+  write_report(ledger, *reader, options);
+} catch (...) {
+  // No memory.
+}
+
+// True where all that is wanted is on disk, with symbols or without.
+bool write_final_report(ledger::Writer& ledger) noexcept try {
+  const auto reader = open_ledger(ledger);
+  if (!reader) return false;
+  ReportOptions options;
+  options.end_ns = ledger.now_ns();
+  const ReportPolicy policy = report_policy(*reader);
+  const bool is_wanted = is_report_wanted(*reader, options, policy.only_if);
+  if (is_wanted && root_folder() != reports->root_at_start) {
+    // The report's path would lead to another place now, where nobody looks for it.
+    log_error(
+        fmt::format("no report: the program changed its root folder (chroot); the records are in "
+                    "the ledger {} outside",
+                    ledger.path()));
+    return false;
+  }
+  if (reports->writer.load() == own_thread_id() && !leave_interrupted_report(ledger, *reader))
+    return say_one_is_being_written(ledger);
+  reports->ended.store(true);
+  const WriterLocked locked;
+  if (!locked) return say_one_is_being_written(ledger);
+  if (!is_wanted) {
+    reports->file.remove();
+    ledger.header().report_number.store(0, std::memory_order_relaxed);
+    log_info(fmt::format("no report: nothing happened that CUWARDEN_REPORT_IF={} asks for",
+                         report_if_text(policy.only_if)));
+    return true;
+  }
+  // First without symbols, so that there is a report whatever happens while they are read.
+  options.symbolise = false;
+  if (!write_report(ledger, *reader, options)) {
+    log_error(reports->file.error() + where_the_records_stay(ledger.path()));
+    return false;
+  }
+  options.symbolise = true;
+  options.symbol_time = reports->symbol_time;
+  // Who allows more time wants the lines.
+  if (reports->symbol_time > longest_symbol_time_at_exit)
+    options.symbol_memory = most_symbol_memory_afterwards;
+  if (!write_report(ledger, *reader, options)) log_error(reports->file.error());
+  log_info(fmt::format("report written to {}", reports->file.path()));
+  remove_old_reports(reports->file.path(), reader->process().program, policy,
+                     longest_removal_at_exit);
+  return true;
+} catch (...) {
+  log_error("no report: out of memory while writing it");
+  return false;
+}
+
+}  // namespace cuwarden::shim

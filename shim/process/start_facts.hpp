@@ -1,0 +1,13 @@
+// What the report says of how a process was started.
+#pragma once
+
+#include "runtime_hooks/ledger/write/writer.hpp"
+#include "shim/support/settings.hpp"
+
+namespace cuwarden::shim {
+
+// The settings as they hold, what of the environment CUDA and job schedulers go by, and the
+// driver's version. May throw std::bad_alloc.
+void note_start(ledger::Writer&, const Settings&);
+
+}  // namespace cuwarden::shim

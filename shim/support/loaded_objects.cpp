@@ -1,0 +1,181 @@
+// Reads the dynamic sections, hash tables and version tables that the loader has mapped.
+#include "shim/support/loaded_objects.hpp"
+
+#include <atomic>
+#include <cstring>
+
+namespace cuwarden::shim {
+
+LoadedObject::LoadedObject(const dl_phdr_info& info) : base_(info.dlpi_addr) {
+  if (info.dlpi_name != nullptr) path_ = info.dlpi_name;
+  start_ = ~std::uintptr_t{0};
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const Elf64_Phdr& header = info.dlpi_phdr[i];
+    if (header.p_type == PT_DYNAMIC)
+      dynamic_ = reinterpret_cast<const Elf64_Dyn*>(base_ + header.p_vaddr);
+    if (header.p_type != PT_LOAD) continue;
+    if (base_ + header.p_vaddr < start_) start_ = base_ + header.p_vaddr;
+    if (base_ + header.p_vaddr + header.p_memsz > end_)
+      end_ = base_ + header.p_vaddr + header.p_memsz;
+  }
+  for (const Elf64_Dyn* entry = dynamic_; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    // The loader relocates these in place, but not for every object (the vDSO).
+    const auto address = [&] {
+      const std::uintptr_t value = entry->d_un.d_ptr;
+      return value < base_ ? base_ + value : value;
+    };
+    switch (entry->d_tag) {
+      case DT_STRTAB:
+        strings_ = reinterpret_cast<const char*>(address());
+        break;
+      case DT_SYMTAB:
+        symbols_ = reinterpret_cast<const Elf64_Sym*>(address());
+        break;
+      case DT_GNU_HASH:
+        gnu_hash_ = reinterpret_cast<const std::uint32_t*>(address());
+        break;
+      case DT_HASH:
+        sysv_hash_ = reinterpret_cast<const std::uint32_t*>(address());
+        break;
+      case DT_VERSYM:
+        versions_ = reinterpret_cast<const std::uint16_t*>(address());
+        break;
+      default:
+        break;
+    }
+  }
+  if (strings_ == nullptr || symbols_ == nullptr) dynamic_ = nullptr;
+}
+
+std::string_view LoadedObject::soname() const {
+  for (const Elf64_Dyn* entry = dynamic_; entry != nullptr && entry->d_tag != DT_NULL; ++entry)
+    if (entry->d_tag == DT_SONAME) return strings_ + entry->d_un.d_val;
+  const std::size_t slash = path_.rfind('/');
+  return slash == std::string_view::npos ? path_ : path_.substr(slash + 1);
+}
+
+bool LoadedObject::is_shim() const {
+  return contains(reinterpret_cast<std::uintptr_t>(&is_library));
+}
+
+bool LoadedObject::matches(std::uint32_t index, std::string_view name) const {
+  constexpr std::uint16_t hidden_version = 0x8000;  // not the default version of its name
+  const Elf64_Sym& symbol = symbols_[index];
+  return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
+         (versions_ == nullptr || (versions_[index] & hidden_version) == 0) &&
+         name == strings_ + symbol.st_name;
+}
+
+const Elf64_Sym* LoadedObject::find_by_gnu_hash(std::string_view name) const {
+  std::uint32_t hash = 5381;
+  for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
+  const std::uint32_t bucket_count = gnu_hash_[0], first_hashed = gnu_hash_[1];
+  const std::uint32_t filter_words = gnu_hash_[2];
+  if (bucket_count == 0) return nullptr;
+  const std::uint32_t* buckets =
+      gnu_hash_ + 4 + std::size_t{filter_words} * 2;  // 64-bit filter words
+  const std::uint32_t* chain = buckets + bucket_count;
+  std::uint32_t index = buckets[hash % bucket_count];
+  if (index < first_hashed) return nullptr;
+  for (;; ++index) {
+    const std::uint32_t entry = chain[index - first_hashed];
+    if ((entry | 1) == (hash | 1) && matches(index, name)) return &symbols_[index];
+    if ((entry & 1) != 0) return nullptr;
+  }
+}
+
+const Elf64_Sym* LoadedObject::find_by_sysv_hash(std::string_view name) const {
+  std::uint32_t hash = 0;
+  for (const char c : name) {
+    hash = (hash << 4) + static_cast<unsigned char>(c);
+    const std::uint32_t high = hash & 0xf0000000;
+    hash ^= high >> 24;
+    hash &= ~high;
+  }
+  const std::uint32_t bucket_count = sysv_hash_[0];
+  if (bucket_count == 0) return nullptr;
+  const std::uint32_t* buckets = sysv_hash_ + 2;
+  const std::uint32_t* chain = buckets + bucket_count;
+  for (std::uint32_t index = buckets[hash % bucket_count]; index != 0; index = chain[index])
+    if (matches(index, name)) return &symbols_[index];
+  return nullptr;
+}
+
+void* LoadedObject::find(std::string_view name) const {
+  if (dynamic_ == nullptr) return nullptr;
+  const Elf64_Sym* symbol = nullptr;
+  if (gnu_hash_ != nullptr)
+    symbol = find_by_gnu_hash(name);
+  else if (sysv_hash_ != nullptr)
+    symbol = find_by_sysv_hash(name);
+  return symbol == nullptr ? nullptr : reinterpret_cast<void*>(base_ + symbol->st_value);
+}
+
+bool detail::visit_loaded_objects(VisitObject visit, void* argument) {
+  struct Both {
+    VisitObject visit;
+    void* argument;
+  } both{visit, argument};
+  return dl_iterate_phdr(
+             [](dl_phdr_info* info, size_t, void* data) {
+               const auto& wanted = *static_cast<Both*>(data);
+               return wanted.visit(LoadedObject(*info), wanted.argument) ? 1 : 0;
+             },
+             &both) != 0;
+}
+
+namespace {
+
+constinit std::atomic<std::size_t> startup_objects{SIZE_MAX};
+
+}  // namespace
+
+std::uint64_t unloaded_objects() {
+  std::uint64_t count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* answer) {
+        *static_cast<std::uint64_t*>(answer) = info->dlpi_subs;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+void note_startup_objects() {
+  std::size_t count = 0;
+  any_loaded_object([&](const LoadedObject&) {
+    ++count;
+    return false;
+  });
+  startup_objects.store(count, std::memory_order_relaxed);
+}
+
+std::size_t detail::startup_object_count() {
+  return startup_objects.load(std::memory_order_relaxed);
+}
+
+LoadedObject object_at(std::uintptr_t address) {
+  LoadedObject found;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (!object.contains(address)) return false;
+    found = object;
+    return true;
+  });
+  return found;
+}
+
+LoadedObject object_named(std::string_view name) {
+  LoadedObject found;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (object.soname() != name && object.path() != name) return false;
+    found = object;
+    return true;
+  });
+  return found;
+}
+
+bool is_library(std::string_view soname, std::string_view stem) {
+  return soname.starts_with(stem) && (soname.size() == stem.size() || soname[stem.size()] == '.');
+}
+
+}  // namespace cuwarden::shim

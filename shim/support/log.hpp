@@ -1,0 +1,20 @@
+// cuwarden's own messages: one private spdlog logger that is never destroyed and is in no
+// registry, so that the program's own spdlog is not touched.
+#pragma once
+
+#include <string_view>
+
+#include "shim/support/settings.hpp"
+
+namespace cuwarden::shim {
+
+// Before this, warnings are kept for it.
+void set_up_log(const Settings&) noexcept;
+
+// One line each, written whole. They never throw and keep errno.
+void log_error(std::string_view line) noexcept;
+void log_warn(std::string_view line) noexcept;
+void log_info(std::string_view line) noexcept;
+void log_debug(std::string_view line) noexcept;
+
+}  // namespace cuwarden::shim

@@ -1,0 +1,149 @@
+#include "shim/support/message_output.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <string>
+
+#include "reporters/error_text.hpp"
+#include "reporters/printable.hpp"
+#include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/open_file.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// The file behind descriptor 2 when the shim was loaded; 0, 0: closed.
+constinit dev_t stderr_device = 0;
+constinit ino_t stderr_inode = 0;
+
+// A program may close descriptor 2 and get the number back for a data file or a connection, which
+// a message of ours would damage. Nothing tells that for certain from a standard error that was
+// redirected on purpose. So the file that was there at the start is fine, and so is a terminal, a
+// pipe, a device such as /dev/null, or a file opened for appending, as log files are. Anything else
+// gets nothing: a lost message is the lesser harm.
+bool is_for_messages(int fd) {
+  struct stat now {};
+  if (syscall(SYS_fstat, fd, &now) != 0) return false;
+  if (now.st_ino == stderr_inode && now.st_dev == stderr_device) return true;
+  if (S_ISCHR(now.st_mode) || S_ISFIFO(now.st_mode)) return true;
+  return S_ISREG(now.st_mode) && (fcntl(fd, F_GETFL) & O_APPEND) != 0;
+}
+
+// Waits a little until something can be written.
+bool has_room(int fd) {
+  constexpr int patience_ms = 100;
+  pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
+  const int ready = poll(&room, 1, patience_ms);
+  if (ready >= 0 || errno != EINVAL) return ready == 1 && (room.revents & POLLOUT) != 0;
+  // Not even one descriptor may be asked about where none may be opened (ulimit -n 0).
+  if (fd >= FD_SETSIZE) return false;
+  fd_set writable;
+  FD_ZERO(&writable);
+  FD_SET(fd, &writable);
+  timeval patience{.tv_sec = 0, .tv_usec = patience_ms * 1000};
+  return select(fd + 1, nullptr, &writable, nullptr, &patience) == 1;
+}
+
+// A pipe whose reader has gone would kill the host by SIGPIPE, a file at the process's size limit
+// by SIGXFSZ, and a full pipe would hold it up: then the message is lost.
+void write_without_harm(int fd, std::string_view text) {
+  if (!has_room(fd)) return;
+  sigset_t raised, before, pending;
+  sigemptyset(&raised);
+  sigaddset(&raised, SIGPIPE);
+  sigaddset(&raised, SIGXFSZ);
+  sigpending(&pending);
+  sigprocmask(SIG_BLOCK, &raised, &before);  // of this thread; pthread_sigmask is newer
+  const int error = ::write(fd, text.data(), text.size()) < 0 ? errno : 0;
+  const int signal = error == EPIPE ? SIGPIPE : error == EFBIG ? SIGXFSZ : 0;
+  if (signal != 0 && sigismember(&pending, signal) == 0) {
+    constexpr timespec at_once{};
+    sigemptyset(&raised);
+    sigaddset(&raised, signal);
+    sigtimedwait(&raised, nullptr, &at_once);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+void write_to_stderr(std::string_view text) {
+  if (is_for_messages(STDERR_FILENO)) write_without_harm(STDERR_FILENO, text);
+}
+
+}  // namespace
+
+void remember_stderr() noexcept {
+  const ErrnoGuard keep;
+  struct stat status {};
+  if (syscall(SYS_fstat, STDERR_FILENO, &status) != 0) return;
+  stderr_device = status.st_dev;
+  stderr_inode = status.st_ino;
+}
+
+MessageOutput::MessageOutput(const char* file) noexcept : file_(file) {
+  const auto named = descriptor_named(file);
+  if (!named) return;
+  named_descriptor_ = *named;
+  struct stat status {};
+  if (syscall(SYS_fstat, named_descriptor_, &status) != 0) return;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+bool MessageOutput::is_same_descriptor() const noexcept {
+  struct stat now {};
+  return inode_ != 0 && syscall(SYS_fstat, named_descriptor_, &now) == 0 && now.st_dev == device_ &&
+         now.st_ino == inode_;
+}
+
+void MessageOutput::complain_if_unusable() noexcept {
+  if (*file_ == '\0' || named_descriptor_ == STDERR_FILENO) return;
+  if (named_descriptor_ >= 0) {
+    if (!is_same_descriptor()) complain(EBADF);
+  } else if (!open_to_append(file_, false) && errno != ENOENT) {
+    complain(errno);
+  }
+}
+
+bool MessageOutput::write_to_file(std::string_view line) noexcept {
+  if (named_descriptor_ >= 0) {
+    errno = EBADF;
+    if (!is_same_descriptor()) return false;
+    write_without_harm(named_descriptor_, line);
+    return true;
+  }
+  const Descriptor file = open_to_append(file_, true);
+  if (!file) return false;
+  write_without_harm(file.number(), line);
+  return true;
+}
+
+void MessageOutput::write(std::string_view line) noexcept {
+  if (is_confined()) return;
+  const bool is_elsewhere = *file_ != '\0' && named_descriptor_ != STDERR_FILENO;
+  if (is_elsewhere) {
+    if (write_to_file(line)) return;
+    complain(errno);
+  }
+  write_to_stderr(line);
+}
+
+void MessageOutput::complain(int error) noexcept try {
+  if (complained_.exchange(true, std::memory_order_relaxed)) return;
+  const char* const reason =
+      error == EBADF ? "it is closed, or another file by now" : error_text(error);
+  write_to_stderr("cuwarden: CUWARDEN_LOG: no message can go to " + printable(file_) + ": " +
+                  reason +
+                  "; use a file, a terminal, /dev/stdout, /dev/stderr, /dev/null or /dev/fd/N. "
+                  "Messages go to stderr.\n");
+} catch (...) {
+}  // no memory for the line
+
+}  // namespace cuwarden::shim

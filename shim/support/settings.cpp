@@ -1,0 +1,201 @@
+// Parses CUWARDEN_*. No stdio and no exceptions: this runs inside the first CUDA call.
+#include "shim/support/settings.hpp"
+
+#include <fmt/format.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "reporters/near_names.hpp"
+#include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/stacks/captured.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+constexpr std::string_view prefix = "CUWARDEN_";
+
+std::optional<bool> parse_switch(std::string_view text) {
+  if (text == "1") return true;
+  if (text == "0") return false;
+  return std::nullopt;
+}
+
+std::optional<bool> parse_deepbind(std::string_view text) {
+  if (text == "drop") return true;
+  if (text == "keep") return false;
+  return std::nullopt;
+}
+
+bool copy(char (&to)[path_limit], std::string_view from) {
+  if (from.empty() || from.size() >= path_limit) return false;
+  std::memcpy(to, from.data(), from.size());
+  to[from.size()] = '\0';
+  return true;
+}
+
+// False, and as it was, where there is none.
+template <class Value>
+bool assign(Value& to, const std::optional<Value>& value) {
+  if (value) to = *value;
+  return value.has_value();
+}
+
+bool read_enabled(Settings& settings, std::string_view text) {
+  return assign(settings.enabled, parse_switch(text));
+}
+
+bool read_report(Settings& settings, std::string_view text) {
+  return is_report_path(text) && copy(settings.report, text);
+}
+
+bool read_report_if(Settings& settings, std::string_view text) {
+  return assign(settings.report_if, parse_report_if(text));
+}
+bool read_report_keep(Settings& settings, std::string_view text) {
+  return assign(settings.report_keep, parse_report_keep(text));
+}
+
+static_assert(stacks::depth_limit <= ledger::deepest_stack);  // readers refuse deeper ones
+bool read_stack_depth(Settings& settings, std::string_view text) {
+  return assign(settings.stack_depth, parse_number(text, stacks::depth_limit));
+}
+
+bool read_ledger_folder(Settings& settings, std::string_view text) {
+  return copy(settings.ledger_folder, text);
+}
+
+bool read_log(Settings& settings, std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const auto level = parse_log_level(text.substr(0, colon));
+  if (!level) return false;
+  if (colon != std::string_view::npos && !copy(settings.log_file, text.substr(colon + 1)))
+    return false;
+  settings.log_level = *level;
+  return true;
+}
+
+bool read_deepbind(Settings& settings, std::string_view text) {
+  return assign(settings.drop_deepbind, parse_deepbind(text));
+}
+
+bool read_pool(Settings& settings, std::string_view text) {
+  return assign(settings.pool, parse_pool_mode(text));
+}
+bool read_wait(Settings& settings, std::string_view text) {
+  return assign(settings.wait_ns, parse_duration_ns(text));
+}
+bool read_sync_timeout(Settings& settings, std::string_view text) {
+  return assign(settings.sync_timeout_ns, parse_duration_ns(text));
+}
+bool read_spill(Settings& settings, std::string_view text) {
+  return assign(settings.spill, parse_spill(text));
+}
+bool read_mesh(Settings& settings, std::string_view text) {
+  return assign(settings.meshes, parse_on_off(text));
+}
+bool read_mesh_pause(Settings& settings, std::string_view text) {
+  return assign(settings.mesh_pause_ns, parse_duration_ns(text));
+}
+bool read_symbol_time(Settings& settings, std::string_view text) {
+  return assign(settings.symbol_time_ns, parse_duration_ns(text));
+}
+
+// Written by `cuwarden run` for the shim; not for users.
+bool read_report_list(Settings& settings, std::string_view text) {
+  return copy(settings.report_list, text);
+}
+
+struct Known {
+  std::string_view name;
+  bool (*read)(Settings&, std::string_view);
+  std::string_view accepted;
+  std::string_view fallback;
+};
+constexpr Known known[] = {
+    {"CUWARDEN_ENABLED", read_enabled, "0 or 1", "1"},
+    {"CUWARDEN_REPORT", read_report, accepted_report_path, "cuwarden-%e-%h-%p.json"},
+    {"CUWARDEN_REPORT_IF", read_report_if, accepted_report_if, "always"},
+    {"CUWARDEN_REPORT_KEEP", read_report_keep, accepted_report_keep, "all reports"},
+    {"CUWARDEN_STACK_DEPTH", read_stack_depth, accepted_stack_depth, "256"},
+    {"CUWARDEN_LEDGER_DIR", read_ledger_folder, "a folder", "the report's folder"},
+    {"CUWARDEN_LOG", read_log, accepted_log, "warn"},
+    {"CUWARDEN_POOL", read_pool, accepted_pool_mode, "auto"},
+    {"CUWARDEN_WAIT", read_wait, accepted_duration, "0"},
+    {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, accepted_duration, "2s"},
+    {"CUWARDEN_SPILL", read_spill, accepted_spill, "0"},
+    {"CUWARDEN_MESH", read_mesh, accepted_on_off, "on"},
+    {"CUWARDEN_MESH_PAUSE", read_mesh_pause, accepted_duration, "500ms"},
+    {"CUWARDEN_SYMBOL_TIME", read_symbol_time, accepted_duration, "1600ms"},
+    {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
+    {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
+};
+
+// What may have been meant: what it is the beginning of, or differs from in two letters, of short
+// names in fewer. Empty: nothing is like it.
+std::string_view nearest(std::string_view name) {
+  std::string_view best;
+  std::size_t least = std::min<std::size_t>(3, (name.size() - prefix.size() + 1) / 2);
+  for (const Known& candidate : known) {
+    const bool is_beginning = name.size() > prefix.size() + 2 && candidate.name.starts_with(name);
+    const std::size_t edits = is_beginning ? 1 : edits_between(name, candidate.name);
+    if (edits >= least) continue;
+    least = edits;
+    best = candidate.name;
+  }
+  return best;
+}
+
+void read_one(Settings& settings, std::string_view name, std::string_view value,
+              Complain complain) {
+  if (name.starts_with("CUWARDEN_SIM_")) return;  // the simulated GPU's own
+  for (const Known& setting : known) {
+    if (setting.name != name) continue;
+    if (!setting.read(settings, value))
+      complain(fmt::format("{}={}: not accepted; use {}. Going on with {}.", name, value,
+                           setting.accepted, setting.fallback));
+    return;
+  }
+  const std::string_view meant = nearest(name);
+  complain(fmt::format("{}={}: no such setting{} Ignored.", name, value,
+                       meant.empty() ? "." : fmt::format("; did you mean {}?", meant)));
+}
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as the program's own
+  return value == nullptr ? std::string_view() : value;
+}
+
+}  // namespace
+
+void read_settings(Settings& settings, Complain complain) {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
+    read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
+  }
+  if (settings.pool == PoolMode::off && (settings.spill.bytes != 0 || settings.spill.percent != 0))
+    complain(
+        "CUWARDEN_SPILL: nothing is spilled, for CUWARDEN_POOL=off serves no request that fails");
+  if (settings.pool == PoolMode::off && settings.wait_ns != 0)
+    complain("CUWARDEN_WAIT: nothing waits, for CUWARDEN_POOL=off serves no request that fails");
+}
+
+// A program that runs with more rights than its caller is left alone: the environment that says
+// where to write files is the caller's. (The loader preloads nothing there either, unless the
+// system's own configuration says so.)
+bool enabled_by_environment() {
+  if (getauxval(AT_SECURE) != 0) return false;
+  return parse_switch(variable("CUWARDEN_ENABLED")).value_or(true);
+}
+
+bool drops_deepbind_by_environment() {
+  return parse_deepbind(variable("CUWARDEN_DEEPBIND")).value_or(true);
+}
+
+}  // namespace cuwarden::shim
