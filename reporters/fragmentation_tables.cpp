@@ -33,7 +33,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
     account.add("slab_waste", found->second.locked_bytes);
     account.add("rounding_waste", found->second.rounding_bytes);
   }
-  account.add("mempool_idle", device.pool_idle_bytes.value_or(0));
+  account.add("mempool_idle", device.memory_pool_idle_bytes.value_or(0));
   account.add("pool", device.arena.unused_bytes());
   account.add_other_processes(device.other_processes_bytes);
   account.add("context", device.implicit.contexts());
@@ -123,7 +123,7 @@ void write_fragmentation(const ledger::Reader& reader, const std::vector<ledger:
     if (const auto reading = device_row(reader, DeviceOrdinal{device})) {
       if (const auto account = account_of(*reading, all, fragmentations)) {
         at = reading->at == ledger::ReadingAt::exit ? "exit" : "last_call";
-        pool_idle = reading->pool_idle_bytes;
+        pool_idle = reading->memory_pool_idle_bytes;
         largest = largest_request(reading->free_bytes, pool_idle.value_or(0), found.page_bytes);
         excess = account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
       }

@@ -123,7 +123,7 @@ std::optional<Account> account_of(const IncidentCase& given) {
                                                     {"heap", Fact::heap_bytes},
                                                     {"streams", Fact::stream_bytes}};
   // What graphs use beyond their allocations is idle, and not what a free waits for.
-  account.add("mempool_idle", incident.fact(Fact::pool_idle_bytes).value_or(0) +
+  account.add("mempool_idle", incident.fact(Fact::memory_pool_idle_bytes).value_or(0) +
                                   incident.fact(Fact::graph_rest_bytes).value_or(0));
   for (const auto& [item, fact] : items) account.add(item, incident.fact(fact).value_or(0));
   account.add_other_processes(incident.fact(Fact::other_processes_bytes).value_or(0));

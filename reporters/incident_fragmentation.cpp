@@ -35,7 +35,7 @@ std::optional<std::uint64_t> largest_request_at(const ledger::IncidentView& inci
   constexpr std::uint64_t page = ledger::slab_page_bytes;
   const auto free = incident.fact(Fact::free_bytes);
   if (!free || incident.asked != Asked::memory || incident.bytes == 0) return std::nullopt;
-  const std::uint64_t idle = incident.fact(Fact::pool_idle_bytes).value_or(0);
+  const std::uint64_t idle = incident.fact(Fact::memory_pool_idle_bytes).value_or(0);
   return std::min(largest_request(*free, idle, page), (incident.bytes - 1) / page * page);
 }
 
@@ -52,7 +52,7 @@ void write_sums(const std::vector<IncidentCase>& incidents, const ListedSlabs& l
     json.field("slabs_listed", listed.at(incident.id.value));
     json.field("slab_locked_bytes", incident.fact(Fact::slab_locked_bytes));
     json.field("rounding_bytes", incident.fact(Fact::rounding_bytes));
-    json.field("mempool_idle_bytes", incident.fact(Fact::pool_idle_bytes));
+    json.field("mempool_idle_bytes", incident.fact(Fact::memory_pool_idle_bytes));
     json.field("largest_request_bytes", largest_request_at(incident));
     json.end_row();
   }

@@ -157,7 +157,7 @@ std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader& r
   for (const auto& [device, pieces] : live_pieces(reader))
     if (!pieces.empty()) result.emplace(device, fragmentation_of(pieces));
   each_row(reader, ledger::RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (device.ordinal.value >= 0 && device.pool_idle_bytes.value_or(0) > 0)
+    if (device.ordinal.value >= 0 && device.memory_pool_idle_bytes.value_or(0) > 0)
       result.try_emplace(device.ordinal.value);
   });
   return result;

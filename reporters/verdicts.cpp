@@ -194,7 +194,7 @@ class Judge {
   // The driver gives idle memory of pools to whoever asks. What still was in pools when it refused
   // waits for work in flight, or shares a chunk with something live.
   bool waits_for_frees() {
-    const std::uint64_t idle = fact(Fact::pool_idle_bytes).value_or(0);
+    const std::uint64_t idle = fact(Fact::memory_pool_idle_bytes).value_or(0);
     const std::uint64_t live =
         incident().live_count[static_cast<std::size_t>(Kind::stream_ordered)];
     const std::uint64_t beside_live =

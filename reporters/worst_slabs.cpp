@@ -35,7 +35,7 @@ WorstSlabs read_worst(const ledger::SeriesView::Worst& worst) {
   all.pieces_seen = worst.pieces_seen;
   all.read_ns = worst.read_ns;
   all.free_bytes = worst.read_free_bytes;
-  all.pool_idle_bytes = worst.read_pool_idle_bytes;
+  all.memory_pool_idle_bytes = worst.read_memory_pool_idle_bytes;
   all.holders_time_ns = worst.holders_ns;
   all.holders_locked_bytes = worst.holders_locked_bytes;
   for (const ledger::WorstHolderView& holder : worst.holders) {
@@ -119,10 +119,10 @@ void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
     json.field("slab_locked_bytes", worst.locked_bytes);
     json.field("rounding_bytes", worst.rounding_bytes);
     json.field("pieces_seen", worst.pieces_seen);
-    json.field("mempool_idle_bytes", worst.pool_idle_bytes);
+    json.field("mempool_idle_bytes", worst.memory_pool_idle_bytes);
     const bool was_read = worst.read_ns != 0;
     const std::uint64_t largest = largest_request(
-        worst.free_bytes, worst.pool_idle_bytes.value_or(0), ledger::slab_page_bytes);
+        worst.free_bytes, worst.memory_pool_idle_bytes.value_or(0), ledger::slab_page_bytes);
     json.field("largest_request_bytes", was_read ? std::optional(largest) : std::nullopt);
     json.field("read_ns", was_read ? std::optional(worst.read_ns) : std::nullopt);
     json.end_row();

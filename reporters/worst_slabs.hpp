@@ -21,7 +21,7 @@ struct WorstSlabs {
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
   // What the device had said last, at read_ns, when its holders were looked at; 0: nothing.
   std::uint64_t read_ns = 0, free_bytes = 0;
-  std::optional<std::uint64_t> pool_idle_bytes;
+  std::optional<std::uint64_t> memory_pool_idle_bytes;
   std::uint64_t pieces_seen = 0;  // that shared pages as they are counted; 0: none was looked at
   std::vector<Slab> slabs;        // by address
   std::map<std::uint64_t, SlabClass> classes;  // by class_bytes; a slab's: of its average piece

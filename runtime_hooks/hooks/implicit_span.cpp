@@ -54,10 +54,11 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
   const ErrnoGuard keep;
   Session& session = call_.session();
   session.implicit.book(device_, change);
-  session.ledger.read_device(device_, {.at = ledger::ReadingAt::last_call,
-                                       .total_bytes = after_.total_bytes,
-                                       .free_bytes = after_.free_bytes,
-                                       .pool_idle_bytes = session.readings.idle_bytes(device_)});
+  session.ledger.read_device(device_,
+                             {.at = ledger::ReadingAt::last_call,
+                              .total_bytes = after_.total_bytes,
+                              .free_bytes = after_.free_bytes,
+                              .memory_pool_idle_bytes = session.readings.idle_bytes(device_)});
 }
 
 void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexcept {

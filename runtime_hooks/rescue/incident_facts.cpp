@@ -31,7 +31,7 @@ void set_device_facts(const Parts& parts, IncidentId incident, DeviceOrdinal dev
   }
   const auto idle = parts.readings.idle_in_memory_pools(device);
   if (!idle) return;
-  ledger.set_fact(incident, Fact::pool_idle_bytes, idle->unused);
+  ledger.set_fact(incident, Fact::memory_pool_idle_bytes, idle->unused);
   ledger.set_fact(incident, Fact::graph_rest_bytes,
                   idle->unallocated - std::min(idle->unallocated, idle->unused));
 }

@@ -52,7 +52,7 @@ void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
   ledger_.read_device(device, {.at = at,
                                .total_bytes = reading->total_bytes,
                                .free_bytes = reading->free_bytes,
-                               .pool_idle_bytes = idle_bytes(device)});
+                               .memory_pool_idle_bytes = idle_bytes(device)});
   if (listener_ != nullptr) listener_->device_was_read(device, reading->total_bytes);
 }
 

@@ -52,7 +52,7 @@ void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_
                return;
              const ledger::ImplicitBytes& implicit = device.implicit;
              const std::uint64_t own = ledger.live_bytes_on(device.ordinal) +
-                                       device.pool_idle_bytes.value_or(0) +
+                                       device.memory_pool_idle_bytes.value_or(0) +
                                        implicit.further_contexts + implicit.modules +
                                        implicit.local_memory + implicit.heap + implicit.streams;
              const std::uint64_t used = device.total_bytes - device.free_bytes;

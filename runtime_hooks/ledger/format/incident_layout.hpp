@@ -22,7 +22,7 @@ enum class Fact : std::uint8_t {
   // Of the device.
   total_bytes,
   free_bytes,
-  pool_idle_bytes,  // of this process's pools and graphs
+  memory_pool_idle_bytes,  // of this process's memory pools and graphs
   slab_locked_bytes,
   rounding_bytes,
   context_bytes,

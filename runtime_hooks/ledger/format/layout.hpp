@@ -162,7 +162,7 @@ struct Record {
   std::uint64_t bytes;       // as requested
   std::uint64_t time_ns;     // since process start, as of the kernel's last tick
   std::uint64_t context;     // CUcontext it belongs to; 0 none
-  std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the pool
+  std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the memory pool
   std::uint32_t thread;      // row of the threads table
   std::uint32_t mappings;    // vmm_handle: live mappings
   std::uint32_t references;  // vmm_handle: Create + Import + Retain - Release; IPC: openings
@@ -300,7 +300,7 @@ struct Series {
   // Of the same look: pieces that shared a page with another one, as such pieces do; and what the
   // device had said last, at `read_ns`. 0: nothing yet.
   std::atomic<std::uint64_t> pieces_seen;
-  std::atomic<std::uint64_t> read_ns, read_free_bytes, read_pool_idle_bytes;
+  std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
 };
 
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
@@ -312,8 +312,8 @@ struct Device {
   std::atomic<std::uint32_t> version;  // seqlock over the reading: odd while it changes
   std::atomic<std::uint32_t> at;       // ReadingAt
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
-  // What pools and graphs of the process kept and no allocation had; unknown_bytes.
-  std::atomic<std::uint64_t> pool_idle_bytes;
+  // What memory pools and graphs of the process kept and no allocation had; unknown_bytes.
+  std::atomic<std::uint64_t> memory_pool_idle_bytes;
   std::atomic<std::uint64_t> other_processes_bytes;  // asked for last; 0: nothing is known
   // Of the host's memory that stands for the device's, behind live allocations: now and at most;
   // and how many were ever made so. Of what there is now, behind stream-ordered ones.

@@ -85,7 +85,7 @@ struct SeriesView {
     std::uint64_t pieces_seen = 0;
     // What the device had said last by then, at `read_ns`; 0: nothing.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
-    std::optional<std::uint64_t> read_pool_idle_bytes;
+    std::optional<std::uint64_t> read_memory_pool_idle_bytes;
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
     std::array<WorstHolderView, worst_holder_count> holders{};  // up to the first without a group
   } worst;
@@ -112,7 +112,7 @@ struct DeviceView {
   std::string_view name;
   ReadingAt at = ReadingAt::none;
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
-  std::optional<std::uint64_t> pool_idle_bytes;
+  std::optional<std::uint64_t> memory_pool_idle_bytes;
   std::uint64_t other_processes_bytes = 0;  // 0: nothing is known
   // Of the host's memory, behind allocations on the device.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;

@@ -15,8 +15,8 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
   worst.pieces_seen = get(series.pieces_seen);
   worst.read_ns = get(series.read_ns);
   worst.read_free_bytes = get(series.read_free_bytes);
-  const std::uint64_t idle = get(series.read_pool_idle_bytes);
-  if (worst.read_ns != 0 && idle != unknown_bytes) worst.read_pool_idle_bytes = idle;
+  const std::uint64_t idle = get(series.read_memory_pool_idle_bytes);
+  if (worst.read_ns != 0 && idle != unknown_bytes) worst.read_memory_pool_idle_bytes = idle;
   worst.holders_ns = get(series.holders_ns);
   worst.holders_locked_bytes = get(series.holders_locked_bytes);
   const std::uint64_t first = get(series.first_holder);
@@ -31,7 +31,7 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
   if (version % 2 != 0 || get(series.holders_version) != version) {
     worst.holders = {};
     worst.read_ns = 0;
-    worst.read_pool_idle_bytes.reset();
+    worst.read_memory_pool_idle_bytes.reset();
   }
   return worst;
 }

@@ -97,8 +97,8 @@ void Writer::read_device(DeviceOrdinal ordinal, const Reading& reading) noexcept
   device->time_ns.store(now_ns(), std::memory_order_release);
   device->total_bytes.store(reading.total_bytes, std::memory_order_release);
   device->free_bytes.store(reading.free_bytes, std::memory_order_release);
-  device->pool_idle_bytes.store(reading.pool_idle_bytes.value_or(unknown_bytes),
-                                std::memory_order_release);
+  device->memory_pool_idle_bytes.store(reading.memory_pool_idle_bytes.value_or(unknown_bytes),
+                                       std::memory_order_release);
 }
 
 void Writer::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcept {

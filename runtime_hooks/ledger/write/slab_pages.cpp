@@ -319,11 +319,11 @@ void SlabPages::store_reading(Series& series) const noexcept {
     const std::uint32_t version = device.version.load(std::memory_order_acquire);
     const std::uint64_t time_ns = device.time_ns.load(std::memory_order_acquire);
     const std::uint64_t free_bytes = device.free_bytes.load(std::memory_order_acquire);
-    const std::uint64_t idle_bytes = device.pool_idle_bytes.load(std::memory_order_acquire);
+    const std::uint64_t idle_bytes = device.memory_pool_idle_bytes.load(std::memory_order_acquire);
     // While it changes the one before is as good.
     if (version % 2 != 0 || device.version.load(relaxed) != version) return;
     series.read_free_bytes.store(free_bytes, relaxed);
-    series.read_pool_idle_bytes.store(idle_bytes, relaxed);
+    series.read_memory_pool_idle_bytes.store(idle_bytes, relaxed);
     series.read_ns.store(std::max<std::uint64_t>(time_ns, 1), relaxed);
   }
 }

@@ -54,7 +54,7 @@ struct TakenRecord {
 struct Reading {
   ReadingAt at = ReadingAt::none;
   std::uint64_t total_bytes = 0, free_bytes = 0;
-  std::optional<std::uint64_t> pool_idle_bytes;  // of this process
+  std::optional<std::uint64_t> memory_pool_idle_bytes;  // of this process
 };
 
 // What the pool that serves requests in the driver's stead has of a device, what of that was asked

@@ -234,7 +234,7 @@ TEST_F(IncidentsTest, ADeviceThatCannotBeReadIsAsLargeAsItIs) {
   ASSERT_EQ(incidents().size(), 1u);
   EXPECT_EQ(incidents()[0].fact(Fact::total_bytes), 1000u);
   EXPECT_EQ(incidents()[0].fact(Fact::free_bytes), std::nullopt);
-  EXPECT_EQ(incidents()[0].fact(Fact::pool_idle_bytes), std::nullopt);
+  EXPECT_EQ(incidents()[0].fact(Fact::memory_pool_idle_bytes), std::nullopt);
 }
 
 TEST_F(IncidentsTest, MorePlacesThanThereIsRoomForAreStillCounted) {

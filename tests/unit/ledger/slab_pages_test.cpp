@@ -316,7 +316,7 @@ TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_i
     device.at.store(1);
     device.time_ns.store(time_ns);
     device.free_bytes.store(free_bytes);
-    device.pool_idle_bytes.store(unknown_bytes);
+    device.memory_pool_idle_bytes.store(unknown_bytes);
     device.state.store(1);
   };
   const auto open_slabs = [&](std::uint64_t from, std::uint64_t count) {
@@ -328,7 +328,7 @@ TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_i
   open_slabs(20, 20);
   EXPECT_EQ(worst().read_ns, 40u);
   EXPECT_EQ(worst().read_free_bytes, 1u << 30);
-  EXPECT_FALSE(worst().read_pool_idle_bytes);
+  EXPECT_FALSE(worst().read_memory_pool_idle_bytes);
 }
 
 }  // namespace

@@ -67,10 +67,10 @@ TEST_F(Verdicts, ALittleWasteIsNotWhatFillsADevice) {
 }
 
 TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {
-  set(Fact::pool_idle_bytes, 90 * GiB);
+  set(Fact::memory_pool_idle_bytes, 90 * GiB);
   EXPECT_EQ(verdict(), "pending_frees");
   EXPECT_EQ(proof("pending_free_bytes"), 90 * GiB);
-  set(Fact::pool_idle_bytes, 6 * GiB);
+  set(Fact::memory_pool_idle_bytes, 6 * GiB);
   EXPECT_NE(verdict(), "pending_frees");
   // What graphs use beyond their allocations waits for no free, and is idle all the same.
   set(Fact::graph_rest_bytes, 90 * GiB);
@@ -78,7 +78,7 @@ TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {
   EXPECT_EQ(account_of(given)->of("mempool_idle"), 96 * GiB);
   set(Fact::graph_rest_bytes, 0);
   // What is live may keep a chunk each.
-  set(Fact::pool_idle_bytes, 10 * GiB);
+  set(Fact::memory_pool_idle_bytes, 10 * GiB);
   live_count(128);
   EXPECT_NE(verdict(), "pending_frees");
   live_count(64);

@@ -24,7 +24,7 @@ class WorstSlabsTest : public testing::Test {
                     .pieces_seen = 3,
                     .read_ns = 39,
                     .read_free_bytes = 9 * MiB,
-                    .read_pool_idle_bytes = 2 * MiB,
+                    .read_memory_pool_idle_bytes = 2 * MiB,
                     .holders_ns = 40,
                     .holders_locked_bytes = 2 * MiB,
                     .holders = {{{{1}, 3, 4 * KiB + MiB - 100, 2 * MiB}}}};
@@ -60,7 +60,7 @@ TEST_F(WorstSlabsTest, its_slabs_are_those_of_its_device_that_held_something) {
   EXPECT_EQ(worst.pieces_seen, 3u);
   EXPECT_EQ(worst.read_ns, 39u);
   EXPECT_EQ(worst.free_bytes, 9 * MiB);
-  EXPECT_EQ(worst.pool_idle_bytes, 2 * MiB);
+  EXPECT_EQ(worst.memory_pool_idle_bytes, 2 * MiB);
 }
 
 TEST_F(WorstSlabsTest, where_the_driver_cuts_in_another_way_nothing_is_claimed) {
