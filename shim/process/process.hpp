@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
+#include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/hooks/session.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "shim/process/end_turn.hpp"
@@ -94,11 +96,15 @@ class Process {
   hooks::Session* start_recording() noexcept;
   void turn_off() noexcept;
   void begin_anew() noexcept;
+  // False in a confined thread, where every system call may be the last, and in a vforked child.
+  bool may_wait_at_end() const noexcept;
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
   static void ledger_is_incomplete(ledger::Reason) noexcept;
   static void met_incident(IncidentId, rescue::Stage) noexcept;
   void end_unrecorded() noexcept;
   bool write_report() noexcept;
+  // Tells `cuwarden run` the path of a ledger or a report.
+  static void tell(std::string_view path) noexcept;
   void note_unseen_driver() noexcept;
 
   std::atomic<State> state_{State::fresh};
@@ -108,6 +114,10 @@ class Process {
   std::atomic<int> enabled_{-1};
   std::atomic<bool> exit_handler_set_{false};
   EndTurn end_turn_;
+  // For our own locks, the driver and NVML, in all. The time for names is another
+  // (CUWARDEN_SYMBOL_TIME).
+  static constexpr std::uint64_t longest_waiting_at_end_ns = 500'000'000;
+  WaitBudget end_budget_{longest_waiting_at_end_ns};
 };
 
 }  // namespace cuwarden::shim

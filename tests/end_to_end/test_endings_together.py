@@ -50,7 +50,8 @@ LIKE_A_DEVICE = {"CUWARDEN_SIM_END_TIME": "20ms", "MALLOC_PERTURB_": "165"}
 )
 def test_threads_end_the_process_while_one_is_in_the_drivers_exit_handler(place, ways):
     for _ in range(ROUNDS):
-        run = place.run([program("ending_together"), ways, "8"], LIKE_A_DEVICE)
+        # At the very same moment glibc alone ends such a process by SIGSEGV, in a run of a hundred.
+        run = place.run([program("ending_together"), ways, "8", "100"], LIKE_A_DEVICE)
         assert run.returncode == 1
         assert run.said == []
         assert run.report["leaks"]["count"] == 21

@@ -1,12 +1,14 @@
-// ending_together HOW THREADS: each thread allocates, and when all have, they end the process at
-// the same moment: HOW names the ways, joined by '+', which the threads take in turn. "return" is
-// main's own, "handler" an exit() within an exit handler that another exit() has begun.
+// ending_together HOW THREADS [MICROSECONDS]: each thread allocates, and when all have, they end
+// the process, each so many microseconds after the one before. HOW names the ways, joined by '+',
+// which the threads take in turn. "return" is main's own, "handler" an exit() within an exit
+// handler that another exit() has begun.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -17,11 +19,13 @@ namespace {
 
 std::atomic<int> waiting{0};
 int together = 0;
+std::chrono::microseconds apart{0};
 
-// All leave at once, without a lock that would let them go one after the other.
-void meet() {
+// All arrive before the first leaves, without a lock that would let them go one after the other.
+void meet(int thread) {
   ++waiting;
   while (waiting.load() < together) std::this_thread::yield();
+  std::this_thread::sleep_for(apart * thread);
 }
 
 template <int depth>
@@ -63,6 +67,7 @@ int main(int argc, char** argv) {
   // Threads use it after main's stack is gone.
   static const auto& ways = *new std::vector<std::string>(ways_of(argc > 1 ? argv[1] : "exit"));
   const int threads = argc > 2 ? std::atoi(argv[2]) : 2;
+  apart = std::chrono::microseconds(argc > 3 ? std::atoi(argv[3]) : 0);
   allocate_at<20>();  // so many stacks that naming them takes a while
   std::printf("{\"leaked\": 21}\n");
   std::fflush(stdout);
@@ -70,11 +75,11 @@ int main(int argc, char** argv) {
   const bool main_too = ways[0] == "return" || ways[0] == "pthread_exit";
   for (int i = main_too ? 1 : 0; i < threads; ++i)
     std::thread([i] {
-      meet();
+      meet(i);
       end(ways[static_cast<std::size_t>(i) % ways.size()]);
     }).detach();
   if (main_too) {
-    meet();
+    meet(0);
     end(ways[0]);
     return 1;
   }

@@ -1,0 +1,138 @@
+// How a process's records come to their end: what Process does from the first exit handler on.
+#include <atomic>
+
+#include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/core/wait_budget.hpp"
+#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "shim/interpose/namespaces.hpp"
+#include "shim/interpose/runtime_tables.hpp"
+#include "shim/process/confinement.hpp"
+#include "shim/process/debug_lines.hpp"
+#include "shim/process/exit_readings.hpp"
+#include "shim/process/process.hpp"
+#include "shim/process/reports.hpp"
+#include "shim/support/own_stack.hpp"
+
+namespace cuwarden::shim {
+
+// A report is on disk before the driver is asked anything, for it may not answer.
+[[gnu::noinline]] void Process::exit_begins(int status) noexcept {
+  // A forked child inherits the handler. It has made no CUDA call, and what cudart does in its own
+  // exit handlers is none of the program's.
+  if (!memory_.is_ours()) turn_off();
+  if (!has_records()) return;
+  const bool confined = is_confined_unnoticed();
+  if (!confined && !memory_.belongs_to_caller()) return;
+  if (confined) return session_->process_is_ending();
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const WaitBudget::Scope bounded(&end_budget_);
+  session_->process_is_ending();
+  end_turn_.leads_the_end();
+  if (!end_turn_.take(false)) return;
+  ++hooks::call_state.driver_depth;
+  ledger_->set_end(ledger::EndReason::exit, status, true);
+  call_on_own_stack([](void*) { write_report_before_readings(*get().ledger_); }, nullptr);
+  // What comes between may be a fatal signal.
+  ledger_->set_end(ledger::EndReason::running, 0, false);
+  end_turn_.give_back(false);
+  take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
+  --hooks::call_state.driver_depth;
+}
+
+void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
+  if (!has_records()) return;
+  session_->allocations.settle(session_->allocations.take(space, address),
+                               CUDA_ERROR_DEINITIALIZED);
+}
+
+void Process::finish(ledger::EndReason reason, int status, bool status_known,
+                     Afterwards afterwards) noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  if (state_.load(std::memory_order_acquire) == State::fresh) {
+    // No CUDA call that we saw. Drivers that are out of sight in a forked child go unmentioned.
+    if (!dlmopen_was_called() && !is_debug_wanted()) return;
+    if (!enabled() || !memory_.is_ours() || !memory_.belongs_to_caller()) return;
+    call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
+  }
+  if (!has_records()) return;
+  if (is_confined_unnoticed()) return leave_end(reason, status, status_known);
+  if (!memory_.belongs_to_caller()) {
+    // Its end is not ours. Where it runs the exit handlers, though, nothing is left for the end of
+    // the process that the memory belongs to, which may go on for long and record more.
+    if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
+    afterwards = Afterwards::may_return;
+  }
+  if (reason == ledger::EndReason::exit) end_turn_.leads_the_end();
+  if (!end_turn_.take(true)) return;
+  const WaitBudget::Scope bounded(&end_budget_);
+  ++hooks::call_state.driver_depth;
+  ledger_->set_end(reason, status, status_known);
+  bool written = false;
+  call_on_own_stack(
+      [](void* result) { *static_cast<bool*>(result) = Process::get().write_report(); }, &written);
+  if (written && afterwards == Afterwards::may_return) {
+    ledger_->header().report_written.store(1, std::memory_order_relaxed);
+    State recording = State::recording;
+    state_.compare_exchange_strong(recording, State::ended);
+  } else if (written) {
+    ledger_->remove_file();
+  }
+  --hooks::call_state.driver_depth;
+  end_turn_.give_back(afterwards == Afterwards::ends);
+}
+
+// Without a system call: the report is made from the ledger by another process. A vforked child
+// that ends cannot be told from the process here; a later CUDA call takes back what it leaves.
+void Process::leave_end(ledger::EndReason reason, int status, bool status_known) noexcept {
+  ledger_->set_end(reason, status, status_known);
+  State recording = State::recording;
+  state_.compare_exchange_strong(recording, State::ended);
+}
+
+bool Process::may_wait_at_end() const noexcept {
+  return has_records() && !is_confined() && memory_.belongs_to_caller();
+}
+
+bool Process::another_leads_the_end() const noexcept {
+  return may_wait_at_end() && end_turn_.another_leads_the_end();
+}
+
+void Process::exit_is_called() noexcept {
+  if (!may_wait_at_end()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.enter_exit();
+  end_turn_.wait_for_leader();
+}
+
+void Process::leave_end_to_leader() noexcept {
+  if (!another_leads_the_end()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  end_turn_.wait_for_leader();
+}
+
+void Process::has_ended() noexcept {
+  if (!may_wait_at_end()) return;
+  if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
+}
+
+// Whether there is a report, with symbols or without.
+bool Process::write_report() noexcept {
+  if (dlmopen_was_called()) note_unseen_driver();
+  ledger_->set_versions(0, runtime_version());
+  if (!write_final_report(*ledger_)) return false;
+  tell(told_of_report());
+  return true;
+}
+
+void Process::note_unseen_driver() noexcept {
+  if (is_driver_out_of_sight() && session() != nullptr)
+    ledger_->add_reason(ledger::reason_driver_out_of_sight);
+}
+
+}  // namespace cuwarden::shim
