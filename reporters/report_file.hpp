@@ -31,6 +31,7 @@ class ReportFile {
   // write() begins anew.
   void remove() noexcept;
 
+  const std::string& wanted() const noexcept { return wanted_; }
   const std::string& path() const noexcept { return path_; }  // empty before the first success
   unsigned number() const noexcept { return number_; }        // before the ending; 0: none
   const std::string& error() const noexcept { return error_; }

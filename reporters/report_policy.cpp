@@ -58,13 +58,19 @@ ReportPolicy report_policy(const ledger::Reader& reader) {
 
 bool is_report_wanted(const ledger::Reader& reader, const ReportOptions& options,
                       const ReportConditions& conditions) {
-  if (conditions == ReportConditions{}) return true;
   const ledger::ProcessView process = reader.process();
+  if (process.report_path == path_of_no_report) return false;
+  if (conditions == ReportConditions{}) return true;
   if (conditions.abnormal && ended_abnormally(process, options)) return true;
   if (conditions.incident && has_incidents(reader)) return true;
   if (conditions.leak && (has_leaks(reader) || !coverage_reasons(reader).empty())) return true;
   return (conditions.leak || conditions.incident) &&
          !record_reasons(process, find_damage(reader, options.at_rest), options).empty();
+}
+
+std::string why_no_report(const ReportPolicy& policy) {
+  if (policy.path_pattern == path_of_no_report) return "CUWARDEN_REPORT=/dev/null asks for none";
+  return "nothing happened that CUWARDEN_REPORT_IF=" + report_if_text(policy.only_if) + " asks for";
 }
 
 }  // namespace cuwarden

@@ -22,6 +22,9 @@ ReportPolicy report_policy(const ledger::Reader&);
 // that lacks records cannot tell.
 bool is_report_wanted(const ledger::Reader&, const ReportOptions&, const ReportConditions&);
 
+// Why it is not, as the end of a sentence.
+std::string why_no_report(const ReportPolicy&);
+
 // Told to `cuwarden run` in place of a report's path.
 inline constexpr char no_report_wanted[] = "no report wanted";
 

@@ -43,6 +43,8 @@ std::string report_if_text(const ReportConditions&);
 std::optional<unsigned> parse_report_keep(std::string_view text);  // 1 or larger
 
 bool is_report_path(std::string_view text);
+// CUWARDEN_REPORT of a process that wants no report, whatever happens.
+inline constexpr std::string_view path_of_no_report = "/dev/null";
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
@@ -54,6 +56,7 @@ inline constexpr char accepted_spill[] = "an amount as 8GiB, 8GB or 25%, or as 8
 inline constexpr char accepted_report_if[] =
     "always, leak, incident or abnormal, or several with commas between them";
 inline constexpr char accepted_report_keep[] = "a number of reports from 1 to 1000000";
-inline constexpr char accepted_report_path[] = "a path; %e %h %p %j %s %a %r %% are replaced";
+inline constexpr char accepted_report_path[] =
+    "a path of a file or folder (%e %h %p %j %s %a %r %% are replaced), or /dev/null for no report";
 
 }  // namespace cuwarden

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "reporters/process_facts.hpp"
+#include "reporters/setting_values.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "shim/process/old_ledgers.hpp"
 #include "shim/process/report_path.hpp"
@@ -30,7 +31,7 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
   const char* folders[5];
   std::size_t count = 0;
   if (!wanted.empty()) folders[count++] = wanted.c_str();
-  folders[count++] = beside.c_str();
+  if (report_path != path_of_no_report) folders[count++] = beside.c_str();
   if (temporary != nullptr && *temporary == '/') folders[count++] = temporary;
   folders[count++] = "/dev/shm";
   folders[count++] = "/tmp";

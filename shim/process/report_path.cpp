@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "reporters/report_name.hpp"
+#include "reporters/setting_values.hpp"
 #include "runtime_hooks/core/job.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/settings.hpp"
@@ -84,6 +85,11 @@ bool is_folder(const std::string& path) {
   return path.ends_with('/') || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
 }
 
+bool is_special(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 std::string expand(std::string_view pattern, int pid) {
   const Job job = job_from(variable);
   std::string path;
@@ -138,7 +144,16 @@ std::string in_temporary_folder(const std::string& path) {
 
 std::string expand_report_path(std::string_view pattern, int pid) {
   std::string path = absolute_path(expand(pattern, pid));
-  if (is_folder(path)) path += "/" + expand(default_report_name, pid);
+  if (path == path_of_no_report) return path;
+  if (is_folder(path)) {
+    path += "/" + expand(default_report_name, pid);
+  } else if (is_special(path)) {
+    log_warn(
+        fmt::format("CUWARDEN_REPORT={}: a device, a pipe or a socket holds no report; use {}. "
+                    "Going on with {}.",
+                    pattern, accepted_report_path, default_report_name));
+    path = absolute_path(expand(default_report_name, pid));
+  }
   path = with_fitting_names(path);
   return can_be_opened(path) ? path : in_temporary_folder(path);
 }

@@ -112,6 +112,7 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader)
   ReportOptions options;
   options.end_ns = ledger.now_ns();
   options.symbol_time = symbol_time_at_incident;
+  if (reports->file.wanted() == path_of_no_report) return;
   // The last report is tried again, and says what is wrong.
   if (write_report(ledger, reader, options))
     log_info(fmt::format("report of an incident written to {}", reports->file.path()));
@@ -234,8 +235,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   if (!is_wanted) {
     reports->file.remove();
     ledger.header().report_number.store(0, std::memory_order_relaxed);
-    log_info(fmt::format("no report: nothing happened that CUWARDEN_REPORT_IF={} asks for",
-                         report_if_text(policy.only_if)));
+    log_info("no report: " + why_no_report(policy));
     return true;
   }
   // First without symbols, so that there is a report whatever happens while they are read.

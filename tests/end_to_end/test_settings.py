@@ -233,6 +233,42 @@ def test_the_default_report_lies_in_the_working_directory(place):
     assert run.report.path == place.work / f"cuwarden-allocate-{os.uname().nodename}-{pid}.json"
 
 
+def listing_of_dev():
+    return {name for name in os.listdir("/dev") if not name.startswith(("shm", "pts"))}
+
+
+def test_dev_null_means_no_report(place, cuwarden):
+    before = listing_of_dev()
+    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": "/dev/null"})
+    assert (run.reports, run.ledgers, run.said) == ([], [], [])
+    shortage = {"CUWARDEN_REPORT": "/dev/null", "CUWARDEN_SIM_FAIL": "cuMemAlloc:2"}
+    assert place.run(ALLOCATE, shortage).reports == []
+    killed = place.run([program("ending"), "kill"], {"CUWARDEN_REPORT": "/dev/null"})
+    (ledger,) = killed.ledgers
+    done = cuwarden("recover", ledger)
+    assert "CUWARDEN_REPORT=/dev/null asks for none" in done.stdout
+    assert not ledger.exists()
+    assert listing_of_dev() == before
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/dev/stdout", "/dev/tty", "/proc/self/fd/1"])
+def test_a_path_below_the_systems_folders_is_not_accepted(place, path):
+    before = listing_of_dev()
+    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": path})
+    assert "/dev/null for no report" in run.said_about(f"CUWARDEN_REPORT={path}")
+    assert [found.parent for found in place.work.glob("*.json")] == [place.work]
+    assert listing_of_dev() == before
+
+
+def test_a_report_is_not_written_into_a_pipe(place):
+    pipe = place.folder / "pipe"
+    os.mkfifo(pipe)
+    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": pipe})
+    assert "a device, a pipe or a socket holds no report" in run.said_about(str(pipe))
+    assert len(list(place.work.glob("*.json"))) == 1
+    assert not list(place.folder.glob("pipe.*"))
+
+
 def test_missing_folders_are_made(place):
     path = place.reports / "a" / "b" / "report.json"
     run = place.run(ALLOCATE, {"CUWARDEN_REPORT": path})

@@ -38,14 +38,9 @@ struct SettingOption {
 
 bool is_duration(std::string_view text) { return parse_duration_ns(text).has_value(); }
 
-// Reports are files, made beside their names: none becomes a device or a stream.
-bool is_path_of_a_file(std::string_view text) {
-  return is_report_path(text) && (!text.starts_with("/dev/") || text.starts_with("/dev/shm/"));
-}
-
 constexpr SettingOption setting_options[] = {
     {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %s %a %r are replaced",
-     is_path_of_a_file, accepted_report_path},
+     is_report_path, accepted_report_path},
     {"--report-if", "CUWARDEN_REPORT_IF", "WHEN",
      "always; or leak, incident, abnormal: a report only where there is one",
      [](std::string_view text) { return parse_report_if(text).has_value(); }, accepted_report_if},

@@ -291,8 +291,7 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
     file->remove();
     return {RecoveryOutcome::not_wanted,
             {},
-            subject + ": no report, for nothing happened that CUWARDEN_REPORT_IF=" +
-                report_if_text(policy.only_if) + " asks for: removed",
+            subject + ": no report, for " + why_no_report(policy) + ": removed",
             {}};
   }
   const std::string beside =
