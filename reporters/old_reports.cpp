@@ -70,12 +70,10 @@ struct OldReport {
 };
 
 // Null where the file is none that may be removed.
-std::optional<OldReport> old_report(int folder, const char* name, std::string_view program,
-                                    const struct stat& newest) {
+std::optional<OldReport> old_report(int folder, const char* name, std::string_view program) {
   const Descriptor file = open_to_read(folder, name, Links::refused);
   struct stat status {};
   if (!file || status_of(file.number(), status) != 0 || status.st_uid != geteuid()) return {};
-  if (status.st_dev == newest.st_dev && status.st_ino == newest.st_ino) return {};
   const auto head = read_report_head(file.number());
   if (!head || head->running || head->program != program) return {};
   const auto end_ns = end_realtime_ns(*head);
@@ -92,33 +90,41 @@ void remove_report(int folder, const OldReport& report) {
 
 }  // namespace
 
-void remove_old_reports(const std::string& newest, std::string_view program,
-                        const ReportPolicy& policy, std::chrono::nanoseconds most_time) noexcept
-    try {
-  if (policy.keep == 0 || program.empty() || newest.empty()) return;
+void remove_old_reports(const std::string& own_path, std::string_view program,
+                        const ReportPolicy& policy, OwnReport own_report,
+                        std::chrono::nanoseconds most_time) noexcept try {
+  if (policy.keep == 0 || program.empty() || own_path.empty()) return;
   const Clock::time_point end = Clock::now() + most_time;
-  const std::size_t slash = newest.rfind('/');
-  const std::string path = slash == newest.npos ? "." : newest.substr(0, slash + 1);
+  const std::size_t slash = own_path.rfind('/');
+  const std::string path = slash == own_path.npos ? "." : own_path.substr(0, slash + 1);
   const Descriptor folder = open_folder_to_list(AT_FDCWD, path.c_str());
   struct stat own {};
-  if (!folder || status_at(AT_FDCWD, newest.c_str(), own, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (!folder || status_at(AT_FDCWD, own_path.c_str(), own, AT_SYMLINK_NOFOLLOW) != 0) return;
 
-  const NamePattern pattern = pattern_of(newest, program, policy.path_pattern);
+  const NamePattern pattern = pattern_of(own_path, program, policy.path_pattern);
   std::vector<OldReport> found;
   unsigned looks = 0;
   each_folder_entry(folder.number(), [&](const char* name) {
     if (++looks % 64 == 0 && Clock::now() > end) return false;
     if (!pattern.fits(name)) return true;
-    if (auto report = old_report(folder.number(), name, program, own))
+    if (auto report = old_report(folder.number(), name, program))
       found.push_back(std::move(*report));
     return Clock::now() <= end;
   });
   if (found.size() < policy.keep) return;
+  // Processes that end together all find the same order, so that none removes what another counts
+  // among those that stay.
   std::ranges::sort(found, [](const OldReport& left, const OldReport& right) {
     return left.end_ns != right.end_ns ? left.end_ns > right.end_ns : left.name > right.name;
   });
-  for (std::size_t i = policy.keep - 1; i < found.size(); ++i)
-    remove_report(folder.number(), found[i]);
+  const auto is_own = [&own](const OldReport& report) {
+    return report.device == own.st_dev && report.inode == own.st_ino;
+  };
+  const auto first_old = found.begin() + policy.keep;
+  const bool own_is_spared =
+      own_report == OwnReport::stays && std::none_of(found.begin(), first_old, is_own);
+  for (auto report = first_old - (own_is_spared ? 1 : 0); report != found.end(); ++report)
+    if (!own_is_spared || !is_own(*report)) remove_report(folder.number(), *report);
 } catch (...) {
   // Out of memory: old reports stay.
 }

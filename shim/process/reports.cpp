@@ -251,7 +251,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     options.symbol_memory = most_symbol_memory_afterwards;
   if (!write_report(ledger, *reader, options)) log_error(reports->file.error());
   log_info(fmt::format("report written to {}", reports->file.path()));
-  remove_old_reports(reports->file.path(), reader->process().program, policy,
+  remove_old_reports(reports->file.path(), reader->process().program, policy, OwnReport::may_go,
                      longest_removal_at_exit);
   return true;
 } catch (...) {

@@ -313,7 +313,8 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   if (goes_elsewhere) {
     if (!process.report_written) remove_earlier(earlier);
   } else {
-    remove_old_reports(report.path(), process.program, policy, longest_removal_afterwards);
+    remove_old_reports(report.path(), process.program, policy, OwnReport::stays,
+                       longest_removal_afterwards);
   }
   Recovery done{RecoveryOutcome::recovered, report.path(), text + report.path(), {}};
   if (report.ledger_is_damaged()) {
