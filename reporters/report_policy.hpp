@@ -27,5 +27,7 @@ std::string why_no_report(const ReportPolicy&);
 
 // Told to `cuwarden run` in place of a report's path.
 inline constexpr char no_report_wanted[] = "no report wanted";
+// Told by a `cuwarden run` to another one that it runs below, and that has nothing more to show.
+inline constexpr char shown_by_inner_run[] = "shown by an inner run";
 
 }  // namespace cuwarden

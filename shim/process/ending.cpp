@@ -18,6 +18,7 @@
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/message_output.hpp"
 #include "shim/support/real_libc.hpp"
+#include "shim/support/start_environment.hpp"
 
 // libc's, behind at_quick_exit.
 extern "C" int __cxa_at_quick_exit(void (*handler)(void*), void* object) noexcept;
@@ -89,6 +90,7 @@ void wait_at_quick_exit(void*) {
 
 [[gnu::constructor]] void register_ends() {
   note_startup_objects();
+  keep_start_environment();
   // A child of vfork or a signal handler that calls _exit must not have to look libc up first.
   real_libc();
   begin_noticing_filters();

@@ -13,11 +13,10 @@
 #include "reporters/near_names.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
+#include "shim/support/start_environment.hpp"
 
 namespace cuwarden::shim {
 namespace {
-
-constexpr std::string_view prefix = "CUWARDEN_";
 
 std::optional<bool> parse_switch(std::string_view text) {
   if (text == "1") return true;
@@ -139,9 +138,10 @@ constexpr Known known[] = {
 // names in fewer. Empty: nothing is like it.
 std::string_view nearest(std::string_view name) {
   std::string_view best;
-  std::size_t least = std::min<std::size_t>(3, (name.size() - prefix.size() + 1) / 2);
+  std::size_t least = std::min<std::size_t>(3, (name.size() - setting_prefix.size() + 1) / 2);
   for (const Known& candidate : known) {
-    const bool is_beginning = name.size() > prefix.size() + 2 && candidate.name.starts_with(name);
+    const bool is_beginning =
+        name.size() > setting_prefix.size() + 2 && candidate.name.starts_with(name);
     const std::size_t edits = is_beginning ? 1 : edits_between(name, candidate.name);
     if (edits >= least) continue;
     least = edits;
@@ -165,20 +165,24 @@ void read_one(Settings& settings, std::string_view name, std::string_view value,
                        meant.empty() ? "." : fmt::format("; did you mean {}?", meant)));
 }
 
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as the program's own
-  return value == nullptr ? std::string_view() : value;
+// Empty where there is none.
+std::string_view setting_text(std::string_view name) {
+  std::string_view value;
+  each_setting_text([&](std::string_view text) {
+    if (text.starts_with(name) && text.substr(name.size()).starts_with('='))
+      value = text.substr(name.size() + 1);
+  });
+  return value;
 }
 
 }  // namespace
 
 void read_settings(Settings& settings, Complain complain) {
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
+  each_setting_text([&](std::string_view text) {
     const std::size_t equals = text.find('=');
-    if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
-    read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
-  }
+    if (equals != std::string_view::npos)
+      read_one(settings, text.substr(0, equals), text.substr(equals + 1), complain);
+  });
   if (settings.pool == PoolMode::off && (settings.spill.bytes != 0 || settings.spill.percent != 0))
     complain(
         "CUWARDEN_SPILL: nothing is spilled, for CUWARDEN_POOL=off serves no request that fails");
@@ -191,11 +195,11 @@ void read_settings(Settings& settings, Complain complain) {
 // system's own configuration says so.)
 bool enabled_by_environment() {
   if (getauxval(AT_SECURE) != 0) return false;
-  return parse_switch(variable("CUWARDEN_ENABLED")).value_or(true);
+  return parse_switch(setting_text("CUWARDEN_ENABLED")).value_or(true);
 }
 
 bool drops_deepbind_by_environment() {
-  return parse_deepbind(variable("CUWARDEN_DEEPBIND")).value_or(true);
+  return parse_deepbind(setting_text("CUWARDEN_DEEPBIND")).value_or(true);
 }
 
 }  // namespace cuwarden::shim

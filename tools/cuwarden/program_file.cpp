@@ -24,9 +24,11 @@ namespace {
 
 constexpr int most_interpreters = 4;  // as the kernel
 
-// A text that every cudart has had in its table of errors, and that no other library needs.
-constexpr std::string_view runtime_mark =
-    "CUDA driver version is insufficient for CUDA runtime version";
+// A text that every cudart has had in its table of errors, and that no other library needs. It is
+// put together here, so that this command does not look like a program with a cudart of its own.
+std::string runtime_mark() {
+  return std::string("CUDA driver version is insufficient") + " for CUDA runtime version";
+}
 
 bool is_runnable(const std::string& path) {
   struct stat status {};
@@ -93,7 +95,7 @@ std::vector<NeededLibrary> list_libraries(const std::string& linker, const std::
 bool carries_runtime(const std::string& path) {
   if (is_cuda_library(path)) return false;
   const auto file = ElfFile::open(path.c_str());
-  return file && file->constants_contain(runtime_mark);
+  return file && file->constants_contain(runtime_mark());
 }
 
 std::string run_path_of(const ElfFile& file) {

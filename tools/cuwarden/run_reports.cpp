@@ -38,6 +38,7 @@ class Collection {
     found_.reports.push_back({path, std::move(content)});
   }
   void add_unwanted() { found_.unwanted = true; }
+  void add_shown() { found_.said = true; }
   bool is_empty() const { return found_.reports.empty(); }
 
   void recover(const std::string& ledger) {
@@ -149,6 +150,7 @@ RunReports reports_of_run(const TemporaryFile& list, const RunPlaces& places,
                           const RecoveryRequest& child) {
   Collection collection(places, child);
   if (list.has_entry(no_report_wanted)) collection.add_unwanted();
+  if (list.has_entry(shown_by_inner_run)) collection.add_shown();
   for (const std::string& path : list.entries()) {
     if (is_ledger(path))
       collection.recover(path);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 
 #include "reporters/cuda_frames.hpp"
 #include "reporters/error_text.hpp"
+#include "reporters/report_policy.hpp"
 #include "reporters/signal_name.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
@@ -48,6 +50,7 @@ constexpr int status_not_found = 127, status_not_runnable = 126;  // as shells d
 // Less holds no context.
 constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
+constexpr std::uint64_t least_report_bytes = std::uint64_t{64} << 10;
 constexpr std::size_t most_summaries = 4;  // the others get a line each
 
 class Environment {
@@ -251,6 +254,13 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
 
 // --- the end -----------------------------------------------------------------------------------
 
+// Of RLIMIT_FSIZE, which the program inherits. Null: unlimited.
+std::optional<std::uint64_t> file_size_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
+
 // Why there is no report, where nothing else was said.
 std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
   const char* enabled = std::getenv("CUWARDEN_ENABLED");
@@ -260,11 +270,17 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
     return "no report was found: the program was killed by signal " + numbered_signal(*signal) +
            ", and no CUDA call of it is known that reached the driver";
   }
+  if (const auto limit = file_size_limit(); limit && *limit < least_report_bytes)
+    return "no report was found: no file may be larger than " + std::to_string(*limit) +
+           " bytes here (ulimit -f), so that no process can keep its records";
   if (!verb.simulated_bytes && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
     return "no report: no CUDA call reached a driver, for there is no libcuda.so.1 here; "
            "--simulate 16GiB gives the program a simulated GPU, `cuwarden doctor` says more";
-  return "no report was found: the program made no CUDA call that reached the driver, or had "
-         "changed its root folder (chroot) before, and the report is in there";
+  return "no report was found: as far as is known, the program made no CUDA call that reached the "
+         "driver. Unknown are calls of processes that go on in the background, that were started "
+         "without this environment (env -i, sudo, ssh), or that changed their root folder (chroot) "
+         "or "
+         "their limits (open files, file sizes) before";
 }
 
 // Folders in which processes with this environment put what they cannot tell of.
@@ -351,6 +367,9 @@ int run_verb(const RunVerb& verb) {
     print_error(unwanted ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
                          : why_no_report(verb, child.signal));
   show(reports);
+  // The program of another run was this command.
+  if (const char* outer = std::getenv("CUWARDEN_REPORT_LIST"); outer != nullptr && *outer != '\0')
+    add_entry(outer, shown_by_inner_run);
   return child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
 }
 

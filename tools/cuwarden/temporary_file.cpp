@@ -15,6 +15,8 @@
 #include <set>
 #include <string_view>
 
+#include "runtime_hooks/core/open_file.hpp"
+
 namespace cuwarden {
 namespace {
 
@@ -87,6 +89,13 @@ bool TemporaryFile::has_entry(std::string_view wanted) const {
   for (std::string entry; std::getline(file, entry, '\0');)
     if (entry == wanted) return true;
   return false;
+}
+
+void add_entry(const char* path, std::string_view entry) {
+  const Descriptor file = open_to_append(path, false);
+  if (!file) return;
+  const std::string line = std::string(entry) + '\0';
+  [[maybe_unused]] const ssize_t written = write(file.number(), line.data(), line.size());
 }
 
 }  // namespace cuwarden

@@ -29,4 +29,7 @@ class TemporaryFile {
   int error_ = 0;
 };
 
+// Adds an entry to the file of another `run` at `path`, if it is still there.
+void add_entry(const char* path, std::string_view entry);
+
 }  // namespace cuwarden
