@@ -189,7 +189,8 @@ hooks::Session* Process::start_recording() noexcept {
       log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
       return nullptr;
     }
-    const std::string report_path = expand_report_path(settings.report, owner());
+    const std::string report_path =
+        expand_report_path(settings.report, settings.ledger_folder, owner());
     stacks::ask_thread_stacks(find_thread_stack);
     ledger_ = make_ledger(settings, report_path, owner());
     if (ledger_ == nullptr) {

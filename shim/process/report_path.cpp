@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <utility>
 
 #include "reporters/report_name.hpp"
 #include "reporters/setting_values.hpp"
@@ -127,12 +126,15 @@ bool can_be_opened(const std::string& path) {
   return path.starts_with('/') && path.size() + room_for_more < PATH_MAX;
 }
 
-std::string in_temporary_folder(const std::string& path) {
-  std::string folder = std::string(variable("TMPDIR").value_or(""));
-  if (!can_be_opened(folder + "/" + default_report_name)) folder = "/tmp";
-  std::string name = path.substr(path.rfind('/') + 1);
-  if (folder.size() + 1 + name.size() + room_for_more >= PATH_MAX) folder = "/tmp";
-  std::string found = std::move(folder) + "/" + std::move(name);
+// In the ledger's folder if one was chosen, for that one is looked after.
+std::string in_another_folder(const std::string& path, std::string_view ledger_folder) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  std::string found;
+  for (const std::string_view folder :
+       {ledger_folder, variable("TMPDIR").value_or(""), std::string_view("/tmp")}) {
+    found = std::string(folder) + "/" + name;
+    if (folder.starts_with('/') && can_be_opened(found)) break;
+  }
   log_warn(
       fmt::format("the report's folder has no path that the system takes (it is deeper than 4,095 "
                   "bytes, or was removed). Going on with {}; CUWARDEN_REPORT sets another path.",
@@ -142,7 +144,7 @@ std::string in_temporary_folder(const std::string& path) {
 
 }  // namespace
 
-std::string expand_report_path(std::string_view pattern, int pid) {
+std::string expand_report_path(std::string_view pattern, std::string_view ledger_folder, int pid) {
   std::string path = absolute_path(expand(pattern, pid));
   if (path == path_of_no_report) return path;
   if (is_folder(path)) {
@@ -155,7 +157,7 @@ std::string expand_report_path(std::string_view pattern, int pid) {
     path = absolute_path(expand(default_report_name, pid));
   }
   path = with_fitting_names(path);
-  return can_be_opened(path) ? path : in_temporary_folder(path);
+  return can_be_opened(path) ? path : in_another_folder(path, ledger_folder);
 }
 
 std::string absolute_path(std::string path) {

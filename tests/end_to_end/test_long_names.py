@@ -1,8 +1,10 @@
 """Names and folders at the system's limits: every process's records can be reached all the same."""
 
 import os
+import re
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -110,6 +112,28 @@ def test_where_the_folder_has_no_path_the_report_goes_to_the_temporary_one(place
     run.report.check_leaks(run.last_line["leaked"])
     assert run.said_about("CUWARDEN_REPORT", str(run.report.path)) and len(run.said) == 1
     assert list(place.reports.iterdir()) == [run.report.path]
+
+
+@pytest.mark.parametrize("folder", ["deep_folder", "removed_folder"])
+def test_where_the_folder_has_no_path_the_report_goes_beside_a_ledger_that_has_a_folder(
+    place, request, folder
+):
+    where = request.getfixturevalue(folder)
+    env = {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": place.reports, "TMPDIR": place.work}
+    run = place.run([program("allocate"), "3"], env, preexec_fn=lambda: os.fchdir(where))
+    assert run.said_about("CUWARDEN_REPORT", str(run.report.path)) and len(run.said) == 1
+    assert list(place.reports.iterdir()) == [run.report.path]
+
+
+def test_without_a_temporary_folder_the_report_of_a_removed_one_goes_to_tmp(place, removed_folder):
+    env = {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": None, "TMPDIR": None}
+    run = place.run(
+        [program("allocate"), "3"], env, preexec_fn=lambda: os.fchdir(removed_folder)
+    )
+    (line,) = run.said
+    path = Path(re.search(r"Going on with (\S+);", line)[1])
+    assert path.parent == Path("/tmp")
+    path.unlink()
 
 
 @pytest.mark.parametrize("options", [[], ["--report", "x.json", "--ledger-dir", "here"]])
