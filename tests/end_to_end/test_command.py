@@ -227,6 +227,22 @@ def test_run_names_the_calls_that_it_cannot_know_of(cuwarden, place):
     assert "as far as is known" in done.stderr and "env -i" in done.stderr
 
 
+@pytest.mark.parametrize("kibibytes", [32, 64])
+def test_the_command_works_with_a_small_stack_and_leaves_its_limit_to_the_program(
+    cuwarden, place, kibibytes
+):
+    def little_stack():
+        resource.setrlimit(resource.RLIMIT_STACK, (kibibytes << 10, kibibytes << 10))
+
+    command = simulated(place, "sh", "-c", f"ulimit -s; {program('allocate')}")
+    done = cuwarden(*command, preexec_fn=little_stack)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{kibibytes}\n") and "LEAKS" in done.stderr
+    report = place.reports / "report.json"
+    shown = cuwarden("report", report, preexec_fn=little_stack)
+    assert (shown.returncode, shown.stderr) == (0, "") and "LEAKS" in shown.stdout
+
+
 def test_run_works_for_an_interpreter(cuwarden, place):
     code = (
         "import ctypes; rt = ctypes.CDLL('libcudart.so.13'); p = ctypes.c_void_p(); "

@@ -13,6 +13,7 @@
 #include "reporters/setting_values.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/enough_stack.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/usage.hpp"
 #include "tools/cuwarden/verbs.hpp"
@@ -370,19 +371,24 @@ int command_line(int count, char** arguments) {
   return run_verb(run);
 }
 
+// Its result is the exit status.
+int whole_command(int count, char** arguments) {
+  try {
+    return finish_output(command_line(count, arguments));
+  } catch (const std::bad_alloc&) {
+    print_error("not enough memory; allow more (ulimit -v), or give smaller input");
+    return wrong_usage;
+  } catch (const std::exception& error) {
+    print_error(std::string("internal error: ") + error.what());
+    return wrong_usage;
+  }
+}
+
 }  // namespace
 }  // namespace cuwarden
 
 int main(int count, char** arguments) {
   cuwarden::prepare_output();
   cuwarden::zeros_where_files_shrink();
-  try {
-    return cuwarden::finish_output(cuwarden::command_line(count, arguments));
-  } catch (const std::bad_alloc&) {
-    cuwarden::print_error("not enough memory; allow more (ulimit -v), or give smaller input");
-    return cuwarden::wrong_usage;
-  } catch (const std::exception& error) {
-    cuwarden::print_error(std::string("internal error: ") + error.what());
-    return cuwarden::wrong_usage;
-  }
+  return cuwarden::with_enough_stack(cuwarden::whole_command, count, arguments);
 }

@@ -1,0 +1,11 @@
+// A stack of known size, however small the one is that the process was given (ulimit -s).
+#pragma once
+
+namespace cuwarden {
+
+// Calls `work` and returns its result. Where the process may have less than a megabyte of stack,
+// the work is done in a thread with eight; the limit itself is left for the programs that are
+// started.
+int with_enough_stack(int (*work)(int, char**), int count, char** arguments);
+
+}  // namespace cuwarden
