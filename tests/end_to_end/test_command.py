@@ -243,6 +243,22 @@ def test_the_command_works_with_a_small_stack_and_leaves_its_limit_to_the_progra
     assert (shown.returncode, shown.stderr) == (0, "") and "LEAKS" in shown.stdout
 
 
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,
+    reason="no mount namespace can be made here",
+)
+def test_run_finds_the_shim_where_proc_is_not_mounted(place):
+    script = 'umount -l /proc && exec "$0" "$@"'
+    command = simulated(place, program("allocate"))
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, COMMAND, *map(str, command)],
+        env=place.environment(shim=False, preload=()), capture_output=True, text=True,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "LEAKS: 1.0 MiB" in done.stderr
+
+
 def test_run_works_for_an_interpreter(cuwarden, place):
     code = (
         "import ctypes; rt = ctypes.CDLL('libcudart.so.13'); p = ctypes.c_void_p(); "

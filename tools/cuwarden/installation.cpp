@@ -1,5 +1,7 @@
 #include "tools/cuwarden/installation.hpp"
 
+#include <sys/auxv.h>
+
 #include <filesystem>
 #include <initializer_list>
 #include <string_view>
@@ -9,11 +11,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The folder that holds this command. Without /proc it is found by the path that the command was
+// started by. Empty: it cannot be told.
+fs::path own_folder() {
+  std::error_code error;
+  const fs::path own = fs::read_symlink("/proc/self/exe", error);
+  if (!error) return own.parent_path();
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives it so
+  const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  return started == nullptr ? fs::path() : fs::canonical(started, error).parent_path();
+}
+
 std::optional<std::string> find(std::initializer_list<std::string_view> places,
                                 std::string_view file) {
+  const fs::path own = own_folder();
+  if (own.empty()) return std::nullopt;
   std::error_code error;
-  const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path();
-  if (error) return std::nullopt;
   for (const std::string_view place : places) {
     const fs::path path = (own / place).lexically_normal();
     if (fs::is_regular_file(path / file, error)) return path.string();
