@@ -7,6 +7,7 @@
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/implicit_span.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::hooks {
@@ -87,7 +88,7 @@ class ContextEnd {
     const bool alone = (primary.value == 0 || primary == context) &&
                        contexts.created_on(device_, context).value == 0;
     if (alone) return;
-    live_before_ = call.session().ledger.live_bytes_on(device_);
+    live_before_ = call.session().ledger.totals.live_bytes_on(device_);
     span_.begin(device_);
   }
   // After the records have gone.
@@ -96,7 +97,7 @@ class ContextEnd {
     if (!span_.has_begun() || !answers_for(call_, device_)) return;
     const auto taken = span_.taken();
     if (!taken) return;
-    const std::uint64_t live = call_.session().ledger.live_bytes_on(device_);
+    const std::uint64_t live = call_.session().ledger.totals.live_bytes_on(device_);
     const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, live));
     const std::int64_t given_back = -*taken - recorded;
     if (given_back > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(given_back)});

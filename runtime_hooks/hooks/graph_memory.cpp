@@ -13,6 +13,8 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/hooks/memory_nodes.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/record_fields.hpp"
 
 namespace cuwarden::hooks {
 namespace {
@@ -206,17 +208,17 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
   const ContextId context = call.session().contexts.owner(call.session().queries.current().context);
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
     // Freed by a node of the same graph whose address this one takes, or by AUTO_FREE_ON_LAUNCH.
-    ledger.take(Space::pointer, DeviceAddress{effect.address});
+    ledger.allocations.take(Space::pointer, DeviceAddress{effect.address});
     ledger::NewRecord record;
     record.space = Space::pointer;
     record.address.value = effect.address;
     record.bytes.value = effect.bytes;
     record.group = effect.group;
     record.context = context;
-    ledger.add(record);
+    ledger.allocations.add(record);
   });
   effects.for_each(number_of(exec), false, [&](const Effect& effect) {
-    ledger.take(Space::pointer, DeviceAddress{effect.address});
+    ledger.allocations.take(Space::pointer, DeviceAddress{effect.address});
   });
   say_where_left(call);
 }

@@ -11,6 +11,8 @@
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/hooks/call_mark.hpp"
 #include "runtime_hooks/hooks/session.hpp"
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/write/record_fields.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
 
 namespace cuwarden::hooks {
@@ -61,7 +63,7 @@ class HookedCall {
       forget_left_calls(__builtin_frame_address(0));
     session_ = session;
     if (session_ == nullptr) return;
-    session_->ledger.count_call(driver::hook_id(row));
+    session_->ledger.lanes.count_call(driver::hook_id(row));
     session_->call_passes();
   }
   ~HookedCall() {

@@ -1,6 +1,8 @@
 #include "runtime_hooks/hooks/implicit_span.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::hooks {
@@ -54,11 +56,11 @@ void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
   const ErrnoGuard keep;
   Session& session = call_.session();
   session.implicit.book(device_, change);
-  session.ledger.read_device(device_,
-                             {.at = ledger::ReadingAt::last_call,
-                              .total_bytes = after_.total_bytes,
-                              .free_bytes = after_.free_bytes,
-                              .memory_pool_idle_bytes = session.readings.idle_bytes(device_)});
+  session.ledger.devices.note_reading(
+      device_, {.at = ledger::ReadingAt::last_call,
+                .total_bytes = after_.total_bytes,
+                .free_bytes = after_.free_bytes,
+                .memory_pool_idle_bytes = session.readings.idle_bytes(device_)});
 }
 
 void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexcept {
@@ -78,7 +80,7 @@ void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   // Handles and pools need no context: they may be there already.
   const std::uint64_t used = after_.total_bytes - after_.free_bytes;
   const std::uint64_t known =
-      session.ledger.live_bytes_on(device) + session.readings.idle_bytes(device).value_or(0);
+      session.ledger.totals.live_bytes_on(device) + session.readings.idle_bytes(device).value_or(0);
   if (used > known) book({.used_after_first_context_bytes = used - known});
 }
 

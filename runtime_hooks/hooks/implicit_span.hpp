@@ -7,6 +7,7 @@
 
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 
 namespace cuwarden::hooks {
 

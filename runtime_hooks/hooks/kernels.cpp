@@ -19,7 +19,7 @@ CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
 
 // Whether the device is read.
 bool begin(HookedCall& call, ImplicitSpan& span, DeviceOrdinal device) {
-  if (call.session().implicit.may_ask(call.session().ledger.recently_ns())) span.begin(device);
+  if (call.session().implicit.may_ask(call.session().ledger.time.recently_ns())) span.begin(device);
   return span.has_begun();
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 
 namespace cuwarden::hooks {
 namespace {
@@ -72,14 +73,15 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   const ErrnoGuard keep;
   Session& session = call.session();
   here_ = session.queries.current();
-  if (session.implicit.may_read(session.ledger.recently_ns())) span_.begin(here_.device);
+  if (session.implicit.may_read(session.ledger.time.recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // What may take gigabytes is read in any case: there are few kernels that need more than all
   // before, few heaps, and what was given back is taken by the next launch.
   auto* const launches = session.implicit.launches_of(here_.device, here_.context);
   if (!span_.has_begun() && launches != nullptr &&
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
-       launches->may_read_for_heap() || session.ledger.lent_context_bytes(here_.device) != 0))
+       launches->may_read_for_heap() ||
+       session.ledger.devices.lent_context_bytes(here_.device) != 0))
     span_.begin(here_.device);
 }
 
@@ -177,7 +179,7 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   ledger::ImplicitChange change;
   const std::uint64_t again =
       taken ? std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(*taken, 0)),
-                       session.ledger.lent_context_bytes(here_.device))
+                       session.ledger.devices.lent_context_bytes(here_.device))
             : 0;
   if (taken)
     change = parted(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),

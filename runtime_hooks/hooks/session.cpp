@@ -1,6 +1,7 @@
 #include "runtime_hooks/hooks/session.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
 
 namespace cuwarden::hooks {
 
@@ -31,7 +32,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
 
 void Session::context_ended(ContextId context) noexcept {
   const ErrnoGuard keep;
-  ledger.release_context(context);
+  ledger.allocations.release_context(context);
   if (refusals.rescues()) captures.context_ends(context);
   pools.context_ended(context);
   contexts.ended(context);

@@ -2,6 +2,7 @@
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/queries.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::hooks {
@@ -21,7 +22,8 @@ Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
 CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   call.session().pools.shares_by_ipc();
-  if (call.session().ledger.opened_again(Space::pointer, DeviceAddress{*pointer})) return result;
+  if (call.session().ledger.allocations.opened_again(Space::pointer, DeviceAddress{*pointer}))
+    return result;
   call.allocated(result, {.kind = Kind::imported,
                           .address = *pointer,
                           .bytes = extent_of(call, *pointer),
@@ -56,11 +58,11 @@ CUresult cuIpcCloseMemHandle(HookedCall& call, CUdeviceptr dptr) {
   const auto close = [&] { return call.real().cuIpcCloseMemHandle(dptr); };
   if (!call.recording()) return close();
   ledger::Writer& ledger = call.session().ledger;
-  if (!ledger.closed_not_last(Space::pointer, DeviceAddress{dptr}))
+  if (!ledger.allocations.closed_not_last(Space::pointer, DeviceAddress{dptr}))
     return call.freed(Space::pointer, dptr, close);
   const CUresult result = close();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED)
-    ledger.opened_again(Space::pointer, DeviceAddress{dptr});
+    ledger.allocations.opened_again(Space::pointer, DeviceAddress{dptr});
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/implicit_span.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::hooks {
@@ -11,7 +12,8 @@ namespace {
 template <class Call>
 CUresult with_stream(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
-  if (call.recording() && call.session().implicit.may_read(call.session().ledger.recently_ns()))
+  if (call.recording() &&
+      call.session().implicit.may_read(call.session().ledger.time.recently_ns()))
     span.begin(call.session().queries.current().device);
   const CUresult result = real_call();
   const auto taken = span.taken();

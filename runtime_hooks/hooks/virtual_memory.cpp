@@ -1,5 +1,7 @@
 // Virtual memory: physical handles and where they are mapped. The bytes belong to the handle, and
 // live until it is neither referenced nor mapped. A reservation is address space, not memory.
+#include "runtime_hooks/ledger/write/virtual_memory.hpp"
+
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 
@@ -47,7 +49,7 @@ CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHan
   if (serving::is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
   if (call.recording() && result == CUDA_SUCCESS &&
-      !call.session().ledger.handle_retained_from_mapping(
+      !call.session().ledger.virtual_memory.retained_from_mapping(
           DeviceAddress{reinterpret_cast<std::uint64_t>(addr)}, DeviceAddress{*handle}))
     call.session().allocations.handle_without_record();
   return result;
@@ -55,9 +57,10 @@ CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHan
 
 CUresult cuMemRelease(HookedCall& call, CUmemGenericAllocationHandle handle) {
   if (!call.recording()) return call.real().cuMemRelease(handle);
-  const bool known = call.session().ledger.handle_release_begin(DeviceAddress{handle});
+  const bool known = call.session().ledger.virtual_memory.release_begin(DeviceAddress{handle});
   const CUresult result = call.real().cuMemRelease(handle);
-  if (known && refused(result)) call.session().ledger.handle_release_undo(DeviceAddress{handle});
+  if (known && refused(result))
+    call.session().ledger.virtual_memory.release_undo(DeviceAddress{handle});
   if (!known && result == CUDA_SUCCESS) call.session().allocations.unknown_release();
   return result;
 }
@@ -66,8 +69,8 @@ CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const CUresult result = call.real().cuMemMap(ptr, size, offset, handle, flags);
   if (call.recording() && result == CUDA_SUCCESS)
-    call.session().ledger.mapped(DeviceAddress{ptr}, ByteCount{size}, DeviceAddress{handle},
-                                 GroupId{0});
+    call.session().ledger.virtual_memory.mapped(DeviceAddress{ptr}, ByteCount{size},
+                                                DeviceAddress{handle}, GroupId{0});
   return result;
 }
 
@@ -75,9 +78,10 @@ CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
   if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
   // A range in which nothing was recorded is no gap in what we see: the driver unmaps what is not
   // mapped with success.
-  call.session().ledger.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  call.session().ledger.virtual_memory.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
   const CUresult result = call.real().cuMemUnmap(ptr, size);
-  if (refused(result)) call.session().ledger.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
+  if (refused(result))
+    call.session().ledger.virtual_memory.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
   return result;
 }
 

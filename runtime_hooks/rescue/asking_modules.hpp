@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::rescue {

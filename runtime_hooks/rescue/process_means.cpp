@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/rescue/asking_modules.hpp"
 
 namespace cuwarden::rescue {
@@ -17,8 +19,9 @@ bool ProcessMeans::is_unsafe_to_reclaim(std::string_view modules) {
 bool ProcessMeans::may_others_help() {
   const std::uint64_t total = parts_.queries.total_bytes_of(device_);
   if (total == 0) return true;
-  const std::uint64_t live = parts_.ledger.live_bytes_on(device_);
-  const std::uint64_t there = live - std::min(live, parts_.ledger.spilled_bytes_on(device_));
+  const std::uint64_t live = parts_.ledger.totals.live_bytes_on(device_);
+  const std::uint64_t there =
+      live - std::min(live, parts_.ledger.devices.spilled_bytes_on(device_));
   return asked_for_.bytes <= total && there <= total - asked_for_.bytes;
 }
 

@@ -2,6 +2,9 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/incident_facts.hpp"
 #include "runtime_hooks/rescue/last_refused.hpp"
@@ -29,8 +32,9 @@ bool Refusals::compute_mode_refuses(CUresult result, DeviceOrdinal device) const
 
 Refusals::Refused Refusals::note_refusal(const RefusedRequest& request,
                                          const ledger::Refusal& refusal) noexcept {
-  const Refused refused = parts_.ledger.refused(refusal);
-  last_refused.add(serial_, request, refused.incident, parts_.ledger.recently_ns());
+  const Refused refused = parts_.ledger.incidents.refused(refusal, parts_.ledger.threads.mine(),
+                                                          parts_.ledger.time.now_ns());
+  last_refused.add(serial_, request, refused.incident, parts_.ledger.time.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
   if (refused.first) describe(refused.incident, request, refusal.asked);
   tell(refused, Stage::refused);
@@ -40,8 +44,9 @@ Refusals::Refused Refusals::note_refusal(const RefusedRequest& request,
 // The program hears of the refusal. Returns the incident that counts it from now on.
 Refusals::Refused Refusals::note_failure(const Refused& known, const RefusedRequest& request,
                                          const ledger::Refusal& refusal) noexcept {
-  const Refused now = parts_.ledger.failed(known, refusal);
-  last_refused.refused_at(parts_.ledger.recently_ns());
+  const Refused now = parts_.ledger.incidents.failed(known, refusal, parts_.ledger.threads.mine(),
+                                                     parts_.ledger.time.now_ns());
+  last_refused.refused_at(parts_.ledger.time.recently_ns());
   if (now.incident == known.incident) return known;
   last_refused.moved(known.incident, now.incident);
   if (now.first) describe(now.incident, request, refusal.asked);
@@ -51,10 +56,11 @@ Refusals::Refused Refusals::note_failure(const Refused& known, const RefusedRequ
 // The incident is published first: the driver's answers may take a while, or not come.
 void Refusals::describe(IncidentId incident, const RefusedRequest& request,
                         ledger::Asked asked) noexcept {
-  parts_.ledger.publish_incident(incident);
+  parts_.ledger.incidents.publish(incident);
   set_device_facts(parts_, incident, request.device);
   if (request.given_back_bytes != 0)
-    parts_.ledger.set_fact(incident, ledger::Fact::given_back_bytes, request.given_back_bytes);
+    parts_.ledger.incidents.set_fact(incident, ledger::Fact::given_back_bytes,
+                                     request.given_back_bytes);
   if (asked == ledger::Asked::context) set_compute_mode(parts_, incident, request.device);
 }
 
@@ -67,8 +73,9 @@ Situation Refusals::situation(const RefusedRequest& asked, GroupId group,
                               IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
   Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
-                .live_bytes = on_device ? parts_.ledger.live_bytes_on(asked.device)
-                                        : parts_.ledger.live_bytes_on(no_device, Kind::pinned),
+                .live_bytes = on_device
+                                  ? parts_.ledger.totals.live_bytes_on(asked.device)
+                                  : parts_.ledger.totals.live_bytes_on(no_device, Kind::pinned),
                 .noted = pending_.noted(),
                 .bytes = asked.bytes,
                 .is_last_resort_due = ladder_.has_last_resorts()};
@@ -95,7 +102,7 @@ bool Refusals::climb(const RefusedCall& call, const RefusedRequest& asked, const
   if (!served && tried.has_waited_in_vain())
     parts_.notices.tell_once(serving::Notice::waited_in_vain, asked.device, asked.bytes);
   if (served && refused.incident.value != 0)
-    parts_.ledger.rescued(refused.incident, tried.last(), ByteCount{asked.bytes});
+    parts_.ledger.incidents.rescued(refused.incident, tried.last(), asked.bytes);
   return served;
 }
 
@@ -130,7 +137,7 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
   const bool served = ladder_.is_worth_climbing(now) && climb(call, asked, now, refused, tried);
   if (served) {
     last_refused.rescued(serial_, refused.incident, [&](IncidentId id, std::uint32_t times) {
-      parts_.ledger.recovered(id, times);
+      parts_.ledger.incidents.recovered(id, times);
     });
     tell(refused, Stage::settled);
   } else {
@@ -188,9 +195,10 @@ void Refusals::refused(const tracking::Caller& caller, const RefusedRequest& req
 
 [[gnu::noinline, gnu::cold]] void Refusals::note_served(const RefusedRequest& request) noexcept {
   const ErrnoGuard keep;
-  last_refused.served(
-      serial_, request, parts_.ledger.recently_ns(),
-      [&](IncidentId incident, std::uint32_t times) { parts_.ledger.recovered(incident, times); });
+  last_refused.served(serial_, request, parts_.ledger.time.recently_ns(),
+                      [&](IncidentId incident, std::uint32_t times) {
+                        parts_.ledger.incidents.recovered(incident, times);
+                      });
 }
 
 }  // namespace cuwarden::rescue

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/rescue/process_means.hpp"
 #include "runtime_hooks/rescue/refused_request.hpp"
@@ -60,7 +61,7 @@ class Refusals {
   }
 
  private:
-  using Refused = ledger::Writer::Refused;
+  using Refused = ledger::Refused;
   void refused(const tracking::Caller&, const RefusedRequest&, CUresult, ledger::Asked) noexcept;
   Refused note_refusal(const RefusedRequest&, const ledger::Refusal&) noexcept;
   Refused note_failure(const Refused&, const RefusedRequest&, const ledger::Refusal&) noexcept;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/rescue/rung.hpp"
 
@@ -38,8 +39,8 @@ class TriedRungs {
  private:
   void write(ledger::Writer& ledger, IncidentId incident, std::size_t at) const noexcept {
     const RungReport& report = rows_[at].report;
-    ledger.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung, report.outcome,
-                               report.duration_ns, report.reclaimer});
+    ledger.incidents.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung,
+                                         report.outcome, report.duration_ns, report.reclaimer});
   }
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
   struct Row {

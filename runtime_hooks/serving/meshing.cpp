@@ -10,6 +10,7 @@
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 
 namespace cuwarden::serving {
@@ -43,7 +44,7 @@ bool ServingPools::can_mesh() const noexcept {
 // Returns an obstacle that calls of the program have brought about.
 std::optional<Notice> ServingPools::obstacle_met() noexcept {
   if (is_reached_.load(std::memory_order_relaxed)) return Notice::memory_has_handle;
-  if (ledger_.unhooked_lookups() != 0) return Notice::unknown_functions;
+  if (ledger_.names.unhooked_lookups() != 0) return Notice::unknown_functions;
   return std::nullopt;
 }
 

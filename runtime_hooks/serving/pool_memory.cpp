@@ -4,6 +4,7 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 
 namespace cuwarden::serving {
 namespace {
@@ -99,7 +100,7 @@ CUresult free_block(ServingPools& pools, const driver::RealDriver& real, pool::A
   const auto block = arena.retire(address);
   if (!block) return CUDA_ERROR_INVALID_VALUE;
   return free_when_unused(
-      pools, real, arena.context(), [&] { arena.give(*block, pools.ledger().recently_ns()); },
+      pools, real, arena.context(), [&] { arena.give(*block, pools.ledger().time.recently_ns()); },
       [&] {
         pools.device_pool().deferred().put({*block, &arena});
       },
@@ -119,7 +120,7 @@ CUresult free_range(ServingPools& pools, const driver::RealDriver& real, std::ui
       },
       [&] { spill.put_back(real, *range); });
   if (is_gone(result))
-    pools.ledger().unspilled(range->device, range->kind, ByteCount{range->host_bytes});
+    pools.ledger().devices.unspilled(range->device, range->kind, ByteCount{range->host_bytes});
   return result;
 }
 
@@ -148,7 +149,7 @@ CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noex
   const auto placed = all.retire(address);
   if (!placed) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = free_when_unused(
-      pools, real, placed->context, [&] { all.give(address, pools.ledger().recently_ns()); },
+      pools, real, placed->context, [&] { all.give(address, pools.ledger().time.recently_ns()); },
       [&] { all.deferred().put(*placed); }, [&] { all.unretire(address); });
   if (is_gone(result)) {
     pools.free_deferred();
@@ -172,12 +173,12 @@ void ServingPools::free_deferred_now() noexcept {
   const ContextId here = contexts_.owner(queries_.current_unguarded().context);
   while (const auto placed = pool_.deferred().take(here)) {
     if (driver::wait_for_context(real_, here) != CUDA_SUCCESS) return pool_.deferred().put(*placed);
-    placed->arena->give(placed->block, ledger_.recently_ns());
+    placed->arena->give(placed->block, ledger_.time.recently_ns());
   }
   while (const auto placed = pinned_.deferred().take(here)) {
     if (driver::wait_for_context(real_, here) != CUDA_SUCCESS)
       return pinned_.deferred().put(*placed);
-    pinned_.give(placed->block.start, ledger_.recently_ns());
+    pinned_.give(placed->block.start, ledger_.time.recently_ns());
   }
   while (auto range = spill_.take_deferred(here)) {
     if (driver::wait_for_context(real_, here) != CUDA_SUCCESS) return spill_.defer(*range);

@@ -4,6 +4,8 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 
 namespace cuwarden::serving {
 namespace {
@@ -48,7 +50,7 @@ std::uint64_t ServingPools::allocate(std::uint64_t bytes) noexcept {
   return allocate_here([&](DeviceOrdinal device, ContextId context) {
     return (serves & bit_of(device)) == 0
                ? 0
-               : pool_.allocate(real_, device, context, bytes, ledger_.recently_ns());
+               : pool_.allocate(real_, device, context, bytes, ledger_.time.recently_ns());
   });
 }
 
@@ -84,7 +86,7 @@ std::uint64_t ServingPools::allocate_pinned(std::uint64_t bytes,
   if (settings_.pool != PoolUse::from_start || (flags.value_or(0) & ~known_flags) != 0) return 0;
   return allocate_here([&](DeviceOrdinal, ContextId context) {
     return pinned_.allocate(real_, context, flags.value_or(pool::PinnedPool::as_alloc_host), bytes,
-                            ledger_.recently_ns());
+                            ledger_.time.recently_ns());
   });
 }
 
@@ -107,7 +109,7 @@ void ServingPools::context_ended(ContextId context) noexcept {
   pool_.context_ended(real_, context);
   pinned_.context_ended(context);
   spill_.context_ended(real_, context, [this](const pool::Range& range) {
-    ledger_.unspilled(range.device, range.kind, ByteCount{range.host_bytes});
+    ledger_.devices.unspilled(range.device, range.kind, ByteCount{range.host_bytes});
   });
   if (pool_.any() && device != no_device) note_pool(device);
   note_pinned();
@@ -134,13 +136,13 @@ std::optional<bool> ServingPools::give_back_unused(DeviceOrdinal device) noexcep
 }
 
 void ServingPools::unlock_idle() noexcept {
-  if (!captures_.any()) pinned_.give_back_some(real_, ledger_.recently_ns(), idle_limit_ns);
+  if (!captures_.any()) pinned_.give_back_some(real_, ledger_.time.recently_ns(), idle_limit_ns);
 }
 
 void ServingPools::note_pool(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = pool_.counts(device);
   if (counts.served_count == 0) return;  // or a lock was not to be had
-  ledger_.set_arena(
+  ledger_.devices.set_arena(
       device, {counts.held_bytes, counts.live_bytes, counts.served_count, counts.served_bytes,
                counts.returned_bytes, counts.meshed_pages, counts.meshed_bytes, counts.pause_ns});
 }
@@ -158,7 +160,7 @@ void ServingPools::device_was_read(DeviceOrdinal device, std::uint64_t total_byt
   if (settings_.pool == PoolUse::never || is_ending_.load(std::memory_order_relaxed)) return;
   note_pinned();
   if (pool_.any()) {
-    const std::uint64_t now = ledger_.recently_ns();
+    const std::uint64_t now = ledger_.time.recently_ns();
     if (now > idle_limit_ns && !captures_.any()) {
       const Uncancelled whole;
       pool_.give_back(real_, device, now - idle_limit_ns);
@@ -168,7 +170,7 @@ void ServingPools::device_was_read(DeviceOrdinal device, std::uint64_t total_byt
   if (settings_.pool != PoolUse::when_slabs_lock || is_shared_.load(std::memory_order_relaxed) ||
       (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
     return;
-  if (ledger_.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
+  if (ledger_.allocations.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
   if (settings_.shares_memory != nullptr && settings_.shares_memory())
     is_shared_.store(true, std::memory_order_relaxed);
   else

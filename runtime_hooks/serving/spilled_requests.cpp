@@ -1,6 +1,7 @@
 // Requests that the device has no room for, served with the host's memory.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 
 namespace cuwarden::serving {
@@ -69,7 +70,7 @@ ledger::RungOutcome ServingPools::spill_to_host(const tracking::Allocation& aske
   if (range) {
     memory_is_out();
     if (range->host_bytes != 0) {
-      ledger_.spilled(device, range->kind, ByteCount{range->host_bytes});
+      ledger_.devices.spilled(device, range->kind, ByteCount{range->host_bytes});
       notices_.tell_once(Notice::spilled, device, asked_for.bytes, range->host_bytes);
     }
     receive(range->start);

@@ -1,6 +1,10 @@
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/record_fields.hpp"
+#include "runtime_hooks/ledger/write/virtual_memory.hpp"
 
 namespace cuwarden::tracking {
 
@@ -26,7 +30,7 @@ DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,
   const GroupId group = sites_.group_unguarded(caller, allocation.kind, device);
   if (allocation.address == 0) return device;  // success without memory: a size of 0
   // The time of the kernel's last tick is used: its exact answer would take a tenth of the call.
-  const std::uint64_t now = ledger_.recently_ns();
+  const std::uint64_t now = ledger_.time.recently_ns();
   ledger::NewRecord record;
   record.space = allocation.space;
   record.address.value = allocation.address;
@@ -40,17 +44,18 @@ DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,
   if (allocation.counts_no_bytes) record.flags |= ledger::record_counts_no_bytes;
   if (allocation.in_pool) record.flags |= ledger::record_in_pool;
   if (allocation.space == Space::vmm_handle)
-    ledger_.handle_created(record);
+    ledger_.virtual_memory.created(record);
   else
-    ledger_.add(record);
+    ledger_.allocations.add(record);
   give_notice();
   readings_.read_now_and_then(now);
   return device;
 }
 
 ledger::TakenRecord AllocationRecorder::take(Space space, std::uint64_t address) noexcept {
-  const ledger::TakenRecord taken = ledger_.take(space, DeviceAddress{address});
-  if (taken && implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
+  const ledger::TakenRecord taken = ledger_.allocations.take(space, DeviceAddress{address});
+  if (taken && implicit_.any_span())
+    implicit_.disturb(ledger_.groups.device_of(taken.fields.group));
   return taken;
 }
 
@@ -60,8 +65,8 @@ void AllocationRecorder::settle(const ledger::TakenRecord& taken, CUresult resul
     if (result == CUDA_SUCCESS) unknown_free();
     return;
   }
-  if (!gone) ledger_.put_back(taken);
-  if (implicit_.any_span()) implicit_.disturb(ledger_.device_of(taken.fields.group));
+  if (!gone) ledger_.allocations.put_back(taken);
+  if (implicit_.any_span()) implicit_.disturb(ledger_.groups.device_of(taken.fields.group));
   give_notice();
   if (result == CUDA_SUCCESS) readings_.read_now_and_then(taken.taken_ns);
 }
@@ -70,7 +75,7 @@ void AllocationRecorder::unknown_free() noexcept {
   give_notice();
   // An incomplete ledger may lack the allocation itself: such a free proves nothing.
   if ((ledger_.header().reasons.load(std::memory_order_relaxed) & noteworthy) == 0)
-    ledger_.count_unknown_free();
+    ledger_.allocations.count_unknown_free();
 }
 
 void AllocationRecorder::unknown_release() noexcept {

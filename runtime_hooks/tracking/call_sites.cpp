@@ -5,6 +5,9 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
 
 namespace cuwarden::tracking {
 
@@ -16,9 +19,9 @@ GroupId CallSites::group_of(const Caller& caller, Kind kind, DeviceOrdinal devic
 // A recognised stack yields the group that was last made from it. That group is nearly always the
 // wanted one, and otherwise one with the same stack.
 GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdinal device) noexcept {
-  if (stack_depth_ == 0) return ledger_.group({{}, caller.api, kind, device});
+  if (stack_depth_ == 0) return ledger_.groups.get({{}, caller.api, kind, device});
   if (const GroupId known{unwinder_.recognise(caller.frame)}; known.value != 0)
-    return ledger_.group_of_stack_in(known, caller.api, kind, device);
+    return ledger_.groups.of_stack_in(known, caller.api, kind, device);
   return group_of_unknown(caller, kind, device);
 }
 
@@ -29,12 +32,12 @@ GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdina
   auto* frames = static_cast<std::uint64_t*>(alloca(stack_depth_ * sizeof(std::uint64_t)));
   const stacks::Captured captured = unwinder_.capture(frame, {frames, stack_depth_});
   bool added = false;
-  const StackId stack = ledger_.intern_stack({frames, captured.count}, captured.truncated, &added);
-  const GroupId group = ledger_.group({stack, api, kind, device});
+  const StackId stack = ledger_.stacks.intern({frames, captured.count}, captured.truncated, &added);
+  const GroupId group = ledger_.groups.get({stack, api, kind, device});
   // A stack seen only once is not cached: filling the cache costs more than one walk. Neither is a
   // stack for which the full ledger has no row.
   if (!added && stack.value != 0 && group.value != 0)
-    unwinder_.remember(ledger_.thread_slot(), frame, {frames, stack_depth_}, group.value,
+    unwinder_.remember(ledger_.threads.slot(), frame, {frames, stack_depth_}, group.value,
                        generation);
   return group;
 }
@@ -42,12 +45,12 @@ GroupId CallSites::group_unguarded(const Caller& caller, Kind kind, DeviceOrdina
 StackId CallSites::whole_stack(const Caller& caller) noexcept {
   std::uint64_t frames[stacks::depth_limit];
   const stacks::Captured captured = unwinder_.capture(caller.frame, frames);
-  return captured.whole ? ledger_.intern_stack({frames, captured.count}, false) : StackId{};
+  return captured.whole ? ledger_.stacks.intern({frames, captured.count}, false) : StackId{};
 }
 
 void CallSites::modules_changed() noexcept {
   unwinder_.modules_changed();
-  ledger_.modules_changed();
+  ledger_.stacks.modules_changed();
   // A stack that was named between the two calls above may be retired by now.
   unwinder_.forget_names();
 }

@@ -6,6 +6,8 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/tracking/host_memory_use.hpp"
 
 namespace cuwarden::tracking {
@@ -39,20 +41,20 @@ void DeviceReadings::meet_first(DeviceOrdinal device) noexcept {
   static_assert(sizeof bytes == sizeof uuid.bytes);
   std::memcpy(bytes, uuid.bytes, sizeof bytes);
   name[sizeof name - 1] = '\0';
-  ledger_.set_device(device, name, bytes);
+  ledger_.devices.identify(device, name, bytes);
 }
 
 std::optional<IdleBytes> DeviceReadings::idle_in_memory_pools(DeviceOrdinal device) const noexcept {
-  return memory_pools_.idle_bytes(real_, device, ledger_.live_bytes_on(device, Kind::graph));
+  return memory_pools_.idle_bytes(real_, device, ledger_.totals.live_bytes_on(device, Kind::graph));
 }
 
 void DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at) noexcept {
   const auto reading = driver::read_current_device(real_);
   if (!reading) return;
-  ledger_.read_device(device, {.at = at,
-                               .total_bytes = reading->total_bytes,
-                               .free_bytes = reading->free_bytes,
-                               .memory_pool_idle_bytes = idle_bytes(device)});
+  ledger_.devices.note_reading(device, {.at = at,
+                                        .total_bytes = reading->total_bytes,
+                                        .free_bytes = reading->free_bytes,
+                                        .memory_pool_idle_bytes = idle_bytes(device)});
   if (listener_ != nullptr) listener_->device_was_read(device, reading->total_bytes);
 }
 
@@ -60,7 +62,7 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
   const ErrnoGuard keep;
   if (is_due(next_rss_ns_, now, rss_interval_ns)) {
     const std::uint64_t rss = host_memory_in_use();
-    if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
+    if (rss != 0) ledger_.totals.sample_host_rss(rss, ledger_.time.now_ns());
   }
   const bool reading_is_due = is_due(next_reading_ns_, now, reading_interval_ns);
   next_look_ns_.store(std::min(next_rss_ns_.load(std::memory_order_relaxed),
@@ -87,7 +89,7 @@ void DeviceReadings::read_at_exit(const FunctionRef<bool()>& may_ask) noexcept {
     if (may_ask()) real_.cuCtxPopCurrent_v2(&popped);
   }
   const std::uint64_t rss = host_memory_in_use();
-  if (rss != 0) ledger_.sample_host_rss(ByteCount{rss});
+  if (rss != 0) ledger_.totals.sample_host_rss(rss, ledger_.time.now_ns());
 }
 
 }  // namespace cuwarden::tracking

@@ -1,5 +1,6 @@
 #include "runtime_hooks/tracking/implicit_memory.hpp"
 
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::tracking {
@@ -52,7 +53,7 @@ void ImplicitMemory::book(DeviceOrdinal device, const ledger::ImplicitChange& ch
   if (device.value < 0 || device.value >= LiveContexts::device_limit) return;
   booked_[device.value].store(true, relaxed);
   device_readings_.meet(device);
-  ledger_.change_implicit(device, change);
+  ledger_.devices.change_implicit(device, change);
 }
 
 void ImplicitMemory::context_ended() noexcept {
@@ -63,7 +64,7 @@ void ImplicitMemory::context_ended() noexcept {
     if (!booked_[ordinal].load(relaxed) || queries_.live_context_on(device).value != 0) continue;
     booked_[ordinal].store(false, relaxed);
     launches_[ordinal].context.store(0, relaxed);
-    ledger_.change_implicit(device, {.contexts_ended = true});
+    ledger_.devices.change_implicit(device, {.contexts_ended = true});
   }
 }
 

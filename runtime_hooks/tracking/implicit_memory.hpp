@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/device_queries.hpp"
 #include "runtime_hooks/tracking/device_readings.hpp"

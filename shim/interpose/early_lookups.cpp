@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "runtime_hooks/ledger/write/names.hpp"
+
 namespace cuwarden::shim {
 
 void EarlyLookups::keep(const char* name) noexcept {
@@ -18,7 +20,7 @@ void EarlyLookups::keep(const char* name) noexcept {
 
 void EarlyLookups::tell(ledger::Writer& ledger) noexcept {
   const Locked locked(lock_);
-  for (std::size_t i = 0; locked && i < used_; ++i) ledger.count_unhooked_lookup(names_[i]);
+  for (std::size_t i = 0; locked && i < used_; ++i) ledger.names.count_unhooked_lookup(names_[i]);
 }
 
 }  // namespace cuwarden::shim

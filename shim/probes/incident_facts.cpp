@@ -9,6 +9,7 @@
 #include "reporters/each_row.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/slabs.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
 #include "shim/probes/host_limits.hpp"
 #include "shim/probes/mps_limit.hpp"
 #include "shim/probes/nvml_memory.hpp"
@@ -31,7 +32,7 @@ void note_lockers(ledger::Writer& ledger, const ledger::Reader& reader, Incident
   lockers.resize(std::min(lockers.size(), most_lockers));
   for (const auto& [locked, id] : lockers) {
     if (const auto group = reader.group(id.value))
-      ledger.add_slab_share(incident, {id, group->live_count, group->live_bytes, locked});
+      ledger.incidents.add_slab_share(incident, {id, group->live_count, group->live_bytes, locked});
   }
 }
 
@@ -41,30 +42,31 @@ void note_slabs(ledger::Writer& ledger, const ledger::Reader& reader, const Inci
   const auto found = all.find(given.device.value);
   const Fragmentation none;
   const Fragmentation& here = found == all.end() ? none : found->second;
-  ledger.set_fact(given.incident.id, Fact::slab_locked_bytes, here.locked_bytes);
-  ledger.set_fact(given.incident.id, Fact::rounding_bytes, here.rounding_bytes);
-  ledger.set_fact(given.incident.id, Fact::slab_count, here.slabs.size());
+  ledger.incidents.set_fact(given.incident.id, Fact::slab_locked_bytes, here.locked_bytes);
+  ledger.incidents.set_fact(given.incident.id, Fact::rounding_bytes, here.rounding_bytes);
+  ledger.incidents.set_fact(given.incident.id, Fact::slab_count, here.slabs.size());
   for (const auto& [class_bytes, row] : here.classes)
-    ledger.add_slab_class(given.incident.id,
-                          {class_bytes, row.slab_count, row.live_count, row.live_bytes});
-  std::vector<ledger::Writer::SlabRow> slabs;
+    ledger.incidents.add_slab_class(given.incident.id,
+                                    {class_bytes, row.slab_count, row.live_count, row.live_bytes});
+  std::vector<ledger::SlabRow> slabs;
   slabs.reserve(here.slabs.size());
   for (const Slab& slab : here.slabs)
     slabs.push_back({{slab.address}, slab.live_count, slab.live_bytes});
-  ledger.add_slabs(given.incident.id, slabs);
+  ledger.incidents.add_slabs(given.incident.id, slabs);
   note_lockers(ledger, reader, given.incident.id, here);
 }
 
 void note_growth(ledger::Writer& ledger, const ledger::Reader& reader, IncidentId incident) {
   const auto sums = std::make_unique<ledger::GroupSums>();
-  const std::vector<LeakGroup> groups = live_groups(reader, ledger.now_ns(), *sums);
+  const std::vector<LeakGroup> groups = live_groups(reader, ledger.time.now_ns(), *sums);
   const std::uint64_t rows = reader.rows(ledger::RegionId::incident_holders);
   for (std::uint64_t row = 1; row < rows; ++row) {
     const auto holder = reader.incident_holder(row);
     if (!holder || holder->incident != incident) continue;
     for (const LeakGroup& group : groups) {
       if (group.group.id != holder->group) continue;
-      if (const auto rate = group.growth.bytes_per_minute()) ledger.set_growth(row, *rate);
+      if (const auto rate = group.growth.bytes_per_minute())
+        ledger.incidents.set_growth(row, *rate);
     }
   }
 }
@@ -87,7 +89,7 @@ void note_host(ledger::Writer& ledger, IncidentId incident) {
       {Fact::max_mappings, limits.max_mappings},
       {Fact::cgroup_limit_bytes, limits.cgroup_limit_bytes},
       {Fact::cgroup_used_bytes, limits.cgroup_used_bytes}};
-  for (const auto& [fact, value] : facts) ledger.set_fact(incident, fact, value);
+  for (const auto& [fact, value] : facts) ledger.incidents.set_fact(incident, fact, value);
 }
 
 void note_implicit(ledger::Writer& ledger, const ledger::Reader& reader,
@@ -100,7 +102,7 @@ void note_implicit(ledger::Writer& ledger, const ledger::Reader& reader,
                                                   {Fact::local_memory_bytes, implicit.local_memory},
                                                   {Fact::heap_bytes, implicit.heap},
                                                   {Fact::stream_bytes, implicit.streams}};
-  for (const auto& [fact, value] : facts) ledger.set_fact(given.incident.id, fact, value);
+  for (const auto& [fact, value] : facts) ledger.incidents.set_fact(given.incident.id, fact, value);
 }
 
 void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
@@ -108,9 +110,9 @@ void note_other_processes(ledger::Writer& ledger, const ledger::Reader& reader,
   const auto device = device_row(reader, given.device);
   if (!device) return;
   const auto bytes = bytes_of_others(*device, [&](std::uint32_t pid, std::uint64_t used) {
-    ledger.add_process(given.incident.id, pid, used);
+    ledger.incidents.add_process(given.incident.id, pid, used);
   });
-  if (bytes) ledger.set_fact(given.incident.id, Fact::other_processes_bytes, *bytes);
+  if (bytes) ledger.incidents.set_fact(given.incident.id, Fact::other_processes_bytes, *bytes);
 }
 
 // The program may have changed its environment since; MPS read it when the process began.
@@ -120,7 +122,7 @@ void note_mps_limit(ledger::Writer& ledger, const ledger::Reader& reader,
            [&](const ledger::NamedValueView& variable) {
              if (variable.name != "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") return;
              if (const auto bytes = mps_limit_of(variable.value, given.device))
-               ledger.set_fact(given.incident.id, Fact::mps_limit_bytes, *bytes);
+               ledger.incidents.set_fact(given.incident.id, Fact::mps_limit_bytes, *bytes);
            });
 }
 
@@ -132,7 +134,7 @@ void note_whole_device(ledger::Writer& ledger, const ledger::Reader& reader,
   if (!device) return;
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device->uuid), 16);
   if (const auto memory = read_nvml_memory_of_whole(uuid))
-    ledger.set_fact(given.incident.id, Fact::whole_device_bytes, memory->total_bytes);
+    ledger.incidents.set_fact(given.incident.id, Fact::whole_device_bytes, memory->total_bytes);
 }
 
 // Without a context CUDA does not say how full the device is, and that may be why there is none.
@@ -145,7 +147,7 @@ void note_memory_without_context(ledger::Writer& ledger, const ledger::Reader& r
   if (!device) return;
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device->uuid), 16);
   if (const auto memory = read_nvml_memory(uuid))
-    ledger.set_fact(given.incident.id, Fact::nvml_free_bytes, memory->free_bytes);
+    ledger.incidents.set_fact(given.incident.id, Fact::nvml_free_bytes, memory->free_bytes);
 }
 
 // Somebody has the one context that the device takes.

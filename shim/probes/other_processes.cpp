@@ -6,6 +6,8 @@
 #include <span>
 
 #include "reporters/each_row.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "shim/probes/device_processes.hpp"
 #include "shim/support/log.hpp"
 
@@ -51,14 +53,14 @@ void note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_
              if (device.at != ledger::ReadingAt::exit || device.total_bytes < device.free_bytes)
                return;
              const ledger::ImplicitBytes& implicit = device.implicit;
-             const std::uint64_t own = ledger.live_bytes_on(device.ordinal) +
+             const std::uint64_t own = ledger.totals.live_bytes_on(device.ordinal) +
                                        device.memory_pool_idle_bytes.value_or(0) +
                                        implicit.further_contexts + implicit.modules +
                                        implicit.local_memory + implicit.heap + implicit.streams;
              const std::uint64_t used = device.total_bytes - device.free_bytes;
              if (static_cast<std::int64_t>(used - own) <= hidden_by_a_context || !may_ask()) return;
              if (const auto bytes = bytes_of_others(device, [](auto, auto) {}))
-               ledger.set_other_processes(device.ordinal, ByteCount{*bytes});
+               ledger.devices.set_other_processes(device.ordinal, ByteCount{*bytes});
            });
 } catch (...) {
   // No memory: they stay in what is unexplained.

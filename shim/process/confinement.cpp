@@ -11,6 +11,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
 #include "shim/process/ledger_place.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/own_stack.hpp"
@@ -77,7 +78,7 @@ class ComingFilter {
     confined_all_before_ = confines_all.load(std::memory_order_relaxed);
     is_first_ = detail::asks_confinement.load(std::memory_order_relaxed) == nullptr;
     if (!was_confined) prepare();
-    if (is_first_) threads_before.store(ledger->thread_rows(), std::memory_order_relaxed);
+    if (is_first_) threads_before.store(ledger->threads.rows(), std::memory_order_relaxed);
     of_this_thread() = Confinement::confined;
     if (scope == Scope::process) confines_all.store(true, std::memory_order_relaxed);
     detail::asks_confinement.store(thread_is_confined, std::memory_order_release);

@@ -21,6 +21,8 @@
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/hooks/graph_memory.hpp"
 #include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/early_lookups.hpp"
@@ -170,7 +172,7 @@ void Process::looked_up_unhooked(const char* name) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   if (has_records())
-    ledger_->count_unhooked_lookup(name);
+    ledger_->names.count_unhooked_lookup(name);
   else
     early_lookups.keep(name);
 }
@@ -279,7 +281,7 @@ ledger::Writer* Process::ledger_of_this_process() const noexcept {
   return has_records() && memory_.belongs_to_caller() ? ledger_ : nullptr;
 }
 
-std::uint64_t Process::thread_row() const noexcept { return ledger_->known_thread_row(); }
+std::uint64_t Process::thread_row() const noexcept { return ledger_->threads.known_row(); }
 
 void Process::wait_for_end(std::atomic<std::uint32_t>& done) noexcept {
   if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;

@@ -110,7 +110,7 @@ void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader)
   const WriterLocked locked;
   if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
   ReportOptions options;
-  options.end_ns = ledger.now_ns();
+  options.end_ns = ledger.time.now_ns();
   options.symbol_time = symbol_time_at_incident;
   if (reports->file.wanted() == path_of_no_report) return;
   // The last report is tried again, and says what is wrong.
@@ -133,9 +133,9 @@ void with_case(const ledger::Writer& ledger, IncidentId id, const What& what) {
 template <class Work>
 void within_the_budget(ledger::Writer& ledger, const Work& work) {
   if (reports->spent_ns.load(std::memory_order_relaxed) > longest_explaining_ns) return;
-  const std::uint64_t begun_ns = ledger.now_ns();
+  const std::uint64_t begun_ns = ledger.time.now_ns();
   work();
-  reports->spent_ns.fetch_add(ledger.now_ns() - begun_ns, std::memory_order_relaxed);
+  reports->spent_ns.fetch_add(ledger.time.now_ns() - begun_ns, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ void write_report_before_readings(ledger::Writer& ledger) noexcept try {
   if (!reader || !locked || reports->ended.load()) return;
   ReportOptions options;
   options.symbolise = false;
-  options.end_ns = ledger.now_ns();
+  options.end_ns = ledger.time.now_ns();
   if (!is_report_wanted(*reader, options, report_policy(*reader).only_if)) return;
   write_report(ledger, *reader, options);
 } catch (...) {
@@ -216,7 +216,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const auto reader = open_ledger(ledger);
   if (!reader) return false;
   ReportOptions options;
-  options.end_ns = ledger.now_ns();
+  options.end_ns = ledger.time.now_ns();
   const ReportPolicy policy = report_policy(*reader);
   const bool is_wanted = is_report_wanted(*reader, options, policy.only_if);
   if (is_wanted && root_folder() != reports->root_at_start) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/job.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/policy/spilling.hpp"
 
@@ -16,7 +17,7 @@ namespace cuwarden::shim {
 
 void note_start(ledger::Writer& ledger, const Settings& settings) {
   const auto note = [&](std::string_view name, std::string_view value) {
-    ledger.set_setting(name, value, std::getenv(std::string(name).c_str()) != nullptr);
+    ledger.names.set_setting(name, value, std::getenv(std::string(name).c_str()) != nullptr);
   };
   note("CUWARDEN_ENABLED", "1");
   note("CUWARDEN_REPORT", settings.report);
@@ -47,7 +48,7 @@ void note_start(ledger::Writer& ledger, const Settings& settings) {
     if (name == "SLURM_PROCID" && !is_slurm_rank) continue;
     if (name.starts_with("CUWARDEN_") || name.starts_with("CUDA_") || name.starts_with("NVIDIA_") ||
         is_job_variable(name))
-      ledger.set_environment(name, text.substr(equals + 1));
+      ledger.names.set_environment(name, text.substr(equals + 1));
   }
   int version = 0;
   const auto& real = real_driver();

@@ -9,6 +9,14 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/virtual_memory.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::test {
@@ -34,38 +42,39 @@ std::vector<std::byte> whole_ledger() {
     // Few pairs: each has a timeline, and they are most of a report.
     const DeviceOrdinal device{kind == Kind::pinned ? -1 : i < 3 ? 1 : 0};
     const GroupId group =
-        writer->group({writer->intern_stack(frames, i % 2 == 0), HookId{0}, kind, device});
+        writer->groups.get({writer->stacks.intern(frames, i % 2 == 0), HookId{0}, kind, device});
     NewRecord record;
     record.space = Space::pointer;
     record.address = DeviceAddress{i << 21};
     record.bytes = ByteCount{i * 1000};
     record.group = group;
-    writer->add(record);
+    writer->allocations.add(record);
     record.address = DeviceAddress{i};
-    writer->handle_created(record);
-    writer->mapped(DeviceAddress{i << 30}, ByteCount{2 << 20}, DeviceAddress{i}, group);
-    if (i % 4 == 0) writer->take(Space::pointer, DeviceAddress{i << 21});
-    const Writer::Refused refused = writer->refused({.group = group, .bytes = {512}});
+    writer->virtual_memory.created(record);
+    writer->virtual_memory.mapped(DeviceAddress{i << 30}, ByteCount{2 << 20}, DeviceAddress{i},
+                                  group);
+    if (i % 4 == 0) writer->allocations.take(Space::pointer, DeviceAddress{i << 21});
+    const Refused refused = writer->incidents.refused({.group = group, .bytes = {512}}, {}, i);
     if (refused.first) {
-      writer->add_rung(refused.incident, {1, Rung::retry, RungOutcome::served, 1000, {}});
-      writer->rescued(refused.incident, Rung::retry, ByteCount{512});
-      writer->add_slab_class(refused.incident, {512, 1, i, 512 * i});
-      const Writer::SlabRow slab{DeviceAddress{i << 21}, i, 512 * i};
-      writer->add_slabs(refused.incident, {&slab, 1});
-      writer->publish_incident(refused.incident);
+      writer->incidents.add_rung(refused.incident, {1, Rung::retry, RungOutcome::served, 1000, {}});
+      writer->incidents.rescued(refused.incident, Rung::retry, 512);
+      writer->incidents.add_slab_class(refused.incident, {512, 1, i, 512 * i});
+      const SlabRow slab{DeviceAddress{i << 21}, i, 512 * i};
+      writer->incidents.add_slabs(refused.incident, {&slab, 1});
+      writer->incidents.publish(refused.incident);
     }
   }
   const std::uint8_t uuid[16] = {1, 2, 3};
-  writer->set_device({0}, "a device", uuid);
-  writer->read_device({0}, {ReadingAt::exit, 1 << 30, 1 << 20, 1 << 10});
-  writer->change_implicit({0}, {.used_after_first_context_bytes = 1 << 29,
-                                .local_memory_bytes = 1 << 12,
-                                .largest_local_bytes = 1 << 14,
-                                .largest_local_kernel = "deep"});
-  writer->count_unhooked_lookup("cuMemFuture");
-  writer->set_setting("CUWARDEN_LOG", "warn", true);
-  writer->set_environment("CUDA_VISIBLE_DEVICES", "0");
-  writer->sample_host_rss(ByteCount{1 << 20});
+  writer->devices.identify({0}, "a device", uuid);
+  writer->devices.note_reading({0}, {ReadingAt::exit, 1 << 30, 1 << 20, 1 << 10});
+  writer->devices.change_implicit({0}, {.used_after_first_context_bytes = 1 << 29,
+                                        .local_memory_bytes = 1 << 12,
+                                        .largest_local_bytes = 1 << 14,
+                                        .largest_local_kernel = "deep"});
+  writer->names.count_unhooked_lookup("cuMemFuture");
+  writer->names.set_setting("CUWARDEN_LOG", "warn", true);
+  writer->names.set_environment("CUDA_VISIBLE_DEVICES", "0");
+  writer->totals.sample_host_rss(1 << 20, writer->time.now_ns());
   writer->set_end(EndReason::exit, 0, true);
   std::ifstream file(std::string(writer->path()), std::ios::binary);
   std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});

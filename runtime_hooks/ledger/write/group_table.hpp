@@ -5,9 +5,16 @@
 #include "runtime_hooks/ledger/storage/id_table.hpp"
 #include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/write/totals.hpp"
-#include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::ledger {
+
+struct GroupKey {
+  StackId stack;
+  HookId api;
+  Kind kind{};
+  DeviceOrdinal device = no_device;  // no_device for host memory
+  bool operator==(const GroupKey&) const = default;
+};
 
 class GroupTable {
  public:
@@ -45,6 +52,16 @@ class GroupTable {
     group.state.store(1, std::memory_order_release);
     ids_.insert(hash, row);
     return GroupId{row};
+  }
+
+  DeviceOrdinal device_of(GroupId id) const noexcept {
+    return DeviceOrdinal{storage_.rows<Group>(RegionId::groups)[id.value].device};
+  }
+  // Returns the group with the stack that `known` has.
+  GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
+    const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];
+    if (group.api == api.value && group.kind == kind && group.device == device.value) return known;
+    return get({StackId{group.stack}, api, kind, device});
   }
 
  private:

@@ -60,8 +60,7 @@ std::uint32_t Incidents::begin(const Refusal& refusal, ThreadId thread, std::uin
              : 0;
 }
 
-Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
-                                   std::uint64_t now_ns) noexcept {
+Refused Incidents::refused(const Refusal& refusal, ThreadId thread, std::uint64_t now_ns) noexcept {
   if (refusal.group.value == 0) return {};
   Group& from = group(refusal.group.value);
   std::uint32_t known = from.incident.load(std::memory_order_acquire);
@@ -70,17 +69,17 @@ Writer::Refused Incidents::refused(const Refusal& refusal, ThreadId thread,
       return {.incident = {made}, .first = true};
   if (known == 0) return {};
   Incident& incident = row({known});
-  const Writer::Refused again{.incident = {known},
-                              .time_ns = now_ns,
-                              .last_ns = incident.last_ns.load(relaxed),
-                              .last_bytes = incident.last_bytes.load(relaxed)};
+  const Refused again{.incident = {known},
+                      .time_ns = now_ns,
+                      .last_ns = incident.last_ns.load(relaxed),
+                      .last_bytes = incident.last_bytes.load(relaxed)};
   incident.repeats.fetch_add(1, relaxed);
   note_last(incident, refusal.bytes.value, now_ns);
   return again;
 }
 
-Writer::Refused Incidents::failed(const Writer::Refused& known, const Refusal& refusal,
-                                  ThreadId thread, std::uint64_t now_ns) noexcept {
+Refused Incidents::failed(const Refused& known, const Refusal& refusal, ThreadId thread,
+                          std::uint64_t now_ns) noexcept {
   if (refusal.group.value != 0 && (refusal.asked == Asked::memory || refusal.asked == Asked::graph))
     group(refusal.group.value).failures.fetch_add(1, relaxed);
   if (known.incident.value == 0) return {};
@@ -172,7 +171,7 @@ void Incidents::add_process(IncidentId id, std::uint32_t pid, std::uint64_t byte
   add_holder({.incident = id.value, .pid = pid, .bytes = bytes});
 }
 
-void Incidents::add_slab_share(IncidentId id, const Writer::SlabShare& share) noexcept {
+void Incidents::add_slab_share(IncidentId id, const SlabShare& share) noexcept {
   const std::uint64_t used = storage_.used(RegionId::incident_holders);
   for (std::uint64_t i = 1; i < used; ++i) {
     IncidentHolder& holder = holder_row(i);
@@ -187,7 +186,7 @@ void Incidents::add_slab_share(IncidentId id, const Writer::SlabShare& share) no
               .slab_locked_bytes = share.locked_bytes});
 }
 
-void Incidents::add_slab_class(IncidentId id, const Writer::SlabClassRow& given) noexcept {
+void Incidents::add_slab_class(IncidentId id, const SlabClassRow& given) noexcept {
   const std::uint64_t made = storage_.allocate(RegionId::incident_classes, 1);
   if (made == 0) return;
   IncidentClass& row = storage_.rows<IncidentClass>(RegionId::incident_classes)[made];
@@ -199,7 +198,7 @@ void Incidents::add_slab_class(IncidentId id, const Writer::SlabClassRow& given)
   row.state.store(1, std::memory_order_release);
 }
 
-void Incidents::add_slabs(IncidentId id, std::span<const Writer::SlabRow> given) noexcept {
+void Incidents::add_slabs(IncidentId id, std::span<const SlabRow> given) noexcept {
   // The first ones must not leave the last one without, which may be what the program died of.
   const std::uint64_t room =
       storage_.capacity(RegionId::incident_slabs) - storage_.used(RegionId::incident_slabs);
@@ -221,7 +220,7 @@ void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute)
 }
 
 // One that was under way is told to the end.
-void Incidents::add_rung(IncidentId id, const Writer::RungRow& given) noexcept {
+void Incidents::add_rung(IncidentId id, const RungRow& given) noexcept {
   IncidentRung* const rows = storage_.rows<IncidentRung>(RegionId::incident_rungs);
   const std::uint64_t used = storage_.used(RegionId::incident_rungs);
   for (std::uint64_t i = 1; i < used; ++i) {

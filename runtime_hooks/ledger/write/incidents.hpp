@@ -4,29 +4,78 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/writer.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 
 namespace cuwarden::ledger {
+
+// A request that was refused for lack of memory.
+struct Refusal {
+  GroupId group;  // of where it was made
+  Asked asked = Asked::memory;
+  std::int32_t result = 0;  // CUresult
+  ByteCount bytes;          // 0: the call does not say
+};
+
+// The incident that counts a refusal. 0: it could not be stored.
+struct Refused {
+  IncidentId incident;
+  // True if no other refusal came from there: the facts of the moment are to be set, then the
+  // incident is published.
+  bool first = false;
+  // Time of the refusal, and of the incident's last one before it.
+  std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
+};
+// What a group's pieces lock in slabs.
+struct SlabShare {
+  GroupId group;
+  std::uint64_t live_count = 0, live_bytes = 0;  // of the group, in slabs or not
+  std::uint64_t locked_bytes = 0;
+};
+struct SlabClassRow {
+  std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
+};
+struct SlabRow {
+  DeviceAddress address;
+  std::uint64_t live_count = 0, live_bytes = 0;
+};
+// What was tried at an incident's first refusal.
+struct RungRow {
+  std::uint32_t order = 0;  // from 1
+  Rung rung{};
+  RungOutcome outcome{};
+  std::uint64_t duration_ns = 0;
+  std::string_view name;  // of the reclaimer
+};
 
 class Incidents {
  public:
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Not published yet where it is the first.
-  Writer::Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
-  Writer::Refused failed(const Writer::Refused&, const Refusal&, ThreadId,
-                         std::uint64_t now_ns) noexcept;
+  // Counts a refusal. Its incident is not published yet where it is the first.
+  Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
+  // The request is refused to the program, too. Returns the incident that counts the refusal from
+  // now on. `first` says that this is another incident, not published yet: all requests of the one
+  // before it were served after all.
+  Refused failed(const Refused&, const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
   void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
+  // With what is live now, and with those who hold most of it. Facts may also be set later.
   void publish(IncidentId) noexcept;
+  // Another process that holds memory of the device; unknown_bytes: how much is not known.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
+  // Of a row of the incident holders: what it holds grows.
   void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
-  void add_slab_share(IncidentId, const Writer::SlabShare&) noexcept;
-  void add_slab_class(IncidentId, const Writer::SlabClassRow&) noexcept;
-  void add_slabs(IncidentId, std::span<const Writer::SlabRow>) noexcept;
+  // Of a group that is not among the holders yet, a row is added.
+  void add_slab_share(IncidentId, const SlabShare&) noexcept;
+  void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
+  // All slabs of the device; once.
+  void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
+  // The thread that met the incident so often has had the same request served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
-  void add_rung(IncidentId, const Writer::RungRow&) noexcept;
+  void add_rung(IncidentId, const RungRow&) noexcept;
+  // The refused request was served after all.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:

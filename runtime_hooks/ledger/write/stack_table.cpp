@@ -77,7 +77,8 @@ std::uint32_t StackTable::add(std::uint64_t hash, std::span<const Frame> frames,
   return row;
 }
 
-StackId StackTable::intern(std::span<const Frame> frames, bool truncated, bool& added) noexcept {
+StackId StackTable::intern(std::span<const Frame> frames, bool truncated, bool* added) noexcept {
+  if (added != nullptr) *added = false;
   const std::uint64_t hash = hash_words(frames) + (truncated ? hash_salt[0] : 0);
   if (const std::uint32_t row = find(hash, frames, truncated)) return StackId{row};
   if (const std::uint32_t row = moved_.find(hash, frames, truncated)) return StackId{row};
@@ -97,8 +98,12 @@ StackId StackTable::intern(std::span<const Frame> frames, bool truncated, bool& 
   if (const std::uint32_t row = find_again(hash, frames, truncated, hash_of_places))
     return StackId{row};
   const std::uint32_t row = add(hash, frames, truncated, hash_of_places);
-  added = row != 0;
+  if (added != nullptr) *added = row != 0;
   return StackId{row};
+}
+
+void StackTable::modules_changed() noexcept {
+  modules_.remove_gone([this](ModuleTable::Gone range) { retire(range); });
 }
 
 void StackTable::retire(ModuleTable::Gone range) noexcept {

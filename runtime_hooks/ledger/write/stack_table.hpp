@@ -22,13 +22,18 @@ class StackTable {
       : storage_(storage), modules_(modules) {}
   bool create() noexcept { return ids_.create() && ids_by_places_.create(); }
 
-  // `added` becomes true where this stack was not there.
-  StackId intern(std::span<const Frame> frames, bool truncated, bool& added) noexcept;
+  // Frames are normalised addresses, innermost first. Equal stacks get equal ids. `added`, where it
+  // is not null, becomes true if this stack was not there, and false if it was.
+  StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
+  // To be called after a dlclose. Finds modules that went away, ends their rows and retires their
+  // stacks. A StackId or GroupId that the caller keeps for such a stack must not be used for new
+  // records.
+  void modules_changed() noexcept;
+
+ private:
   // Stacks with a frame in this range are not matched by their addresses any more: these may come
   // to mean other code.
   void retire(ModuleTable::Gone range) noexcept;
-
- private:
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
   std::uint32_t find_by_places(std::uint64_t hash_of_places, std::span<const Frame> frames,

@@ -257,4 +257,18 @@ void Totals::sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept
   mark(series, now_ns, before, bytes);
 }
 
+std::uint64_t Totals::live_bytes_on(DeviceOrdinal ordinal,
+                                    std::optional<Kind> only) const noexcept {
+  const Series* const rows = storage_.rows<Series>(RegionId::series);
+  const std::uint64_t used = storage_.used(RegionId::series);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 1; i < used; ++i) {
+    if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].device == ordinal.value &&
+        rows[i].kind != series_host_rss &&
+        (only ? Kind{rows[i].kind} == *only : is_in_device_account(Kind{rows[i].kind})))
+      sum += rows[i].live_bytes.load(relaxed);
+  }
+  return sum;
+}
+
 }  // namespace cuwarden::ledger

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/mapping.hpp"
@@ -28,6 +29,11 @@ class Totals {
   void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // A live allocation of 0 bytes turned out to have so many.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+
+  // Bytes that are live of the memory that the device's account counts, or of one kind, as the
+  // series have it. no_device: of the host's memory.
+  std::uint64_t live_bytes_on(DeviceOrdinal,
+                              std::optional<Kind> only = std::nullopt) const noexcept;
 
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 

@@ -78,9 +78,15 @@ void VirtualMemory::end_if_unused(RecordId id, Pending entry, std::uint64_t now_
 
 // --- handles
 
-bool VirtualMemory::created(DeviceAddress handle, const RecordFields& fields) noexcept {
+void VirtualMemory::created(NewRecord given) noexcept {
+  if (given.group.value == 0) return;
+  if (given.time_ns == 0) given.time_ns = time_.now_ns();
+  given.thread = threads_.mine();
+  given.references = 1;
+  const DeviceAddress handle = given.address;
+  const RecordFields& fields = given;
   const LedgerLocked locked(lock_, storage_);
-  if (!locked) return false;
+  if (!locked) return;
   trim();
   const RecordId old = records_.hide(Space::vmm_handle, handle);
   if (old.value != 0) drop_reference(old, true, ++operation_, fields.time_ns);
@@ -89,7 +95,11 @@ bool VirtualMemory::created(DeviceAddress handle, const RecordFields& fields) no
     totals_.undo_allocated(fields.group, fields.bytes.value, fields.time_ns);
     storage_.add_reason(reason_ledger_full);
   }
-  return old.value != 0;
+  if (old.value != 0) {
+    // The free of the handle that had this value was not seen.
+    storage_.header().superseded.fetch_add(1, std::memory_order_relaxed);
+    storage_.add_reason(reason_superseded);
+  }
 }
 
 void VirtualMemory::retained(DeviceAddress handle) noexcept {
@@ -99,8 +109,9 @@ void VirtualMemory::retained(DeviceAddress handle) noexcept {
   if (id.value != 0) store_field(row(id).references, row(id).references + 1);
 }
 
-bool VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress handle,
-                                          const RecordFields& alias) noexcept {
+bool VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress handle) noexcept {
+  const std::uint64_t now_ns = time_.now_ns();
+  const ThreadId thread = threads_.mine();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return false;
   if (const RecordId known = records_.find(Space::vmm_handle, handle); known.value != 0) {
@@ -116,7 +127,9 @@ bool VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress h
     store_field(record.references, 1);
     return true;
   }
-  RecordFields fields = alias;
+  RecordFields fields;
+  fields.time_ns = now_ns;
+  fields.thread = thread;
   fields.group = GroupId{record.group};
   fields.bytes = ByteCount{record.bytes};
   fields.related = id.value;
@@ -145,7 +158,8 @@ void VirtualMemory::drop_reference(RecordId id, bool key_is_gone, std::uint64_t 
   if (held != 0) drop_mapping(RecordId{static_cast<std::uint32_t>(held)}, operation, now_ns);
 }
 
-bool VirtualMemory::release_begin(DeviceAddress handle, std::uint64_t now_ns) noexcept {
+bool VirtualMemory::release_begin(DeviceAddress handle) noexcept {
+  const std::uint64_t now_ns = time_.now_ns();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return false;
   trim();
@@ -155,7 +169,8 @@ bool VirtualMemory::release_begin(DeviceAddress handle, std::uint64_t now_ns) no
   return true;
 }
 
-void VirtualMemory::release_undo(DeviceAddress handle, std::uint64_t now_ns) noexcept {
+void VirtualMemory::release_undo(DeviceAddress handle) noexcept {
+  const std::uint64_t now_ns = time_.now_ns();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   if (const RecordId id = records_.find(Space::vmm_handle, handle); id.value != 0) {
@@ -191,16 +206,20 @@ RecordId VirtualMemory::mapping_around(DeviceAddress address) noexcept {
   }
 }
 
-void VirtualMemory::mapped(DeviceAddress address, DeviceAddress handle,
-                           const RecordFields& given) noexcept {
+void VirtualMemory::mapped(DeviceAddress address, ByteCount bytes, DeviceAddress handle,
+                           GroupId group) noexcept {
+  RecordFields fields;
+  fields.group = group;
+  fields.bytes = bytes;
+  fields.time_ns = time_.now_ns();
+  fields.thread = threads_.mine();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   trim();
   if (const RecordId old = records_.find(Space::vmm_mapping, address); old.value != 0) {
-    take_mapping(old, ++operation_, 0, 0, given.time_ns);
+    take_mapping(old, ++operation_, 0, 0, fields.time_ns);
   }
   const RecordId id = underlying(records_.find(Space::vmm_handle, handle));
-  RecordFields fields = given;
   fields.related = id.value;
   fields.flags = record_counts_no_bytes;
   if (records_.insert(Space::vmm_mapping, address, fields).id.value == 0) {
@@ -210,7 +229,7 @@ void VirtualMemory::mapped(DeviceAddress address, DeviceAddress handle,
   if (id.value != 0) {
     store_field(row(id).mappings, row(id).mappings + 1);
     // An imported handle tells its size only now: a handle is always mapped whole.
-    if (row(id).bytes == 0) learn_size(id, fields.bytes.value, given.time_ns);
+    if (row(id).bytes == 0) learn_size(id, fields.bytes.value, fields.time_ns);
   }
   ++live_mappings_;
   const std::uint64_t alignment = std::max<std::uint64_t>(address.value & -address.value, 1);
@@ -243,8 +262,8 @@ void VirtualMemory::take_mapping(RecordId id, std::uint64_t operation, std::uint
   if (handle.value != 0) drop_mapping(handle, operation, now_ns);
 }
 
-bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
-                                std::uint64_t now_ns) noexcept {
+bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes) noexcept {
+  const std::uint64_t now_ns = time_.now_ns();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return false;
   trim();
@@ -281,8 +300,8 @@ bool VirtualMemory::unmap_begin(DeviceAddress address, ByteCount bytes,
   return found;
 }
 
-void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes,
-                               std::uint64_t now_ns) noexcept {
+void VirtualMemory::unmap_undo(DeviceAddress address, ByteCount bytes) noexcept {
+  const std::uint64_t now_ns = time_.now_ns();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   std::uint64_t operation = 0;

@@ -9,26 +9,34 @@
 
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/write/record_index.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
 #include "runtime_hooks/ledger/write/totals.hpp"
 
 namespace cuwarden::ledger {
 
 class VirtualMemory {
  public:
-  VirtualMemory(Storage& storage, RecordIndex& records, Totals& totals) noexcept
-      : storage_(storage), records_(records), totals_(totals) {}
+  VirtualMemory(Storage& storage, RecordIndex& records, Totals& totals, Threads& threads,
+                const ProcessTime& time) noexcept
+      : storage_(storage), records_(records), totals_(totals), threads_(threads), time_(time) {}
 
-  // True when the handle's value was in use: the free of the old one was not seen.
-  bool created(DeviceAddress handle, const RecordFields&) noexcept;
+  // A handle was created, with one reference.
+  void created(NewRecord) noexcept;
+  // One more reference.
   void retained(DeviceAddress handle) noexcept;
-  bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle,
-                             const RecordFields& alias) noexcept;
-  bool release_begin(DeviceAddress handle, std::uint64_t now_ns) noexcept;
-  void release_undo(DeviceAddress handle, std::uint64_t now_ns) noexcept;
-  void mapped(DeviceAddress address, DeviceAddress handle, const RecordFields&) noexcept;
-  bool unmap_begin(DeviceAddress address, ByteCount bytes, std::uint64_t now_ns) noexcept;
-  void unmap_undo(DeviceAddress address, ByteCount bytes, std::uint64_t now_ns) noexcept;
+  // A handle made from an address (cuMemRetainAllocationHandle): its value may be new. False: no
+  // mapping is known there, and the handle is not recorded.
+  bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
+  // To be called before the driver's release, and after the driver refused it.
+  bool release_begin(DeviceAddress handle) noexcept;
+  void release_undo(DeviceAddress handle) noexcept;
+  void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
+  // To be called before the driver's unmap of [address, address + bytes). False: no mapping is
+  // known there. unmap_undo() restores exactly the mappings that unmap_begin() took.
+  bool unmap_begin(DeviceAddress, ByteCount) noexcept;
+  void unmap_undo(DeviceAddress, ByteCount) noexcept;
 
  private:
   // Something taken away. Rows of ended records are recycled when their entry falls out.
@@ -61,6 +69,8 @@ class VirtualMemory {
   Storage& storage_;
   RecordIndex& records_;
   Totals& totals_;
+  Threads& threads_;
+  const ProcessTime& time_;
   FutexLock lock_;
   Mapping pending_;  // a ring of entries [oldest_, newest_)
   std::uint64_t pending_capacity_ = 0, oldest_ = 0, newest_ = 0;

@@ -5,17 +5,18 @@
 // and the holders of slabs, are only ever tried. No lock is held while foreign code is called.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-
 #include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/group_table.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/module_table.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/ledger/write/record_index.hpp"
 #include "runtime_hooks/ledger/write/slab_pages.hpp"
 #include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
 #include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/ledger/write/virtual_memory.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
@@ -24,25 +25,21 @@ namespace cuwarden::ledger {
 
 struct Writer::State {
   Storage storage;
+  ProcessTime time;
   Lanes lanes{storage};
+  Threads threads{storage, lanes, time};
   RecordIndex records{storage};
   Totals totals{storage, lanes};
   SlabPages slabs{storage, lanes};
+  Allocations allocations{storage, records, totals, slabs, threads, time};
   ModuleTable modules{storage};
   StackTable stacks{storage, modules};
   GroupTable groups{storage, lanes, totals};
   Incidents incidents{storage};
-  VirtualMemory virtual_memory{storage, records, totals};
-  FutexLock names_lock;    // unhooked lookups, settings, environment
-  FutexLock devices_lock;  // device rows
-  std::uint64_t start_monotonic_ns = 0;
+  VirtualMemory virtual_memory{storage, records, totals, threads, time};
+  Devices devices{storage, time};
+  Names names{storage};
   Writer self{*this};
-
-  ThreadId register_thread(std::uint64_t now_ns) noexcept;
-  // The device's row, made if need be. Under devices_lock.
-  Device* device(DeviceOrdinal) noexcept;
-  void set_named_value(RegionId, std::string_view name, std::string_view value,
-                       std::uint32_t source) noexcept;
 };
 
 }  // namespace cuwarden::ledger

@@ -4,6 +4,10 @@
 #include <array>
 #include <vector>
 
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace {
@@ -28,8 +32,8 @@ Writer& writer() {
 
 GroupId group_of(std::uint64_t stack) {
   const std::array<Frame, 2> frames = {stack, 0x10};
-  return writer().group(
-      {writer().intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+  return writer().groups.get(
+      {writer().stacks.intern(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
 }
 
 NewRecord record_of(int thread) {
@@ -49,8 +53,8 @@ void add_and_take(benchmark::State& state) {
   std::uint64_t i = 0;
   for (auto _ : state) {
     record.address = address_of(state.thread_index(), i++ % 4096);
-    ledger.add(record);
-    ledger.take(Space::pointer, record.address);
+    ledger.allocations.add(record);
+    ledger.allocations.take(Space::pointer, record.address);
   }
 }
 BENCHMARK(add_and_take)->ThreadRange(1, 2)->UseRealTime();
@@ -62,17 +66,17 @@ void add_and_take_among_live(benchmark::State& state) {
   const auto live = static_cast<std::uint64_t>(state.range(0));
   for (std::uint64_t i = 0; i < live; ++i) {
     record.address = address_of(state.thread_index(), i);
-    ledger.add(record);
+    ledger.allocations.add(record);
   }
   std::uint64_t i = 1;
   for (auto _ : state) {
     i = (i * 2862933555777941757 + 3037000493) % live;
     record.address = address_of(state.thread_index(), i);
-    ledger.take(Space::pointer, record.address);
-    ledger.add(record);
+    ledger.allocations.take(Space::pointer, record.address);
+    ledger.allocations.add(record);
   }
   for (std::uint64_t n = 0; n < live; ++n) {
-    ledger.take(Space::pointer, address_of(state.thread_index(), n));
+    ledger.allocations.take(Space::pointer, address_of(state.thread_index(), n));
   }
 }
 BENCHMARK(add_and_take_among_live)->Arg(1'000'000)->UseRealTime();
@@ -82,7 +86,7 @@ void intern_known_stack(benchmark::State& state) {
   std::vector<Frame> frames(static_cast<std::size_t>(state.range(0)));
   for (std::size_t i = 0; i < frames.size(); ++i) frames[i] = 0x400000 + i * 0x123;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(ledger.intern_stack(frames, false));
+    benchmark::DoNotOptimize(ledger.stacks.intern(frames, false));
   }
 }
 BENCHMARK(intern_known_stack)->Arg(10)->Arg(30)->Arg(60)->ThreadRange(1, 2)->UseRealTime();
@@ -96,13 +100,13 @@ void record_one_call(benchmark::State& state) {
   record.bytes = ByteCount{4096};
   std::uint64_t i = 0;
   for (auto _ : state) {
-    ledger.count_call(HookId{0});
-    record.group = ledger.group(
-        {ledger.intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+    ledger.lanes.count_call(HookId{0});
+    record.group = ledger.groups.get(
+        {ledger.stacks.intern(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
     record.address = address_of(state.thread_index(), i++ % 4096);
-    ledger.add(record);
-    ledger.count_call(HookId{0});
-    ledger.take(Space::pointer, record.address);
+    ledger.allocations.add(record);
+    ledger.lanes.count_call(HookId{0});
+    ledger.allocations.take(Space::pointer, record.address);
   }
 }
 BENCHMARK(record_one_call)->ThreadRange(1, 2)->UseRealTime();

@@ -9,6 +9,10 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
@@ -131,13 +135,13 @@ class DamagedLedger : public LedgerTest {
       for (std::uint64_t n = 1; n <= 20; ++n) add((i * 20 + n) * 512, n * 1000, group);
     }
     const std::array<Frame, 1> here = {reinterpret_cast<std::uintptr_t>(&make_writer) + 1};
-    writer->intern_stack(here, false);
+    writer->stacks.intern(here, false);
     const std::uint8_t uuid[16] = {};
-    writer->set_device(DeviceOrdinal{0}, "Simulated H200", uuid);
-    writer->set_setting("stack_depth", "256", false);
-    writer->set_environment("CUDA_VISIBLE_DEVICES", "0");
-    writer->count_unhooked_lookup("cuMemFuture");
-    writer->sample_host_rss(ByteCount{1'000'000});
+    writer->devices.identify(DeviceOrdinal{0}, "Simulated H200", uuid);
+    writer->names.set_setting("stack_depth", "256", false);
+    writer->names.set_environment("CUDA_VISIBLE_DEVICES", "0");
+    writer->names.count_unhooked_lookup("cuMemFuture");
+    writer->totals.sample_host_rss(1'000'000, writer->time.now_ns());
     copy = std::make_unique<Guarded>(writer->bytes().size());
     // The copy is made from the file: in the writer's mapping, pages that are not filled cannot be
     // read.

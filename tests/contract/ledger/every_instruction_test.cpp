@@ -10,6 +10,8 @@
 #include <csignal>
 
 #include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
 #include "tests/contract/ledger/child_process.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
@@ -40,24 +42,25 @@ NewRecord record_of(std::uint64_t bytes, GroupId group) {
 [[noreturn]] void record_step_by_step(const char* folder, Told& told) {
   Writer* const writer = make_writer(folder);
   writer->path().copy(told.path, sizeof told.path - 1);
-  const GroupId group = writer->group({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
+  const GroupId group = writer->groups.get({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
   // Tables and pages are made before the first step.
-  writer->add(record_of(first_bytes, group));
-  writer->take(Space::pointer, DeviceAddress{512});
+  writer->allocations.add(record_of(first_bytes, group));
+  writer->allocations.take(Space::pointer, DeviceAddress{512});
   if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(skipped_status);
   raise(SIGSTOP);
   for (const std::uint64_t bytes : {first_bytes, second_bytes}) {
     told.gone = 0;
-    writer->add(record_of(bytes, group));  // The record goes into the row that the last one left.
+    writer->allocations.add(
+        record_of(bytes, group));  // The record goes into the row that the last one left.
     told.certain = bytes;
     told.certain = 0;
-    const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{512});
+    const TakenRecord taken = writer->allocations.take(Space::pointer, DeviceAddress{512});
     told.gone = 1;
     told.gone = 0;
-    writer->put_back(taken);
+    writer->allocations.put_back(taken);
     told.certain = bytes;
     told.certain = 0;
-    writer->take(Space::pointer, DeviceAddress{512});
+    writer->allocations.take(Space::pointer, DeviceAddress{512});
     told.gone = 1;
   }
   _exit(0);

@@ -12,6 +12,10 @@
 #include <thread>
 
 #include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
 #include "tests/contract/ledger/child_process.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
@@ -44,16 +48,17 @@ void hammer(Writer* writer, Acknowledged& told, std::uint64_t thread, unsigned s
     if (held == 0) {
       const std::array<Frame, 2> frames = {random() % 5000, 0x10};
       NewRecord record;
-      record.group = writer->group(
-          {writer->intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+      record.group = writer->groups.get(
+          {writer->stacks.intern(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
       record.address = DeviceAddress{address_of(thread, slot)};
       record.bytes = ByteCount{random() % 100'000 + 1};
-      writer->add(record);
+      writer->allocations.add(record);
       state.store(record.bytes.value);
     } else {
-      const TakenRecord taken = writer->take(Space::pointer, {address_of(thread, slot)});
+      const TakenRecord taken =
+          writer->allocations.take(Space::pointer, {address_of(thread, slot)});
       if (random() % 8 == 0) {
-        writer->put_back(taken);
+        writer->allocations.put_back(taken);
         state.store(held);
       } else {
         state.store(0);
@@ -136,10 +141,10 @@ TEST(LedgerFork, the_child_has_no_part_of_the_parents_ledger) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   NewRecord record;
-  record.group = writer->group({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
+  record.group = writer->groups.get({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
   record.address = DeviceAddress{512};
   record.bytes = ByteCount{100};
-  writer->add(record);
+  writer->allocations.add(record);
   void* const mapped = const_cast<std::byte*>(writer->bytes().data());
   unsigned char resident = 0;
   ASSERT_EQ(mincore(mapped, page_bytes, &resident), 0);
@@ -150,7 +155,7 @@ TEST(LedgerFork, the_child_has_no_part_of_the_parents_ledger) {
     // The child may have a ledger of its own.
     Writer* const own = make_writer(folder.path());
     CHILD_EXPECT(own != nullptr && own->path() != parents_path);
-    CHILD_EXPECT(own->thread().value == 1);
+    CHILD_EXPECT(own->threads.mine().value == 1);
     CHILD_EXPECT(live_in_records(read(*own)) == Sum{});
     own->remove_file();
   });

@@ -8,6 +8,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 #include "tests/contract/ledger/child_process.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
@@ -36,18 +40,18 @@ void expect_recording_works(Writer* writer, std::uint64_t count) {
   CHILD_EXPECT(writer != nullptr);
   for (std::uint64_t i = 1; i <= count; ++i) {
     const std::array<Frame, 3> frames = {i % 1000, i % 7, 0x10};
-    const GroupId group = writer->group(
-        {writer->intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+    const GroupId group = writer->groups.get(
+        {writer->stacks.intern(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
     NewRecord record;
     record.address = DeviceAddress{i * 512};
     record.bytes = ByteCount{i};
     record.group = group;
-    writer->add(record);
+    writer->allocations.add(record);
   }
   Sum expected;
   for (std::uint64_t i = 1; i <= count; ++i) {
     if (i % 2 == 0) {
-      writer->take(Space::pointer, DeviceAddress{i * 512});
+      writer->allocations.take(Space::pointer, DeviceAddress{i * 512});
     } else {
       ++expected.count;
       expected.bytes += i;
@@ -213,11 +217,11 @@ TEST(LedgerLimits, a_full_table_is_reported_and_the_totals_match_the_stored_reco
   expect_child_succeeds([&] {
     Writer* const writer = make_writer(folder.path(), 2 << 20);
     NewRecord record;
-    record.group = writer->group({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
+    record.group = writer->groups.get({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
     record.bytes = ByteCount{10};
     for (std::uint64_t i = 1; i <= 50'000; ++i) {
       record.address = DeviceAddress{i * 512};
-      writer->add(record);
+      writer->allocations.add(record);
     }
     CHILD_EXPECT(reasons(writer) == reason_ledger_full);
     const Reader reader = read(*writer);
@@ -226,14 +230,14 @@ TEST(LedgerLimits, a_full_table_is_reported_and_the_totals_match_the_stored_reco
     CHILD_EXPECT(live_in_groups(reader) == stored);
     CHILD_EXPECT(live_in_series(reader) == stored);
     for (std::uint64_t i = 1; i <= 50'000; ++i) {
-      writer->take(Space::pointer, DeviceAddress{i * 512});
+      writer->allocations.take(Space::pointer, DeviceAddress{i * 512});
     }
     CHILD_EXPECT(live_in_series(reader) == Sum{});
     for (Frame i = 0; i < 50'000; ++i) {
       const std::array<Frame, 2> frames = {i, i};
-      const StackId stack = writer->intern_stack(frames, false);
+      const StackId stack = writer->stacks.intern(frames, false);
       CHILD_EXPECT(stack.value < reader.rows(RegionId::stacks));
-      writer->count_unhooked_lookup(std::to_string(i % 2000));
+      writer->names.count_unhooked_lookup(std::to_string(i % 2000));
     }
   });
 }

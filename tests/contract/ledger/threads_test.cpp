@@ -1,5 +1,7 @@
 // Threads allocate, free and pass addresses on as fast as they can, as a driver lets them. The
 // ledger agrees with an independent count, and a reader beside them never sees a torn record.
+#include "runtime_hooks/ledger/write/threads.hpp"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +11,10 @@
 #include <thread>
 
 #include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
@@ -84,8 +90,8 @@ TEST(LedgerThreads, no_live_figure_and_no_peak_exceeds_the_blocks_that_threads_c
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const std::array<Frame, 1> frames = {0x1000};
-  const GroupId group = writer->group(
-      {writer->intern_stack(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
+  const GroupId group = writer->groups.get(
+      {writer->stacks.intern(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
   std::atomic<std::uint64_t> running{threads};
   std::vector<std::thread> workers;
   for (std::uint64_t t = 1; t <= threads; ++t) {
@@ -95,11 +101,11 @@ TEST(LedgerThreads, no_live_figure_and_no_peak_exceeds_the_blocks_that_threads_c
       record.bytes = ByteCount{block};
       record.group = group;
       for (int turn = 0; turn < turns; ++turn) {
-        writer->add(record);
-        const TakenRecord taken = writer->take(Space::pointer, record.address);
+        writer->allocations.add(record);
+        const TakenRecord taken = writer->allocations.take(Space::pointer, record.address);
         if (turn % 16 != 0) continue;
-        writer->put_back(taken);
-        writer->take(Space::pointer, record.address);
+        writer->allocations.put_back(taken);
+        writer->allocations.take(Space::pointer, record.address);
       }
       --running;
     });
@@ -139,29 +145,31 @@ TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
           if (address == 0) continue;
           const std::array<Frame, 2> frames = {random() % 50, 0x20};
           NewRecord record;
-          record.group = writer->group({writer->intern_stack(frames, false), HookId{0},
-                                        static_cast<Kind>(random() % 2), DeviceOrdinal{0}});
+          record.group = writer->groups.get({writer->stacks.intern(frames, false), HookId{0},
+                                             static_cast<Kind>(random() % 2), DeviceOrdinal{0}});
           if (random() % 16 == 0) {
             const Refusal refusal{.group = record.group, .bytes = {512}};
-            writer->failed(writer->refused(refusal), refusal);
+            writer->incidents.failed(writer->incidents.refused(refusal, writer->threads.mine(), 1),
+                                     refusal, writer->threads.mine(), 2);
             ++failures;
             driver.free(address);
             continue;
           }
           record.address = DeviceAddress{address};
           record.bytes = ByteCount{bytes_of(address, turn)};
-          writer->add(record);
+          writer->allocations.add(record);
           ++allocations;
           allocated_bytes += record.bytes.value;
           program.hold(address, record.bytes.value);
         } else {
           const auto [address, bytes] = program.pick(random());
           if (address == 0) continue;
-          const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{address});
+          const TakenRecord taken =
+              writer->allocations.take(Space::pointer, DeviceAddress{address});
           ASSERT_TRUE(taken);
           ASSERT_EQ(taken.fields.bytes.value, bytes);
           if (random() % 10 == 0) {
-            writer->put_back(taken);
+            writer->allocations.put_back(taken);
             ++refused;
             program.hold(address, bytes);
           } else {
@@ -234,22 +242,22 @@ TEST(LedgerThreads, a_contexts_end_beside_frees_counts_each_allocation_once) {
   Writer* const writer = make_writer(folder.path());
   constexpr std::uint64_t count = 20'000;
   NewRecord record;
-  record.group = writer->group({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
+  record.group = writer->groups.get({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
   record.bytes = ByteCount{3};
   record.context = ContextId{9};
   record.flags = record_owned_by_context;
   for (std::uint64_t i = 1; i <= count; ++i) {
     record.address = DeviceAddress{i * 512};
-    writer->add(record);
+    writer->allocations.add(record);
   }
   std::uint64_t freed = 0;
   std::thread other([&] {
     for (std::uint64_t i = count; i >= 1; --i) {
-      const TakenRecord taken = writer->take(Space::pointer, DeviceAddress{i * 512});
+      const TakenRecord taken = writer->allocations.take(Space::pointer, DeviceAddress{i * 512});
       freed += taken ? 1 : 0;
     }
   });
-  writer->release_context(ContextId{9});
+  writer->allocations.release_context(ContextId{9});
   other.join();
   const Reader reader = read(*writer);
   expect_live(reader, {0, 0});

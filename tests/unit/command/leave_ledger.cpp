@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 int main(int count, char** arguments) {
@@ -24,14 +27,14 @@ int main(int count, char** arguments) {
   if (writer == nullptr || writer->path().empty()) return 3;
   const std::array<Frame, 1> frames = {reinterpret_cast<std::uint64_t>(&main) + 4};
   const GroupId group =
-      writer->group({writer->intern_stack(frames, false), {0}, Kind::device, {0}});
+      writer->groups.get({writer->stacks.intern(frames, false), {0}, Kind::device, {0}});
   for (std::uint64_t i = 0; i < 2; ++i) {
     NewRecord record;
     record.space = Space::pointer;
     record.address = {0x7f0000000000 + i * 4096};
     record.bytes = {1000};
     record.group = group;
-    writer->add(record);
+    writer->allocations.add(record);
   }
 
   const char* list = std::getenv("CUWARDEN_REPORT_LIST");

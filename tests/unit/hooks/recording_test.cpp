@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "runtime_hooks/ledger/write/group_table.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {
@@ -28,7 +29,7 @@ TEST_F(HooksTest, WhereThereIsOneDeviceOnlyWhoWasServedNeedNotAsk) {
   const int before = fake.device_questions;
   allocate();
   EXPECT_EQ(fake.device_questions, before);
-  EXPECT_EQ(session.ledger.device_of(records()[1].group), DeviceOrdinal{0});
+  EXPECT_EQ(session.ledger.groups.device_of(records()[1].group), DeviceOrdinal{0});
   EXPECT_EQ(session.queries.current().device, DeviceOrdinal{0});
   EXPECT_EQ(fake.device_questions, before + 1);
 }
@@ -39,7 +40,7 @@ TEST_F(HooksTest, WhereThereAreMoreDevicesEachServedRequestAsksWhichOneItIs) {
   const int before = fake.device_questions;
   allocate();
   EXPECT_EQ(fake.device_questions, before + 1);
-  EXPECT_EQ(session.ledger.device_of(records()[1].group), DeviceOrdinal{1});
+  EXPECT_EQ(session.ledger.groups.device_of(records()[1].group), DeviceOrdinal{1});
 }
 
 #if CUDA_VERSION >= 12040

@@ -9,6 +9,8 @@
 
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/mapping.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -102,7 +104,7 @@ TEST_F(GivenUpLockTest, ALockThatGoesFromHandToHandIsNeverGivenUp) {
 TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
   // Series lie behind each other: the fifth one's counters and its last bucket are on two pages.
   for (const Kind kind : {Kind::pinned, Kind::managed, Kind::vmm, Kind::array})
-    writer->group({StackId{1}, HookId{0}, kind, DeviceOrdinal{0}});
+    writer->groups.get({StackId{1}, HookId{0}, kind, DeviceOrdinal{0}});
   const GroupId group = device_group();
   add(0x1000, 100, group);
   auto* const base = const_cast<std::byte*>(writer->bytes().data());
@@ -127,18 +129,18 @@ TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
   record.time_ns = 239'500'000;
   mprotect(reinterpret_cast<void*>(page), page_bytes, PROT_READ);
   if (sigsetjmp(outside, 1) == 0) {
-    writer->add(record);
+    writer->allocations.add(record);
     ADD_FAILURE() << "nothing was written into the bucket";
   }
   mprotect(reinterpret_cast<void*>(page), page_bytes, PROT_READ | PROT_WRITE);
   sigaction(SIGSEGV, &before, nullptr);
   record.address = DeviceAddress{0x3000};
   record.time_ns = 5'000'000'000;
-  writer->add(record);
+  writer->allocations.add(record);
   EXPECT_EQ(reasons() & reason_recording_stopped, 0u);
   record.address = DeviceAddress{0x4000};
   record.time_ns = 20'000'000'000;
-  writer->add(record);
+  writer->allocations.add(record);
   EXPECT_NE(reasons() & reason_recording_stopped, 0u);
 }
 

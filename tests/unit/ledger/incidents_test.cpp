@@ -17,13 +17,13 @@ constexpr std::uint64_t second = 1'000'000'000, hour = 3600 * second;
 
 class LedgerIncidentsTest : public LedgerParts {
  protected:
-  Writer::Refused refuse(GroupId from, std::uint64_t bytes, std::uint64_t now_ns) {
+  Refused refuse(GroupId from, std::uint64_t bytes, std::uint64_t now_ns) {
     const auto refused = incidents.refused(
         {.group = from, .asked = Asked::memory, .result = 2, .bytes = {bytes}}, {}, now_ns);
     if (refused.first) incidents.publish(refused.incident);
     return refused;
   }
-  Writer::Refused fail(const Writer::Refused& refused, std::uint64_t bytes, std::uint64_t now_ns) {
+  Refused fail(const Refused& refused, std::uint64_t bytes, std::uint64_t now_ns) {
     const auto failed = incidents.failed(refused,
                                          {.group = view(refused.incident).group,
                                           .asked = Asked::memory,
@@ -143,7 +143,7 @@ TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_is_told_to_its_end) {
 TEST_F(LedgerIncidentsTest, many_that_fail_at_once_where_all_were_served_take_one_row) {
   const auto served = refuse(group(1), 100, second);
   incidents.rescued(served.incident, Rung::retry, 100);
-  std::vector<Writer::Refused> in_flight;
+  std::vector<Refused> in_flight;
   for (int i = 0; i < 300; ++i) in_flight.push_back(refuse(group(1), 500, 2 * second));
   for (const auto& one : in_flight) fail(one, 500, 3 * second);
   EXPECT_EQ(storage.used(RegionId::incidents), served.incident.value + 2u);
@@ -217,7 +217,7 @@ TEST_F(LedgerIncidentsTest, all_slabs_of_a_moment_are_kept_or_none_and_the_next_
   const std::uint64_t most =
       storage.file().geometry().regions[index_of(RegionId::incident_slabs)].capacity_bytes /
       sizeof(IncidentSlab);
-  std::vector<Writer::SlabRow> slabs;
+  std::vector<SlabRow> slabs;
   const std::uint64_t half = (most - 1) / 2;
   for (std::uint64_t i = 0; i <= half; ++i) slabs.push_back({{i << 21}, i, 512 * i});
   incidents.add_slabs(first.incident, slabs);

@@ -1,4 +1,6 @@
 // Counters by thread: no count is lost, however many threads there are and whatever they do.
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -11,6 +13,11 @@
 #include <random>
 #include <thread>
 
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -18,25 +25,25 @@ namespace {
 
 GroupId device_group_of(Writer& writer) {
   const Frame frame = 0x1234;
-  return writer.group({.stack = writer.intern_stack({&frame, 1}, false),
-                       .api = HookId{0},
-                       .kind = Kind::device,
-                       .device = DeviceOrdinal{0}});
+  return writer.groups.get({.stack = writer.stacks.intern({&frame, 1}, false),
+                            .api = HookId{0},
+                            .kind = Kind::device,
+                            .device = DeviceOrdinal{0}});
 }
 
 void allocate(Writer& writer, GroupId group, std::uint64_t address, std::uint64_t bytes) {
-  writer.count_call(HookId{0});
+  writer.lanes.count_call(HookId{0});
   NewRecord record;
   record.space = Space::pointer;
   record.address.value = address;
   record.bytes.value = bytes;
   record.group = group;
-  writer.add(record);
+  writer.allocations.add(record);
 }
 
 void free(Writer& writer, std::uint64_t address) {
-  writer.count_call(HookId{1});
-  writer.take(Space::pointer, DeviceAddress{address});
+  writer.lanes.count_call(HookId{1});
+  writer.allocations.take(Space::pointer, DeviceAddress{address});
 }
 
 // More than there are lanes.
@@ -155,8 +162,8 @@ TEST(Lanes, a_signal_handler_that_allocates_in_between_loses_no_count) {
   }, before{};
   action.sa_handler = [](int) {
     // Counts only: the records' locks are not to be taken twice by one thread.
-    interrupted_writer->count_call(HookId{0});
-    interrupted_writer->failed({}, {.group = interrupted_group, .bytes = {512}});
+    interrupted_writer->lanes.count_call(HookId{0});
+    interrupted_writer->incidents.failed({}, {.group = interrupted_group, .bytes = {512}}, {}, 1);
     interruptions = interruptions + 1;
   };
   interruptions = 0;
@@ -165,7 +172,7 @@ TEST(Lanes, a_signal_handler_that_allocates_in_between_loses_no_count) {
   setitimer(ITIMER_REAL, &often, nullptr);
   std::uint64_t calls = 0;
   while (interruptions < 2000) {
-    for (int i = 0; i < 1000; ++i) writer->count_call(HookId{0});
+    for (int i = 0; i < 1000; ++i) writer->lanes.count_call(HookId{0});
     calls += 1000;
   }
   setitimer(ITIMER_REAL, &never, nullptr);
@@ -185,10 +192,10 @@ TEST(Lanes, a_vforked_child_takes_no_living_threads_number) {
   std::vector<std::thread> workers;
   for (int i = 0; i < others; ++i) {
     workers.emplace_back([&] {
-      const ThreadSlot before = writer->thread_slot();
+      const ThreadSlot before = writer->threads.slot();
       all_there.arrive_and_wait();
       child_was_there.wait();
-      const ThreadSlot after = writer->thread_slot();
+      const ThreadSlot after = writer->threads.slot();
       changed +=
           before.number == 0 || after.number != before.number || after.tenancy != before.tenancy;
     });
@@ -198,12 +205,12 @@ TEST(Lanes, a_vforked_child_takes_no_living_threads_number) {
   childs.number = 1;
   const pid_t child = vfork();
   if (child == 0) {
-    childs = writer->thread_slot();
+    childs = writer->threads.slot();
     _exit(0);
   }
   waitpid(child, nullptr, 0);
   EXPECT_EQ(childs.number, 0u);
-  EXPECT_EQ(writer->thread_slot().number, 0u) << "all numbers are in use";
+  EXPECT_EQ(writer->threads.slot().number, 0u) << "all numbers are in use";
   child_was_there.count_down();
   for (std::thread& worker : workers) worker.join();
   EXPECT_EQ(changed, 0);

@@ -13,6 +13,9 @@
 
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::ledger {
@@ -117,7 +120,7 @@ class LedgerTest : public ::testing::Test {
   GroupId device_group(std::uint16_t api = 0, Kind kind = Kind::device,
                        DeviceOrdinal device = {0}) {
     const std::array<Frame, 2> frames = {Frame{0x1000} + api, 0x2000};
-    return writer->group({writer->intern_stack(frames, false), HookId{api}, kind, device});
+    return writer->groups.get({writer->stacks.intern(frames, false), HookId{api}, kind, device});
   }
   void add(std::uint64_t address, std::uint64_t bytes, GroupId group) {
     NewRecord record;
@@ -125,10 +128,10 @@ class LedgerTest : public ::testing::Test {
     record.address = DeviceAddress{address};
     record.bytes = ByteCount{bytes};
     record.group = group;
-    writer->add(record);
+    writer->allocations.add(record);
   }
   TakenRecord take(std::uint64_t address) {
-    return writer->take(Space::pointer, DeviceAddress{address});
+    return writer->allocations.take(Space::pointer, DeviceAddress{address});
   }
   Reader reader() const { return read(*writer); }
   GroupView group(GroupId id) const { return reader().group(id.value).value(); }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -32,7 +33,7 @@ Frame frame_in_program() { return reinterpret_cast<std::uintptr_t>(&frame_in_pro
 TEST_F(LedgerTest, a_stack_brings_its_modules_along) {
   const Library library;
   const std::array<Frame, 2> frames = {library.frame(), frame_in_program()};
-  const StackId id = writer->intern_stack(frames, false);
+  const StackId id = writer->stacks.intern(frames, false);
   const Reader read = reader();
   const std::uint64_t epoch = read.stack(id.value)->module_epoch;
 
@@ -58,16 +59,16 @@ TEST_F(LedgerTest, an_unloaded_modules_stacks_are_not_matched_again) {
   {
     const Library library;
     frames = {library.frame(), frame_in_program()};
-    old = writer->intern_stack(frames, false);
-    other = writer->intern_stack(unaffected, false);
-    writer->modules_changed();  // nothing went away
-    EXPECT_EQ(writer->intern_stack(frames, false), old);
+    old = writer->stacks.intern(frames, false);
+    other = writer->stacks.intern(unaffected, false);
+    writer->stacks.modules_changed();  // nothing went away
+    EXPECT_EQ(writer->stacks.intern(frames, false), old);
     EXPECT_EQ(writer->header().module_epoch.load(), 0u);
   }
-  writer->modules_changed();
+  writer->stacks.modules_changed();
   EXPECT_EQ(writer->header().module_epoch.load(), 1u);
-  EXPECT_NE(writer->intern_stack(frames, false), old);
-  EXPECT_EQ(writer->intern_stack(unaffected, false), other);
+  EXPECT_NE(writer->stacks.intern(frames, false), old);
+  EXPECT_EQ(writer->stacks.intern(unaffected, false), other);
 
   const Reader read = reader();
   const auto module = read.module_at(frames[0], read.stack(old.value)->module_epoch);
@@ -81,17 +82,17 @@ TEST_F(LedgerTest, a_module_that_comes_back_gets_another_row_with_a_new_stack) {
     {
       const Library library;
       const std::array<Frame, 1> frames = {library.frame() + round};
-      const StackId id = writer->intern_stack(frames, false);
+      const StackId id = writer->stacks.intern(frames, false);
       const Reader read = reader();
       EXPECT_EQ(read.stack(id.value)->module_epoch, round);
       const auto module = read.module_at(frames[0], round);
       ASSERT_TRUE(module);
       EXPECT_EQ(module->loaded_epoch, round);
       { const Library second_reference; }
-      writer->modules_changed();
+      writer->stacks.modules_changed();
       EXPECT_EQ(writer->header().module_epoch.load(), round) << "it is still loaded";
     }
-    writer->modules_changed();
+    writer->stacks.modules_changed();
     EXPECT_EQ(writer->header().module_epoch.load(), round + 1);
   }
 }
@@ -101,7 +102,7 @@ TEST_F(LedgerTest, generated_code_keeps_its_addresses) {
   for (Frame i = 0; i < 100; ++i) {
     const std::array<Frame, 2> frames = {reinterpret_cast<std::uintptr_t>(code) + i,
                                          frame_in_program()};
-    EXPECT_NE(writer->intern_stack(frames, false).value, 0u);
+    EXPECT_NE(writer->stacks.intern(frames, false).value, 0u);
   }
   const Reader read = reader();
   EXPECT_EQ(read.rows(RegionId::modules), 2u);
@@ -109,7 +110,7 @@ TEST_F(LedgerTest, generated_code_keeps_its_addresses) {
   // A module loaded after generated code was met is still found.
   const Library library;
   const std::array<Frame, 2> frames = {reinterpret_cast<std::uintptr_t>(code), library.frame()};
-  writer->intern_stack(frames, false);
+  writer->stacks.intern(frames, false);
   EXPECT_TRUE(reader().module_at(library.frame(), 0));
   munmap(code, 4096);
 }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -46,7 +47,7 @@ class MovedStacksTest : public LedgerTest {
   }
   StackId intern(const Library& library, Frame beside = frame_in_program()) {
     const std::array<Frame, 2> frames = {library.frame(), beside};
-    return writer->intern_stack(frames, false);
+    return writer->stacks.intern(frames, false);
   }
   // What is in memory of such a stack of before is unloaded, and its addresses are taken.
   StackId loaded_and_unloaded(const std::string& path, Frame* address = nullptr) {
@@ -57,7 +58,7 @@ class MovedStacksTest : public LedgerTest {
       frame = library.frame();
       id = intern(library);
     }
-    writer->modules_changed();
+    writer->stacks.modules_changed();
     void* const page = reinterpret_cast<void*>(frame / page_bytes * page_bytes);
     EXPECT_EQ(
         mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
@@ -92,10 +93,10 @@ TEST_F(MovedStacksTest, a_library_that_comes_back_at_another_address_has_the_sam
   ASSERT_NE(library.frame(), before);
   bool added = true;
   const std::array<Frame, 2> frames = {library.frame(), frame_in_program()};
-  EXPECT_EQ(writer->intern_stack(frames, false, &added), first);
+  EXPECT_EQ(writer->stacks.intern(frames, false, &added), first);
   EXPECT_FALSE(added);
-  EXPECT_EQ(writer->intern_stack(frames, false), first);
-  EXPECT_NE(writer->intern_stack(frames, true), first) << "a cut one is another one";
+  EXPECT_EQ(writer->stacks.intern(frames, false), first);
+  EXPECT_NE(writer->stacks.intern(frames, true), first) << "a cut one is another one";
   const Reader read = reader();
   const auto stack = read.stack(first.value);
   ASSERT_TRUE(stack);
@@ -166,7 +167,7 @@ TEST_F(MovedStacksTest, any_number_of_reloads_takes_no_room) {
       const Library library(path);
       ASSERT_EQ(intern(library), first);
     }
-    writer->modules_changed();
+    writer->stacks.modules_changed();
   }
   EXPECT_EQ(rows(RegionId::stacks), stacks);
   EXPECT_EQ(rows(RegionId::frames), frames);
@@ -180,14 +181,14 @@ TEST_F(MovedStacksTest, code_without_a_file_is_told_apart_by_its_addresses) {
     const Mapping code = Mapping::anonymous(page_bytes);
     const std::array<Frame, 2> frames = {reinterpret_cast<std::uintptr_t>(code.data()) + 8,
                                          frame_in_program()};
-    id = writer->intern_stack(frames, false);
+    id = writer->stacks.intern(frames, false);
     const Mapping kept = Mapping::anonymous(page_bytes);  // the next one lies elsewhere
-    EXPECT_EQ(writer->intern_stack(frames, false), id);
+    EXPECT_EQ(writer->stacks.intern(frames, false), id);
   }
   const Mapping one = Mapping::anonymous(page_bytes), two = Mapping::anonymous(page_bytes);
   const std::array<Frame, 1> in_one = {reinterpret_cast<std::uintptr_t>(one.data()) + 8};
   const std::array<Frame, 1> in_two = {reinterpret_cast<std::uintptr_t>(two.data()) + 8};
-  EXPECT_NE(writer->intern_stack(in_one, false), writer->intern_stack(in_two, false));
+  EXPECT_NE(writer->stacks.intern(in_one, false), writer->stacks.intern(in_two, false));
 }
 
 TEST(MovedStacks, are_found_whole_or_not_at_all_while_others_take_their_room) {

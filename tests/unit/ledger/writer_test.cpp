@@ -15,6 +15,15 @@
 #include <set>
 #include <thread>
 
+#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/incidents.hpp"
+#include "runtime_hooks/ledger/write/names.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -59,7 +68,7 @@ TEST_F(LedgerTest, the_process_is_described) {
   EXPECT_TRUE(std::any_of(process.boot_id.begin(), process.boot_id.end(),
                           [](std::uint8_t byte) { return byte != 0; }));
   // The process started before this test did, and not long ago.
-  EXPECT_LT(writer->now_ns(), 600'000'000'000u);
+  EXPECT_LT(writer->time.now_ns(), 600'000'000'000u);
 }
 
 TEST_F(LedgerTest, the_file_is_locked_for_as_long_as_it_is_mapped) {
@@ -85,7 +94,7 @@ TEST_F(LedgerTest, an_allocation_is_live_until_it_is_freed) {
   const auto found = records(reader());
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].group, id);
-  EXPECT_EQ(found[0].thread, writer->thread());
+  EXPECT_EQ(found[0].thread, writer->threads.mine());
 
   const TakenRecord taken = take(0x7000);
   ASSERT_TRUE(taken);
@@ -105,7 +114,7 @@ TEST_F(LedgerTest, a_refused_free_changes_nothing) {
   const GroupId id = device_group();
   add(0x7000, 100, id);
   const RecordView before = records(reader()).at(0);
-  writer->put_back(take(0x7000));
+  writer->allocations.put_back(take(0x7000));
   const RecordView after = records(reader()).at(0);
   EXPECT_EQ(after.id, before.id);
   EXPECT_EQ(after.time_ns, before.time_ns);
@@ -123,9 +132,9 @@ TEST_F(LedgerTest, equal_numbers_in_different_spaces_are_different_allocations) 
   array.address = DeviceAddress{0x7000};
   array.bytes = ByteCount{7};
   array.group = device_group(1, Kind::array);
-  writer->add(array);
+  writer->allocations.add(array);
   expect_live(reader(), {2, 107});
-  writer->take(Space::array, DeviceAddress{0x7000});
+  writer->allocations.take(Space::array, DeviceAddress{0x7000});
   expect_live(reader(), {1, 100});
 }
 
@@ -144,7 +153,7 @@ TEST_F(LedgerTest, a_refused_free_raises_the_peak_that_others_have_reached_meanw
   add(0x7000, 100, id);
   const TakenRecord taken = take(0x7000);
   add(0x8000, 200, id);
-  writer->put_back(taken);
+  writer->allocations.put_back(taken);
   EXPECT_EQ(group(id).live_bytes, 300u);
   EXPECT_EQ(reader().series(1)->peak_bytes, 300u);
 }
@@ -154,7 +163,7 @@ TEST_F(LedgerTest, a_record_put_back_after_its_address_was_reused_is_counted_as_
   add(0x7000, 100, id);
   const TakenRecord taken = take(0x7000);
   add(0x7000, 30, id);
-  writer->put_back(taken);
+  writer->allocations.put_back(taken);
   expect_live(reader(), {1, 30});
   EXPECT_EQ(group(id).frees, 1u);
   EXPECT_EQ(group(id).allocations, 2u);
@@ -169,17 +178,17 @@ TEST_F(LedgerTest, a_contexts_end_releases_what_it_owns) {
   for (std::uint64_t i = 1; i <= 10; ++i) {
     record.address = DeviceAddress{i * 0x1000};
     record.bytes = ByteCount{i};
-    writer->add(record);
+    writer->allocations.add(record);
   }
   record.address = DeviceAddress{0xa0000};  // of another context
   record.context = ContextId{6};
-  writer->add(record);
+  writer->allocations.add(record);
   record.address = DeviceAddress{0xb0000};  // not owned
   record.context = ContextId{5};
   record.flags = 0;
-  writer->add(record);
+  writer->allocations.add(record);
 
-  writer->release_context(ContextId{5});
+  writer->allocations.release_context(ContextId{5});
   expect_live(reader(), {2, 20});
   EXPECT_EQ(group(id).released_count, 10u);
   EXPECT_EQ(group(id).released_bytes, 55u);
@@ -190,15 +199,15 @@ TEST_F(LedgerTest, a_contexts_end_releases_what_it_owns) {
 TEST_F(LedgerTest, equal_stacks_get_equal_ids) {
   const std::array<Frame, 3> frames = {0x10, 0x20, 0x30};
   const std::array<Frame, 3> others = {0x10, 0x20, 0x31};
-  const StackId id = writer->intern_stack(frames, false);
+  const StackId id = writer->stacks.intern(frames, false);
   EXPECT_NE(id.value, 0u);
-  EXPECT_EQ(writer->intern_stack(frames, false), id);
-  EXPECT_NE(writer->intern_stack(others, false), id);
-  EXPECT_NE(writer->intern_stack(frames, true), id) << "a cut stack is another one";
-  EXPECT_NE(writer->intern_stack(std::span(frames).first(2), false), id);
-  const StackId none = writer->intern_stack({}, false);
+  EXPECT_EQ(writer->stacks.intern(frames, false), id);
+  EXPECT_NE(writer->stacks.intern(others, false), id);
+  EXPECT_NE(writer->stacks.intern(frames, true), id) << "a cut stack is another one";
+  EXPECT_NE(writer->stacks.intern(std::span(frames).first(2), false), id);
+  const StackId none = writer->stacks.intern({}, false);
   EXPECT_NE(none.value, 0u);
-  EXPECT_EQ(writer->intern_stack({}, false), none);
+  EXPECT_EQ(writer->stacks.intern({}, false), none);
 
   const auto stack = reader().stack(id.value);
   ASSERT_TRUE(stack);
@@ -211,15 +220,15 @@ TEST_F(LedgerTest, many_stacks_and_groups_stay_distinct) {
   std::set<std::uint32_t> stacks, groups;
   for (Frame i = 0; i < 20'000; ++i) {
     const std::array<Frame, 4> frames = {i, 0x20, i * 7, 0x30};
-    const StackId stack = writer->intern_stack(frames, false);
+    const StackId stack = writer->stacks.intern(frames, false);
     stacks.insert(stack.value);
-    groups.insert(writer->group({stack, HookId{0}, Kind::device, DeviceOrdinal{0}}).value);
+    groups.insert(writer->groups.get({stack, HookId{0}, Kind::device, DeviceOrdinal{0}}).value);
   }
   EXPECT_EQ(stacks.size(), 20'000u);
   EXPECT_EQ(groups.size(), 20'000u);
   for (Frame i = 0; i < 20'000; i += 777) {
     const std::array<Frame, 4> frames = {i, 0x20, i * 7, 0x30};
-    EXPECT_TRUE(stacks.contains(writer->intern_stack(frames, false).value));
+    EXPECT_TRUE(stacks.contains(writer->stacks.intern(frames, false).value));
   }
   EXPECT_EQ(stacks.size(), 20'000u);
 }
@@ -250,17 +259,18 @@ TEST_F(LedgerTest, many_live_allocations_cost_at_most_96_bytes_each) {
 }
 
 TEST_F(LedgerTest, counters_and_names_are_kept) {
-  writer->count_call(HookId{1});
-  writer->count_call(HookId{1});
-  writer->count_call(HookId{9});  // not a hook
-  writer->count_unhooked_lookup("cuMemFuture");
-  writer->count_unhooked_lookup("cuMemFuture");
-  writer->count_unhooked_lookup("cuMemOther");
-  writer->count_unknown_free();
+  writer->lanes.count_call(HookId{1});
+  writer->lanes.count_call(HookId{1});
+  writer->lanes.count_call(HookId{9});  // not a hook
+  writer->names.count_unhooked_lookup("cuMemFuture");
+  writer->names.count_unhooked_lookup("cuMemFuture");
+  writer->names.count_unhooked_lookup("cuMemOther");
+  writer->allocations.count_unknown_free();
   const Refusal refusal{.group = device_group(), .bytes = {512}};
-  writer->failed(writer->refused(refusal), refusal);
-  writer->set_setting("stack_depth", "64", true);
-  writer->set_environment("CUDA_VISIBLE_DEVICES", "0");
+  writer->incidents.failed(writer->incidents.refused(refusal, writer->threads.mine(), 1), refusal,
+                           writer->threads.mine(), 2);
+  writer->names.set_setting("stack_depth", "64", true);
+  writer->names.set_environment("CUDA_VISIBLE_DEVICES", "0");
   writer->set_versions(13000, 0);
   writer->set_versions(0, 12090);
   writer->add_shim_time(17);
@@ -290,9 +300,9 @@ TEST_F(LedgerTest, counters_and_names_are_kept) {
 
 TEST_F(LedgerTest, devices_keep_their_last_reading) {
   const std::uint8_t uuid[16] = {1, 2, 3};
-  writer->read_device(DeviceOrdinal{2}, {ReadingAt::last_call, 10, 5, 3});
-  writer->set_device(DeviceOrdinal{2}, "Simulated H200", uuid);
-  writer->read_device(DeviceOrdinal{2}, {ReadingAt::exit, 100, 40, std::nullopt});
+  writer->devices.note_reading(DeviceOrdinal{2}, {ReadingAt::last_call, 10, 5, 3});
+  writer->devices.identify(DeviceOrdinal{2}, "Simulated H200", uuid);
+  writer->devices.note_reading(DeviceOrdinal{2}, {ReadingAt::exit, 100, 40, std::nullopt});
   const auto device = reader().device(1);
   ASSERT_TRUE(device);
   EXPECT_EQ(device->ordinal.value, 2);
@@ -305,20 +315,20 @@ TEST_F(LedgerTest, devices_keep_their_last_reading) {
 
 TEST_F(LedgerTest, what_was_not_asked_for_is_kept_by_device_until_its_contexts_have_ended) {
   const std::uint8_t uuid[16] = {1};
-  writer->set_device(DeviceOrdinal{2}, "Simulated H200", uuid);
+  writer->devices.identify(DeviceOrdinal{2}, "Simulated H200", uuid);
   const auto of_device = [&] { return reader().device(1).value(); };
-  writer->change_implicit(DeviceOrdinal{2}, {.used_after_first_context_bytes = 500,
-                                             .module_bytes = 30,
-                                             .local_memory_bytes = 40,
-                                             .heap_bytes = 50,
-                                             .largest_local_bytes = 4096,
-                                             .largest_local_kernel = "deep"});
-  writer->change_implicit(DeviceOrdinal{2}, {.context_bytes = 7,
-                                             .module_bytes = -10,
-                                             .heap_bytes = -60,
-                                             .stream_bytes = 3,
-                                             .largest_local_bytes = 2048,
-                                             .largest_local_kernel = "less_deep"});
+  writer->devices.change_implicit(DeviceOrdinal{2}, {.used_after_first_context_bytes = 500,
+                                                     .module_bytes = 30,
+                                                     .local_memory_bytes = 40,
+                                                     .heap_bytes = 50,
+                                                     .largest_local_bytes = 4096,
+                                                     .largest_local_kernel = "deep"});
+  writer->devices.change_implicit(DeviceOrdinal{2}, {.context_bytes = 7,
+                                                     .module_bytes = -10,
+                                                     .heap_bytes = -60,
+                                                     .stream_bytes = 3,
+                                                     .largest_local_bytes = 2048,
+                                                     .largest_local_kernel = "less_deep"});
   const DeviceView device = of_device();
   EXPECT_EQ(device.implicit.used_after_first_context, 500u);
   EXPECT_EQ(device.implicit.further_contexts, 7u);
@@ -328,10 +338,10 @@ TEST_F(LedgerTest, what_was_not_asked_for_is_kept_by_device_until_its_contexts_h
   EXPECT_EQ(device.implicit.streams, 3u);
   EXPECT_EQ(device.implicit.largest_local, 4096u);
   EXPECT_EQ(device.largest_local_kernel, "deep");
-  writer->change_implicit(DeviceOrdinal{2}, {.given_back_bytes = 65});
+  writer->devices.change_implicit(DeviceOrdinal{2}, {.given_back_bytes = 65});
   EXPECT_EQ(of_device().implicit.local_memory + of_device().implicit.modules, 0u);
   EXPECT_EQ(of_device().implicit.further_contexts, 2u);
-  writer->change_implicit(DeviceOrdinal{2}, {.contexts_ended = true});
+  writer->devices.change_implicit(DeviceOrdinal{2}, {.contexts_ended = true});
   EXPECT_EQ(of_device().implicit.used_after_first_context, 0u);
   EXPECT_EQ(of_device().implicit.largest_local, 0u);
 }
@@ -339,7 +349,7 @@ TEST_F(LedgerTest, what_was_not_asked_for_is_kept_by_device_until_its_contexts_h
 TEST_F(LedgerTest, the_same_kernels_name_is_stored_once) {
   const std::uint64_t before = reader().rows(RegionId::strings);
   for (int i = 0; i < 100; ++i) {
-    writer->change_implicit(
+    writer->devices.change_implicit(
         DeviceOrdinal{0},
         {.contexts_ended = true, .largest_local_bytes = 4096, .largest_local_kernel = "deep"});
   }
@@ -348,12 +358,12 @@ TEST_F(LedgerTest, the_same_kernels_name_is_stored_once) {
 }
 
 TEST_F(LedgerTest, each_thread_has_a_row) {
-  const ThreadId mine = writer->thread();
-  EXPECT_EQ(writer->thread(), mine);
+  const ThreadId mine = writer->threads.mine();
+  EXPECT_EQ(writer->threads.mine(), mine);
   ThreadId other;
   std::thread([&] {
     pthread_setname_np(pthread_self(), "worker");
-    other = writer->thread();
+    other = writer->threads.mine();
   }).join();
   EXPECT_NE(other, mine);
   EXPECT_EQ(reader().thread(other.value)->name, "worker");
@@ -364,9 +374,9 @@ TEST_F(LedgerTest, errno_is_preserved) {
   errno = 4711;
   const GroupId id = device_group();
   for (std::uint64_t i = 1; i < 5000; ++i) add(i, 1, id);
-  writer->release_context(ContextId{1});
-  writer->modules_changed();
-  writer->sample_host_rss(ByteCount{1});
+  writer->allocations.release_context(ContextId{1});
+  writer->stacks.modules_changed();
+  writer->totals.sample_host_rss(1, writer->time.now_ns());
   writer->remove_file();
   Writer* const other = make_writer("/nonexistent");
   EXPECT_EQ(errno, 4711);

@@ -1,11 +1,10 @@
-// The rows of devices: what they are, how full they were, what was taken without being asked for.
+#include "runtime_hooks/ledger/write/devices.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
 
 #include "runtime_hooks/core/atomic_field.hpp"
-#include "runtime_hooks/ledger/write/writer.hpp"
-#include "runtime_hooks/ledger/write/writer_state.hpp"
 
 namespace cuwarden::ledger {
 namespace {
@@ -61,58 +60,58 @@ void take_again(std::uint64_t bytes, std::initializer_list<Returned> all) noexce
 
 }  // namespace
 
-Device* Writer::State::device(DeviceOrdinal ordinal) noexcept {
-  Device* const rows = storage.rows<Device>(RegionId::devices);
-  const std::uint64_t used = storage.used(RegionId::devices);
+Device* Devices::row(DeviceOrdinal ordinal) noexcept {
+  Device* const rows = storage_.rows<Device>(RegionId::devices);
+  const std::uint64_t used = storage_.used(RegionId::devices);
   for (std::uint64_t i = 1; i < used; ++i) {
     if (rows[i].ordinal == ordinal.value) return rows + i;
   }
-  const std::uint64_t row = storage.allocate(RegionId::devices, 1);
-  if (row == 0) {
-    storage.add_reason(reason_names_missing);
+  const std::uint64_t made = storage_.allocate(RegionId::devices, 1);
+  if (made == 0) {
+    storage_.add_reason(reason_names_missing);
     return nullptr;
   }
-  rows[row].ordinal = ordinal.value;
-  return rows + row;
+  rows[made].ordinal = ordinal.value;
+  return rows + made;
 }
 
-void Writer::set_device(DeviceOrdinal ordinal, std::string_view name,
-                        const std::uint8_t (&uuid)[16]) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
+void Devices::identify(DeviceOrdinal ordinal, std::string_view name,
+                       const std::uint8_t (&uuid)[16]) noexcept {
+  const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
-  Device* const device = state_.device(ordinal);
+  Device* const device = row(ordinal);
   if (device == nullptr || device->state.load(relaxed) != 0) return;
   std::memcpy(device->uuid, uuid, sizeof uuid);
   std::memcpy(device->name, name.data(), std::min(name.size(), sizeof device->name - 1));
   device->state.store(1, std::memory_order_release);
 }
 
-void Writer::read_device(DeviceOrdinal ordinal, const Reading& reading) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
+void Devices::note_reading(DeviceOrdinal ordinal, const Reading& reading) noexcept {
+  const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
-  Device* const device = state_.device(ordinal);
+  Device* const device = row(ordinal);
   if (device == nullptr) return;
   const Changing changing(*device);
   device->at.store(static_cast<std::uint32_t>(reading.at), std::memory_order_release);
-  device->time_ns.store(now_ns(), std::memory_order_release);
+  device->time_ns.store(time_.now_ns(), std::memory_order_release);
   device->total_bytes.store(reading.total_bytes, std::memory_order_release);
   device->free_bytes.store(reading.free_bytes, std::memory_order_release);
   device->memory_pool_idle_bytes.store(reading.memory_pool_idle_bytes.value_or(unknown_bytes),
                                        std::memory_order_release);
 }
 
-void Writer::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
+void Devices::set_other_processes(DeviceOrdinal ordinal, ByteCount bytes) noexcept {
+  const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
-  Device* const device = state_.device(ordinal);
+  Device* const device = row(ordinal);
   if (device == nullptr) return;
   const Changing changing(*device);
   device->other_processes_bytes.store(bytes.value, std::memory_order_release);
 }
 
-void Writer::spilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  Device* const device = locked ? state_.device(ordinal) : nullptr;
+void Devices::spilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  Device* const device = locked ? row(ordinal) : nullptr;
   if (device == nullptr) return;
   const std::uint64_t now = device->spilled_bytes.load(relaxed) + bytes.value;
   device->spilled_bytes.store(now, relaxed);
@@ -123,30 +122,30 @@ void Writer::spilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept
     change(device->spilled_in_stream_order_bytes, static_cast<std::int64_t>(bytes.value));
 }
 
-void Writer::unspilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  Device* const device = locked ? state_.device(ordinal) : nullptr;
+void Devices::unspilled(DeviceOrdinal ordinal, Kind kind, ByteCount bytes) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  Device* const device = locked ? row(ordinal) : nullptr;
   if (device == nullptr) return;
   const std::int64_t less = -static_cast<std::int64_t>(bytes.value);
   change(device->spilled_bytes, less);
   if (kind == Kind::stream_ordered) change(device->spilled_in_stream_order_bytes, less);
 }
 
-std::uint64_t Writer::spilled_bytes_on(DeviceOrdinal ordinal) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  const Device* const device = locked ? state_.device(ordinal) : nullptr;
+std::uint64_t Devices::spilled_bytes_on(DeviceOrdinal ordinal) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  const Device* const device = locked ? row(ordinal) : nullptr;
   return device == nullptr ? 0 : device->spilled_bytes.load(relaxed);
 }
 
-std::uint64_t Writer::spilled_in_stream_order_on(DeviceOrdinal ordinal) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  const Device* const device = locked ? state_.device(ordinal) : nullptr;
+std::uint64_t Devices::spilled_in_stream_order_on(DeviceOrdinal ordinal) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  const Device* const device = locked ? row(ordinal) : nullptr;
   return device == nullptr ? 0 : device->spilled_in_stream_order_bytes.load(relaxed);
 }
 
-void Writer::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
-  Device* const device = locked ? state_.device(ordinal) : nullptr;
+void Devices::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
+  const LedgerLocked locked(lock_, storage_);
+  Device* const device = locked ? row(ordinal) : nullptr;
   if (device == nullptr) return;
   device->arena_held_bytes.store(use.held_bytes, relaxed);
   device->arena_live_bytes.store(use.live_bytes, relaxed);
@@ -158,26 +157,19 @@ void Writer::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
   device->arena_pause_ns.store(use.pause_ns, relaxed);
 }
 
-std::uint64_t Writer::slab_locked_bytes_on(DeviceOrdinal ordinal) noexcept {
-  const Series* const series =
-      state_.totals.series_of(static_cast<std::uint8_t>(Kind::device), ordinal.value);
-  return series == nullptr ? 0 : state_.slabs.locked_bytes(*series);
-}
-
-void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given) noexcept {
-  const LedgerLocked locked(state_.devices_lock, state_.storage);
+void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given) noexcept {
+  const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
-  Device* const device = state_.device(ordinal);
+  Device* const device = row(ordinal);
   if (device == nullptr) return;
   const bool is_largest = given.largest_local_bytes >
                           (given.contexts_ended ? 0 : device->largest_local_bytes.load(relaxed));
   // The same kernel may be the largest of one context after the other: its name is stored once.
   StringRef name = device->largest_local_kernel;
   if (is_largest) {
-    const std::string_view known(state_.storage.rows<char>(RegionId::strings) + name.offset,
-                                 name.length);
+    const std::string_view known(storage_.rows<char>(RegionId::strings) + name.offset, name.length);
     const std::string_view found = given.largest_local_kernel.substr(0, longest_kernel_name);
-    if (found != known) name = state_.storage.store(found);
+    if (found != known) name = storage_.store(found);
   }
 
   const Changing changing(*device);
@@ -215,24 +207,11 @@ void Writer::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given)
   }
 }
 
-std::uint64_t Writer::lent_context_bytes(DeviceOrdinal ordinal) noexcept {
-  const Device* const device = state_.device(ordinal);
+std::uint64_t Devices::lent_context_bytes(DeviceOrdinal ordinal) noexcept {
+  const Device* const device = row(ordinal);
   return device == nullptr ? 0
                            : device->lent_first_context_bytes.load(relaxed) +
                                  device->lent_context_bytes.load(relaxed);
-}
-
-std::uint64_t Writer::live_bytes_on(DeviceOrdinal ordinal, std::optional<Kind> only) noexcept {
-  const Series* const rows = state_.storage.rows<Series>(RegionId::series);
-  const std::uint64_t used = state_.storage.used(RegionId::series);
-  std::uint64_t sum = 0;
-  for (std::uint64_t i = 1; i < used; ++i) {
-    if (rows[i].state.load(std::memory_order_acquire) == 1 && rows[i].device == ordinal.value &&
-        rows[i].kind != series_host_rss &&
-        (only ? Kind{rows[i].kind} == *only : is_in_device_account(Kind{rows[i].kind})))
-      sum += rows[i].live_bytes.load(relaxed);
-  }
-  return sum;
 }
 
 }  // namespace cuwarden::ledger

@@ -1,0 +1,32 @@
+// The ledger's times: nanoseconds since the recorded process began.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace cuwarden::ledger {
+
+class ProcessTime {
+ public:
+  // `start_ns`: of CLOCK_MONOTONIC, when the process began.
+  void set_start(std::uint64_t start_ns) noexcept { start_ns_ = start_ns; }
+
+  std::uint64_t now_ns() const noexcept { return read(CLOCK_MONOTONIC) - start_ns_; }
+  // The time of the kernel's last tick, some milliseconds ago at most. Costs a quarter of now_ns().
+  std::uint64_t recently_ns() const noexcept {
+    const std::uint64_t tick = read(CLOCK_MONOTONIC_COARSE);
+    return tick > start_ns_ ? tick - start_ns_ : 0;
+  }
+
+ private:
+  static std::uint64_t read(clockid_t clock) noexcept {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+  }
+
+  std::uint64_t start_ns_ = 0;
+};
+
+}  // namespace cuwarden::ledger

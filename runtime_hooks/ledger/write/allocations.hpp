@@ -1,0 +1,56 @@
+// Live allocations: their records, and all that is counted with them.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/storage/process_time.hpp"
+#include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/write/record_fields.hpp"
+#include "runtime_hooks/ledger/write/record_index.hpp"
+#include "runtime_hooks/ledger/write/slab_pages.hpp"
+#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/totals.hpp"
+
+namespace cuwarden::ledger {
+
+class Allocations {
+ public:
+  Allocations(Storage& storage, RecordIndex& records, Totals& totals, SlabPages& slabs,
+              Threads& threads, const ProcessTime& time) noexcept
+      : storage_(storage),
+        records_(records),
+        totals_(totals),
+        slabs_(slabs),
+        threads_(threads),
+        time_(time) {}
+
+  // Sets the thread, and the time where it is 0, in the caller's record: a copy costs too much
+  // here.
+  void add(NewRecord&) noexcept;
+  void add(NewRecord&& given) noexcept { add(given); }
+  // To be called before the driver's free. The totals drop at once.
+  TakenRecord take(Space, DeviceAddress) noexcept;
+  // Puts back what take() took, since the driver refused to free it.
+  void put_back(const TakenRecord&) noexcept;
+  // What is opened again is still one allocation; it goes with the last close. False: no such
+  // record is open; for a close, it is the last one, and to be taken.
+  bool opened_again(Space, DeviceAddress) noexcept;
+  bool closed_not_last(Space, DeviceAddress) noexcept;
+  void count_unknown_free() noexcept;
+  // Moves everything that goes with this context to the groups' released_* counts.
+  void release_context(ContextId) noexcept;
+
+  // Of linear memory on the device, what the driver's slabs lock; threads tell with some delay.
+  std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
+
+ private:
+  Storage& storage_;
+  RecordIndex& records_;
+  Totals& totals_;
+  SlabPages& slabs_;
+  Threads& threads_;
+  const ProcessTime& time_;
+};
+
+}  // namespace cuwarden::ledger
