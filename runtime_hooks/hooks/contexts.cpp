@@ -158,7 +158,7 @@ void primary_ended(HookedCall& call, DeviceOrdinal device) {
 
 ContextId primary_of(HookedCall& call, CUdevice device) {
   serving::ServingPools* const pools = pools_of(call);
-  return pools == nullptr ? ContextId{} : pools->contexts().primary_of(DeviceOrdinal{device});
+  return pools == nullptr ? ContextId{} : pools->parts().contexts.primary_of(DeviceOrdinal{device});
 }
 
 template <class Reset>

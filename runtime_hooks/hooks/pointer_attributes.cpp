@@ -40,10 +40,10 @@ CUresult cuPointerSetAttribute(HookedCall& call, const void* value, CUpointer_at
   const bool on = *static_cast<const unsigned*>(value) != 0;
   const CUresult result = on ? set_sync_memops(call.real(), memory->context) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) return result;
-  if (pool::Arena* const arena = pools->device_pool().owner(memory->start))
+  if (pool::Arena* const arena = pools->parts().device.owner(memory->start))
     arena->set_sync_memops(memory->start, on);
   else
-    pools->spill().ranges().set_sync_memops(memory->start, on);
+    pools->parts().spill.ranges().set_sync_memops(memory->start, on);
   return result;
 }
 

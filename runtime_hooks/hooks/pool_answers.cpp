@@ -74,7 +74,7 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real,
 
 // Of what lies in no block.
 bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
-  return pools.device_pool().owner(address) != nullptr || pools.pinned_pool().is_hole(address);
+  return pools.parts().device.owner(address) != nullptr || pools.parts().pinned.is_hole(address);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ CUresult cuPointerGetAttribute_of_pool(serving::ServingPools& pools, CUresult an
                                        CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
   if (data == nullptr || !is_about_address(answer)) return answer;
   const auto range = serving::pool_memory_around(pools, ptr);
-  if (range) return attribute_of(pools.real(), *range, attribute, ptr, data).value_or(answer);
+  if (range) return attribute_of(pools.parts().real, *range, attribute, ptr, data).value_or(answer);
   // Between the pool's blocks there is nothing, as after a free of the driver's.
   return was_freed(pools, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
 }
@@ -111,15 +111,15 @@ CUresult cuPointerGetAttributes_of_pool(serving::ServingPools& pools, CUresult a
   const auto range = serving::pool_memory_around(pools, ptr);
   if (!range && was_freed(pools, ptr)) {
     static const char nobodys = 0;  // of which the driver knows nothing either
-    return pools.real().cuPointerGetAttributes(numAttributes, attributes, data,
-                                               reinterpret_cast<CUdeviceptr>(&nobodys));
+    return pools.parts().real.cuPointerGetAttributes(numAttributes, attributes, data,
+                                                     reinterpret_cast<CUdeviceptr>(&nobodys));
   }
   // One that does not apply is zero here, as the driver has set it.
   for (unsigned i = 0; range && i < numAttributes; ++i)
     if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !range->is_pinned)
       put<void*>(data[i], nullptr);
     else
-      static_cast<void>(attribute_of(pools.real(), *range, attributes[i], ptr, data[i]));
+      static_cast<void>(attribute_of(pools.parts().real, *range, attributes[i], ptr, data[i]));
   return answer;
 }
 
@@ -131,9 +131,9 @@ CUresult cuMemGetInfo_of_pool(serving::ServingPools&, CUresult answer, unsigned 
 CUresult cuMemGetInfo_v2_of_pool(serving::ServingPools& pools, CUresult answer, size_t* free,
                                  size_t* total) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
-  const pool::Spill& spill = pools.spill();
-  if (free != nullptr && pools.device_pool().any())
-    *free += pools.device_pool().counts(pools.queries().current().device).idle_bytes;
+  const pool::Spill& spill = pools.parts().spill;
+  if (free != nullptr && pools.parts().device.any())
+    *free += pools.parts().device.counts(pools.parts().queries.current().device).idle_bytes;
   if (spill.visible_bytes() == 0) return answer;
   if (free != nullptr) *free = spill.visible_free_bytes(*free);
   if (total != nullptr) *total += spill.visible_bytes();

@@ -26,7 +26,7 @@ void set_device_facts(const Parts& parts, IncidentId incident, DeviceOrdinal dev
     ledger.incidents.set_fact(incident, Fact::spilled_in_stream_order_bytes,
                               ledger.devices.spilled_in_stream_order_on(device));
   }
-  pool::DevicePool& pool = parts.pools.device_pool();
+  pool::DevicePool& pool = parts.pools.parts().device;
   if (pool.any()) {
     const pool::ArenaCounts counts = pool.counts(device);
     ledger.incidents.set_fact(incident, Fact::arena_unused_bytes,

@@ -28,23 +28,23 @@ constexpr std::uint64_t between_pauses_ns = 20'000'000, poll_ns = 20'000;
 // closed: no capture begins then, and no context ends.
 bool ServingPools::all_are_idle(ContextId current) noexcept {
   bool has_current = false;
-  const bool all = contexts_.all_of([&](ContextId context) {
-    has_current = has_current || context == contexts_.owner(current);
-    const driver::Inside inside(real_, context, current);
-    return inside && driver::is_idle(real_, context);
+  const bool all = parts_.contexts.all_of([&](ContextId context) {
+    has_current = has_current || context == parts_.contexts.owner(current);
+    const driver::Inside inside(parts_.real, context, current);
+    return inside && driver::is_idle(parts_.real, context);
   });
   return all && has_current;
 }
 
 bool ServingPools::can_mesh() const noexcept {
-  return settings_.mesh_pause_ns != 0 && pool_.any() && driver::submission_gate.is_armed() &&
-         driver::can_tell_idle(real_);
+  return settings_.mesh_pause_ns != 0 && parts_.device.any() &&
+         driver::submission_gate.is_armed() && driver::can_tell_idle(parts_.real);
 }
 
 // Returns an obstacle that calls of the program have brought about.
 std::optional<Notice> ServingPools::obstacle_met() noexcept {
   if (is_reached_.load(std::memory_order_relaxed)) return Notice::memory_has_handle;
-  if (ledger_.names.unhooked_lookups() != 0) return Notice::unknown_functions;
+  if (parts_.ledger.names.unhooked_lookups() != 0) return Notice::unknown_functions;
   return std::nullopt;
 }
 
@@ -63,17 +63,17 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
   const auto lacking = [&]() -> std::uint64_t {
     // A small request lacks a page.
     const std::uint64_t whole = pool::up_to_page(wanted_bytes);
-    const auto reading = driver::read_current_device(real_);
+    const auto reading = driver::read_current_device(parts_.real);
     if (!reading || reading->free_bytes >= whole) return 0;
     return whole + driver_share - reading->free_bytes;
   };
   const auto may_be_gained = [&] {
-    const pool::ArenaCounts counts = pool_.counts(here.device);
+    const pool::ArenaCounts counts = parts_.device.counts(here.device);
     return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
   };
   const std::uint64_t needed = lacking();
   if (needed == 0 || needed > may_be_gained()) return RungOutcome::nothing_to_do;
-  if (captures_.any()) return RungOutcome::unsafe;  // they must not be disturbed
+  if (parts_.captures.any()) return RungOutcome::unsafe;  // they must not be disturbed
   if (now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed)) return RungOutcome::timed_out;
   const ErrnoGuard keep;
   const Uncancelled whole;
@@ -94,7 +94,7 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
     if (driver::submission_gate.close(deadline_ns)) {
       for (;; sleep_ns(poll_ns)) {
-        if (captures_.any() || obstacle_met()) {
+        if (parts_.captures.any() || obstacle_met()) {
           without = RungOutcome::unsafe;
           break;
         }
@@ -113,10 +113,10 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here,
     driver::submission_gate.open();
     return now_ns() - begun_ns;
   };
-  const bool any = pool_.mesh(real_, here.device, {begin, is_over, end}, needed) != 0;
-  pool_.was_paused(here.device, vain_ns);
+  const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end}, needed) != 0;
+  parts_.device.was_paused(here.device, vain_ns);
   if (any || vain_ns != 0) note_pool(here.device);
-  if (const std::uint64_t lost = pool_.counts(here.device).lost_bytes; lost != 0)
+  if (const std::uint64_t lost = parts_.device.counts(here.device).lost_bytes; lost != 0)
     notices_.tell_once(Notice::lost, here.device, lost);
   return any ? RungOutcome::served : without;
 }

@@ -17,7 +17,7 @@ bool is_for_capture(CUresult result) {
 }  // namespace
 
 std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t address) noexcept {
-  if (const auto placed = pools.device_pool().around(address)) {
+  if (const auto placed = pools.parts().device.around(address)) {
     const pool::Block& block = placed->block;
     const std::uint64_t first = pool::down_to_page(block.start);
     return PoolMemory{.start = block.start,
@@ -29,13 +29,13 @@ std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t 
                       .device = placed->arena->device(),
                       .context = placed->arena->context()};
   }
-  if (const auto placed = pools.pinned_pool().around(address))
+  if (const auto placed = pools.parts().pinned.around(address))
     return PoolMemory{.start = placed->block.start,
                       .bytes = placed->block.bytes,
                       .serial = placed->block.serial,
                       .is_pinned = true,
                       .context = placed->context};
-  const auto range = pools.spill().ranges().around(address);
+  const auto range = pools.parts().spill.ranges().around(address);
   if (!range) return std::nullopt;
   return PoolMemory{.start = range->start,
                     .bytes = range->bytes,
@@ -50,8 +50,8 @@ std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t 
 
 bool is_of_pool(CUdeviceptr address) noexcept {
   ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
-  return pools != nullptr && (pools->device_pool().owner(address) != nullptr ||
-                              pools->spill().ranges().starts_at(address));
+  return pools != nullptr && (pools->parts().device.owner(address) != nullptr ||
+                              pools->parts().spill.ranges().starts_at(address));
 }
 
 bool is_in_pool(CUdeviceptr address) noexcept {
@@ -61,7 +61,7 @@ bool is_in_pool(CUdeviceptr address) noexcept {
 
 bool is_of_pinned_pool(const void* address) noexcept {
   ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
-  return pools != nullptr && pools->pinned_pool().has(reinterpret_cast<std::uint64_t>(address));
+  return pools != nullptr && pools->parts().pinned.has(reinterpret_cast<std::uint64_t>(address));
 }
 
 namespace {
@@ -82,7 +82,7 @@ bool is_gone(CUresult result) {
 template <class Give, class Defer, class Undo>
 CUresult free_when_unused(ServingPools& pools, const driver::RealDriver& real, ContextId context,
                           Give give, Defer defer, Undo undo) noexcept {
-  const bool captured = pools.captures().any();
+  const bool captured = pools.parts().captures.any();
   const CUresult waited = captured ? CUDA_SUCCESS : driver::wait_for_context(real, context);
   if (captured || is_for_capture(waited)) {
     defer();
@@ -100,16 +100,17 @@ CUresult free_block(ServingPools& pools, const driver::RealDriver& real, pool::A
   const auto block = arena.retire(address);
   if (!block) return CUDA_ERROR_INVALID_VALUE;
   return free_when_unused(
-      pools, real, arena.context(), [&] { arena.give(*block, pools.ledger().time.recently_ns()); },
+      pools, real, arena.context(),
+      [&] { arena.give(*block, pools.parts().ledger.time.recently_ns()); },
       [&] {
-        pools.device_pool().deferred().put({*block, &arena});
+        pools.parts().device.deferred().put({*block, &arena});
       },
       [&] { arena.unretire(address); });
 }
 
 CUresult free_range(ServingPools& pools, const driver::RealDriver& real, std::uint64_t address,
                     ContextId used_in) noexcept {
-  pool::Spill& spill = pools.spill();
+  pool::Spill& spill = pools.parts().spill;
   auto range = spill.ranges().take(address);
   if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
   const CUresult result = free_when_unused(
@@ -120,7 +121,8 @@ CUresult free_range(ServingPools& pools, const driver::RealDriver& real, std::ui
       },
       [&] { spill.put_back(real, *range); });
   if (is_gone(result))
-    pools.ledger().devices.unspilled(range->device, range->kind, ByteCount{range->host_bytes});
+    pools.parts().ledger.devices.unspilled(range->device, range->kind,
+                                           ByteCount{range->host_bytes});
   return result;
 }
 
@@ -132,7 +134,7 @@ CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
   const Uncancelled whole;
   ServingPools& pools = *serving_pools.load(std::memory_order_acquire);
   if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
-  pool::Arena* const arena = pools.device_pool().owner(address);
+  pool::Arena* const arena = pools.parts().device.owner(address);
   const CUresult result = arena != nullptr ? free_block(pools, real, *arena, address)
                                            : free_range(pools, real, address, used_in);
   if (is_gone(result)) pools.free_deferred();
@@ -143,13 +145,14 @@ CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noex
   const ErrnoGuard keep;
   const Uncancelled whole;
   ServingPools& pools = *serving_pools.load(std::memory_order_acquire);
-  pool::PinnedPool& all = pools.pinned_pool();
+  pool::PinnedPool& all = pools.parts().pinned;
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
   const auto placed = all.retire(address);
   if (!placed) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = free_when_unused(
-      pools, real, placed->context, [&] { all.give(address, pools.ledger().time.recently_ns()); },
+      pools, real, placed->context,
+      [&] { all.give(address, pools.parts().ledger.time.recently_ns()); },
       [&] { all.deferred().put(*placed); }, [&] { all.unretire(address); });
   if (is_gone(result)) {
     pools.free_deferred();
@@ -164,30 +167,33 @@ bool ServingPools::is_idle_here() noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const driver::GateClosed closed(patience_ns);
-  return closed && !captures_.any() && driver::is_idle(real_, queries_.current_unguarded().context);
+  return closed && !parts_.captures.any() &&
+         driver::is_idle(parts_.real, parts_.queries.current_unguarded().context);
 }
 
 void ServingPools::free_deferred_now() noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  const ContextId here = contexts_.owner(queries_.current_unguarded().context);
-  while (const auto placed = pool_.deferred().take(here)) {
-    if (driver::wait_for_context(real_, here) != CUDA_SUCCESS) return pool_.deferred().put(*placed);
-    placed->arena->give(placed->block, ledger_.time.recently_ns());
+  const ContextId here = parts_.contexts.owner(parts_.queries.current_unguarded().context);
+  while (const auto placed = parts_.device.deferred().take(here)) {
+    if (driver::wait_for_context(parts_.real, here) != CUDA_SUCCESS)
+      return parts_.device.deferred().put(*placed);
+    placed->arena->give(placed->block, parts_.ledger.time.recently_ns());
   }
-  while (const auto placed = pinned_.deferred().take(here)) {
-    if (driver::wait_for_context(real_, here) != CUDA_SUCCESS)
-      return pinned_.deferred().put(*placed);
-    pinned_.give(placed->block.start, ledger_.time.recently_ns());
+  while (const auto placed = parts_.pinned.deferred().take(here)) {
+    if (driver::wait_for_context(parts_.real, here) != CUDA_SUCCESS)
+      return parts_.pinned.deferred().put(*placed);
+    parts_.pinned.give(placed->block.start, parts_.ledger.time.recently_ns());
   }
-  while (auto range = spill_.take_deferred(here)) {
-    if (driver::wait_for_context(real_, here) != CUDA_SUCCESS) return spill_.defer(*range);
+  while (auto range = parts_.spill.take_deferred(here)) {
+    if (driver::wait_for_context(parts_.real, here) != CUDA_SUCCESS)
+      return parts_.spill.defer(*range);
     if (range->used_in.value == 0) {
-      spill_.give_back(real_, *range);
+      parts_.spill.give_back(parts_.real, *range);
       continue;
     }
     range->used_in = {};
-    spill_.defer(*range);
+    parts_.spill.defer(*range);
   }
 }
 

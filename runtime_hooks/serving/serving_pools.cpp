@@ -23,14 +23,14 @@ constexpr std::uint64_t locked_share = 50;
 // it.
 template <class Allocate>
 std::uint64_t ServingPools::allocate_here(const Allocate& allocate) noexcept {
-  if (captures_.any()) return 0;
+  if (parts_.captures.any()) return 0;
   const ErrnoGuard keep;
-  const tracking::CurrentContext here = queries_.current_unguarded();
-  if (here.context.value == 0 || contexts_.is_green_without_primary(here.context)) return 0;
+  const tracking::CurrentContext here = parts_.queries.current_unguarded();
+  if (here.context.value == 0 || parts_.contexts.is_green_without_primary(here.context)) return 0;
   const Uncancelled whole;
   std::uint64_t address = 0;
   try {
-    address = allocate(here.device, contexts_.owner(here.context));
+    address = allocate(here.device, parts_.contexts.owner(here.context));
   } catch (...) {
     return 0;
   }
@@ -50,7 +50,8 @@ std::uint64_t ServingPools::allocate(std::uint64_t bytes) noexcept {
   return allocate_here([&](DeviceOrdinal device, ContextId context) {
     return (serves & bit_of(device)) == 0
                ? 0
-               : pool_.allocate(real_, device, context, bytes, ledger_.time.recently_ns());
+               : parts_.device.allocate(parts_.real, device, context, bytes,
+                                        parts_.ledger.time.recently_ns());
   });
 }
 
@@ -59,15 +60,15 @@ std::uint64_t ServingPools::allocate(std::uint64_t bytes) noexcept {
 void ServingPools::grant_for(DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (settings_.pool == PoolUse::from_start && !pool::maps_virtual_memory(real_, device))
+  if (settings_.pool == PoolUse::from_start && !pool::maps_virtual_memory(parts_.real, device))
     notices_.tell_once(Notice::pool_not_supported, device, 0);
   const std::uint64_t others = used_.fetch_or(bit_of(device)) & ~bit_of(device);
   const auto grant = [&](DeviceOrdinal of, DeviceOrdinal to) {
     int can = 0;
-    if (real_.cuDeviceCanAccessPeer == nullptr ||
-        real_.cuDeviceCanAccessPeer(&can, to.value, of.value) != CUDA_SUCCESS || can == 0)
+    if (parts_.real.cuDeviceCanAccessPeer == nullptr ||
+        parts_.real.cuDeviceCanAccessPeer(&can, to.value, of.value) != CUDA_SUCCESS || can == 0)
       return false;
-    return !peers_.set(of, to, true) || change_access(of, to, true);
+    return !parts_.peers.set(of, to, true) || change_access(of, to, true);
   };
   for (std::int32_t other = 0; other < 64; ++other) {
     if ((others >> other & 1) == 0) continue;
@@ -85,8 +86,9 @@ std::uint64_t ServingPools::allocate_pinned(std::uint64_t bytes,
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
   if (settings_.pool != PoolUse::from_start || (flags.value_or(0) & ~known_flags) != 0) return 0;
   return allocate_here([&](DeviceOrdinal, ContextId context) {
-    return pinned_.allocate(real_, context, flags.value_or(pool::PinnedPool::as_alloc_host), bytes,
-                            ledger_.time.recently_ns());
+    return parts_.pinned.allocate(parts_.real, context,
+                                  flags.value_or(pool::PinnedPool::as_alloc_host), bytes,
+                                  parts_.ledger.time.recently_ns());
   });
 }
 
@@ -101,48 +103,49 @@ void ServingPools::context_ended(ContextId context) noexcept {
   if (!may_serve()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  const DeviceOrdinal device = contexts_.device_of(context);
-  const ContextId primary = contexts_.primary_of(device);
-  if (contexts_.created_on(device, context).value == 0 &&
+  const DeviceOrdinal device = parts_.contexts.device_of(context);
+  const ContextId primary = parts_.contexts.primary_of(device);
+  if (parts_.contexts.created_on(device, context).value == 0 &&
       (primary.value == 0 || primary == context))
     device_is_unused(device);
-  pool_.context_ended(real_, context);
-  pinned_.context_ended(context);
-  spill_.context_ended(real_, context, [this](const pool::Range& range) {
-    ledger_.devices.unspilled(range.device, range.kind, ByteCount{range.host_bytes});
+  parts_.device.context_ended(parts_.real, context);
+  parts_.pinned.context_ended(context);
+  parts_.spill.context_ended(parts_.real, context, [this](const pool::Range& range) {
+    parts_.ledger.devices.unspilled(range.device, range.kind, ByteCount{range.host_bytes});
   });
-  if (pool_.any() && device != no_device) note_pool(device);
+  if (parts_.device.any() && device != no_device) note_pool(device);
   note_pinned();
 }
 
 void ServingPools::note_pinned() noexcept {
-  if (!pinned_.any()) return;
-  ledger::Header& header = ledger_.header();
-  header.pinned_served_count.store(pinned_.served_count(), std::memory_order_relaxed);
-  header.pinned_served_bytes.store(pinned_.served_bytes(), std::memory_order_relaxed);
-  header.pinned_held_bytes.store(pinned_.held_bytes(), std::memory_order_relaxed);
+  if (!parts_.pinned.any()) return;
+  ledger::Header& header = parts_.ledger.header();
+  header.pinned_served_count.store(parts_.pinned.served_count(), std::memory_order_relaxed);
+  header.pinned_served_bytes.store(parts_.pinned.served_bytes(), std::memory_order_relaxed);
+  header.pinned_held_bytes.store(parts_.pinned.held_bytes(), std::memory_order_relaxed);
 }
 
 // During a capture the driver refuses some of these calls, or ends the capture.
 std::optional<bool> ServingPools::give_back_unused(DeviceOrdinal device) noexcept {
   if (!has_memory_of(device)) return false;
-  if (captures_.any()) return std::nullopt;
+  if (parts_.captures.any()) return std::nullopt;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (device == no_device) return pinned_.give_back(real_, UINT64_MAX) != 0;
-  const bool had = pool_.give_back(real_, device, UINT64_MAX) != 0;
+  if (device == no_device) return parts_.pinned.give_back(parts_.real, UINT64_MAX) != 0;
+  const bool had = parts_.device.give_back(parts_.real, device, UINT64_MAX) != 0;
   if (had) note_pool(device);
   return had;
 }
 
 void ServingPools::unlock_idle() noexcept {
-  if (!captures_.any()) pinned_.give_back_some(real_, ledger_.time.recently_ns(), idle_limit_ns);
+  if (!parts_.captures.any())
+    parts_.pinned.give_back_some(parts_.real, parts_.ledger.time.recently_ns(), idle_limit_ns);
 }
 
 void ServingPools::note_pool(DeviceOrdinal device) noexcept {
-  const pool::ArenaCounts counts = pool_.counts(device);
+  const pool::ArenaCounts counts = parts_.device.counts(device);
   if (counts.served_count == 0) return;  // or a lock was not to be had
-  ledger_.devices.set_arena(
+  parts_.ledger.devices.set_arena(
       device, {counts.held_bytes, counts.live_bytes, counts.served_count, counts.served_bytes,
                counts.returned_bytes, counts.meshed_pages, counts.meshed_bytes, counts.pause_ns});
 }
@@ -151,7 +154,7 @@ void ServingPools::process_is_ending() noexcept {
   is_ending_.store(true, std::memory_order_relaxed);
   if (settings_.pool == PoolUse::never) return;
   note_pinned();
-  if (!pool_.any()) return;
+  if (!parts_.device.any()) return;
   for (std::int32_t ordinal = 0; ordinal < tracking::DeviceReadings::device_limit; ++ordinal)
     note_pool(DeviceOrdinal{ordinal});
 }
@@ -159,18 +162,18 @@ void ServingPools::process_is_ending() noexcept {
 void ServingPools::device_was_read(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
   if (settings_.pool == PoolUse::never || is_ending_.load(std::memory_order_relaxed)) return;
   note_pinned();
-  if (pool_.any()) {
-    const std::uint64_t now = ledger_.time.recently_ns();
-    if (now > idle_limit_ns && !captures_.any()) {
+  if (parts_.device.any()) {
+    const std::uint64_t now = parts_.ledger.time.recently_ns();
+    if (now > idle_limit_ns && !parts_.captures.any()) {
       const Uncancelled whole;
-      pool_.give_back(real_, device, now - idle_limit_ns);
+      parts_.device.give_back(parts_.real, device, now - idle_limit_ns);
     }
     note_pool(device);
   }
   if (settings_.pool != PoolUse::when_slabs_lock || is_shared_.load(std::memory_order_relaxed) ||
       (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
     return;
-  if (ledger_.allocations.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
+  if (parts_.ledger.allocations.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
   if (settings_.shares_memory != nullptr && settings_.shares_memory())
     is_shared_.store(true, std::memory_order_relaxed);
   else
@@ -178,8 +181,8 @@ void ServingPools::device_was_read(DeviceOrdinal device, std::uint64_t total_byt
 }
 
 bool ServingPools::change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept {
-  const CUresult arenas = pool_.change_access(real_, device, peer, may),
-                 ranges = spill_.change_access(real_, device, peer, may);
+  const CUresult arenas = parts_.device.change_access(parts_.real, device, peer, may),
+                 ranges = parts_.spill.change_access(parts_.real, device, peer, may);
   return arenas == CUDA_SUCCESS && ranges == CUDA_SUCCESS;
 }
 

@@ -44,6 +44,19 @@ struct ServingSettings {
 // Receives the address of memory that is not the driver's.
 using ReceiveAddress = FunctionRef<void(std::uint64_t address)>;
 
+// The pools of one process, and the parts of the process that they work with.
+struct Pools {
+  ledger::Writer& ledger;
+  const driver::RealDriver& real;
+  const tracking::DeviceQueries& queries;
+  tracking::LiveContexts& contexts;
+  tracking::Captures& captures;
+  pool::Peers peers{};
+  pool::DevicePool device{peers};
+  pool::PinnedPool pinned{};
+  pool::Spill spill;
+};
+
 class ServingPools final : public tracking::ReadingListener {
  public:
   // All references outlive the object.
@@ -52,24 +65,16 @@ class ServingPools final : public tracking::ReadingListener {
                tracking::LiveContexts& contexts, tracking::Captures& captures,
                tracking::MemoryPools& memory_pools, Notices& notices) noexcept
       : settings_(settings),
-        ledger_(ledger),
-        real_(real),
-        queries_(queries),
-        contexts_(contexts),
-        captures_(captures),
         memory_pools_(memory_pools),
         notices_(notices),
-        pool_(peers_),
-        spill_(settings.spill, peers_) {}
+        parts_{.ledger = ledger,
+               .real = real,
+               .queries = queries,
+               .contexts = contexts,
+               .captures = captures,
+               .spill{settings.spill, parts_.peers}} {}
 
-  ledger::Writer& ledger() noexcept { return ledger_; }
-  const driver::RealDriver& real() const noexcept { return real_; }
-  const tracking::DeviceQueries& queries() const noexcept { return queries_; }
-  tracking::LiveContexts& contexts() noexcept { return contexts_; }
-  tracking::Captures& captures() noexcept { return captures_; }
-  pool::Spill& spill() noexcept { return spill_; }
-  pool::DevicePool& device_pool() noexcept { return pool_; }
-  pool::PinnedPool& pinned_pool() noexcept { return pinned_; }
+  Pools& parts() noexcept { return parts_; }
 
   // --- new requests
   // Serves a request of linear memory in the current context. 0: the driver is to serve it.
@@ -83,7 +88,7 @@ class ServingPools final : public tracking::ReadingListener {
   // --- means of a rescue
   // True where the pool has, or had, memory of the device; no_device: page-locked memory.
   bool has_memory_of(DeviceOrdinal device) const noexcept {
-    return device == no_device ? pinned_.any() : pool_.any();
+    return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }
   // Gives memory without a block back to the device, or to the host for no_device. False: there is
   // none; none: giving back is not allowed now.
@@ -125,8 +130,8 @@ class ServingPools final : public tracking::ReadingListener {
   // `is_ending`: true before the driver ends the context, false where the driver has not ended it.
   // Works also where nothing is recorded any more.
   void set_ending(ContextId context, bool is_ending) noexcept {
-    pool_.set_ending(context, is_ending);
-    pinned_.set_ending(context, is_ending);
+    parts_.device.set_ending(context, is_ending);
+    parts_.pinned.set_ending(context, is_ending);
   }
   // To be called after the records of the context's memory are gone.
   void context_ended(ContextId) noexcept;
@@ -151,13 +156,15 @@ class ServingPools final : public tracking::ReadingListener {
     return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
   }
   // True where memory other than the driver's may be in the program's hands, now or later.
-  bool may_serve() const noexcept { return spill_.enabled() || settings_.pool != PoolUse::never; }
+  bool may_serve() const noexcept {
+    return parts_.spill.enabled() || settings_.pool != PoolUse::never;
+  }
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
   void grant_for(DeviceOrdinal) noexcept;
   void device_is_unused(DeviceOrdinal device) noexcept {
-    peers_.device_ended(device);
+    parts_.peers.device_ended(device);
     used_.fetch_and(~bit_of(device));
   }
   void memory_is_out() noexcept;
@@ -165,8 +172,9 @@ class ServingPools final : public tracking::ReadingListener {
   std::uint64_t allocate_here(const Allocate&) noexcept;
 
   bool may_free_deferred() noexcept {
-    return (spill_.has_deferred() || pool_.deferred().any() || pinned_.deferred().any()) &&
-           !captures_.any();
+    return (parts_.spill.has_deferred() || parts_.device.deferred().any() ||
+            parts_.pinned.deferred().any()) &&
+           !parts_.captures.any();
   }
   bool is_idle_here() noexcept;
   void free_deferred_now() noexcept;
@@ -180,11 +188,6 @@ class ServingPools final : public tracking::ReadingListener {
   void note_pinned() noexcept;
 
   const ServingSettings settings_;
-  ledger::Writer& ledger_;
-  const driver::RealDriver& real_;
-  const tracking::DeviceQueries& queries_;
-  tracking::LiveContexts& contexts_;
-  tracking::Captures& captures_;
   tracking::MemoryPools& memory_pools_;
   Notices& notices_;
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
@@ -195,10 +198,7 @@ class ServingPools final : public tracking::ReadingListener {
   std::atomic<std::uint64_t> used_{0};     // a bit for each device with a context
   // True once one of two devices cannot reach the other's mapped memory.
   std::atomic<bool> are_apart_{false};
-  pool::Peers peers_;
-  pool::DevicePool pool_;
-  pool::PinnedPool pinned_;
-  pool::Spill spill_;
+  Pools parts_;
 };
 
 // The pools that have, or had, memory in the program's hands; null: none. Read also where nothing

@@ -8,11 +8,11 @@ namespace cuwarden::serving {
 
 void ServingPools::shared_in_vain(CUdeviceptr address) noexcept {
   const ErrnoGuard keep;
-  if (const auto range = spill_.ranges().around(address)) {
-    ledger_.add_reason(ledger::reason_pool_not_shared);
+  if (const auto range = parts_.spill.ranges().around(address)) {
+    parts_.ledger.add_reason(ledger::reason_pool_not_shared);
     notices_.tell_once(Notice::not_shared, range->device, range->bytes, range->host_bytes);
-  } else if (const auto placed = pool_.around(address)) {
-    ledger_.add_reason(ledger::reason_pool_not_shared);
+  } else if (const auto placed = parts_.device.around(address)) {
+    parts_.ledger.add_reason(ledger::reason_pool_not_shared);
     notices_.tell_once(Notice::pool_not_shared, placed->arena->device(), placed->block.bytes);
   }
 }
@@ -25,17 +25,17 @@ void ServingPools::shared_in_vain(CUdeviceptr address) noexcept {
 std::optional<pool::Range> ServingPools::spillable(const tracking::Allocation& asked_for,
                                                    const tracking::CurrentContext& here,
                                                    DeviceOrdinal device) noexcept {
-  const ContextId owner = contexts_.owner(here.context);
+  const ContextId owner = parts_.contexts.owner(here.context);
   pool::Range wanted{
       .bytes = asked_for.bytes, .device = device, .context = owner, .kind = asked_for.kind};
   if (asked_for.kind != Kind::stream_ordered) return wanted;
   CUmemoryPool from = asked_for.memory_pool;
-  if (from == nullptr && (real_.cuDeviceGetMemPool == nullptr ||
-                          real_.cuDeviceGetMemPool(&from, device.value) != CUDA_SUCCESS))
+  if (from == nullptr && (parts_.real.cuDeviceGetMemPool == nullptr ||
+                          parts_.real.cuDeviceGetMemPool(&from, device.value) != CUDA_SUCCESS))
     return std::nullopt;
-  if (owner != contexts_.primary_of(device) ||
-      contexts_.owner(queries_.context_of(asked_for.stream)) != owner ||
-      !memory_pools_.is_plain(real_, device, from))
+  if (owner != parts_.contexts.primary_of(device) ||
+      parts_.contexts.owner(parts_.queries.context_of(asked_for.stream)) != owner ||
+      !memory_pools_.is_plain(parts_.real, device, from))
     return std::nullopt;
   wanted.memory_pool = reinterpret_cast<std::uint64_t>(from);
   return wanted;
@@ -43,7 +43,7 @@ std::optional<pool::Range> ServingPools::spillable(const tracking::Allocation& a
 
 bool ServingPools::can_spill(const tracking::Allocation& asked_for,
                              const tracking::CurrentContext& here, DeviceOrdinal device) noexcept {
-  return spill_.enabled() && device == here.device &&
+  return parts_.spill.enabled() && device == here.device &&
          asked_for.bytes > pool::Spill::largest_shared_bytes && spillable(asked_for, here, device);
 }
 
@@ -55,22 +55,22 @@ ledger::RungOutcome ServingPools::spill_to_host(const tracking::Allocation& aske
   using ledger::RungOutcome;
   const Uncancelled whole;
   free_deferred_if_idle();
-  if (captures_.any()) return RungOutcome::unsafe;
+  if (parts_.captures.any()) return RungOutcome::unsafe;
   // The context that would own the memory is not known.
-  if (contexts_.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;
+  if (parts_.contexts.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;
   const auto wanted = spillable(asked_for, here, device);
   if (!wanted) return RungOutcome::nothing_to_do;
   pool::SpillTrouble trouble{};
   std::optional<pool::Range> range;
   try {
-    range = spill_.allocate(real_, *wanted, trouble);
+    range = parts_.spill.allocate(parts_.real, *wanted, trouble);
   } catch (...) {
     return RungOutcome::failed;
   }
   if (range) {
     memory_is_out();
     if (range->host_bytes != 0) {
-      ledger_.devices.spilled(device, range->kind, ByteCount{range->host_bytes});
+      parts_.ledger.devices.spilled(device, range->kind, ByteCount{range->host_bytes});
       notices_.tell_once(Notice::spilled, device, asked_for.bytes, range->host_bytes);
     }
     receive(range->start);
