@@ -3,17 +3,16 @@
 
 #include <string_view>
 
-#include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/ledger/write/writer.hpp"
+#include "runtime_hooks/ledger/write/stack_table.hpp"
 
 namespace cuwarden::rescue {
 
-// Returns true if the group's stack leads through an allocator that empties its own cache and asks
-// again when it is refused.
-bool asked_by_caching_allocator(const ledger::Writer&, GroupId) noexcept;
+// Returns true if the stack leads through an allocator that empties its own cache and asks again
+// when it is refused.
+bool asked_by_caching_allocator(const ledger::StackTable&, StackId) noexcept;
 
 // Returns true if the stack has none of the modules, a comma-separated list of parts of paths. The
 // stack must be whole. False also where a module of the stack is not known.
-bool has_none_of(const ledger::Writer&, StackId, std::string_view modules) noexcept;
+bool has_none_of(const ledger::StackTable&, StackId, std::string_view modules) noexcept;
 
 }  // namespace cuwarden::rescue

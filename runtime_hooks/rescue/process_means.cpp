@@ -11,7 +11,7 @@ namespace cuwarden::rescue {
 bool ProcessMeans::is_unsafe_to_reclaim(std::string_view modules) {
   if (parts_.captures.any() || ladder_.holds_lock_among(modules)) return true;
   if (!stack_) stack_ = parts_.sites.whole_stack(caller_);
-  return !has_none_of(parts_.ledger, *stack_, modules);
+  return !has_none_of(parts_.ledger.stacks, *stack_, modules);
 }
 
 // Judges by what is live now, since a rung may have given something back. Contexts and code do not

@@ -2,6 +2,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/ledger/write/group_table.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/threads.hpp"
 #include "runtime_hooks/ledger/write/totals.hpp"
@@ -80,8 +81,9 @@ Situation Refusals::situation(const RefusedRequest& asked, GroupId group,
                 .bytes = asked.bytes,
                 .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
-  now.is_last_resort_due = last_refused.was_refused_before(serial_, asked, incident) ||
-                           !asked_by_caching_allocator(parts_.ledger, group);
+  now.is_last_resort_due =
+      last_refused.was_refused_before(serial_, asked, incident) ||
+      !asked_by_caching_allocator(parts_.ledger.stacks, parts_.ledger.groups.stack_of(group));
   // No library that gives memory up makes room for a request that the empty device could not serve.
   if (const std::uint64_t total = parts_.queries.total_bytes_of(asked.device); total != 0)
     now.fits_device = asked.bytes <= total;

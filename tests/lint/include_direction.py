@@ -37,7 +37,7 @@ ALLOWED = {
     "runtime_hooks/pool": DRIVER + CORE,
     "runtime_hooks/tracking": DRIVER + WRITE + STACKS + CORE,
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
-    "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + READ + CORE,
+    "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
     "runtime_hooks/hooks": RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE,
     "reporters": READ + CORE,
     "tools/cuwarden": ["reporters"] + READ + CORE,

@@ -57,6 +57,9 @@ class GroupTable {
   DeviceOrdinal device_of(GroupId id) const noexcept {
     return DeviceOrdinal{storage_.rows<Group>(RegionId::groups)[id.value].device};
   }
+  StackId stack_of(GroupId id) const noexcept {
+    return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};
+  }
   // Returns the group with the stack that `known` has.
   GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
     const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];

@@ -242,6 +242,20 @@ std::uint64_t ModuleTable::hash_of_places(std::span<const Frame> frames) noexcep
   return hash;
 }
 
+std::string_view ModuleTable::path_at(Frame frame, std::uint64_t epoch) const noexcept {
+  const Module* const modules = storage_.rows<Module>(RegionId::modules);
+  const std::uint64_t used = storage_.used(RegionId::modules);
+  for (std::uint64_t row = 1; row < used; ++row) {
+    const Module& module = modules[row];
+    if (module.state.load(std::memory_order_acquire) != 1) continue;
+    const std::uint64_t unloaded = module.unloaded_epoch.load(std::memory_order_acquire);
+    if (frame >= module.start && frame < module.end && module.loaded_epoch <= epoch &&
+        (unloaded == 0 || epoch < unloaded))
+      return {storage_.rows<char>(RegionId::strings) + module.path.offset, module.path.length};
+  }
+  return {};
+}
+
 bool ModuleTable::was_at(std::uint32_t file, std::uint64_t offset, Frame frame,
                          std::uint64_t epoch) const noexcept {
   const Module* const modules = storage_.rows<Module>(RegionId::modules);

@@ -54,6 +54,9 @@ class ModuleTable {
     while (take_unmarked(generation, range)) gone(range);
   }
 
+  // Returns the path of the file that was mapped at this address in that epoch; empty if unknown.
+  std::string_view path_at(Frame frame, std::uint64_t epoch) const noexcept;
+
  private:
   struct Known {
     std::uint64_t start, end;

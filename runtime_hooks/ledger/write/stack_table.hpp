@@ -25,6 +25,17 @@ class StackTable {
   // Frames are normalised addresses, innermost first. Equal stacks get equal ids. `added`, where it
   // is not null, becomes true if this stack was not there, and false if it was.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
+  // Calls visit(path of the module) for each frame until it returns false; the path is empty where
+  // the module is not known. Returns false where a visit did, or where there is no such stack.
+  template <class Visit>
+  bool all_modules(StackId id, const Visit& visit) const noexcept {
+    if (id.value == 0) return false;
+    const Stack& stack = storage_.rows<Stack>(RegionId::stacks)[id.value];
+    const Frame* const frames = storage_.rows<Frame>(RegionId::frames) + stack.first;
+    for (std::uint32_t i = 0; i < stack.count; ++i)
+      if (!visit(modules_.path_at(frames[i], stack.module_epoch))) return false;
+    return true;
+  }
   // To be called after a dlclose. Finds modules that went away, ends their rows and retires their
   // stacks. A StackId or GroupId that the caller keeps for such a stack must not be used for new
   // records.
