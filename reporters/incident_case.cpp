@@ -53,23 +53,23 @@ const std::string& StackModules::of(StackId id) {
   return entry->second;
 }
 
-std::optional<IncidentCase> case_of(const ledger::Reader& reader,
-                                    const ledger::IncidentView& incident, StackModules& modules) {
-  // More than a writer keeps.
-  constexpr int most_holders = 32;
-  const auto group = reader.group(incident.group.value);
+std::optional<IncidentCase> case_of(const ledger::Reader& reader, GroupId group_id,
+                                    const ledger::IncidentFacts& facts,
+                                    std::span<const ledger::IncidentHolding> holdings,
+                                    StackModules& modules) {
+  const auto group = reader.group(group_id.value);
   if (!group) return std::nullopt;
   IncidentCase made;
-  made.incident = incident;
+  static_cast<ledger::IncidentFacts&>(made.incident) = facts;
+  made.incident.group = group_id;
   made.kind = group->kind;
   made.device = group->device;
   made.api = group->api;
   made.stack = group->stack;
   made.program = std::string(reader.process().program);
   made.requester = modules.of(group->stack);
-  // "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
   const auto device = device_row(reader, group->device);
-  if (device && device->name.find(" MIG ") != std::string_view::npos) made.slice = device->name;
+  if (device && is_slice(*device)) made.slice = device->name;
   each_row(reader, ledger::RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
     if (setting.name == "CUWARDEN_MESH" && setting.value == "off")
       made.meshing_wants = "CUWARDEN_MESH=on";
@@ -77,35 +77,50 @@ std::optional<IncidentCase> case_of(const ledger::Reader& reader,
         made.meshing_wants.empty())
       made.meshing_wants = "CUWARDEN_MESH_PAUSE above 0";
   });
-  int holders = 0;
-  each_row(
-      reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
-      [&](const ledger::IncidentHolderView& holder) {
-        if (holder.incident != incident.id || holder.group.value == 0 || ++holders > most_holders)
-          return;
-        const auto held = reader.group(holder.group.value);
-        if (!held || !is_in_device_account(held->kind) || held->kind == Kind::imported) return;
-        if (holder.growth_bytes_per_minute) made.growing_bytes += holder.bytes;
-        const std::string& module = modules.of(held->stack);
-        for (auto& [name, bytes] : made.modules) {
-          if (name != module) continue;
-          bytes += holder.bytes;
-          return;
-        }
-        made.modules.emplace_back(module, holder.bytes);
-      });
+  for (const ledger::IncidentHolding& holding : holdings) {
+    const auto held = reader.group(holding.group.value);
+    if (!held || !is_in_device_account(held->kind) || held->kind == Kind::imported) continue;
+    if (holding.growth_bytes_per_minute) made.growing_bytes += holding.bytes;
+    const std::string& module = modules.of(held->stack);
+    const auto known =
+        std::ranges::find(made.modules, module, [](const auto& each) { return each.first; });
+    if (known != made.modules.end())
+      known->second += holding.bytes;
+    else
+      made.modules.emplace_back(module, holding.bytes);
+  }
   return made;
 }
 
-std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentView& incident) {
+std::optional<IncidentCase> case_of(const ledger::Reader& reader,
+                                    const ledger::IncidentView& incident, StackModules& modules) {
+  // More than a writer keeps.
+  constexpr std::size_t most_holders = 32;
+  std::vector<ledger::IncidentHolding> holdings;
+  each_row(reader, ledger::RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const ledger::IncidentHolderView& holder) {
+             if (holder.incident == incident.id && holder.group.value != 0 &&
+                 holdings.size() < most_holders)
+               holdings.push_back(holder);
+           });
+  auto made = case_of(reader, incident.group, incident, holdings, modules);
+  if (made) made->incident = incident;
+  return made;
+}
+
+// "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
+bool is_slice(const ledger::DeviceView& device) noexcept {
+  return device.name.find(" MIG ") != std::string_view::npos;
+}
+
+std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts& incident) {
   const auto free = incident.fact(Fact::free_bytes);
   return free ? free : incident.fact(Fact::nvml_free_bytes);
 }
 
-std::optional<Account> account_of(const IncidentCase& given) {
-  const ledger::IncidentView& incident = given.incident;
+std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFacts& incident) {
   const auto total = incident.fact(Fact::total_bytes), free = free_bytes_of(incident);
-  if (given.device.value < 0 || !total || !free || *total < *free || *total > largest_number)
+  if (device.value < 0 || !total || !free || *total < *free || *total > largest_number)
     return std::nullopt;
   Account account(*total - *free);
   for (std::uint8_t kind = 0; kind < kind_count; ++kind) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,11 +72,22 @@ class StackModules {
 
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
+// The same from a live incident's own values: of the ledger, only names are read. `group`: of the
+// call that was refused.
+std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
+                                    const ledger::IncidentFacts&,
+                                    std::span<const ledger::IncidentHolding>, StackModules&);
+
+// Returns true for a device that is a part of one (MIG).
+bool is_slice(const ledger::DeviceView&) noexcept;
 
 // What was free of the device, as CUDA says it or, where there was no context, NVML.
-std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentView&);
+std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts&);
 
 // Null where the device was not read at that moment.
-std::optional<Account> account_of(const IncidentCase&);
+std::optional<Account> account_of(DeviceOrdinal, const ledger::IncidentFacts&);
+inline std::optional<Account> account_of(const IncidentCase& given) {
+  return account_of(given.device, given.incident);
+}
 
 }  // namespace cuwarden

@@ -49,9 +49,9 @@ struct Fragmentation {
 // The largest request that so much free memory, with what pools keep idle, could serve in whole
 // pages: the driver empties its pools for others, and does not hand out the last pages.
 inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t memory_pool_idle_bytes,
-                                     std::uint64_t page_bytes) {
+                                     std::uint64_t page) {
   const std::uint64_t there = free_bytes + memory_pool_idle_bytes;
-  return (there - std::min(there, 2 * page_bytes)) / page_bytes * page_bytes;
+  return (there - std::min(there, 2 * page)) / page * page;
 }
 
 // By device; of those without live linear memory only where pools keep something idle. Pools and

@@ -18,7 +18,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       allocations(ledger, queries, contexts, readings, implicit, sites, settings.incomplete),
       refusals({ledger, real, queries, contexts, captures, memory_pools, readings, sites, pools,
                 notices},
-               allocations, settings.ladder, settings.incident) {}
+               allocations, settings.ladder, settings.probes) {}
 
 // A change of another device than the current one is noticed where it is recorded or ends a
 // context; memory pools that are trimmed and ranges that are unmapped there are not noticed.

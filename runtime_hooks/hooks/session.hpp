@@ -24,7 +24,7 @@ using tracking::loaded_kernels;
 struct SessionSettings {
   std::size_t stack_depth = 0;  // frames kept for each stack; 0: none
   tracking::IncompleteNotice incomplete = nullptr;
-  rescue::IncidentNotice incident = nullptr;  // may be null
+  rescue::IncidentProbes* probes = nullptr;  // may be null
   rescue::Settings ladder{};
   serving::ServingSettings serving{};
   serving::SayNotice say = nullptr;  // may be null

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/rescue/refused_request.hpp"
+#include "runtime_hooks/rescue/request.hpp"
 
 namespace cuwarden::rescue {
 
@@ -13,7 +13,7 @@ namespace cuwarden::rescue {
 // a recording of its own. Times are the ledger's.
 class LastRefused {
  public:
-  void add(std::uint32_t recorder, const RefusedRequest& request, IncidentId incident,
+  void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&
                          request.bytes < request_.bytes && !was_served_other_ && !is_over(now_ns);
@@ -27,7 +27,7 @@ class LastRefused {
   }
   // Returns true where the thread was refused before this time and was served nothing since. The
   // earlier request may have asked for more.
-  bool was_refused_before(std::uint32_t recorder, const RefusedRequest& request,
+  bool was_refused_before(std::uint32_t recorder, const Request& request,
                           IncidentId now) const noexcept {
     if (recorder_ != recorder || request_.device != request.device || was_served_other_)
       return false;
@@ -59,7 +59,7 @@ class LastRefused {
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
   // A request was served. Visits (incident, times) where the same request had been refused.
   template <class Visit>
-  void served(std::uint32_t recorder, const RefusedRequest& request, std::uint64_t now_ns,
+  void served(std::uint32_t recorder, const Request& request, std::uint64_t now_ns,
               const Visit& visit) noexcept {
     if (counts_[0].incident.value == 0 || recorder_ != recorder) return;
     // The program has gone on: a later refusal is another attempt.
@@ -88,7 +88,7 @@ class LastRefused {
       return;
     }
   }
-  RefusedRequest request_;
+  Request request_;
   std::uint32_t recorder_ = 0;
   bool was_served_other_ = false;
   bool had_larger_ = false;  // a larger request was refused right before

@@ -31,47 +31,50 @@ bool Refusals::compute_mode_refuses(CUresult result, DeviceOrdinal device) const
          (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS && result == CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-Refusals::Refused Refusals::note_refusal(const RefusedRequest& request,
-                                         const ledger::Refusal& refusal) noexcept {
+Refusals::Refused Refusals::note_refusal(const Request& request, const ledger::Refusal& refusal,
+                                         Incident& incident) noexcept {
   const Refused refused = parts_.ledger.incidents.refused(refusal, parts_.ledger.threads.mine(),
                                                           parts_.ledger.time.now_ns());
   last_refused.add(serial_, request, refused.incident, parts_.ledger.time.recently_ns());
   was_refused_.store(true, std::memory_order_relaxed);
-  if (refused.first) describe(refused.incident, request, refusal.asked);
-  tell(refused, Stage::refused);
+  if (refused.first) describe(refused.incident, request, refusal, incident);
   return refused;
 }
 
-// The program hears of the refusal. Returns the incident that counts it from now on.
-Refusals::Refused Refusals::note_failure(const Refused& known, const RefusedRequest& request,
-                                         const ledger::Refusal& refusal) noexcept {
+// The program hears of the refusal.
+Refusals::Refused Refusals::note_failure(const Refused& known, const Request& request,
+                                         const ledger::Refusal& refusal,
+                                         Incident& incident) noexcept {
   const Refused now = parts_.ledger.incidents.failed(known, refusal, parts_.ledger.threads.mine(),
                                                      parts_.ledger.time.now_ns());
   last_refused.refused_at(parts_.ledger.time.recently_ns());
   if (now.incident == known.incident) return known;
   last_refused.moved(known.incident, now.incident);
-  if (now.first) describe(now.incident, request, refusal.asked);
+  if (now.first) describe(now.incident, request, refusal, incident);
   return now;
 }
 
-// The incident is published first: the driver's answers may take a while, or not come.
-void Refusals::describe(IncidentId incident, const RefusedRequest& request,
-                        ledger::Asked asked) noexcept {
-  parts_.ledger.incidents.publish(incident);
-  set_device_facts(parts_, incident, request.device);
-  if (request.given_back_bytes != 0)
-    parts_.ledger.incidents.set_fact(incident, ledger::Fact::given_back_bytes,
-                                     request.given_back_bytes);
-  if (asked == ledger::Asked::context) set_compute_mode(parts_, incident, request.device);
+// The ledger gets what is known before each question to somebody else: answers may take a while, or
+// not come.
+void Refusals::describe(IncidentId id, const Request& request, const ledger::Refusal& refusal,
+                        Incident& incident) noexcept {
+  ledger::Incidents& rows = parts_.ledger.incidents;
+  incident.id = id;
+  incident.group = refusal.group;
+  incident.request = request;
+  incident.facts.asked = request.asked;
+  incident.facts.result = refusal.result;
+  incident.facts.bytes = request.bytes;
+  rows.measure(request.device, incident.facts, incident.holdings);
+  rows.write(id, incident.facts, incident.holdings);
+  add_device_facts(parts_, incident);
+  rows.write(id, incident.facts, incident.holdings);
+  if (probes_ == nullptr) return;
+  probes_->explain(incident);
+  rows.write(id, incident.facts, incident.holdings);
 }
 
-void Refusals::tell_of_failure(const Refused& known, const Refused& failed) noexcept {
-  if (!known.first) tell(failed, Stage::refused);
-  tell(failed, Stage::settled);
-}
-
-Situation Refusals::situation(const RefusedRequest& asked, GroupId group,
-                              IncidentId incident) noexcept {
+Situation Refusals::situation(const Request& asked, GroupId group, IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
   Situation now{.device = static_cast<std::uint32_t>(asked.device.value + 1),
                 .live_bytes = on_device
@@ -92,7 +95,7 @@ Situation Refusals::situation(const RefusedRequest& asked, GroupId group,
 
 // Returns true where a rung served the request. For the first incident of a call stack, each rung
 // is in the ledger before it runs, and again when it has ended.
-bool Refusals::climb(const RefusedCall& call, const RefusedRequest& asked, const Situation& now,
+bool Refusals::climb(const RefusedCall& call, const Request& asked, const Situation& now,
                      const Refused& refused, TriedRungs& tried) {
   const auto tell = [&](const RungReport& report) {
     if (report.rung == ledger::Rung::wait && report.outcome == RungOutcome::under_way)
@@ -120,11 +123,12 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
   DeviceOrdinal device = no_device;
   if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
   parts_.readings.meet(device);
-  const RefusedRequest asked{asked_for.bytes, device, caller.api, asked_for.kind};
+  const Request asked{asked_for.bytes, device, caller.api, asked_for.kind};
   const GroupId group = parts_.sites.group_unguarded(caller, asked.kind, device);
-  const ledger::Refusal refusal{group, ledger::Asked::memory, CUDA_ERROR_OUT_OF_MEMORY,
+  const ledger::Refusal refusal{group, asked.asked, CUDA_ERROR_OUT_OF_MEMORY,
                                 ByteCount{asked.bytes}};
-  const Refused refused = note_refusal(asked, refusal);
+  Incident incident;
+  const Refused refused = note_refusal(asked, refusal, incident);
   ProcessMeans means(parts_, ladder_, caller, asked_for, here, device, request, receive);
   Situation now = situation(asked, group, refused.incident);
   now.can_spill = means.can_spill();
@@ -132,21 +136,19 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
   const RefusedCall call{.real = parts_.real,
                          .pending = pending_,
                          .context = here.context,
-                         .device = device.value,
-                         .bytes = asked.bytes,
-                         .request = request,
+                         .request = asked,
+                         .ask_driver = request,
                          .means = means};
   const bool served = ladder_.is_worth_climbing(now) && climb(call, asked, now, refused, tried);
   if (served) {
     last_refused.rescued(serial_, refused.incident, [&](IncidentId id, std::uint32_t times) {
       parts_.ledger.incidents.recovered(id, times);
     });
-    tell(refused, Stage::settled);
   } else {
-    const Refused failed = note_failure(refused, asked, refusal);
+    const Refused failed = note_failure(refused, asked, refusal, incident);
     if (failed.first && !refused.first) tried.write(parts_.ledger, failed.incident);
-    tell_of_failure(refused, failed);
   }
+  settle(incident, served);
   recorder_.give_notice();
   return served;
 }
@@ -158,8 +160,7 @@ void Refusals::refused(const tracking::Caller& caller,
   parts_.readings.meet(here.device);
   DeviceOrdinal device = no_device;
   if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
-  refused(caller, {asked_for.bytes, device, caller.api, asked_for.kind}, CUDA_ERROR_OUT_OF_MEMORY,
-          ledger::Asked::memory);
+  refused(caller, {asked_for.bytes, device, caller.api, asked_for.kind}, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 void Refusals::refused(const tracking::Caller& caller, CUresult result, ledger::Asked asked,
@@ -171,7 +172,7 @@ void Refusals::refused(const tracking::Caller& caller, CUresult result, ledger::
     return;
   if (device == no_device) device = parts_.queries.current_unguarded().device;
   const Kind kind = asked == ledger::Asked::graph ? Kind::graph : Kind::device;
-  refused(caller, {0, device, caller.api, kind}, result, asked);
+  refused(caller, {0, device, caller.api, kind, asked}, result);
 }
 
 void Refusals::refused_for_itself(const tracking::Caller& caller, CUresult result,
@@ -179,23 +180,24 @@ void Refusals::refused_for_itself(const tracking::Caller& caller, CUresult resul
                                   const Needed& needed) noexcept {
   if (result == CUDA_SUCCESS || (needed.bytes == 0 && result != CUDA_ERROR_OUT_OF_MEMORY)) return;
   const ErrnoGuard keep;
-  refused(caller, {needed.bytes, device, caller.api, Kind::device, needed.given_back}, result,
-          asked);
+  refused(caller, {needed.bytes, device, caller.api, Kind::device, asked, needed.given_back},
+          result);
 }
 
-void Refusals::refused(const tracking::Caller& caller, const RefusedRequest& request,
-                       CUresult result, ledger::Asked asked) noexcept {
+void Refusals::refused(const tracking::Caller& caller, const Request& request,
+                       CUresult result) noexcept {
   parts_.readings.meet(request.device);
   const GroupId group = parts_.sites.group_unguarded(caller, request.kind, request.device);
-  const ledger::Refusal refusal{group, asked, result, ByteCount{request.bytes}};
-  const Refused known = note_refusal(request, refusal);
-  tell_of_failure(known, note_failure(known, request, refusal));
+  const ledger::Refusal refusal{group, request.asked, result, ByteCount{request.bytes}};
+  Incident incident;
+  note_failure(note_refusal(request, refusal, incident), request, refusal, incident);
+  settle(incident, false);
   // A repeated request may be served then.
   if (parts_.pools.uses_pool()) parts_.pools.give_back_unused(request.device);
   recorder_.give_notice();
 }
 
-[[gnu::noinline, gnu::cold]] void Refusals::note_served(const RefusedRequest& request) noexcept {
+[[gnu::noinline, gnu::cold]] void Refusals::note_served(const Request& request) noexcept {
   const ErrnoGuard keep;
   last_refused.served(serial_, request, parts_.ledger.time.recently_ns(),
                       [&](IncidentId incident, std::uint32_t times) {

@@ -7,25 +7,20 @@
 
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
+#include "runtime_hooks/rescue/incident.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/rescue/process_means.hpp"
-#include "runtime_hooks/rescue/refused_request.hpp"
+#include "runtime_hooks/rescue/request.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 
 namespace cuwarden::rescue {
 
-// Called twice for each call stack whose request was refused, by the thread that met the refusal,
-// before the call returns to the program: at once, so that facts outside CUDA may be added, and
-// when the outcome is known.
-enum class Stage : std::uint8_t { refused, settled };
-using IncidentNotice = void (*)(IncidentId, Stage) noexcept;
-
 class Refusals {
  public:
-  // `notice` may be null. All references outlive the object.
+  // `probes` may be null. All that is given outlives the object.
   Refusals(const Parts& parts, tracking::AllocationRecorder& recorder, const Settings& settings,
-           IncidentNotice notice) noexcept
-      : parts_(parts), recorder_(recorder), ladder_(settings), notice_(notice) {}
+           IncidentProbes* probes) noexcept
+      : parts_(parts), recorder_(recorder), ladder_(settings), probes_(probes) {}
 
   // True where refused requests climb the ladder.
   bool rescues() const noexcept { return ladder_.enabled(); }
@@ -56,32 +51,34 @@ class Refusals {
                           const Needed&) noexcept;
   // A request was served: where the same one was refused to this thread shortly before, the program
   // has recovered by itself. Costs one load where nothing was refused.
-  void served(const RefusedRequest& request) noexcept {
+  void served(const Request& request) noexcept {
     if (was_refused_.load(std::memory_order_relaxed)) note_served(request);
   }
 
  private:
   using Refused = ledger::Refused;
-  void refused(const tracking::Caller&, const RefusedRequest&, CUresult, ledger::Asked) noexcept;
-  Refused note_refusal(const RefusedRequest&, const ledger::Refusal&) noexcept;
-  Refused note_failure(const Refused&, const RefusedRequest&, const ledger::Refusal&) noexcept;
-  void describe(IncidentId, const RefusedRequest&, ledger::Asked) noexcept;
-  void tell_of_failure(const Refused& known, const Refused& failed) noexcept;
-  void tell(const Refused& refused, Stage stage) noexcept {
-    if (refused.first && notice_ != nullptr) notice_(refused.incident, stage);
+  // `result`: the driver's answer.
+  void refused(const tracking::Caller&, const Request&, CUresult result) noexcept;
+  // Both fill `incident` in where they begin a new one. The second returns the refusal as it is
+  // counted from now on.
+  Refused note_refusal(const Request&, const ledger::Refusal&, Incident&) noexcept;
+  Refused note_failure(const Refused&, const Request&, const ledger::Refusal&, Incident&) noexcept;
+  void describe(IncidentId, const Request&, const ledger::Refusal&, Incident&) noexcept;
+  void settle(const Incident& incident, bool served) noexcept {
+    if (incident && probes_ != nullptr) probes_->settled(incident, served);
   }
-  Situation situation(const RefusedRequest&, GroupId, IncidentId) noexcept;
-  bool climb(const RefusedCall&, const RefusedRequest&, const Situation&, const Refused&,
+  Situation situation(const Request&, GroupId, IncidentId) noexcept;
+  bool climb(const RefusedCall&, const Request&, const Situation&, const Refused&,
              class TriedRungs&);
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
-  void note_served(const RefusedRequest&) noexcept;
+  void note_served(const Request&) noexcept;
   static std::uint32_t next_serial() noexcept;
 
   const Parts parts_;
   tracking::AllocationRecorder& recorder_;
   Ladder ladder_;
   PendingFrees pending_;
-  const IncidentNotice notice_;
+  IncidentProbes* const probes_;
   const std::uint32_t serial_ = next_serial();
   std::atomic<bool> was_refused_{false};  // some request of the process
 };

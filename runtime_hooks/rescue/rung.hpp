@@ -16,6 +16,7 @@
 #include "runtime_hooks/rescue/means.hpp"
 #include "runtime_hooks/rescue/pending_frees.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
+#include "runtime_hooks/rescue/request.hpp"
 
 namespace cuwarden::rescue {
 
@@ -72,9 +73,8 @@ struct RefusedCall {
   const driver::RealDriver& real;
   PendingFrees& pending;
   ContextId context;  // current
-  int device = -1;    // its ordinal; -1: host memory, nothing on a device is in its way
-  std::uint64_t bytes = 0;
-  FunctionRef<CUresult()> request;  // asks the driver once more, as the program did
+  const Request& request;
+  FunctionRef<CUresult()> ask_driver;  // asks the driver once more, as the program did
   Means& means;
 };
 
@@ -98,7 +98,7 @@ struct Rescue {
   // Asks the driver once more.
   RungOutcome ask() const {
     if (call.means.is_captured()) return RungOutcome::unsafe;
-    switch (call.request()) {
+    switch (call.ask_driver()) {
       case CUDA_SUCCESS:
         return RungOutcome::served;
       case CUDA_ERROR_OUT_OF_MEMORY:
@@ -107,7 +107,7 @@ struct Rescue {
         return RungOutcome::other_error;
     }
   }
-  bool is_on_device() const { return call.device >= 0; }
+  bool is_on_device() const { return call.request.device != no_device; }
   // Returns true for a vain end of waiting so recent that nothing is likely to have changed.
   bool was_in_vain(const std::atomic<std::uint64_t>& until_ns, std::uint64_t waited_ns) const {
     const std::uint64_t until = until_ns.load(std::memory_order_relaxed);

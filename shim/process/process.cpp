@@ -36,6 +36,7 @@
 #include "shim/process/confinement.hpp"
 #include "shim/process/debug_lines.hpp"
 #include "shim/process/ending.hpp"
+#include "shim/process/incident_explanations.hpp"
 #include "shim/process/ledger_place.hpp"
 #include "shim/process/report_path.hpp"
 #include "shim/process/reports.hpp"
@@ -78,6 +79,7 @@ void read_settings_and_set_up_log() {
 }
 
 constinit EarlyLookups early_lookups;
+constinit IncidentExplanations incident_explanations;
 
 }  // namespace
 
@@ -201,13 +203,14 @@ hooks::Session* Process::start_recording() noexcept {
     }
     end_turn_.set_symbol_time(settings.symbol_time_ns);
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
+    incident_explanations.begin(*ledger_);
     reserve_own_stack();
     const pool::SpillSettings spill = spill_settings(settings);
     session_ = new (session_storage)
         hooks::Session(*ledger_, real_driver(),
                        {.stack_depth = settings.stack_depth,
                         .incomplete = ledger_is_incomplete,
-                        .incident = met_incident,
+                        .probes = &incident_explanations,
                         .ladder = {.enabled = settings.pool != PoolMode::off,
                                    .sync_timeout_ns = settings.sync_timeout_ns,
                                    .wait_ns = settings.wait_ns,
@@ -244,24 +247,6 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   call_on_own_stack(
       [](void* stopped) { say_ledger_is_incomplete(*process.ledger_, stopped != nullptr); },
       stops ? &process : nullptr);
-}
-
-// Without a stack for it the report has what the driver said.
-void Process::met_incident(IncidentId incident, rescue::Stage stage) noexcept {
-  if (is_confined_unnoticed()) return;
-  const Uncancelled whole;
-  if (stage == rescue::Stage::refused) {
-    call_on_own_stack_only(
-        [](void* given) {
-          process.ledger_->set_versions(0, runtime_version());
-          explain_incident(*process.ledger_, *static_cast<IncidentId*>(given));
-        },
-        &incident);
-  } else {
-    call_on_own_stack_only(
-        [](void* given) { report_incident(*process.ledger_, *static_cast<IncidentId*>(given)); },
-        &incident);
-  }
 }
 
 void Process::modules_changed() noexcept {

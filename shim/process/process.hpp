@@ -100,7 +100,6 @@ class Process {
   bool may_wait_at_end() const noexcept;
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
   static void ledger_is_incomplete(ledger::Reason) noexcept;
-  static void met_incident(IncidentId, rescue::Stage) noexcept;
   void end_unrecorded() noexcept;
   bool write_report() noexcept;
   // Tells `cuwarden run` the path of a ledger or a report.

@@ -12,23 +12,16 @@
 #include "reporters/old_reports.hpp"
 #include "reporters/report_file.hpp"
 #include "reporters/report_policy.hpp"
-#include "reporters/verdicts.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
-#include "shim/probes/incident_facts.hpp"
 #include "shim/process/ledger_place.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
 namespace {
 
-// A program that fails in more places than this is not helped by the details of the next one; each
-// costs milliseconds.
-constexpr std::uint32_t most_explained = 64;
-// In all, however slow the driver and the disk are.
-constexpr std::uint64_t longest_explaining_ns = 2'000'000'000;
 // While the program waits: what has no name by then has its module and offset.
 constexpr std::chrono::milliseconds symbol_time_at_incident{100};
 
@@ -53,10 +46,8 @@ struct Reports {
   Root root_at_start;
   // Held by the thread that writes: all reports are the same file.
   FutexLock lock;
-  std::atomic<int> writer{0};      // thread that holds it
-  std::atomic<bool> ended{false};  // the last one has been begun
-  std::atomic<std::uint32_t> explained{0};
-  std::atomic<std::uint64_t> spent_ns{0};
+  std::atomic<int> writer{0};              // thread that holds it
+  std::atomic<bool> ended{false};          // the last one has been begun
   std::atomic<std::uint32_t> verdicts{0};  // that a report was written for: a bit each
 };
 alignas(Reports) constinit unsigned char storage[sizeof(Reports)]{};
@@ -106,38 +97,6 @@ bool say_one_is_being_written(const ledger::Writer& ledger) {
   return false;
 }
 
-void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader) {
-  const WriterLocked locked;
-  if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
-  ReportOptions options;
-  options.end_ns = ledger.time.now_ns();
-  options.symbol_time = symbol_time_at_incident;
-  if (reports->file.wanted() == path_of_no_report) return;
-  // The last report is tried again, and says what is wrong.
-  if (write_report(ledger, reader, options))
-    log_info(fmt::format("report of an incident written to {}", reports->file.path()));
-}
-
-// Calls what(reader, case) with the incident as it is by now.
-template <class What>
-void with_case(const ledger::Writer& ledger, IncidentId id, const What& what) {
-  const auto reader = open_ledger(ledger);
-  if (!reader) return;
-  StackModules modules(*reader);
-  const auto incident = reader->incident(id.value);
-  if (const auto given = incident ? case_of(*reader, *incident, modules) : std::nullopt)
-    what(*reader, *given);
-}
-
-// Programs that meet one after the other are not held up for ever.
-template <class Work>
-void within_the_budget(ledger::Writer& ledger, const Work& work) {
-  if (reports->spent_ns.load(std::memory_order_relaxed) > longest_explaining_ns) return;
-  const std::uint64_t begun_ns = ledger.time.now_ns();
-  work();
-  reports->spent_ns.fetch_add(ledger.time.now_ns() - begun_ns, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time) {
@@ -148,33 +107,19 @@ std::string_view told_of_report() noexcept {
   return reports->file.path().empty() ? no_report_wanted : std::string_view(reports->file.path());
 }
 
-void explain_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
-  if (reports->explained.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
-  within_the_budget(ledger, [&] {
-    with_case(ledger, id, [&](const ledger::Reader& reader, const IncidentCase& given) {
-      add_incident_facts(ledger, reader, given);
-    });
-  });
-} catch (...) {
-  // No memory: the facts stay as they are, and the report at the end judges by them.
-}
-
-void report_incident(ledger::Writer& ledger, IncidentId id) noexcept try {
-  if (reports->explained.load(std::memory_order_relaxed) > most_explained) return;
-  within_the_budget(ledger, [&] {
-    with_case(ledger, id, [&](const ledger::Reader& reader, const IncidentCase& given) {
-      const Judgement judgement = judge(given);
-      if (rescues_of(given.incident) > given.incident.repeats)
-        return log_info(fmt::format("a request was rescued: {}", verdict_name(judgement.verdict)));
-      log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
-                           judgement.advice));
-      const std::uint32_t bit = 1u << static_cast<unsigned>(judgement.verdict);
-      if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-        write_incident_report(ledger, reader);
-    });
-  });
-} catch (...) {
-  // No memory: the report at the end has it.
+void write_incident_report(ledger::Writer& ledger, const ledger::Reader& reader,
+                           std::uint32_t verdict) {
+  if (reports->file.wanted() == path_of_no_report) return;
+  const std::uint32_t bit = 1u << verdict;
+  if ((reports->verdicts.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
+  const WriterLocked locked;
+  if (!locked || reports->ended.load() || root_folder() != reports->root_at_start) return;
+  ReportOptions options;
+  options.end_ns = ledger.time.now_ns();
+  options.symbol_time = symbol_time_at_incident;
+  // The last report is tried again, and says what is wrong.
+  if (write_report(ledger, reader, options))
+    log_info(fmt::format("report of an incident written to {}", reports->file.path()));
 }
 
 // A signal handler ends the process while its own thread writes an earlier report, which would keep

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::shim {
@@ -24,9 +25,8 @@ bool write_final_report(ledger::Writer&) noexcept;
 // What `cuwarden run` is told of that: the report's path, or no_report_wanted.
 std::string_view told_of_report() noexcept;
 
-// A request was refused from a place for the first time: adds what is known outside CUDA.
-void explain_incident(ledger::Writer&, IncidentId) noexcept;
-// It is known what became of it: writes a report where its verdict is the first of its kind.
-void report_incident(ledger::Writer&, IncidentId) noexcept;
+// The report of an incident, where its verdict is the first of its kind. `verdict`: a number
+// below 32. May throw bad_alloc.
+void write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 
 }  // namespace cuwarden::shim

@@ -61,7 +61,10 @@ std::vector<std::byte> whole_ledger() {
       writer->incidents.add_slab_class(refused.incident, {512, 1, i, 512 * i});
       const SlabRow slab{DeviceAddress{i << 21}, i, 512 * i};
       writer->incidents.add_slabs(refused.incident, {&slab, 1});
-      writer->incidents.publish(refused.incident);
+      IncidentFacts facts;
+      IncidentHoldings holdings;
+      writer->incidents.measure(device, facts, holdings);
+      writer->incidents.write(refused.incident, facts, holdings);
     }
   }
   const std::uint8_t uuid[16] = {1, 2, 3};

@@ -14,6 +14,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/format/implicit_bytes.hpp"
+#include "runtime_hooks/ledger/format/incident_facts.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 
 namespace cuwarden::ledger {
@@ -121,29 +122,17 @@ struct DeviceView {
   ImplicitBytes implicit;
   std::string_view largest_local_kernel;
 };
-struct IncidentView {
+struct IncidentView : IncidentFacts {
   IncidentId id;
   GroupId group;
   ThreadId thread;
-  int result = 0;
-  std::uint64_t time_ns = 0, bytes = 0;
-  Asked asked{};
+  std::uint64_t time_ns = 0;
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
   std::array<std::uint64_t, rung_count> rescued{};
   std::uint64_t rescued_bytes = 0;
-  std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
-  std::array<std::uint64_t, fact_count> facts{};
-  std::optional<std::uint64_t> fact(Fact which) const noexcept {
-    const std::uint64_t value = facts[static_cast<std::size_t>(which)];
-    return value == unknown_bytes ? std::nullopt : std::optional(value);
-  }
 };
-struct IncidentHolderView {
+struct IncidentHolderView : IncidentHolding {
   IncidentId incident;
-  GroupId group;  // 0: another process
-  std::uint32_t pid = 0;
-  std::uint64_t count = 0, bytes = 0;
-  std::optional<std::uint64_t> growth_bytes_per_minute, slab_locked_bytes;
 };
 struct IncidentClassView {
   IncidentId incident;

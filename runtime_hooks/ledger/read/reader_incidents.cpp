@@ -37,13 +37,11 @@ std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) c
     const std::uint64_t value = get(number);
     return value == unknown_bytes ? std::nullopt : std::optional(value);
   };
-  return IncidentHolderView{IncidentId{load_field(found->incident)},
-                            GroupId{load_field(found->group)},
-                            load_field(found->pid),
-                            load_field(found->count),
-                            load_field(found->bytes),
-                            known(found->growth_bytes_per_minute),
-                            known(found->slab_locked_bytes)};
+  return IncidentHolderView{
+      {GroupId{load_field(found->group)}, load_field(found->pid), load_field(found->count),
+       load_field(found->bytes), known(found->growth_bytes_per_minute),
+       known(found->slab_locked_bytes)},
+      IncidentId{load_field(found->incident)}};
 }
 
 std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) const noexcept {

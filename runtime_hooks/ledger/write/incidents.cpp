@@ -13,7 +13,7 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 // A report with more of them is read by nobody; their requests are counted with their group.
 constexpr std::uint64_t most_incidents = 1000;
-constexpr std::size_t most_holders = 8;
+constexpr std::size_t most_holders = 8;  // less than IncidentHoldings has room for
 
 std::uint64_t rescues_of(const Incident& incident) {
   std::uint64_t all = 0;
@@ -37,6 +37,14 @@ void note_last(Incident& incident, std::uint64_t bytes, std::uint64_t now_ns) {
 }
 
 }  // namespace
+
+IncidentHolding* IncidentHoldings::of(GroupId group) noexcept {
+  for (IncidentHolding& known : all())
+    if (known.group == group) return &known;
+  if (count_ == most) return nullptr;
+  all_[count_].group = group;
+  return &all_[count_++];
+}
 
 std::uint32_t Incidents::begin(const Refusal& refusal, ThreadId thread, std::uint64_t now_ns,
                                std::uint32_t& latest) noexcept {
@@ -109,10 +117,6 @@ Refused Incidents::failed(const Refused& known, const Refusal& refusal, ThreadId
   return {.incident = {now}, .first = begun};
 }
 
-void Incidents::set_fact(IncidentId id, Fact fact, std::uint64_t value) noexcept {
-  row(id).facts[static_cast<std::size_t>(fact)].store(value, std::memory_order_release);
-}
-
 template <class Visit>
 void Incidents::each_live_group(std::int32_t device, const Visit& visit) const noexcept {
   const Series* const all = storage_.rows<Series>(RegionId::series);
@@ -130,60 +134,70 @@ void Incidents::each_live_group(std::int32_t device, const Visit& visit) const n
   }
 }
 
-void Incidents::publish(IncidentId id) noexcept {
+void Incidents::measure(DeviceOrdinal device, IncidentFacts& facts,
+                        IncidentHoldings& holdings) const noexcept {
   struct Holder {
     std::uint32_t group = 0;
     std::uint64_t count = 0, bytes = 0;
   };
-  Incident& incident = row(id);
   std::array<Holder, most_holders + 1> holders{};
-  each_live_group(group(incident.group).device, [&](std::uint32_t at, const GroupCounts& counts) {
+  each_live_group(device.value, [&](std::uint32_t at, const GroupCounts& counts) {
     if (counts.live_count == 0) return;
-    incident.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;
-    incident.live_count[static_cast<std::size_t>(group(at).kind)] += counts.live_count;
+    facts.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;
+    facts.live_count[static_cast<std::size_t>(group(at).kind)] += counts.live_count;
     holders.back() = {at, counts.live_count, counts.live_bytes};
     for (std::size_t i = most_holders; i > 0 && holders[i].bytes > holders[i - 1].bytes; --i)
       std::swap(holders[i], holders[i - 1]);
   });
-  incident.state.store(1, std::memory_order_release);
-  for (std::size_t i = 0; i < most_holders && holders[i].group != 0; ++i)
-    add_holder({.incident = id.value,
-                .group = holders[i].group,
-                .count = holders[i].count,
-                .bytes = holders[i].bytes});
+  for (std::size_t i = 0; i < most_holders && holders[i].group != 0; ++i) {
+    IncidentHolding& holding = *holdings.of(GroupId{holders[i].group});
+    holding.count = holders[i].count;
+    holding.bytes = holders[i].bytes;
+  }
 }
 
-void Incidents::add_holder(const NewHolder& given) noexcept {
-  const std::uint64_t made = storage_.allocate(RegionId::incident_holders, 1);
-  if (made == 0) return;
+void Incidents::write(IncidentId id, const IncidentFacts& facts,
+                      IncidentHoldings& holdings) noexcept {
+  Incident& incident = row(id);
+  if (incident.state.load(relaxed) == 0) {
+    std::copy(facts.live_bytes.begin(), facts.live_bytes.end(), incident.live_bytes);
+    std::copy(facts.live_count.begin(), facts.live_count.end(), incident.live_count);
+    incident.state.store(1, std::memory_order_release);
+  }
+  for (std::size_t i = 0; i < fact_count; ++i)
+    if (facts.facts[i] != unknown_bytes)
+      incident.facts[i].store(facts.facts[i], std::memory_order_release);
+  for (std::size_t i = 0; i < holdings.count_; ++i) {
+    const IncidentHolding& holding = holdings.all_[i];
+    std::uint32_t& known = holdings.rows_[i];
+    if (known == 0) known = add_holder(id, holding);
+    if (known == 0) continue;
+    IncidentHolder& holder = holder_row(known);
+    holder.growth_bytes_per_minute.store(holding.growth_bytes_per_minute.value_or(unknown_bytes),
+                                         std::memory_order_release);
+    holder.slab_locked_bytes.store(holding.slab_locked_bytes.value_or(unknown_bytes),
+                                   std::memory_order_release);
+  }
+}
+
+std::uint32_t Incidents::add_holder(IncidentId id, const IncidentHolding& given) noexcept {
+  const auto made = static_cast<std::uint32_t>(storage_.allocate(RegionId::incident_holders, 1));
+  if (made == 0) return 0;
   IncidentHolder& holder = holder_row(made);
-  holder.incident = given.incident;
-  holder.group = given.group;
+  holder.incident = id.value;
+  holder.group = given.group.value;
   holder.pid = given.pid;
   holder.count = given.count;
   holder.bytes = given.bytes;
-  holder.growth_bytes_per_minute.store(unknown_bytes, relaxed);
-  holder.slab_locked_bytes.store(given.slab_locked_bytes, relaxed);
+  holder.growth_bytes_per_minute.store(given.growth_bytes_per_minute.value_or(unknown_bytes),
+                                       relaxed);
+  holder.slab_locked_bytes.store(given.slab_locked_bytes.value_or(unknown_bytes), relaxed);
   holder.state.store(1, std::memory_order_release);
+  return made;
 }
 
 void Incidents::add_process(IncidentId id, std::uint32_t pid, std::uint64_t bytes) noexcept {
-  add_holder({.incident = id.value, .pid = pid, .bytes = bytes});
-}
-
-void Incidents::add_slab_share(IncidentId id, const SlabShare& share) noexcept {
-  const std::uint64_t used = storage_.used(RegionId::incident_holders);
-  for (std::uint64_t i = 1; i < used; ++i) {
-    IncidentHolder& holder = holder_row(i);
-    if (holder.state.load(std::memory_order_acquire) == 1 && holder.incident == id.value &&
-        holder.group == share.group.value)
-      return holder.slab_locked_bytes.store(share.locked_bytes, std::memory_order_release);
-  }
-  add_holder({.incident = id.value,
-              .group = share.group.value,
-              .count = share.live_count,
-              .bytes = share.live_bytes,
-              .slab_locked_bytes = share.locked_bytes});
+  add_holder(id, {.group = {}, .pid = pid, .bytes = bytes});
 }
 
 void Incidents::add_slab_class(IncidentId id, const SlabClassRow& given) noexcept {
@@ -213,10 +227,6 @@ void Incidents::add_slabs(IncidentId id, std::span<const SlabRow> given) noexcep
     rows[i].live_bytes = given[i].live_bytes;
     rows[i].state.store(1, std::memory_order_release);
   }
-}
-
-void Incidents::set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept {
-  holder_row(holder).growth_bytes_per_minute.store(bytes_per_minute, std::memory_order_release);
 }
 
 // One that was under way is told to the end.

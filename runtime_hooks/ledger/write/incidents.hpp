@@ -2,10 +2,12 @@
 // known at the first of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "runtime_hooks/ledger/format/incident_facts.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
 #include "runtime_hooks/ledger/write/totals.hpp"
 
@@ -28,11 +30,21 @@ struct Refused {
   // Time of the refusal, and of the incident's last one before it.
   std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
 };
-// What a group's pieces lock in slabs.
-struct SlabShare {
-  GroupId group;
-  std::uint64_t live_count = 0, live_bytes = 0;  // of the group, in slabs or not
-  std::uint64_t locked_bytes = 0;
+// The groups that held most at the moment of an incident, the largest first, and then those whose
+// pieces lock most in slabs.
+class IncidentHoldings {
+ public:
+  // Returns the group's entry, added if it is not there; null: there is no room.
+  IncidentHolding* of(GroupId) noexcept;
+  std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
+  std::span<const IncidentHolding> all() const noexcept { return std::span(all_).first(count_); }
+
+ private:
+  friend class Incidents;
+  static constexpr std::size_t most = 12;
+  std::array<IncidentHolding, most> all_{};
+  std::array<std::uint32_t, most> rows_{};  // in the ledger; 0: not written yet
+  std::size_t count_ = 0;
 };
 struct SlabClassRow {
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
@@ -60,15 +72,14 @@ class Incidents {
   // now on. `first` says that this is another incident, not published yet: all requests of the one
   // before it were served after all.
   Refused failed(const Refused&, const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
-  void set_fact(IncidentId, Fact, std::uint64_t) noexcept;
-  // With what is live now, and with those who hold most of it. Facts may also be set later.
-  void publish(IncidentId) noexcept;
+  // Fills in what is live on the device (no_device: on the host) now, and the groups that hold
+  // most.
+  void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
+  // Writes all that is known by now. The first time, the incident is published; later calls add
+  // what was not known before, since the process may end, or hang, while more is being asked.
+  void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Another process that holds memory of the device; unknown_bytes: how much is not known.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
-  // Of a row of the incident holders: what it holds grows.
-  void set_growth(std::uint64_t holder, std::uint64_t bytes_per_minute) noexcept;
-  // Of a group that is not among the holders yet, a row is added.
-  void add_slab_share(IncidentId, const SlabShare&) noexcept;
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
   // All slabs of the device; once.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
@@ -92,11 +103,8 @@ class Incidents {
   // has come first, and `latest` is its row.
   std::uint32_t begin(const Refusal&, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
-  struct NewHolder {
-    std::uint32_t incident = 0, group = 0, pid = 0;
-    std::uint64_t count = 0, bytes = 0, slab_locked_bytes = unknown_bytes;
-  };
-  void add_holder(const NewHolder&) noexcept;
+  // Returns the row; 0: there is no room.
+  std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
   // What is live where the incident's memory would have been, by group.
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;

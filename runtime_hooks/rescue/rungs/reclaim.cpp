@@ -21,7 +21,8 @@ RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Troub
   const RefusedCall& call = rescue.call;
   if (call.means.is_unsafe_to_reclaim(rescue.reclaimer.modules)) return RungOutcome::unsafe;
   const std::uint64_t deadline_ns = rescue.reclaim_deadline_ns;
-  const Reclaimers::Wanted wanted{&call.real, call.context, call.device, call.bytes, deadline_ns};
+  const Reclaimers::Wanted wanted{&call.real, call.context, call.request.device.value,
+                                  call.request.bytes, deadline_ns};
   for (;;) {
     std::size_t given_back = 0;
     const Answer answer =

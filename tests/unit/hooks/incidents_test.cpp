@@ -1,4 +1,6 @@
 // Requests that the driver refuses: what is kept of them, and what is asked at that moment.
+#include <functional>
+
 #include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {
@@ -80,14 +82,15 @@ class IncidentsTest : public HooksTest {
   static inline int mode = CU_COMPUTEMODE_DEFAULT;
   static inline int readings = 0;
   static inline std::vector<IncidentId> told;
+  struct Probes final : rescue::IncidentProbes {
+    void explain(rescue::Incident& incident) noexcept override { add_facts(incident); }
+    void settled(const rescue::Incident& incident, bool) noexcept override {
+      told.push_back(incident.id);
+    }
+    std::function<void(rescue::Incident&)> add_facts = [](rescue::Incident&) {};
+  } probes;
   const driver::RealDriver real = refusing();
-  Session session{*writer,
-                  real,
-                  {.incomplete = [](ledger::Reason) noexcept {},
-                   .incident =
-                       [](IncidentId id, rescue::Stage stage) noexcept {
-                         if (stage == rescue::Stage::settled) told.push_back(id);
-                       }}};
+  Session session{*writer, real, {.incomplete = [](ledger::Reason) noexcept {}, .probes = &probes}};
 };
 
 TEST_F(IncidentsTest, TheFirstRefusalIsKeptWithWhatWasKnownAndRepeatsAreCounted) {
@@ -126,6 +129,39 @@ TEST_F(IncidentsTest, WhoHeldMostIsKeptThoughItIsFreedLater) {
   EXPECT_EQ(most[0].bytes, 400u);
   EXPECT_EQ(most[1].bytes, 300u);
   EXPECT_EQ(most[0].incident, all[0].id);
+}
+
+TEST_F(IncidentsTest, facts_that_a_probe_adds_are_in_the_ledger_beside_those_of_the_driver) {
+  refuse = false;
+  CUdeviceptr memory = 0;
+  call(Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, std::size_t{400});
+  refuse = true;
+  probes.add_facts = [](rescue::Incident& incident) {
+    EXPECT_EQ(incident.request.bytes, 5000u);
+    EXPECT_EQ(incident.facts.bytes, 5000u);
+    EXPECT_EQ(incident.facts.result, CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(incident.facts.fact(Fact::free_bytes), 100u) << "the driver is asked first";
+    EXPECT_EQ(incident.facts.live_bytes[static_cast<std::size_t>(Kind::device)], 400u);
+    ASSERT_EQ(incident.holdings.all().size(), 1u);
+    incident.holdings.all()[0].growth_bytes_per_minute = 60;
+    incident.facts.set(Fact::ram_bytes, 7);
+  };
+  ask(5000);
+  ASSERT_EQ(incidents().size(), 1u);
+  EXPECT_EQ(incidents()[0].fact(Fact::ram_bytes), 7u);
+  EXPECT_EQ(incidents()[0].fact(Fact::free_bytes), 100u);
+  ASSERT_EQ(holders().size(), 1u) << "each holder has one row, however often it is written";
+  EXPECT_EQ(holders()[0].growth_bytes_per_minute, 60u);
+  EXPECT_EQ(holders()[0].bytes, 400u);
+}
+
+TEST_F(IncidentsTest, a_process_that_ends_in_a_probe_has_the_facts_before_it) {
+  probes.add_facts = [this](rescue::Incident&) {
+    ASSERT_EQ(incidents().size(), 1u);
+    EXPECT_EQ(incidents()[0].fact(Fact::free_bytes), 100u);
+  };
+  ask(5000);
+  EXPECT_EQ(told.size(), 1u);
 }
 
 TEST_F(IncidentsTest, OtherErrorsAreNone) {

@@ -59,18 +59,23 @@ class RescuesTest : public HooksTest {
 
   static inline int refusals = 0, attempts = 0;
   static inline CUresult other_error = CUDA_SUCCESS;
-  static inline std::vector<rescue::Stage> stages;
+  enum class Stage { refused, settled };
+  static inline std::vector<Stage> stages;
   static inline std::vector<int> attempts_by_then;
   static inline std::vector<CUstream> synchronised;
+  struct Probes final : rescue::IncidentProbes {
+    void explain(rescue::Incident&) noexcept override { note(Stage::refused); }
+    void settled(const rescue::Incident&, bool) noexcept override { note(Stage::settled); }
+    static void note(Stage stage) {
+      stages.push_back(stage);
+      attempts_by_then.push_back(attempts);
+    }
+  } probes;
   const driver::RealDriver real = refusing();
   Session session{*writer,
                   real,
                   {.incomplete = [](ledger::Reason) noexcept {},
-                   .incident =
-                       [](IncidentId, rescue::Stage stage) noexcept {
-                         stages.push_back(stage);
-                         attempts_by_then.push_back(attempts);
-                       },
+                   .probes = &probes,
                    .ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
 };
 
@@ -87,7 +92,7 @@ TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {
   EXPECT_EQ(incident().recovered, 0u) << "the program did nothing";
   EXPECT_EQ(failures(), 0u);
   EXPECT_EQ(outcomes(), std::vector{ledger::RungOutcome::served});
-  EXPECT_EQ(stages, (std::vector{rescue::Stage::refused, rescue::Stage::settled}));
+  EXPECT_EQ(stages, (std::vector{Stage::refused, Stage::settled}));
   EXPECT_EQ(attempts_by_then, (std::vector{1, 2})) << "what becomes of it is not known at first";
 }
 
@@ -181,7 +186,7 @@ TEST_F(RescuesTest, WhatFailsWhereAnotherWasServedIsAnIncidentOfItsOwnAndItsReco
     if (rung.incident == failed.id) orders.push_back(rung.order);
   }
   EXPECT_EQ(orders, (std::vector<std::uint32_t>{1, 2, 3}));
-  using enum rescue::Stage;
+  using enum Stage;
   EXPECT_EQ(stages, (std::vector{refused, settled, refused, settled}));
 }
 

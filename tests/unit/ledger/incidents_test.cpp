@@ -20,18 +20,22 @@ class LedgerIncidentsTest : public LedgerParts {
   Refused refuse(GroupId from, std::uint64_t bytes, std::uint64_t now_ns) {
     const auto refused = incidents.refused(
         {.group = from, .asked = Asked::memory, .result = 2, .bytes = {bytes}}, {}, now_ns);
-    if (refused.first) incidents.publish(refused.incident);
+    if (refused.first) publish(refused.incident, from);
     return refused;
   }
   Refused fail(const Refused& refused, std::uint64_t bytes, std::uint64_t now_ns) {
-    const auto failed = incidents.failed(refused,
-                                         {.group = view(refused.incident).group,
-                                          .asked = Asked::memory,
-                                          .result = 2,
-                                          .bytes = {bytes}},
-                                         {}, now_ns);
-    if (failed.first) incidents.publish(failed.incident);
+    const GroupId from = view(refused.incident).group;
+    const auto failed = incidents.failed(
+        refused, {.group = from, .asked = Asked::memory, .result = 2, .bytes = {bytes}}, {},
+        now_ns);
+    if (failed.first) publish(failed.incident, from);
     return failed;
+  }
+  void publish(IncidentId id, GroupId from) {
+    IncidentFacts facts;
+    IncidentHoldings holdings;
+    incidents.measure(groups.device_of(from), facts, holdings);
+    incidents.write(id, facts, holdings);
   }
   IncidentView view(IncidentId id) { return reader().incident(id.value).value(); }
 
@@ -159,14 +163,14 @@ TEST_F(LedgerIncidentsTest, threads_lose_no_request) {
       std::mt19937 random(seed);
       for (int i = 0; i < 50; ++i) {
         const auto refused = incidents.refused(refusal, {}, second);
-        if (refused.first) incidents.publish(refused.incident);
+        if (refused.first) publish(refused.incident, refusal.group);
         if (random() % 4 == 0) std::this_thread::yield();
         if (random() % 20 != 0) {
           incidents.rescued(refused.incident, Rung::retry, 5);
           continue;
         }
         const auto failed = incidents.failed(refused, refusal, {}, second);
-        if (failed.first) incidents.publish(failed.incident);
+        if (failed.first) publish(failed.incident, refusal.group);
         ++failures;
       }
     };

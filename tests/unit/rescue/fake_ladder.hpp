@@ -161,12 +161,12 @@ class LadderTest : public testing::Test {
       ++requests;
       return is_there() ? CUDA_SUCCESS : refusal;
     };
+    const Request asked{.bytes = bytes, .device = on_device ? DeviceOrdinal{0} : no_device};
     const RefusedCall call{.real = real,
                            .pending = pending,
                            .context = here,
-                           .device = on_device ? 0 : -1,
-                           .bytes = bytes,
-                           .request = request,
+                           .request = asked,
+                           .ask_driver = request,
                            .means = means};
     served = ladder.climb(call, situation, [&](const RungReport& report) {
       if (report.outcome == RungOutcome::under_way) return begun_rungs.push_back(report.rung);

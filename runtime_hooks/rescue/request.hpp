@@ -1,0 +1,24 @@
+// A request of the program, as the ladder, the incident and the ledger see it. Made once for each
+// call that is refused.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/incident_layout.hpp"
+
+namespace cuwarden::rescue {
+
+struct Request {
+  std::uint64_t bytes = 0;           // 0: the call does not say
+  DeviceOrdinal device = no_device;  // no_device: host memory, nothing on a device is in its way
+  HookId api{};
+  Kind kind{};
+  ledger::Asked asked = ledger::Asked::memory;
+  // Bytes that the driver gave back in vain while it refused; now among what is free.
+  std::uint64_t given_back_bytes = 0;
+  bool operator==(const Request&) const = default;
+};
+
+}  // namespace cuwarden::rescue

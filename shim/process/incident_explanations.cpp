@@ -1,0 +1,114 @@
+#include "shim/process/incident_explanations.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "reporters/verdicts.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
+#include "shim/interpose/runtime_tables.hpp"
+#include "shim/probes/incident_facts.hpp"
+#include "shim/process/confinement.hpp"
+#include "shim/process/reports.hpp"
+#include "shim/support/log.hpp"
+#include "shim/support/own_stack.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// A program that fails in more places than this is not helped by the details of the next one; each
+// costs milliseconds.
+constexpr std::uint32_t most_explained = 64;
+// In all, however slow the driver and the disk are.
+constexpr std::uint64_t longest_explaining_ns = 2'000'000'000;
+
+std::optional<ledger::Reader> live_tables(const ledger::Writer& ledger) noexcept {
+  ledger::ReadError error;
+  return ledger::Reader::open(ledger.bytes(), error);
+}
+
+}  // namespace
+
+void IncidentExplanations::begin(ledger::Writer& ledger) noexcept {
+  ledger_ = &ledger;
+  explained_.store(0, std::memory_order_relaxed);
+  spent_ns_.store(0, std::memory_order_relaxed);
+}
+
+// Programs that meet one after the other are not held up for ever.
+template <class Work>
+void IncidentExplanations::within_the_budget(const Work& work) {
+  if (spent_ns_.load(std::memory_order_relaxed) > longest_explaining_ns) return;
+  const std::uint64_t begun_ns = ledger_->time.now_ns();
+  work();
+  spent_ns_.fetch_add(ledger_->time.now_ns() - begun_ns, std::memory_order_relaxed);
+}
+
+void IncidentExplanations::add_facts(rescue::Incident& incident) {
+  ledger_->set_versions(0, runtime_version());
+  if (explained_.fetch_add(1, std::memory_order_relaxed) >= most_explained) return;
+  within_the_budget([&] {
+    if (const auto live = live_tables(*ledger_)) add_incident_facts(*ledger_, *live, incident);
+  });
+}
+
+void IncidentExplanations::tell_verdict(const rescue::Incident& incident, bool served) {
+  if (explained_.load(std::memory_order_relaxed) > most_explained) return;
+  within_the_budget([&] {
+    const auto live = live_tables(*ledger_);
+    if (!live) return;
+    StackModules modules(*live);
+    const auto given =
+        case_of(*live, incident.group, incident.facts, incident.holdings.all(), modules);
+    if (!given) return;
+    const Judgement judgement = judge(*given);
+    if (served)
+      return log_info(fmt::format("a request was rescued: {}", verdict_name(judgement.verdict)));
+    log_info(fmt::format("a request was refused: {}; {}", verdict_name(judgement.verdict),
+                         judgement.advice));
+    write_incident_report(*ledger_, *live, static_cast<std::uint32_t>(judgement.verdict));
+  });
+}
+
+// Without a stack for them the report has what the driver said.
+void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
+  if (is_confined_unnoticed()) return;
+  const Uncancelled whole;
+  struct Task {
+    IncidentExplanations& self;
+    rescue::Incident& incident;
+  } task{*this, incident};
+  call_on_own_stack_only(
+      [](void* given) {
+        const Task& asked = *static_cast<Task*>(given);
+        try {
+          asked.self.add_facts(asked.incident);
+        } catch (...) {
+          // No memory: the facts stay as they are, and the report at the end judges by them.
+        }
+      },
+      &task);
+}
+
+void IncidentExplanations::settled(const rescue::Incident& incident, bool served) noexcept {
+  if (is_confined_unnoticed()) return;
+  const Uncancelled whole;
+  struct Task {
+    IncidentExplanations& self;
+    const rescue::Incident& incident;
+    bool served;
+  } task{*this, incident, served};
+  call_on_own_stack_only(
+      [](void* given) {
+        const Task& asked = *static_cast<Task*>(given);
+        try {
+          asked.self.tell_verdict(asked.incident, asked.served);
+        } catch (...) {
+          // No memory: the report at the end has the verdict.
+        }
+      },
+      &task);
+}
+
+}  // namespace cuwarden::shim
