@@ -1,9 +1,11 @@
 // The monotonic clock, and a sleep that is no cancellation point. Both leave errno alone.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <ctime>
 
+#include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden {
@@ -16,11 +18,15 @@ inline std::uint64_t now_ns() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+inline timespec timespec_of(std::uint64_t ns) noexcept {
+  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
+          .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+}
+
 // Sleeps for `ns` nanoseconds, or until a signal arrives.
 inline void sleep_ns(std::uint64_t ns) noexcept {
   const Uncancelled whole;
-  const timespec time{.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
-                      .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+  const timespec time = timespec_of(ns);
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);  // leaves errno alone
 }
 
@@ -31,6 +37,9 @@ class Clock {
   virtual std::uint64_t now_ns() noexcept = 0;
   // Returns after about `ns` nanoseconds. A signal ends it early.
   virtual void sleep_ns(std::uint64_t ns) noexcept = 0;
+  // Returns once the word no longer holds `value`, after about `ns` nanoseconds, or sooner.
+  virtual void wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                       std::uint64_t ns) noexcept = 0;
 
  protected:
   ~Clock() = default;
@@ -41,6 +50,11 @@ class SystemClock final : public Clock {
  public:
   std::uint64_t now_ns() noexcept override { return cuwarden::now_ns(); }
   void sleep_ns(std::uint64_t ns) noexcept override { cuwarden::sleep_ns(ns); }
+  void wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+               std::uint64_t ns) noexcept override {
+    const timespec limit = timespec_of(ns);
+    futex_wait(word, value, &limit);
+  }
 };
 inline constinit SystemClock system_clock;
 

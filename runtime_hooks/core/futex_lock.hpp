@@ -25,6 +25,18 @@ namespace cuwarden {
 
 class FutexLock {
  public:
+  // Sleeps while the word holds `value`. Returns false once `ms` milliseconds have passed.
+  using Sleep = bool (*)(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                         long ms) noexcept;
+  static bool sleep_in_kernel(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                              long ms) noexcept {
+    const timespec limit{.tv_sec = 0, .tv_nsec = ms * 1'000'000};
+    return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &limit, nullptr, 0) == 0 ||
+           errno != ETIMEDOUT;
+  }
+  // For all locks of the process. Tests put a sleep in its place in which the time passes at once.
+  static inline constinit std::atomic<Sleep> sleep_while{sleep_in_kernel};
+
   // Takes the lock. Returns false, without the lock, if it was given up.
   [[nodiscard]] bool lock() noexcept {
     std::uint32_t expected = free;
@@ -98,9 +110,7 @@ class FutexLock {
       // it.
       if (budget != nullptr && budget->left_ns() == 0) return false;
       const std::uint64_t begun_ns = budget != nullptr ? now_ns() : 0;
-      const timespec limit{.tv_sec = 0, .tv_nsec = wait_ms * 1'000'000};
-      if (syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, contended, &limit, nullptr, 0) != 0 &&
-          errno == ETIMEDOUT) {
+      if (!sleep_while.load(std::memory_order_relaxed)(state_, contended, wait_ms)) {
         // Time counts only while one and the same holder has the lock.
         const std::uint32_t now = turns_.load(std::memory_order_relaxed);
         waited_ms = now == turn ? waited_ms + wait_ms : 0;

@@ -33,12 +33,12 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
   return own_ = &nobody_;
 }
 
-bool CallingThreads::are_all_outside(std::uint64_t deadline_ns) noexcept {
+bool CallingThreads::are_all_outside(std::uint64_t deadline_ns, Clock& clock) noexcept {
   constexpr std::uint64_t pause_ns = 100'000;
   const auto comes_to_zero = [&](std::atomic<std::uint32_t>& calls, const auto& is_gone) {
     while (calls.load(std::memory_order_acquire) != 0) {
-      if (is_gone() || now_ns() >= deadline_ns) return false;
-      sleep_ns(pause_ns);
+      if (is_gone() || clock.now_ns() >= deadline_ns) return false;
+      clock.sleep_ns(pause_ns);
     }
     return true;
   };

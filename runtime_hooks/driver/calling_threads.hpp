@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/driver/cuda_api.hpp"
 
 namespace cuwarden::driver {
@@ -50,8 +51,8 @@ class CallingThreads {
   }
 
   // True if every thread, the calling one included, was seen outside the driver once before the
-  // deadline (CLOCK_MONOTONIC). Returns early where a thread cannot come back any more.
-  bool are_all_outside(std::uint64_t deadline_ns) noexcept;
+  // deadline (of the clock). Returns early where a thread cannot come back any more.
+  bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
   // In a forked child, which has one thread.
   void forked() noexcept;

@@ -73,9 +73,9 @@ bool SubmissionGate::have_all_left(std::uint64_t deadline_ns) noexcept {
       }
       if (thread_has_ended(thread.id.load(std::memory_order_relaxed)))
         thread.submissions.store(0, std::memory_order_relaxed);
-      else if (now_ns() >= deadline_ns)
+      else if (clock_.now_ns() >= deadline_ns)
         return false;
-      sleep_ns(20'000);
+      clock_.sleep_ns(20'000);
     }
     return true;
   });
@@ -87,8 +87,8 @@ bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
   const Thread* const known = calling_threads.known();
   if (known != nullptr && known->submissions.load(std::memory_order_relaxed) != 0) return false;
   while (!lock_.try_lock()) {
-    if (now_ns() >= deadline_ns) return false;
-    sleep_ns(100'000);
+    if (clock_.now_ns() >= deadline_ns) return false;
+    clock_.sleep_ns(100'000);
   }
   // Its own submissions pass, and those of wrappers below it.
   Thread* const mine = calling_threads.own();

@@ -17,13 +17,16 @@ class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;
 
+  // `clock` outlives the object.
+  explicit constexpr SubmissionGate(Clock& clock = system_clock) noexcept : clock_(clock) {}
+
   // Before there is memory that may be moved. False: the kernel has no such barrier (Linux 4.14
   // has), and the gate cannot be closed.
   bool arm() noexcept;
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Lets nobody but the calling thread pass, and waits for those who did. False where some have not
-  // come back by then (CLOCK_MONOTONIC), or another thread keeps it closed: it is open then. The
+  // come back by then (of the clock), or another thread keeps it closed: it is open then. The
   // calling thread gets no signals until it opens the gate, for a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
   void open() noexcept;
@@ -43,9 +46,11 @@ class SubmissionGate {
 
  private:
   static constexpr std::uint32_t is_open = 0, is_closed = 1;
+  friend class GateClosed;
   void wait_until_open(Thread&) noexcept;
   bool have_all_left(std::uint64_t deadline_ns) noexcept;
 
+  Clock& clock_;
   std::atomic<bool> is_armed_{false};
   std::atomic<std::uint32_t> state_{is_open};
   // 1 while closed, in memory that a forked child finds wiped: the child does not have the thread
@@ -60,7 +65,8 @@ extern constinit SubmissionGate submission_gate;
 class GateClosed {
  public:
   explicit GateClosed(std::uint64_t patience_ns) noexcept
-      : is_closed_(submission_gate.arm() && submission_gate.close(now_ns() + patience_ns)) {}
+      : is_closed_(submission_gate.arm() &&
+                   submission_gate.close(submission_gate.clock_.now_ns() + patience_ns)) {}
   ~GateClosed() {
     if (is_closed_) submission_gate.open();
   }

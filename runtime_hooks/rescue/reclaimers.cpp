@@ -6,7 +6,6 @@
 #include <cstring>
 #include <new>
 
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 
 namespace cuwarden::rescue {
@@ -137,7 +136,7 @@ void* Reclaimers::run(void* given) {
     ~Ending() { slot.owner->returned(slot, answer, given_back); }
   } ending{slot};
   // The requesting thread waits no longer, and the context may be gone.
-  if (now_ns() >= wanted.deadline_ns) {
+  if (slot.owner->clock_.now_ns() >= wanted.deadline_ns) {
     ending.answer = Answer::returned;
     return nullptr;
   }
@@ -167,12 +166,9 @@ void Reclaimers::returned(Slot& slot, Answer answer, std::size_t given_back) noe
 bool Reclaimers::wait_for(Slot& slot, std::uint32_t before, std::uint64_t deadline_ns) noexcept {
   for (;;) {
     if (slot.returned.load(std::memory_order_acquire) != before) return true;
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = clock_.now_ns();
     if (now >= deadline_ns) return false;
-    const std::uint64_t left = deadline_ns - now;
-    const timespec limit{.tv_sec = static_cast<time_t>(left / 1'000'000'000),
-                         .tv_nsec = static_cast<long>(left % 1'000'000'000)};
-    futex_wait(slot.returned, before, &limit);
+    clock_.wait_ns(slot.returned, before, deadline_ns - now);
   }
 }
 

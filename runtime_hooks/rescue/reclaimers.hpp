@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
@@ -29,7 +30,9 @@ class Reclaimers {
 
   // Starts a detached thread that takes no signal of the program's. Returns false where it cannot.
   using StartThread = bool (*)(void* (*work)(void*), void* argument) noexcept;
-  explicit constexpr Reclaimers(StartThread start) noexcept : start_(start) {}
+  // `clock` outlives the object.
+  explicit constexpr Reclaimers(StartThread start, Clock& clock = system_clock) noexcept
+      : start_(start), clock_(clock) {}
   Reclaimers(const Reclaimers&) = delete;
   Reclaimers& operator=(const Reclaimers&) = delete;
 
@@ -38,8 +41,8 @@ class Reclaimers {
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
   // Removes a reclaimer: no new call of it begins. Returns false where there is none with this id,
-  // or where a call had not returned by `deadline_ns` (CLOCK_MONOTONIC), which may be waited for
-  // again. A reclaimer may remove itself.
+  // or where a call had not returned by `deadline_ns` of the clock, which may be waited for again.
+  // A reclaimer may remove itself.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
   // To be called in a forked child, which has none of the threads.
   void forked() noexcept;
@@ -99,9 +102,10 @@ class Reclaimers {
   static void* run(void* slot);
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
-  static bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
+  bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 
   const StartThread start_;
+  Clock& clock_;
   FutexLock lock_;
   int last_id_ = 0;
   std::atomic<std::uint32_t> count_{0}, added_{0};

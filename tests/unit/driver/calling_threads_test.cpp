@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime_hooks/core/clock.hpp"
+#include "tests/unit/manual_clock.hpp"
 
 namespace cuwarden::driver {
 namespace {
@@ -28,8 +29,10 @@ bool holds_in_child(const Test& test) {
   return waitpid(child, &status, 0) == child && status == 0;
 }
 
+// Waits in time that passes only in sleeps.
 bool all_outside(std::uint64_t wait_ns = 5 * ms) {
-  return calling_threads.are_all_outside(now_ns() + wait_ns);
+  ManualClock clock;
+  return calling_threads.are_all_outside(clock.now_ns() + wait_ns, clock);
 }
 
 TEST(CallingThreadsTest, a_call_that_has_returned_is_over_and_one_that_has_not_is_not) {
@@ -51,9 +54,11 @@ TEST(CallingThreadsTest, a_thread_inside_is_waited_for_until_the_deadline_alone)
     });
     while (stage != 1) sleep_ns(ms);
     const bool inside = !all_outside();
-    stage = 2;
-    const bool came_back = all_outside(10'000 * ms);
-    other.join();
+    ManualClock clock;
+    clock.while_asleep = [&] {
+      if (stage.exchange(2) == 1) other.join();
+    };
+    const bool came_back = calling_threads.are_all_outside(clock.now_ns() + ms, clock);
     return inside && came_back && all_outside();
   }));
 }
@@ -61,9 +66,10 @@ TEST(CallingThreadsTest, a_thread_inside_is_waited_for_until_the_deadline_alone)
 TEST(CallingThreadsTest, a_thread_that_ended_inside_stays_inside) {
   EXPECT_TRUE(holds_in_child([] {
     std::thread([] { DriverCall left; }).join();
-    const std::uint64_t begun_ns = now_ns();
-    const bool inside = !all_outside(10'000 * ms);
-    return inside && now_ns() - begun_ns < 5'000 * ms;
+    ManualClock clock;
+    const std::uint64_t begun_ns = clock.now_ns();
+    const bool inside = !calling_threads.are_all_outside(begun_ns + 10'000 * ms, clock);
+    return inside && clock.now_ns() == begun_ns;
   }));
 }
 

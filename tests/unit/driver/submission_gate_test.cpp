@@ -6,105 +6,118 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "tests/unit/manual_clock.hpp"
+
 namespace cuwarden::driver {
 namespace {
 
-using namespace std::chrono_literals;
+constexpr std::uint64_t ms = 1'000'000;
 
-std::uint64_t in(std::chrono::nanoseconds time) {
-  return static_cast<std::uint64_t>(
-      (std::chrono::steady_clock::now().time_since_epoch() + time).count());
-}
-
+// Gates of the tests' own, on a clock on which time passes in sleeps alone.
 class SubmissionGateTest : public testing::Test {
  protected:
-  SubmissionGateTest() { EXPECT_TRUE(submission_gate.arm()); }
+  SubmissionGateTest() {
+    EXPECT_TRUE(gate.arm());
+    clock.while_asleep = [] { std::this_thread::yield(); };
+  }
+  // A submission through the test's gate.
+  class Through {
+   public:
+    explicit Through(SubmissionGate& gate) : mine_(*calling_threads.own()) { gate.enter(mine_); }
+    ~Through() { SubmissionGate::leave(mine_); }
+    Through(const Through&) = delete;
+
+   private:
+    SubmissionGate::Thread& mine_;
+  };
+  bool close(std::uint64_t patience_ns) { return gate.close(clock.now_ns() + patience_ns); }
+
+  ManualClock clock;
+  SubmissionGate gate{clock};
 };
 
 // As of memory that is moved: nobody sees it half done.
 TEST_F(SubmissionGateTest, nobody_submits_while_it_is_closed) {
+  constexpr std::uint64_t for_ever = std::uint64_t{1} << 60;
   std::atomic<bool> ends{false}, is_moving{false};
   std::atomic<std::uint64_t> passed{0}, wrong{0};
   std::vector<std::thread> all;
   for (int i = 0; i < 4; ++i)
     all.emplace_back([&] {
       while (!ends) {
-        const Submission outer;
+        const Through outer(gate);
         if (is_moving.load(std::memory_order_relaxed)) ++wrong;
         {
-          const Submission within;
+          const Through within(gate);
           if (is_moving.load(std::memory_order_relaxed)) ++wrong;
         }
         if (is_moving.load(std::memory_order_relaxed)) ++wrong;
         passed.fetch_add(1, std::memory_order_relaxed);
+        passed.notify_all();
       }
     });
-  int closed = 0;
-  std::uint64_t since_last = 0;
   for (int i = 0; i < 300; ++i) {
-    if (submission_gate.close(in(1s))) {
-      ++closed;
-      is_moving.store(true, std::memory_order_relaxed);
-      {
-        const Submission own;  // passes
-        std::this_thread::sleep_for(100us);
-      }
-      is_moving.store(false, std::memory_order_relaxed);
-      submission_gate.open();
+    ASSERT_TRUE(close(for_ever));
+    is_moving.store(true, std::memory_order_relaxed);
+    for (int turn = 0; turn < 20; ++turn) {
+      const Through own(gate);  // passes
+      std::this_thread::yield();
     }
-    since_last = passed;
-    std::this_thread::sleep_for(100us);
+    is_moving.store(false, std::memory_order_relaxed);
+    const std::uint64_t since_last = passed;
+    gate.open();
+    passed.wait(since_last);  // it is open again
   }
-  for (int i = 0; i < 1000 && passed == since_last; ++i) std::this_thread::sleep_for(1ms);
-  EXPECT_GT(passed, since_last) << "it is open again";
   ends = true;
   for (std::thread& one : all) one.join();
   EXPECT_EQ(wrong, 0u);
-  EXPECT_GT(closed, 290);
 }
 
 TEST_F(SubmissionGateTest, who_does_not_come_back_keeps_it_open) {
   std::atomic<bool> is_in{false}, ends{false};
   std::thread stays([&] {
-    const Submission long_one;
+    const Through long_one(gate);
     is_in = true;
-    while (!ends) std::this_thread::sleep_for(1ms);
+    is_in.notify_all();
+    ends.wait(false);
   });
-  while (!is_in) std::this_thread::yield();
-  EXPECT_FALSE(submission_gate.close(in(20ms)));
-  std::thread([] { const Submission passes; }).join();
+  is_in.wait(false);
+  const std::uint64_t begun_ns = clock.now_ns();
+  EXPECT_FALSE(close(20 * ms));
+  EXPECT_GE(clock.now_ns() - begun_ns, 20 * ms);
+  std::thread([this] { const Through passes(gate); }).join();
   ends = true;
+  ends.notify_all();
   stays.join();
-  EXPECT_TRUE(submission_gate.close(in(1s)));
-  submission_gate.open();
+  EXPECT_TRUE(close(ms));
+  gate.open();
 }
 
 TEST_F(SubmissionGateTest, one_thread_closes_it_at_a_time_and_none_within_a_submission) {
-  ASSERT_TRUE(submission_gate.close(in(1s)));
-  std::thread([] { EXPECT_FALSE(submission_gate.close(in(50ms))); }).join();
-  submission_gate.open();
-  const Submission submitting;
-  EXPECT_FALSE(submission_gate.close(in(1s)));
+  ASSERT_TRUE(close(ms));
+  std::thread([this] { EXPECT_FALSE(close(50 * ms)); }).join();
+  gate.open();
+  const Through submitting(gate);
+  EXPECT_FALSE(close(ms));
 }
 
 TEST_F(SubmissionGateTest, threads_that_are_gone_make_room_for_others) {
-  for (int i = 0; i < 3000; ++i) std::thread([] { const Submission one; }).join();
-  EXPECT_TRUE(submission_gate.close(in(1s)));
-  submission_gate.open();
+  for (int i = 0; i < 3000; ++i) std::thread([this] { const Through one(gate); }).join();
+  EXPECT_TRUE(close(1000 * ms));
+  gate.open();
 }
 
 // The thread that would open it is its parent's.
 TEST_F(SubmissionGateTest, a_forked_child_does_not_wait_for_its_parent) {
-  ASSERT_TRUE(submission_gate.close(in(1s)));
-  std::thread forks([] {
+  ASSERT_TRUE(close(1000 * ms));
+  std::thread forks([this] {
     const pid_t child = fork();
     if (child == 0) {
-      { const Submission passes; }
+      { const Through passes(gate); }
       _exit(3);
     }
     int status = 0;
@@ -112,7 +125,7 @@ TEST_F(SubmissionGateTest, a_forked_child_does_not_wait_for_its_parent) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
   });
   forks.join();
-  submission_gate.open();
+  gate.open();
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
+#include "tests/unit/manual_clock.hpp"
 
 namespace cuwarden::rescue {
 struct FakeDriver {
@@ -90,20 +90,6 @@ inline CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream
 
 using RungName = ledger::Rung;
 
-// Time that passes only where somebody sleeps.
-class ManualClock final : public Clock {
- public:
-  std::uint64_t now_ns() noexcept override { return now_; }
-  void sleep_ns(std::uint64_t ns) noexcept override {
-    now_ += ns;
-    while_asleep();
-  }
-  std::function<void()> while_asleep = [] {};
-
- private:
-  std::uint64_t now_ = 1'000'000'000;
-};
-
 // Means that do what the test says, and count what they are asked for.
 struct FakeMeans final : Means {
   bool is_captured() override { return captured; }
@@ -147,7 +133,7 @@ class LadderTest : public testing::Test {
   using Rungs = std::vector<std::pair<RungName, RungOutcome>>;
   // Climbs a new ladder. Returns the rungs that were climbed, and their outcomes.
   Rungs climb(const Settings& given, bool may_wait = true, bool on_device = true) {
-    Ladder ladder(given, *clock);
+    Ladder ladder(given, clock);
     return climb(ladder, may_wait, on_device);
   }
   Rungs climb(Ladder& ladder, bool may_wait = true, bool on_device = true) {
@@ -176,8 +162,7 @@ class LadderTest : public testing::Test {
     return all;
   }
 
-  ManualClock manual;
-  Clock* clock = &manual;  // a test with threads takes the system's
+  ManualClock clock;
   FakeMeans means;
   std::function<bool(ContextId)> may_enter = [this](ContextId context) {
     return means.may_enter(context);

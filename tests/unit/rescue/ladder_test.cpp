@@ -37,11 +37,11 @@ TEST_F(LadderTest, frees_are_synchronised_when_the_device_has_come_to_them) {
 TEST_F(LadderTest, a_stream_that_works_on_is_waited_for_as_long_as_is_allowed) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
-  const std::uint64_t before = clock->now_ns();
+  const std::uint64_t before = clock.now_ns();
   const Rungs all = climb({.enabled = true, .sync_timeout_ns = 30'000'000});
   EXPECT_EQ(all[1], std::pair(RungName::synchronise, RungOutcome::timed_out));
-  EXPECT_GE(clock->now_ns() - before, 30'000'000u);
-  EXPECT_LT(clock->now_ns() - before, 2'000'000'000u);
+  EXPECT_GE(clock.now_ns() - before, 30'000'000u);
+  EXPECT_LT(clock.now_ns() - before, 2'000'000'000u);
   fake.polls_until_idle[stream(16)] = 0;
   EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::no_memory))
       << "it is known still";
@@ -75,7 +75,7 @@ TEST_F(LadderTest, the_pool_gives_back_what_it_keeps) {
 
 TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
   means.pool_is_there = means.pool_keeps = means.pool_must_not = true;
-  Ladder ladder(settings, *clock);
+  Ladder ladder(settings, clock);
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::unsafe));
   const Situation situation{.device = 1, .bytes = 100};
   means.pool_keeps = false;
@@ -108,7 +108,7 @@ TEST_F(LadderTest, what_cannot_be_moved_is_not_tried_again_at_once) {
   means.may_mesh = true;
   const Situation again{.device = 1, .bytes = 5000};
   for (const RungOutcome outcome : {RungOutcome::unsafe, RungOutcome::timed_out}) {
-    Ladder ladder(settings, *clock);
+    Ladder ladder(settings, clock);
     means.mesh_outcome = outcome;
     EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, outcome));
     EXPECT_FALSE(ladder.is_worth_climbing(again));
@@ -120,7 +120,7 @@ TEST_F(LadderTest, what_pends_is_tried_again_at_once_though_nothing_can_be_moved
   means.mesh_outcome = RungOutcome::timed_out;
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
-  Ladder ladder({.enabled = true, .sync_timeout_ns = 10'000'000}, *clock);
+  Ladder ladder({.enabled = true, .sync_timeout_ns = 10'000'000}, clock);
   EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
   EXPECT_TRUE(ladder.is_worth_climbing({.device = 1, .bytes = 5000}));
 }
@@ -209,7 +209,7 @@ class ClimbedAgain : public LadderTest {
 };
 
 TEST_F(ClimbedAgain, when_something_was_freed_or_less_is_asked_for) {
-  Ladder ladder(settings, *clock);
+  Ladder ladder(settings, clock);
   EXPECT_TRUE(ladder.is_worth_climbing(before));
   climb_with(ladder, before);
   EXPECT_FALSE(ladder.is_worth_climbing(before));
@@ -218,14 +218,14 @@ TEST_F(ClimbedAgain, when_something_was_freed_or_less_is_asked_for) {
   EXPECT_TRUE(ladder.is_worth_climbing({1, 999, 5, 100}));
   EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 6, 100}));
   EXPECT_TRUE(ladder.is_worth_climbing({0, 1000, 5, 100})) << "another device";
-  clock->sleep_ns(120'000'000);
+  clock.sleep_ns(120'000'000);
   EXPECT_TRUE(ladder.is_worth_climbing(before)) << "others may have gone";
 }
 
 TEST_F(ClimbedAgain, when_it_may_lie_elsewhere_where_what_was_refused_could_not) {
   Settings spilling_too = settings;
   spilling_too.spills = true;
-  Ladder ladder(spilling_too, *clock);
+  Ladder ladder(spilling_too, clock);
   climb_with(ladder, before);
   EXPECT_FALSE(ladder.is_worth_climbing(before));
   can_spill = true;
@@ -237,7 +237,7 @@ TEST_F(ClimbedAgain, when_it_may_lie_elsewhere_where_what_was_refused_could_not)
 TEST_F(ClimbedAgain, when_it_may_wait_now) {
   Settings waits = settings;
   waits.wait_ns = 10'000'000;
-  Ladder ladder(waits, *clock);
+  Ladder ladder(waits, clock);
   Situation impatient = before;
   impatient.is_last_resort_due = false;
   climb_with(ladder, impatient);
@@ -251,7 +251,7 @@ TEST_F(ClimbedAgain, who_waited_in_vain_and_can_spill_does_not_wait_again_at_onc
   Settings both = settings;
   both.spills = true;
   both.wait_ns = 30'000'000;
-  Ladder ladder(both, *clock);
+  Ladder ladder(both, clock);
   std::vector<RungName> rungs;
   can_spill = true;
   const auto last_two = [&] {
@@ -269,14 +269,14 @@ TEST_F(ClimbedAgain, who_waited_in_vain_and_can_spill_does_not_wait_again_at_onc
   rungs.clear();
   climb_with(ladder, on_another, &rungs);
   EXPECT_EQ(rungs.at(rungs.size() - 2), RungName::wait);
-  clock->sleep_ns(330'000'000);
+  clock.sleep_ns(330'000'000);
   EXPECT_EQ(last_two(), std::pair(RungName::wait, RungName::spill)) << "others may have gone";
 }
 
 TEST_F(ClimbedAgain, where_the_device_had_not_come_to_what_pends) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
-  Ladder ladder({.enabled = true, .sync_timeout_ns = 5'000'000}, *clock);
+  Ladder ladder({.enabled = true, .sync_timeout_ns = 5'000'000}, clock);
   climb_with(ladder, before);
   EXPECT_TRUE(ladder.is_worth_climbing(before));
 }

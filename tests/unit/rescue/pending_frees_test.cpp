@@ -140,11 +140,11 @@ TEST_F(LadderTest, another_threads_own_stream_is_synchronised_when_the_context_i
 TEST_F(LadderTest, a_context_that_is_at_work_for_long_is_waited_for_once) {
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   fake.polls_until_idle[nullptr] = -1;
-  Ladder ladder(settings, *clock);
+  Ladder ladder(settings, clock);
   const auto took = [&] {
-    const std::uint64_t begun = clock->now_ns();
+    const std::uint64_t begun = clock.now_ns();
     EXPECT_EQ(climb(ladder)[1], std::pair(RungName::synchronise, RungOutcome::timed_out));
-    return clock->now_ns() - begun;
+    return clock.now_ns() - begun;
   };
   EXPECT_GE(took(), settings.sync_timeout_ns);
   EXPECT_LT(took(), settings.sync_timeout_ns / 2);
@@ -154,7 +154,7 @@ TEST_F(LadderTest, a_context_that_is_at_work_for_long_is_waited_for_once) {
 TEST_F(LadderTest, a_capture_that_begins_meanwhile_is_left_alone) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
-  manual.while_asleep = [this] {
+  clock.while_asleep = [this] {
     if (fake.queries == 3) pending.capture_begins();
   };
   const auto rungs = climb(settings);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <deque>
 #include <thread>
 
@@ -11,13 +10,21 @@
 
 namespace cuwarden::rescue {
 using Trouble = Reclaimers::Trouble;
-using std::chrono::milliseconds;
 
 inline bool threads_can_start = true;
+inline std::atomic<int> running{0};  // threads of reclaimers
 inline bool start(void* (*work)(void*), void* argument) noexcept {
   if (!threads_can_start) return false;
-  std::thread([=] { work(argument); }).detach();
+  ++running;
+  std::thread([=] {
+    work(argument);
+    --running;
+    running.notify_all();
+  }).detach();
   return true;
+}
+inline void wait_until_none_runs() {
+  for (int now = running; now != 0; now = running) running.wait(now);
 }
 
 // What a reclaimer does, and what it was called with.
@@ -35,6 +42,7 @@ struct Cache {
     cache.was_reclaiming = is_reclaiming();
     cache.thread = std::this_thread::get_id();
     ++cache.calls;
+    cache.calls.notify_all();
     return cache.give_back();
   }
 };
@@ -44,14 +52,13 @@ inline std::vector<std::pair<std::string, Trouble>> troubles;
 class ReclaimersTest : public LadderTest {
  protected:
   ReclaimersTest() {
-    clock = &system_clock;  // reclaimers have threads of their own
     troubles.clear();
     threads_can_start = true;
   }
   ~ReclaimersTest() override {
     // A call that is left behind ends with the test.
-    let_go = true;
-    for (const int id : ids) all.remove(id, now_ns() + 5'000'000'000);
+    release();
+    wait_until_none_runs();
   }
   Cache& make() { return caches.emplace_back(); }
   int add(std::string_view name, Cache& cache, std::string_view modules = "") {
@@ -59,12 +66,31 @@ class ReclaimersTest : public LadderTest {
     return ids.back();
   }
   std::size_t wait_to_be_let_go() {
-    while (!let_go) std::this_thread::sleep_for(milliseconds(1));
+    let_go.wait(false);
     return 0;
+  }
+  void release() {
+    let_go = true;
+    let_go.notify_all();
+  }
+  // Time runs out in each wait of the climbing thread once the cache has been called.
+  void run_out_of_time_in(const Cache& cache) {
+    clock.has_time_passed_waiting = [&cache] {
+      cache.calls.wait(0);
+      return true;
+    };
+  }
+  // The first wait of the climbing thread releases the caches; time passes in none. To be called
+  // before other threads wait.
+  void release_in_first_wait() {
+    clock.has_time_passed_waiting = [this, climbing = std::this_thread::get_id()] {
+      if (std::this_thread::get_id() == climbing) release();
+      return false;
+    };
   }
 
   std::deque<Cache> caches;
-  Reclaimers all{start};
+  Reclaimers all{start, clock};
   Settings with_reclaimers{.enabled = true,
                            .sync_timeout_ns = 100'000'000,
                            .reclaimers = &all,

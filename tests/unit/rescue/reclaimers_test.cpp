@@ -104,9 +104,11 @@ TEST_F(ReclaimersTest, one_that_ends_its_thread_is_one_that_threw) {
   add("cache", cache);
   // std::thread would call std::terminate for it.
   Reclaimers posix{[](void* (*work)(void*), void* argument) noexcept {
-    pthread_t thread{};
-    return pthread_create(&thread, nullptr, work, argument) == 0 && pthread_detach(thread) == 0;
-  }};
+                     pthread_t thread{};
+                     return pthread_create(&thread, nullptr, work, argument) == 0 &&
+                            pthread_detach(thread) == 0;
+                   },
+                   clock};
   posix.add("cache", "", Cache::reclaim, &cache);
   with_reclaimers.reclaimers = &posix;
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
@@ -119,20 +121,20 @@ TEST_F(ReclaimersTest,
   Cache& cache = make();
   cache.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
-  const std::uint64_t before = now_ns();
+  run_out_of_time_in(cache);
+  const std::uint64_t before = clock.now_ns();
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
-  EXPECT_GE(now_ns() - before, 100'000'000u);
-  EXPECT_LT(now_ns() - before, 5'000'000'000u);
-  const std::uint64_t again = now_ns();
+  EXPECT_EQ(clock.now_ns() - before, with_reclaimers.sync_timeout_ns);
+  const std::uint64_t again = clock.now_ns();
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
-  EXPECT_LT(now_ns() - again, 50'000'000u) << "nobody waits for that call twice";
+  EXPECT_EQ(clock.now_ns(), again) << "nobody waits for that call twice";
   EXPECT_EQ(cache.calls, 1);
   EXPECT_EQ(troubles,
             (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::does_not_return}}));
   // When it has returned after all it is as good as any.
-  let_go = true;
-  while (climb(with_reclaimers).back().second == RungOutcome::timed_out) {
-  }
+  release();
+  wait_until_none_runs();
+  clock.has_time_passed_waiting = [] { return false; };
   cache.give_back = [] { return std::size_t{1}; };
   is_there = [&, calls = cache.calls.load()] { return cache.calls > calls; };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
@@ -144,18 +146,16 @@ TEST_F(ReclaimersTest, who_comes_while_one_runs_waits_for_it_and_has_its_own_if_
   add("cache", cache);
   with_reclaimers.sync_timeout_ns = 20'000'000'000;
   std::size_t given = 0;
-  std::thread other([&] { all.call(0, 1, {&real, here, 1, 1, now_ns() + 20'000'000'000}, given); });
-  while (cache.calls == 0) std::this_thread::yield();
-  EXPECT_EQ(cache.device, 1);
-  std::thread opener([this] {
-    std::this_thread::sleep_for(milliseconds(20));
-    let_go = true;
+  release_in_first_wait();
+  std::thread other([&] {
+    all.call(0, 1, {&real, here, 1, 1, clock.now_ns() + 20'000'000'000}, given);
   });
+  cache.calls.wait(0);
+  EXPECT_EQ(cache.device, 1);
   is_there = [&] { return cache.calls == 2; };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
   EXPECT_EQ(cache.device, 0);
   other.join();
-  opener.join();
 }
 
 TEST_F(ReclaimersTest, what_the_others_call_gave_back_is_enough_if_it_is) {
@@ -164,16 +164,14 @@ TEST_F(ReclaimersTest, what_the_others_call_gave_back_is_enough_if_it_is) {
   add("cache", cache);
   with_reclaimers.sync_timeout_ns = 20'000'000'000;
   std::size_t given = 0;
-  std::thread other([&] { all.call(0, 1, {&real, here, 0, 1, now_ns() + 20'000'000'000}, given); });
-  while (cache.calls == 0) std::this_thread::yield();
-  std::thread opener([this] {
-    std::this_thread::sleep_for(milliseconds(20));
-    let_go = true;
+  release_in_first_wait();
+  std::thread other([&] {
+    all.call(0, 1, {&real, here, 0, 1, clock.now_ns() + 20'000'000'000}, given);
   });
+  cache.calls.wait(0);
   is_there = [this] { return let_go.load(); };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
   other.join();
-  opener.join();
   EXPECT_EQ(cache.calls, 1);
 }
 
@@ -182,10 +180,10 @@ TEST_F(ReclaimersTest, all_together_have_no_more_time_than_one) {
   cache.give_back = other.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
   add("other", other);
-  with_reclaimers.sync_timeout_ns = 2'000'000'000;
-  const std::uint64_t before = now_ns();
+  run_out_of_time_in(cache);
+  const std::uint64_t before = clock.now_ns();
   climb(with_reclaimers);
-  EXPECT_LT(now_ns() - before, 3'900'000'000u);
+  EXPECT_EQ(clock.now_ns() - before, with_reclaimers.sync_timeout_ns);
 }
 
 TEST_F(ReclaimersTest, without_time_none_is_called) {
@@ -198,21 +196,26 @@ TEST_F(ReclaimersTest, without_time_none_is_called) {
 
 TEST_F(ReclaimersTest, what_it_throws_is_gone_when_it_is_said_to_have_returned) {
   struct Exception {
-    explicit Exception(std::atomic<bool>& flag) : is_there(flag) { is_there = true; }
+    Exception(std::atomic<bool>& flag, const std::atomic<bool>& may_end)
+        : is_there(flag), may_go(may_end) {
+      is_there = true;
+    }
     Exception(const Exception&) = delete;
     ~Exception() {
-      std::this_thread::sleep_for(milliseconds(50));
+      may_go.wait(false);
       is_there = false;
     }
     std::atomic<bool>& is_there;
+    const std::atomic<bool>& may_go;
   };
   std::atomic<bool> is_exception_there{false};
   Cache& cache = make();
-  cache.give_back = [&]() -> std::size_t { throw Exception(is_exception_there); };
+  cache.give_back = [&]() -> std::size_t { throw Exception(is_exception_there, let_go); };
   const int id = add("cache", cache);
-  with_reclaimers.sync_timeout_ns = 10'000'000;
-  climb(with_reclaimers);
-  EXPECT_TRUE(all.remove(id, now_ns() + 5'000'000'000));
+  run_out_of_time_in(cache);
+  EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
+  release_in_first_wait();
+  EXPECT_TRUE(all.remove(id, clock.now_ns() + 5'000'000'000));
   EXPECT_FALSE(is_exception_there);
 }
 
@@ -233,7 +236,7 @@ class ReclaimersClimbedAgain : public ReclaimersTest {};
 TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
   Cache& cache = make();
   add("cache", cache);
-  Ladder ladder(with_reclaimers, *clock);
+  Ladder ladder(with_reclaimers, clock);
   const Situation now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
   const auto climb_once = [&] { climb(ladder, now, true, 100); };
   means.unsafe_modules = "";  // those that cache was registered with
@@ -248,7 +251,7 @@ TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
 TEST_F(ReclaimersClimbedAgain, once_there_is_another_one) {
   Cache &first = make(), &second = make();
   add("first", first);
-  Ladder ladder(with_reclaimers, *clock);
+  Ladder ladder(with_reclaimers, clock);
   const Situation now{.device = 1, .bytes = 5000};
   climb(ladder);
   EXPECT_FALSE(ladder.is_worth_climbing(now));
@@ -259,7 +262,7 @@ TEST_F(ReclaimersClimbedAgain, once_there_is_another_one) {
 TEST_F(ReclaimersClimbedAgain, once_who_asks_again_has_done_so) {
   Cache& cache = make();
   add("cache", cache);
-  Ladder ladder(with_reclaimers, *clock);
+  Ladder ladder(with_reclaimers, clock);
   Situation first{
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
   const auto climb_once = [&](const Situation& now) { climb(ladder, now, true, 100); };

@@ -12,8 +12,8 @@ TEST_F(ReclaimersTest, what_is_taken_out_is_not_called_and_leaves_its_place_to_o
   std::vector<int> many;
   for (std::size_t i = 0; i < Reclaimers::limit; ++i) EXPECT_NE(add("cache", cache), 0);
   EXPECT_EQ(all.add("one more", "", Cache::reclaim, &cache), 0);
-  for (const int id : ids) EXPECT_TRUE(all.remove(id, now_ns()));
-  EXPECT_FALSE(all.remove(ids[3], now_ns()));
+  for (const int id : ids) EXPECT_TRUE(all.remove(id, clock.now_ns()));
+  EXPECT_FALSE(all.remove(ids[3], clock.now_ns()));
   EXPECT_FALSE(all.any());
   EXPECT_EQ(climb(with_reclaimers).size(), 3u);
   EXPECT_EQ(cache.calls, 0);
@@ -26,20 +26,17 @@ TEST_F(ReclaimersTest, a_running_one_is_waited_for_when_it_is_taken_out) {
   Cache& cache = make();
   cache.give_back = [this] { return wait_to_be_let_go(); };
   const int id = add("cache", cache);
+  run_out_of_time_in(cache);
   climb(with_reclaimers);
-  EXPECT_FALSE(all.remove(id, now_ns() + 10'000'000)) << "it runs still";
-  EXPECT_FALSE(all.remove(id, now_ns() + 10'000'000)) << "and may be waited for again";
+  EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "it runs still";
+  EXPECT_FALSE(all.remove(id, clock.now_ns() + 10'000'000)) << "and may be waited for again";
   EXPECT_EQ(climb(with_reclaimers).size(), 3u);
   Cache& other = make();
   const int next = add("other", other);
-  std::thread opener([this] {
-    std::this_thread::sleep_for(milliseconds(20));
-    let_go = true;
-  });
+  clock.has_time_passed_waiting = [] { return false; };
   climb(with_reclaimers);
   EXPECT_EQ(other.calls, 1);
-  EXPECT_TRUE(all.remove(next, now_ns() + 5'000'000'000));
-  opener.join();
+  EXPECT_TRUE(all.remove(next, clock.now_ns() + 5'000'000'000));
 }
 
 TEST_F(ReclaimersTest, one_may_take_itself_out) {
@@ -47,14 +44,13 @@ TEST_F(ReclaimersTest, one_may_take_itself_out) {
   bool taken_out = false;
   int id = 0;
   cache.give_back = [&] {
-    taken_out = all.remove(id, now_ns() + 5'000'000'000);
+    taken_out = all.remove(id, clock.now_ns() + 5'000'000'000);
     return std::size_t{0};
   };
   id = add("cache", cache);
-  const std::uint64_t before = now_ns();
-  with_reclaimers.sync_timeout_ns = 4'000'000'000;
+  const std::uint64_t before = clock.now_ns();
   climb(with_reclaimers);
-  EXPECT_LT(now_ns() - before, 3'000'000'000u);
+  EXPECT_EQ(clock.now_ns(), before) << "it does not wait for itself";
   EXPECT_TRUE(taken_out);
   climb(with_reclaimers);
   EXPECT_EQ(cache.calls, 1);
@@ -64,11 +60,13 @@ TEST_F(ReclaimersTest, a_forked_child_has_them_and_none_of_the_calls) {
   Cache& cache = make();
   cache.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
+  run_out_of_time_in(cache);
   climb(with_reclaimers);
   const pid_t child = fork();
   if (child == 0) {
     all.forked();
-    let_go = true;
+    release();
+    clock.has_time_passed_waiting = [] { return false; };
     is_there = [&] { return cache.calls == 2; };
     _exit(climb(with_reclaimers).back() == std::pair(RungName::reclaim, RungOutcome::served) ? 0
                                                                                              : 1);
@@ -101,12 +99,12 @@ TEST_F(ReclaimersTest, under_fire) {
       for (int i = 0; i < 200; ++i)
         for (std::size_t place = 0; place < 4; ++place)
           if (Reclaimers::Entry entry; all.entry(place, entry))
-            all.call(place, entry.id, {&real, {}, 0, 1, now_ns() + 5'000'000'000}, given);
+            all.call(place, entry.id, {&real, {}, 0, 1, clock.now_ns() + 5'000'000'000}, given);
     });
   std::thread changes([&] {
     while (!done) {
       const int id = all.add("comes and goes", "", Cache::reclaim, &changing);
-      EXPECT_TRUE(all.remove(id, now_ns() + 5'000'000'000));
+      EXPECT_TRUE(all.remove(id, clock.now_ns() + 5'000'000'000));
     }
   });
   for (std::thread& thread : threads) thread.join();

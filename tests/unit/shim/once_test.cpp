@@ -18,11 +18,13 @@ TEST(Once, RunsTheWorkOnceForAllThreads) {
   static pthread_once_t control = PTHREAD_ONCE_INIT;
   calls = 0;
   std::vector<std::thread> threads;
+  static std::atomic<int> begun{0};
   std::atomic<int> saw_it_done{0};
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
+      ++begun;
       pthread_once(&control, [] {
-        usleep(20'000);
+        while (begun != 8) std::this_thread::yield();
         ++calls;
       });
       saw_it_done += calls.load();
@@ -50,10 +52,11 @@ TEST(Once, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
   std::thread worker([] {
     pthread_once(&control, [] {
       inside = true;
-      while (!may_go) usleep(1000);
+      inside.notify_all();
+      may_go.wait(false);
     });
   });
-  while (!inside) usleep(1000);
+  inside.wait(false);
   const pid_t child = fork();
   if (child == 0) {
     std::signal(SIGALRM, SIG_DFL);
@@ -65,6 +68,7 @@ TEST(Once, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
   int status = -1;
   waitpid(child, &status, 0);
   may_go = true;
+  may_go.notify_all();
   worker.join();
   EXPECT_EQ(status, 0);
 }
