@@ -6,6 +6,7 @@
 
 #include "reporters/file_status.hpp"
 #include "reporters/naming.hpp"
+#include "reporters/quantities.hpp"
 
 namespace cuwarden {
 namespace {
@@ -124,6 +125,37 @@ std::vector<std::uint32_t> CallFrames::frame_ids(const ledger::StackView& stack)
     for (std::uint32_t i = 0; i < place.frame_count; ++i) ids.push_back(place.first_frame + i);
   }
   return ids;
+}
+
+void CallFrames::put_stacks(Put<model::Stack> put) const {
+  for (const std::uint32_t id : stacks_) {
+    if (const auto stack = reader_.stack(id)) put({id, frame_ids(*stack), stack->truncated});
+  }
+}
+
+void CallFrames::put_frames(Put<model::Frame> put) const {
+  const auto text = [](const std::string* known) {
+    return known == nullptr ? model::Text() : model::Text(*known);
+  };
+  model::Frame row;
+  row.language = "native";
+  for (const FrameRow& frame : frames_) {
+    ++row.id;
+    row.function = text(frame.function);
+    row.file = text(frame.file);
+    row.line = frame.line > 0 ? model::Figure(frame.line) : std::nullopt;
+    row.inlined = frame.inlined;
+    // Code that no file holds (compiled at run time) is told apart by its address.
+    const bool in_module = frame.module != 0;
+    row.module = in_module ? model::MaybeId(frame.module) : std::nullopt;
+    row.offset = in_module ? model::Figure(frame.offset) : std::nullopt;
+    row.address = in_module ? std::nullopt : model::Text(address_text(frame.offset));
+    put(row);
+  }
+}
+
+void CallFrames::put_modules(Put<model::Module> put) const {
+  for (const auto& [id, file] : modules_) put({id, file.path, model::text_or_null(file.build_id)});
 }
 
 }  // namespace cuwarden

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/model/code.hpp"
+#include "reporters/model/put.hpp"
 #include "reporters/symbolizer.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
@@ -46,9 +48,19 @@ class CallFrames {
   // Adds the modules that allocations came through which are in none of the stacks.
   void add_other_modules();
 
-  const std::set<std::uint32_t>& stacks() const { return stacks_; }
+  // Returns the stack's id if it was added and can be read.
+  model::MaybeId known_stack(StackId id) const {
+    return stacks_.contains(id.value) ? std::optional(id.value) : std::nullopt;
+  }
+  // Null as well without a group, and for a group that is newer than the names of the frames.
+  model::MaybeId known_stack_of(const std::optional<ledger::GroupView>& group) const {
+    return group ? known_stack(group->stack) : std::nullopt;
+  }
   const std::vector<FrameRow>& frames() const { return frames_; }  // id = index + 1
   const std::map<std::uint32_t, ModuleRow>& modules() const { return modules_; }
+  void put_stacks(Put<model::Stack>) const;
+  void put_frames(Put<model::Frame>) const;
+  void put_modules(Put<model::Module>) const;
   // Ids of the frames of a stack, innermost first, inlined ones included.
   std::vector<std::uint32_t> frame_ids(const ledger::StackView&) const;
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }

@@ -20,15 +20,14 @@ std::optional<Judgement> forbidden_by_the_compute_mode(const ledger::IncidentVie
   Judgement judgement;
   judgement.verdict = Verdict::device_restricted;
   if (mode == prohibited_mode) {
-    judgement.proof["compute_mode"] = "prohibited";
+    judgement.proof.emplace_back("compute_mode", "prohibited");
     judgement.advice =
         "the device is in compute mode PROHIBITED, in which it takes no context: use another "
         "device, or have the mode lifted (nvidia-smi -c DEFAULT, as root)";
     return judgement;
   }
-  judgement.proof["compute_mode"] = "exclusive_process";
-  if (const auto others = incident.fact(Fact::other_processes_bytes))
-    judgement.proof["other_processes_bytes"] = number(*others);
+  judgement.proof.emplace_back("compute_mode", "exclusive_process");
+  prove(judgement.proof, "other_processes_bytes", incident.fact(Fact::other_processes_bytes));
   judgement.advice =
       "the device is in compute mode EXCLUSIVE_PROCESS and has its one context already, another "
       "process's or this one's: wait for that to end, use another device, or have the mode lifted "
@@ -40,8 +39,8 @@ Judgement larger_than_slice(const ledger::IncidentView& incident, const std::str
                             std::uint64_t slice_bytes) {
   const auto whole = incident.fact(Fact::whole_device_bytes);
   Judgement judgement;
-  judgement.proof["slice"] = slice;
-  if (whole) judgement.proof["whole_device_bytes"] = number(*whole);
+  judgement.proof.emplace_back("slice", slice);
+  prove(judgement.proof, "whole_device_bytes", whole);
   const bool restricted = whole && incident.bytes <= *whole;
   judgement.verdict = restricted ? Verdict::device_restricted : Verdict::larger_than_device;
   judgement.advice =
@@ -66,9 +65,9 @@ std::optional<Judgement> above_the_quota(const ledger::IncidentView& incident,
   if (!limit || use.live > *limit || use.held + use.taken <= *limit) return std::nullopt;
   Judgement judgement;
   judgement.verdict = Verdict::device_restricted;
-  judgement.proof["mps_limit_bytes"] = number(*limit);
-  judgement.proof["own_bytes"] = number(use.live);
-  judgement.proof["held_bytes"] = number(use.held);
+  prove(judgement.proof, "mps_limit_bytes", *limit);
+  prove(judgement.proof, "own_bytes", use.live);
+  prove(judgement.proof, "held_bytes", use.held);
   judgement.advice = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT gives this process " + human_bytes(*limit) +
                      " of the device, of which it has " + human_bytes(use.held) +
                      ": raise that limit, or hold less; the device itself has room";

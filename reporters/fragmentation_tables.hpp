@@ -1,4 +1,5 @@
-// The tables of a report about memory that is held but cannot be used.
+// Reads the report's tables about the parts of a device's memory from a ledger, and about what of
+// it is held but cannot be used.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,9 @@
 
 #include "reporters/call_frames.hpp"
 #include "reporters/incident_case.hpp"
-#include "reporters/json_stream.hpp"
+#include "reporters/model/fragmentation.hpp"
+#include "reporters/model/memory.hpp"
+#include "reporters/model/put.hpp"
 #include "reporters/slabs.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
@@ -16,9 +19,13 @@ namespace cuwarden {
 // By device.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
-void write_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
-                    const Fragmentations&, const std::vector<IncidentCase>&, JsonStream&);
-void write_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
-                         const Fragmentations&, const CallFrames&, JsonStream&);
+void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
+                  const Fragmentations&, const std::vector<IncidentCase>&, Put<model::AccountItem>);
+void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
+                       const Fragmentations&, Put<model::Fragmentation>);
+void put_slab_classes(const Fragmentations&, Put<model::SlabClass>);
+void put_slab_map(const Fragmentations&, Put<model::Slab>);
+void put_slab_holders(const ledger::Reader&, const Fragmentations&, const CallFrames&,
+                      Put<model::SlabHolder>);
 
 }  // namespace cuwarden

@@ -7,10 +7,6 @@ namespace {
 
 using ledger::Fact;
 
-void prove(Judgement& judgement, const char* name, std::optional<std::uint64_t> value) {
-  if (value && *value != ledger::no_limit) judgement.proof[name] = number(*value);
-}
-
 }  // namespace
 
 std::optional<Judgement> lacks_addresses(const IncidentCase& given) {
@@ -34,11 +30,11 @@ std::optional<Judgement> lacks_addresses(const IncidentCase& given) {
   if (!limited && !no_gap && !no_mapping) return std::nullopt;
   Judgement judgement;
   judgement.verdict = Verdict::address_space_gap;
-  prove(judgement, "address_space_limit_bytes", limit);
-  prove(judgement, "address_space_bytes", used);
-  prove(judgement, "largest_gap_bytes", gap);
-  prove(judgement, "mappings", mappings);
-  prove(judgement, "max_mappings", most);
+  prove(judgement.proof, "address_space_limit_bytes", limit);
+  prove(judgement.proof, "address_space_bytes", used);
+  prove(judgement.proof, "largest_gap_bytes", gap);
+  prove(judgement.proof, "mappings", mappings);
+  prove(judgement.proof, "max_mappings", most);
   judgement.advice = limited  ? "the limit of the address space (ulimit -v) leaves too little: "
                                 "raise it; CUDA reserves addresses for all memory there is"
                      : no_gap ? "no gap between the process's mappings is so large: map less, or "
@@ -71,17 +67,18 @@ std::optional<Judgement> lacks_host_memory(const IncidentCase& given) {
   if (!by_cgroup && !by_ram && !by_commit) return std::nullopt;
   Judgement judgement;
   judgement.verdict = Verdict::host_ram_exhausted;
-  prove(judgement, "ram_bytes", ram);
-  prove(judgement, "ram_available_bytes", available);
-  prove(judgement, "swap_free_bytes", incident.fact(Fact::swap_free_bytes));
-  prove(judgement, "cgroup_limit_bytes", limit);
-  prove(judgement, "cgroup_used_bytes", in_cgroup);
-  prove(judgement, "overcommit_mode", incident.fact(Fact::overcommit_mode));
+  prove(judgement.proof, "ram_bytes", ram);
+  prove(judgement.proof, "ram_available_bytes", available);
+  prove(judgement.proof, "swap_free_bytes", incident.fact(Fact::swap_free_bytes));
+  prove(judgement.proof, "cgroup_limit_bytes", limit);
+  prove(judgement.proof, "cgroup_used_bytes", in_cgroup);
+  prove(judgement.proof, "overcommit_mode", incident.fact(Fact::overcommit_mode));
   if (by_commit) {
-    prove(judgement, "commit_limit_bytes", commit);
-    prove(judgement, "committed_bytes", committed);
+    prove(judgement.proof, "commit_limit_bytes", commit);
+    prove(judgement.proof, "committed_bytes", committed);
   }
-  prove(judgement, "pinned_bytes", incident.live_bytes[static_cast<std::size_t>(Kind::pinned)]);
+  prove(judgement.proof, "pinned_bytes",
+        incident.live_bytes[static_cast<std::size_t>(Kind::pinned)]);
   judgement.advice =
       by_ram ? "the host has " + human_bytes(*room) + (registered ? "" : " available") +
                    ", and page-locked memory is never swapped out: pin less"

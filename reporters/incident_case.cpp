@@ -4,14 +4,14 @@
 
 #include "reporters/cuda_frames.hpp"
 #include "reporters/each_row.hpp"
-#include "reporters/json_stream.hpp"
+#include "reporters/model/values.hpp"
 
 namespace cuwarden {
 
 using ledger::Fact;
 
 void Account::add(std::string item, std::uint64_t bytes) {
-  if (bytes == 0 || bytes > largest_number) return;
+  if (bytes == 0 || bytes > model::largest_number) return;
   items.emplace_back(std::move(item), bytes);
   unexplained -= static_cast<std::int64_t>(bytes);
 }
@@ -25,7 +25,8 @@ void Account::add_live(Kind kind, std::uint64_t bytes, const Spilled& spilled) {
 }
 
 void Account::add_other_processes(std::uint64_t bytes) {
-  if (bytes <= largest_number) add("other_processes", bytes - std::min(bytes, of("live_imported")));
+  if (bytes <= model::largest_number)
+    add("other_processes", bytes - std::min(bytes, of("live_imported")));
 }
 
 std::uint64_t Account::of(std::string_view item) const noexcept {
@@ -120,7 +121,7 @@ std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts& incident
 
 std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFacts& incident) {
   const auto total = incident.fact(Fact::total_bytes), free = free_bytes_of(incident);
-  if (device.value < 0 || !total || !free || *total < *free || *total > largest_number)
+  if (device.value < 0 || !total || !free || *total < *free || *total > model::largest_number)
     return std::nullopt;
   Account account(*total - *free);
   for (std::uint8_t kind = 0; kind < kind_count; ++kind) {

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "reporters/each_row.hpp"
+#include "reporters/memory_tables.hpp"
 #include "reporters/quantities.hpp"
-#include "reporters/slab_rows.hpp"
+#include "reporters/slabs.hpp"
 
 namespace cuwarden {
 namespace {
@@ -16,8 +18,14 @@ using ledger::Asked;
 using ledger::Fact;
 using ledger::RegionId;
 
-// Slabs with a row, by incident; those of incidents that the report lists.
+// Numbers of slabs with a row, by incident that the report lists.
 using ListedSlabs = std::map<std::uint32_t, std::uint64_t>;
+
+std::set<std::uint32_t> ids_of(const std::vector<IncidentCase>& incidents) {
+  std::set<std::uint32_t> ids;
+  for (const IncidentCase& given : incidents) ids.insert(given.incident.id.value);
+  return ids;
+}
 
 ListedSlabs listed_slabs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents) {
   ListedSlabs listed;
@@ -39,56 +47,43 @@ std::optional<std::uint64_t> largest_request_at(const ledger::IncidentView& inci
   return std::min(largest_request(*free, idle, page), (incident.bytes - 1) / page * page);
 }
 
-void write_sums(const std::vector<IncidentCase>& incidents, const ListedSlabs& listed,
-                JsonStream& json) {
-  json.begin_table("incident_fragmentation");
-  for (const IncidentCase& given : incidents) {
-    const ledger::IncidentView& incident = given.incident;
-    if (given.device.value < 0 || !incident.fact(Fact::slab_locked_bytes)) continue;
-    json.begin_row();
-    json.field("incident", incident.id.value);
-    json.field("device", static_cast<std::uint32_t>(given.device.value));
-    json.field("slab_count", incident.fact(Fact::slab_count));
-    json.field("slabs_listed", listed.at(incident.id.value));
-    json.field("slab_locked_bytes", incident.fact(Fact::slab_locked_bytes));
-    json.field("rounding_bytes", incident.fact(Fact::rounding_bytes));
-    json.field("mempool_idle_bytes", incident.fact(Fact::memory_pool_idle_bytes));
-    json.field("largest_request_bytes", largest_request_at(incident));
-    json.end_row();
-  }
-  json.end_table();
-}
-
 }  // namespace
 
-void write_incident_fragmentation(const ledger::Reader& reader,
-                                  const std::vector<IncidentCase>& incidents, JsonStream& json) {
+void put_incident_fragmentation(const ledger::Reader& reader,
+                                const std::vector<IncidentCase>& incidents,
+                                Put<model::IncidentFragmentation> put) {
   const ListedSlabs listed = listed_slabs(reader, incidents);
-  write_sums(incidents, listed, json);
+  for (const IncidentCase& given : incidents) {
+    const ledger::IncidentView& incident = given.incident;
+    const auto device = device_id(given.device);
+    if (!device || !incident.fact(Fact::slab_locked_bytes)) continue;
+    put({incident.id.value, *device, incident.fact(Fact::slab_count), listed.at(incident.id.value),
+         incident.fact(Fact::slab_locked_bytes), incident.fact(Fact::rounding_bytes),
+         incident.fact(Fact::memory_pool_idle_bytes), largest_request_at(incident)});
+  }
+}
 
-  json.begin_table("incident_slab_classes");
+void put_incident_slab_classes(const ledger::Reader& reader,
+                               const std::vector<IncidentCase>& incidents,
+                               Put<model::IncidentSlabClass> put) {
+  const auto listed = ids_of(incidents);
   each_row(reader, RegionId::incident_classes, &ledger::Reader::incident_class,
            [&](const ledger::IncidentClassView& row) {
-             if (!listed.contains(row.incident.value)) return;
-             json.begin_row();
-             json.field("incident", row.incident.value);
-             write_class(row.class_bytes, {row.slab_count, row.live_count, row.live_bytes}, json);
-             json.end_row();
+             if (listed.contains(row.incident.value))
+               put({row.incident.value, row.class_bytes, row.slab_count, row.live_count,
+                    row.live_bytes});
            });
-  json.end_table();
+}
 
-  json.begin_table("incident_slab_map");
+void put_incident_slab_map(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                           Put<model::IncidentSlab> put) {
+  const auto listed = ids_of(incidents);
   each_row(reader, RegionId::incident_slabs, &ledger::Reader::incident_slab,
            [&](const ledger::IncidentSlabView& slab) {
-             if (!listed.contains(slab.incident.value)) return;
-             json.begin_row();
-             json.field("incident", slab.incident.value);
-             json.field("address", address_text(slab.address.value));
-             json.field("live", slab.live_count);
-             json.field("live_bytes", slab.live_bytes);
-             json.end_row();
+             if (listed.contains(slab.incident.value))
+               put({slab.incident.value, address_text(slab.address.value), slab.live_count,
+                    slab.live_bytes});
            });
-  json.end_table();
 }
 
 }  // namespace cuwarden

@@ -1,15 +1,20 @@
-// What the driver's slabs and its rounding kept at the moments of incidents.
+// Reads the report's tables about slabs and rounding at the moments of incidents from a ledger.
 #pragma once
 
 #include <vector>
 
 #include "reporters/incident_case.hpp"
-#include "reporters/json_stream.hpp"
+#include "reporters/model/fragmentation.hpp"
+#include "reporters/model/put.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
 
-void write_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
-                                  JsonStream&);
+void put_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
+                                Put<model::IncidentFragmentation>);
+void put_incident_slab_classes(const ledger::Reader&, const std::vector<IncidentCase>&,
+                               Put<model::IncidentSlabClass>);
+void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
+                           Put<model::IncidentSlab>);
 
 }  // namespace cuwarden

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reporters/each_row.hpp"
-#include "reporters/incident_fragmentation.hpp"
+#include "reporters/memory_tables.hpp"
 
 namespace cuwarden {
 namespace {
@@ -81,10 +81,10 @@ constexpr std::string_view rung_names[] = {"retry", "synchronise", "trim", "recl
 static_assert(std::size(rung_names) == ledger::rung_count);
 
 // By most of its rescues.
-Row rescuer_of(const ledger::IncidentView& incident) {
+model::Text rescuer_of(const ledger::IncidentView& incident) {
   const auto most = std::ranges::max_element(incident.rescued);
-  if (*most == 0) return nullptr;
-  return rung_names[static_cast<std::size_t>(most - incident.rescued.begin())];
+  if (*most == 0) return std::nullopt;
+  return model::text_or_null(rung_names[static_cast<std::size_t>(most - incident.rescued.begin())]);
 }
 
 std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
@@ -117,60 +117,6 @@ bool is_listed(const std::vector<IncidentCase>& incidents, IncidentId id) {
                              [&](const IncidentCase& each) { return each.incident.id == id; });
 }
 
-void write_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
-                 JsonStream& json) {
-  json.begin_table("rungs");
-  each_row(reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
-           [&](const ledger::IncidentRungView& rung) {
-             if (!is_listed(incidents, rung.incident) || rung.order == 0) return;
-             json.begin_row();
-             json.field("incident", rung.incident.value);
-             json.field("order", rung.order);
-             json.field("rung", rung_names[static_cast<std::size_t>(rung.rung)]);
-             json.field("outcome", outcome_name(rung.rung, rung.outcome));
-             json.field("duration_ns", std::min(rung.duration_ns, largest_number));
-             json.field("reclaimer", rung.name.empty() ? std::nullopt : std::optional(rung.name));
-             json.end_row();
-           });
-  json.end_table();
-}
-
-std::optional<std::uint32_t> known_stack(const CallFrames& frames, StackId stack) {
-  return frames.stacks().contains(stack.value) ? std::optional(stack.value) : std::nullopt;
-}
-
-void write_incident(const ledger::Reader& reader, const IncidentCase& given,
-                    const CallFrames& frames, JsonStream& json) {
-  const ledger::IncidentView& incident = given.incident;
-  const Judgement judgement = judge(given);
-  const auto hook = reader.hook(given.api.value);
-  const auto stack = known_stack(frames, given.stack);
-  Row row;
-  row["id"] = incident.id.value;
-  row["time_ns"] = number(incident.time_ns);
-  row["api"] = text_or_null(hook ? hook->name : "");
-  row["kind"] = kind_name(given.kind);
-  row["asked_for"] = asked_names[static_cast<std::size_t>(incident.asked)];
-  row["bytes"] = incident.bytes == 0 ? Row(nullptr) : number(incident.bytes);
-  row["device"] = given.device.value < 0 ? Row(nullptr) : Row(given.device.value);
-  const auto thread = reader.thread(incident.thread.value);
-  row["thread"] = thread ? Row(thread->tid) : Row(nullptr);
-  row["stack"] = stack ? Row(*stack) : Row(nullptr);
-  row["result"] = result_name(incident.result);
-  row["outcome"] = outcome_of(incident);
-  row["rescued_by"] = rescuer_of(incident);
-  row["verdict"] = verdict_name(judgement.verdict);
-  row["repeats"] = number(incident.repeats);
-  row["recovered_count"] = number(incident.recovered);
-  row["rescued_count"] = number(rescues_of(incident));
-  row["failed_count"] = number(incident.failed);
-  row["last_ns"] = number(incident.last_ns);
-  row["last_bytes"] = incident.last_bytes == 0 ? Row(nullptr) : number(incident.last_bytes);
-  row["proof"] = judgement.proof;
-  row["advice"] = judgement.advice;
-  json.row(row);
-}
-
 }  // namespace
 
 std::vector<IncidentCase> all_incidents(const ledger::Reader& reader) {
@@ -194,86 +140,92 @@ void add_stacks(const ledger::Reader& reader, const std::vector<IncidentCase>& i
            });
 }
 
-void write_incident_accounts(const std::vector<IncidentCase>& incidents, JsonStream& json) {
-  for (const IncidentCase& incident : incidents) {
-    const auto account = account_of(incident);
-    if (!account) continue;
-    const auto add = [&](const std::string& item, const Row& bytes) {
-      Row row;
-      row["device"] = incident.device.value;
-      row["incident"] = incident.incident.id.value;
-      row["item"] = item;
-      row["bytes"] = bytes;
-      json.row(row);
-    };
-    for (const auto& [item, bytes] : account->items) add(item, number(bytes));
-    add("unexplained", account->unexplained);
-  }
-}
-
-void write_device_processes(const ledger::Reader& reader,
-                            const std::vector<IncidentCase>& incidents, JsonStream& json) {
-  json.begin_table("device_processes");
+void put_device_processes(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                          Put<model::DeviceProcess> put) {
   each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
            [&](const auto& holder) {
              if (holder.group.value != 0 || holder.pid == 0) return;
              for (const IncidentCase& incident : incidents) {
-               if (incident.incident.id != holder.incident || incident.device.value < 0) continue;
-               Row row;
-               row["device"] = incident.device.value;
-               row["incident"] = holder.incident.value;
-               row["pid"] = holder.pid;
-               row["program"] = nullptr;
-               row["used_bytes"] =
-                   holder.bytes == ledger::unknown_bytes ? Row(nullptr) : number(holder.bytes);
-               json.row(row);
+               const auto device = device_id(incident.device);
+               if (incident.incident.id != holder.incident || !device) continue;
+               put({device,
+                    holder.incident.value,
+                    holder.pid,
+                    {},
+                    holder.bytes == ledger::unknown_bytes ? model::Figure() : holder.bytes});
              }
            });
-  json.end_table();
 }
 
-void write_incidents(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
-                     const CallFrames& frames, JsonStream& json) {
-  json.begin_table("incidents");
-  for (const IncidentCase& incident : incidents) write_incident(reader, incident, frames, json);
-  json.end_table();
+void put_incidents(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                   const CallFrames& frames, Put<model::Incident> put) {
+  for (const IncidentCase& given : incidents) {
+    const ledger::IncidentView& incident = given.incident;
+    Judgement judgement = judge(given);
+    const auto hook = reader.hook(given.api.value);
+    const auto thread = reader.thread(incident.thread.value);
+    const auto unless_0 = [](std::uint64_t bytes) {
+      return bytes == 0 ? model::Figure() : model::Figure(bytes);
+    };
+    model::Incident row;
+    row.id = incident.id.value;
+    row.time_ns = incident.time_ns;
+    row.api = model::text_or_null(hook ? hook->name : "");
+    row.kind = kind_name(given.kind);
+    row.asked_for = asked_names[static_cast<std::size_t>(incident.asked)];
+    row.bytes = unless_0(incident.bytes);
+    row.device = device_id(given.device);
+    if (thread) row.thread = thread->tid;
+    row.stack = frames.known_stack(given.stack);
+    row.result = result_name(incident.result);
+    row.outcome = outcome_of(incident);
+    row.rescued_by = rescuer_of(incident);
+    row.verdict = verdict_name(judgement.verdict);
+    row.repeats = incident.repeats;
+    row.recovered_count = incident.recovered;
+    row.rescued_count = rescues_of(incident);
+    row.failed_count = incident.failed;
+    row.last_ns = incident.last_ns;
+    row.last_bytes = unless_0(incident.last_bytes);
+    row.proof = std::move(judgement.proof);
+    row.advice = std::move(judgement.advice);
+    put(row);
+  }
+}
 
-  json.begin_table("incident_facts");
+void put_incident_facts(const std::vector<IncidentCase>& incidents, Put<model::IncidentFact> put) {
   for (const IncidentCase& incident : incidents) {
     for (std::size_t i = 0; i < ledger::fact_count; ++i) {
-      const auto value = incident.incident.fact(static_cast<Fact>(i));
-      if (!value) continue;
-      Row row;
-      row["incident"] = incident.incident.id.value;
-      row["fact"] = fact_names[i];
-      row["value"] = *value == ledger::no_limit ? Row(nullptr) : number(*value);
-      json.row(row);
+      if (const auto value = incident.incident.fact(static_cast<Fact>(i)))
+        put({incident.incident.id.value, std::string(fact_names[i]),
+             *value == ledger::no_limit ? model::Figure() : *value});
     }
   }
-  json.end_table();
+}
 
-  write_rungs(reader, incidents, json);
-  json.begin_table("incident_holders");
+void put_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+               Put<model::Rung> put) {
+  each_row(
+      reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
+      [&](const ledger::IncidentRungView& rung) {
+        if (!is_listed(incidents, rung.incident) || rung.order == 0) return;
+        put({rung.incident.value, rung.order,
+             std::string(rung_names[static_cast<std::size_t>(rung.rung)]),
+             std::string(outcome_name(rung.rung, rung.outcome)),
+             std::min(rung.duration_ns, model::largest_number), model::text_or_null(rung.name)});
+      });
+}
+
+void put_incident_holders(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                          const CallFrames& frames, Put<model::IncidentHolder> put) {
   each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
            [&](const auto& holder) {
              const auto group = reader.group(holder.group.value);
              if (!group || !is_listed(incidents, holder.incident)) return;
-             const auto stack = known_stack(frames, group->stack);
-             Row row;
-             row["incident"] = holder.incident.value;
-             row["stack"] = stack ? Row(*stack) : Row(nullptr);
-             row["kind"] = kind_name(group->kind);
-             row["count"] = number(holder.count);
-             row["bytes"] = number(holder.bytes);
-             row["growth_bytes_per_minute"] = holder.growth_bytes_per_minute
-                                                  ? number(*holder.growth_bytes_per_minute)
-                                                  : Row(nullptr);
-             row["slab_locked_bytes"] =
-                 holder.slab_locked_bytes ? number(*holder.slab_locked_bytes) : Row(nullptr);
-             json.row(row);
+             put({holder.incident.value, frames.known_stack(group->stack),
+                  std::string(kind_name(group->kind)), holder.count, holder.bytes,
+                  holder.growth_bytes_per_minute, holder.slab_locked_bytes});
            });
-  json.end_table();
-  write_incident_fragmentation(reader, incidents, json);
 }
 
 }  // namespace cuwarden

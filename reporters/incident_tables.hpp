@@ -1,10 +1,13 @@
-// The report's incidents: each with its verdict, who held what, and the account of that moment.
+// Reads the report's tables about refused requests from a ledger: incidents with their verdicts,
+// and the holders of memory at those moments.
 #pragma once
 
 #include <vector>
 
 #include "reporters/call_frames.hpp"
-#include "reporters/json_stream.hpp"
+#include "reporters/model/incidents.hpp"
+#include "reporters/model/memory.hpp"
+#include "reporters/model/put.hpp"
 #include "reporters/verdicts.hpp"
 
 namespace cuwarden {
@@ -13,12 +16,14 @@ namespace cuwarden {
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
-// Other processes that held memory of a device when a request was refused.
-void write_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&, JsonStream&);
-// Rows of `accounts`.
-void write_incident_accounts(const std::vector<IncidentCase>&, JsonStream&);
-// The tables incidents, incident_facts, rungs and incident_holders.
-void write_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, const CallFrames&,
-                     JsonStream&);
+// Lists other processes that held memory of a device when a request was refused.
+void put_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&,
+                          Put<model::DeviceProcess>);
+void put_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, const CallFrames&,
+                   Put<model::Incident>);
+void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFact>);
+void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
+void put_incident_holders(const ledger::Reader&, const std::vector<IncidentCase>&,
+                          const CallFrames&, Put<model::IncidentHolder>);
 
 }  // namespace cuwarden

@@ -14,6 +14,8 @@ using nlohmann::json;
 constexpr std::size_t most_levels = 16;
 // A report has none. A damaged one that has some is told better by the field they are in.
 constexpr std::size_t most_lists_in_lists = 1000;
+// No object of a report has 100. Its properties are searched one after the other.
+constexpr std::size_t most_properties = 1000;
 
 // Bytes of a tree's parts, with what the heap adds to them.
 constexpr std::uint64_t bytes_of_value = 2 * sizeof(json);  // a list grows to twice its size
@@ -32,7 +34,11 @@ class Outline final : public nlohmann::json_sax<json> {
   bool number_float(number_float_t, const string_t&) override { return add(bytes_of_value); }
   bool binary(binary_t&) override { return add(bytes_of_value); }
   bool string(string_t& text) override { return add(bytes_of_value + bytes_of_text + text.size()); }
-  bool key(string_t& text) override { return add(bytes_of_key + text.size()); }
+  bool key(string_t& text) override {
+    if (++levels_.back().properties > most_properties)
+      return wrong("one of its objects has too many properties");
+    return add(bytes_of_key + text.size());
+  }
   bool start_object(std::size_t) override { return begin(false) && add(bytes_of_object); }
   bool start_array(std::size_t) override { return begin(true) && add(bytes_of_list); }
   bool end_object() override { return end(); }
@@ -47,27 +53,31 @@ class Outline final : public nlohmann::json_sax<json> {
     return false;
   }
   bool add(std::uint64_t bytes) {
-    if (in_list_.empty()) return wrong("not a cuwarden report (it is no JSON object)");
+    if (levels_.empty()) return wrong("not a cuwarden report (it is no JSON object)");
     memory_ += bytes;
     return memory_ <= most_memory_ ||
            wrong("reading it would take more than " + human_bytes(most_memory_) + " of memory");
   }
   bool begin(bool list) {
-    if (list && in_list_.empty()) return wrong("not a cuwarden report (it is no JSON object)");
-    if (list && in_list_.back() && ++lists_in_lists_ > most_lists_in_lists)
+    if (list && levels_.empty()) return wrong("not a cuwarden report (it is no JSON object)");
+    if (list && levels_.back().is_list && ++lists_in_lists_ > most_lists_in_lists)
       return wrong("it is made of lists in lists");
-    if (in_list_.size() == most_levels) return wrong("its values are nested too deep");
-    in_list_.push_back(list);
+    if (levels_.size() == most_levels) return wrong("its values are nested too deep");
+    levels_.push_back({list, 0});
     return true;
   }
   bool end() {
-    in_list_.pop_back();
+    levels_.pop_back();
     return true;
   }
 
   std::uint64_t most_memory_, memory_ = 0;
   std::size_t lists_in_lists_ = 0;
-  std::vector<bool> in_list_;  // for each level that is open: true if it is a list
+  struct Level {
+    bool is_list;
+    std::size_t properties;  // so far
+  };
+  std::vector<Level> levels_;  // that are open
   std::string reason_;
 };
 

@@ -10,52 +10,48 @@
 
 namespace cuwarden {
 
-using nlohmann::json;
-
-LeakCheck check_leaks(const ReportDocument& report, const std::string& module) {
+LeakCheck check_leaks(const IndexedReport& report, const std::string& module) {
   LeakCheck check;
   check.doubt = lacks_records(report);
   if (module.empty()) {
-    const json& leaks = report.root().at("leaks");
-    check.count = number_of(leaks, "count");
-    check.bytes = number_of(leaks, "bytes");
+    const auto& leaks = report->leaks;
+    check.count = leaks.count.value_or(0);
+    check.bytes = leaks.bytes.value_or(0);
     return check;
   }
   std::uint64_t unknown = 0;
-  for (const json& group : report.table("leak_groups")) {
-    if (!group.at("released_by").is_null() || group.at("suppressed") != false) continue;
-    if (group.at("module").is_null()) unknown += number_of(group, "count");
-    if (!is_in_module(report, group, module)) continue;
-    check.count += number_of(group, "count");
-    check.bytes += number_of(group, "bytes");
+  for (const auto& group : report->leak_groups) {
+    if (group.released_by || group.suppressed) continue;
+    if (!group.module) unknown += group.count.value_or(0);
+    if (!is_in_module(report, group.module, module)) continue;
+    check.count += group.count.value_or(0);
+    check.bytes += group.bytes.value_or(0);
   }
   if (!check.doubt && unknown > 0)
     check.doubt = "the module of " + allocations(unknown) + " that leaked is not known";
   return check;
 }
 
-bool is_in_module(const ReportDocument& report, const json& row, const std::string& text) {
-  const json* module = report.module(row.at("module"));
-  return module != nullptr && text_of(*module, "path", "").find(text) != std::string::npos;
+bool is_in_module(const IndexedReport& report, model::MaybeId id, const std::string& text) {
+  const model::Module* module = report.module(id);
+  return module != nullptr && printable(module->path).find(text) != std::string::npos;
 }
 
-std::optional<std::string> lacks_records(const ReportDocument& report) {
+std::optional<std::string> lacks_records(const IndexedReport& report) {
   // Reports of before there was `records` say it of the tool as a whole.
-  const char* const lost = report.root().contains("records") ? "records" : "tool";
-  for (const char* part : {lost, "coverage"}) {
-    const json& found = report.root().at(part);
-    if (found.at("complete") == true) continue;
-    const json& reasons = found.at("reasons");
-    return reasons.empty() ? "it does not say why"
-                           : printable(reasons.at(0).get_ref<const std::string&>());
+  const model::Tool& tool = report->tool;
+  for (const model::Completeness& part :
+       {report->records.value_or(model::Completeness{tool.complete, tool.reasons}),
+        report->coverage}) {
+    if (part.complete) continue;
+    return part.reasons.empty() ? "it does not say why" : printable(part.reasons.front());
   }
   return std::nullopt;
 }
 
-void KnownModules::add(const ReportDocument& report) {
-  for (const json& module : report.table("modules")) {
-    if (std::string path = text_of(module, "path", ""); !path.empty())
-      paths_.insert(std::move(path));
+void KnownModules::add(const IndexedReport& report) {
+  for (const auto& module : report->modules) {
+    if (std::string path = printable(module.path); !path.empty()) paths_.insert(std::move(path));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reporters/report_document.hpp"
+#include "reporters/model/indexed_report.hpp"
 
 namespace cuwarden {
 
@@ -18,20 +18,19 @@ struct LeakCheck {
 
 // Judges the report's `leaks`; with `module`, those of its groups whose module's path contains that
 // text. Options that choose what is shown (--top, --min-bytes, --by) have no part in it.
-// Throws nlohmann::json::exception when a table is not what the schema says.
-LeakCheck check_leaks(const ReportDocument&, const std::string& module);
+LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
-// True if the row, which has a `module`, belongs to a module whose path contains the text.
-bool is_in_module(const ReportDocument&, const nlohmann::json& row, const std::string& text);
+// True if the path of the module contains the text.
+bool is_in_module(const IndexedReport&, model::MaybeId module, const std::string& text);
 
 // Why allocations may be missing: lost by the tool, or made where no hook saw them. Null: they are
 // all there; names and lines are another matter.
-std::optional<std::string> lacks_records(const ReportDocument&);
+std::optional<std::string> lacks_records(const IndexedReport&);
 
 // The modules that allocations of some reports came through.
 class KnownModules {
  public:
-  void add(const ReportDocument&);
+  void add(const IndexedReport&);
   bool have(const std::string& text) const;                         // in a path
   std::vector<std::string> nearest(const std::string& text) const;  // three names at most
 

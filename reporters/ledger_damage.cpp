@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "reporters/json_stream.hpp"
+#include "reporters/model/values.hpp"
 
 namespace cuwarden {
 namespace {
@@ -94,7 +94,7 @@ class Search {
 
  private:
   void judge(std::uint64_t figure) {
-    if (figure > largest_number) ++damage_.absurd_figures;
+    if (figure > model::largest_number) ++damage_.absurd_figures;
   }
 
   const ledger::Reader& reader_;

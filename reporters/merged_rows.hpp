@@ -1,40 +1,90 @@
-// Rows that look alike to people: stacks whose frames have the same functions and lines differ only
-// in the instructions that made the calls. The text shows such rows as one, with their sums.
+// Merges rows that look alike to people: stacks whose frames have the same functions and lines
+// differ only in the instructions that made the calls. The text shows such rows as one, with their
+// sums.
 #pragma once
 
-#include <initializer_list>
+#include <algorithm>
 #include <map>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "reporters/report_document.hpp"
+#include "reporters/model/indexed_report.hpp"
 
 namespace cuwarden {
 
-class MergedRows {
+// Numbers the stacks of a report so that stacks with equal visible frames have equal numbers.
+class VisibleStacks {
  public:
-  explicit MergedRows(const ReportDocument& report) : report_(report) {}
-
-  // Rows with a `stack` of the same visible frames and with equal values in `alike` become one row,
-  // with the first one's stack. `count`, `bytes` and other figures of how much are added up;
-  // first_ns and last_ns become the span of all; `growth` is judged anew. By bytes, most first.
-  std::vector<nlohmann::json> of(const std::vector<const nlohmann::json*>& rows,
-                                 std::initializer_list<const char*> alike);
+  explicit VisibleStacks(const IndexedReport& report) : report_(report) {}
+  std::size_t number_of(model::MaybeId stack);
 
  private:
-  // Equal for stacks whose visible frames are equal.
-  std::size_t visible_stack(const nlohmann::json& id);
-  nlohmann::json merge(const std::vector<const nlohmann::json*>& rows) const;
-
-  const ReportDocument& report_;
+  const IndexedReport& report_;
   std::map<std::string, std::size_t> lines_;  // numbers of what is shown of a frame
-  std::map<nlohmann::json, std::size_t> lines_by_frame_;
+  std::unordered_map<model::Id, std::size_t> lines_by_frame_;
   std::map<std::vector<std::size_t>, std::size_t> stacks_;  // numbers of lists of such lines
-  std::map<nlohmann::json, std::size_t> stacks_by_id_;
+  std::map<model::MaybeId, std::size_t> stacks_by_id_;
 };
+
+// Judges the growth of a row that stands for several. A row that grows by itself grows, whatever it
+// is added to; so do rows that only together have survivors from most of the time.
+void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
+                  model::LeakGroup& merged);
+
+// Gives a row the figures of all rows that it stands for: sums, and the span of their births.
+template <class Row>
+void merge_figures(const IndexedReport& report, const std::vector<const Row*>& rows, Row& merged) {
+  const auto add_up = [&](model::Figure Row::*figure) {
+    model::Figure sum;
+    for (const Row* row : rows)
+      if (row->*figure) sum = sum.value_or(0) + *(row->*figure);
+    merged.*figure = sum;
+  };
+  add_up(&Row::count);
+  add_up(&Row::bytes);
+  if constexpr (requires { &Row::allocations; }) add_up(&Row::allocations);
+  if constexpr (requires { &Row::unmapped_count; }) add_up(&Row::unmapped_count);
+  if constexpr (requires { &Row::locked_bytes; }) add_up(&Row::locked_bytes);
+  if constexpr (requires { &Row::slab_locked_bytes; }) add_up(&Row::slab_locked_bytes);
+  if constexpr (requires { &Row::growth_bytes_per_minute; }) add_up(&Row::growth_bytes_per_minute);
+  if constexpr (requires { &Row::first_ns; }) {
+    for (const Row* row : rows) {
+      if (row->first_ns)
+        merged.first_ns = std::min(merged.first_ns.value_or(UINT64_MAX), *row->first_ns);
+      if (row->last_ns) merged.last_ns = std::max(merged.last_ns.value_or(0), *row->last_ns);
+    }
+  }
+  if constexpr (requires { &Row::growth; }) judge_growth(report, rows, merged);
+}
+
+// Returns one row for each set of rows whose stacks look alike and whose `key` is equal: the first
+// one of them, with the figures of all. By bytes, most first.
+template <class Row, class Key>
+std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<const Row*>& rows,
+                             const Key& key) {
+  VisibleStacks stacks(report);
+  std::vector<std::vector<const Row*>> parts;
+  std::map<std::pair<std::size_t, decltype(key(*rows.front()))>, std::size_t> known;
+  for (const Row* row : rows) {
+    const auto place = known.try_emplace({stacks.number_of(row->stack), key(*row)}, parts.size());
+    if (place.second) parts.emplace_back();
+    parts[place.first->second].push_back(row);
+  }
+  std::vector<Row> merged;
+  merged.reserve(parts.size());
+  for (const auto& part : parts) {
+    merged.push_back(*part.front());
+    if (part.size() > 1) merge_figures(report, part, merged.back());
+  }
+  std::ranges::stable_sort(merged, std::greater(),
+                           [](const Row& row) { return row.bytes.value_or(0); });
+  return merged;
+}
 
 // The leaks of a report, by what people see of their stacks: neither those that a context released
 // nor suppressed ones.
-std::vector<nlohmann::json> merged_leaks(const ReportDocument&);
+std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
 
 }  // namespace cuwarden

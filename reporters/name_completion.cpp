@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
-#include <set>
 #include <unordered_map>
 
 #include "reporters/leak_groups.hpp"
@@ -15,67 +14,47 @@ namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
 
-template <class Json>
-std::string text_in(const Json& row, const char* name) {
-  const auto value = row.find(name);
-  return value == row.end() || !value->is_string() ? std::string()
-                                                   : value->template get<std::string>();
-}
-template <class Json>
-std::uint64_t number_in(const Json& row, const char* name) {
-  const auto value = row.find(name);
-  return value == row.end() || !value->is_number_unsigned() ? 0
-                                                            : value->template get<std::uint64_t>();
-}
-
-// Files of another machine, or of a report without a start, cannot be told from later ones by time.
-template <class Json>
-std::optional<std::int64_t> start_of(const Json& report) {
-  const Json& process = report.at("process");
+// Null for a report of another machine or without a start: its files cannot be told from later ones
+// by time.
+std::optional<std::int64_t> start_of(const model::Process& process) {
   utsname system{};
   tm start{};
-  if (uname(&system) != 0 || text_in(process, "host") != system.nodename ||
-      strptime(text_in(process, "start").c_str(), "%Y-%m-%dT%H:%M:%S", &start) == nullptr)
+  if (uname(&system) != 0 || process.host.value_or("") != system.nodename ||
+      strptime(process.start.c_str(), "%Y-%m-%dT%H:%M:%S", &start) == nullptr)
     return std::nullopt;
   return timegm(&start) * second_ns;
 }
 
-// The frames of a report that lack a file, each at a place of its own.
-template <class Json>
+// The frames of a report that lack a file, each at an offset of its own in its module.
 class NamelessFrames {
  public:
-  explicit NamelessFrames(Json& report) : report_(report) {
-    Json& frames = report["frames"];
-    for (std::size_t row = 0; row < frames.size(); ++row) {
-      const Json& frame = frames[row];
-      next_id_ = std::max(next_id_, number_in(frame, "id") + 1);
-      if (!frame.at("module").is_number_unsigned() || !frame.at("offset").is_number_unsigned() ||
-          !frame.at("file").is_null() || frame.at("inlined") == true)
-        continue;
-      places_[number_in(frame, "module")][number_in(frame, "offset")] = row;
+  explicit NamelessFrames(model::Report& report) : report_(report) {
+    for (std::size_t row = 0; row < report.frames.size(); ++row) {
+      const model::Frame& frame = report.frames[row];
+      next_id_ = std::max(next_id_, frame.id + 1);
+      if (frame.module && frame.offset && !frame.file && !frame.inlined)
+        rows_[*frame.module][*frame.offset] = row;
     }
   }
 
-  // `is_whole`: the report says that it lacks none. True if a frame has changed.
+  // `is_whole`: the report says that it lacks no names. True if a frame has changed.
   bool name_all(Naming& naming, bool is_whole) {
     bool changed = false;
-    for (const Json& module : report_.at("modules")) {
-      const auto places = places_.find(number_in(module, "id"));
-      if (places == places_.end()) continue;
+    for (const model::Module& module : report_.modules) {
+      const auto rows = rows_.find(module.id);
+      if (rows == rows_.end()) continue;
       std::vector<std::uint64_t> offsets;
       bool all_have_functions = true;
-      for (const auto& [offset, row] : places->second) {
+      for (const auto& [offset, row] : rows->second) {
         offsets.push_back(offset);
-        all_have_functions =
-            all_have_functions && report_["frames"][row].at("function").is_string();
+        all_have_functions = all_have_functions && report_.frames[row].function;
       }
-      const Symbolised named =
-          naming.name(text_in(module, "path"), text_in(module, "build_id"), offsets,
-                      is_whole             ? Naming::Missed::nothing
-                      : all_have_functions ? Naming::Missed::lines
-                                           : Naming::Missed::functions);
+      const Symbolised named = naming.name(module.path, module.build_id.value_or(""), offsets,
+                                           is_whole             ? Naming::Missed::nothing
+                                           : all_have_functions ? Naming::Missed::lines
+                                                                : Naming::Missed::functions);
       std::size_t at = 0;
-      for (const auto& [offset, row] : places->second) {
+      for (const auto& [offset, row] : rows->second) {
         changed = replace(row, named.frames[at]) || changed;
         ++at;
       }
@@ -88,128 +67,96 @@ class NamelessFrames {
   // The frame becomes the outermost of those found; the inlined ones get rows of their own.
   bool replace(std::size_t row, const std::vector<SymbolisedFrame>& found) {
     if (found.empty() || found.back().function.empty()) return false;
-    Json& frames = report_["frames"];
-    const bool is_more = frames[row].at("function").is_null() || !found.back().file.empty();
+    std::vector<model::Frame>& frames = report_.frames;
+    const bool is_more = !frames[row].function || !found.back().file.empty();
     if (!is_more) return false;
     set(frames[row], found.back());
-    const std::uint64_t id = number_in(frames[row], "id");
     for (std::size_t i = 0; i + 1 < found.size(); ++i) {
-      Json inlined = frames[row];
-      inlined["id"] = next_id_;
+      model::Frame inlined = frames[row];
+      inlined.id = next_id_;
       set(inlined, found[i]);
+      inlined_[frames[row].id].push_back(next_id_++);
       frames.push_back(std::move(inlined));
-      inlined_[id].push_back(next_id_++);
     }
     return true;
   }
 
-  static void set(Json& frame, const SymbolisedFrame& found) {
-    const auto text = [](const std::string& known) { return known.empty() ? Json() : Json(known); };
-    frame["function"] = text(found.function);
-    frame["file"] = text(found.file);
-    frame["line"] = found.line > 0 ? Json(static_cast<std::uint64_t>(found.line)) : Json();
-    frame["inlined"] = found.inlined;
+  static void set(model::Frame& frame, const SymbolisedFrame& found) {
+    frame.function = model::text_or_null(found.function);
+    frame.file = model::text_or_null(found.file);
+    frame.line = found.line > 0 ? model::Figure(found.line) : std::nullopt;
+    frame.inlined = found.inlined;
   }
 
   void insert_inlined() {
-    for (Json& stack : report_["stacks"]) {
-      Json frames = Json::array();
-      for (const Json& id : stack.at("frames")) {
-        const auto inner = inlined_.find(id.template get<std::uint64_t>());
-        if (inner != inlined_.end())
-          for (const std::uint64_t inlined : inner->second) frames.push_back(inlined);
+    for (model::Stack& stack : report_.stacks) {
+      std::vector<model::Id> frames;
+      for (const model::Id id : stack.frames) {
+        if (const auto inner = inlined_.find(id); inner != inlined_.end())
+          frames.insert(frames.end(), inner->second.begin(), inner->second.end());
         frames.push_back(id);
       }
-      stack["frames"] = std::move(frames);
+      stack.frames = std::move(frames);
     }
   }
 
-  Json& report_;
-  std::uint64_t next_id_ = 1;
+  model::Report& report_;
+  model::Id next_id_ = 1;
   // By module and offset: the frame's row.
-  std::map<std::uint64_t, std::map<std::uint64_t, std::size_t>> places_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> inlined_;  // by frame
+  std::map<model::Id, std::map<std::uint64_t, std::size_t>> rows_;
+  std::unordered_map<model::Id, std::vector<model::Id>> inlined_;  // by frame
 };
 
 // A group's call and module follow from the names of its frames.
-template <class Json>
-void label_groups(Json& report) {
-  std::unordered_map<std::uint64_t, const Json*> stacks;
-  std::unordered_map<std::uint64_t, std::string> paths;
-  struct Names {
-    std::uint32_t module = 0;
-    std::string function;
-  };
-  std::unordered_map<std::uint64_t, Names> frames;
-  for (const Json& stack : report.at("stacks")) stacks[number_in(stack, "id")] = &stack;
-  for (const Json& module : report.at("modules"))
-    paths[number_in(module, "id")] = text_in(module, "path");
-  for (const Json& frame : report.at("frames")) {
-    frames[number_in(frame, "id")] = {static_cast<std::uint32_t>(number_in(frame, "module")),
-                                      text_in(frame, "function")};
+void label_groups(model::Report& report) {
+  std::unordered_map<model::Id, const model::Stack*> stacks;
+  std::unordered_map<model::Id, NamedFrame> frames;
+  std::unordered_map<model::Id, std::string_view> paths;
+  for (const model::Stack& stack : report.stacks) stacks[stack.id] = &stack;
+  for (const model::Module& module : report.modules) paths[module.id] = module.path;
+  for (const model::Frame& frame : report.frames) {
+    const model::Id module = frame.module.value_or(0);
+    frames[frame.id] = {module, paths[module],
+                        frame.function ? *frame.function : std::string_view()};
   }
-  for (Json& group : report["leak_groups"]) {
-    const auto stack = stacks.find(number_in(group, "stack"));
-    if (!group.at("stack").is_number_unsigned() || stack == stacks.end()) continue;
+  for (model::LeakGroup& group : report.leak_groups) {
+    const auto stack = group.stack ? stacks.find(*group.stack) : stacks.end();
+    if (stack == stacks.end()) continue;
     std::vector<NamedFrame> named;
-    for (const Json& id : stack->second->at("frames")) {
-      const auto frame = frames.find(id.template get<std::uint64_t>());
-      if (frame == frames.end()) continue;
-      const Names& names = frame->second;
-      named.push_back({names.module, paths[names.module], names.function});
-    }
-    const GroupLabel label = label_group(text_in(group, "api"), named);
-    if (!label.api.empty()) group["api"] = label.api;
-    if (label.module != 0) group["module"] = label.module;
+    for (const model::Id id : stack->second->frames)
+      if (const auto frame = frames.find(id); frame != frames.end()) named.push_back(frame->second);
+    GroupLabel label = label_group(group.api.value_or(""), named);
+    if (!label.api.empty()) group.api = std::move(label.api);
+    if (label.module != 0) group.module = label.module;
   }
-}
-
-template <class Json>
-std::vector<std::string> reasons_in(const Json& report, const char* part) {
-  const auto found = report.find(part);
-  return found == report.end() ? std::vector<std::string>()
-                               : found->at("reasons").template get<std::vector<std::string>>();
-}
-
-template <class Json>
-void set_reasons(Json& report, const char* part, const std::vector<std::string>& reasons) {
-  report[part]["complete"] = reasons.empty();
-  report[part]["reasons"] = reasons;
 }
 
 }  // namespace
 
-template <class Json>
-bool lacks_names(const Json& report) {
-  const auto names = report.find("names");
-  if (names != report.end()) return names->at("complete") != true;
-  return std::ranges::any_of(report.at("frames"), [](const Json& frame) {
-    return frame.at("function").is_null() && frame.at("module").is_number_unsigned();
-  });
+bool lacks_names(const model::Report& report) {
+  if (report.names) return !report.names->complete;
+  return std::ranges::any_of(report.frames,
+                             [](const auto& frame) { return !frame.function && frame.module; });
 }
 
-template <class Json>
-bool complete_names(Json& report, Naming& naming) {
+bool complete_names(model::Report& report, Naming& naming) {
   const bool was_whole = !lacks_names(report);
-  naming.trust_only_unchanged_since(start_of(report));
-  bool changed = NamelessFrames<Json>(report).name_all(naming, was_whole);
+  naming.trust_only_unchanged_since(start_of(report.process));
+  const bool changed = NamelessFrames(report).name_all(naming, was_whole);
   if (changed) label_groups(report);
   const std::vector<std::string> now = naming.take_reasons();
-  const std::vector<std::string> before = reasons_in(report, "names");
-  if (report.find("names") == report.end() || now == before) return changed;
-  std::vector<std::string> all = reasons_in(report, "tool");
+  const std::vector<std::string> before =
+      report.names ? report.names->reasons : std::vector<std::string>();
+  if (!report.names || now == before) return changed;
+  std::vector<std::string> all = report.tool.reasons;
   std::erase_if(all, [&](const std::string& reason) {
     return std::ranges::find(before, reason) != before.end();
   });
   all.insert(all.end(), now.begin(), now.end());
-  set_reasons(report, "names", now);
-  set_reasons(report, "tool", all);
+  report.names = model::completeness(now);
+  report.tool.complete = all.empty();
+  report.tool.reasons = std::move(all);
   return true;
 }
-
-template bool lacks_names(const nlohmann::json&);
-template bool lacks_names(const nlohmann::ordered_json&);
-template bool complete_names(nlohmann::json&, Naming&);
-template bool complete_names(nlohmann::ordered_json&, Naming&);
 
 }  // namespace cuwarden

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <utility>
 
+#include "reporters/each_row.hpp"
 #include "reporters/error_text.hpp"
 #include "runtime_hooks/core/boot_id.hpp"
 #include "runtime_hooks/core/cgroup_memory.hpp"
@@ -20,7 +21,7 @@ namespace {
 using ledger::EndReason;
 using ledger::RegionId;
 
-Row end_reason_name(EndReason reason) {
+model::Text end_reason_name(EndReason reason) {
   switch (reason) {
     case EndReason::running:
       return "running";
@@ -37,14 +38,14 @@ Row end_reason_name(EndReason reason) {
     case EndReason::unknown:
       break;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-Row words(std::string_view zero_separated) {
-  Row list = Row::array();
+std::vector<std::string> words(std::string_view zero_separated) {
+  std::vector<std::string> list;
   while (!zero_separated.empty()) {
     const auto end = zero_separated.find('\0');
-    list.push_back(std::string(zero_separated.substr(0, end)));
+    list.emplace_back(zero_separated.substr(0, end));
     if (end == zero_separated.npos) break;
     zero_separated.remove_prefix(end + 1);
   }
@@ -102,52 +103,47 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-Row process_row(const ledger::ProcessView& process, const ReportOptions& options,
-                std::uint64_t end_ns) {
+model::Process process_of(const ledger::ProcessView& process, const ReportOptions& options,
+                          std::uint64_t end_ns) {
   const EndReason reason = options.end_reason.value_or(process.end_reason);
-  std::optional<int> signal = options.signal;
-  if (reason == EndReason::abort) signal = SIGABRT;
-  Row row;
-  row["pid"] = process.pid;
-  row["parent"] = process.parent;
-  row["program"] = text_or_null(process.program);
-  row["command_line"] = words(process.command_line);
-  row["host"] = text_or_null(process.host);
-  row["start"] = iso_8601(process.start_realtime_ns);
-  row["end_ns"] = number(end_ns);
-  row["end_reason"] = end_reason_name(reason);
+  model::Process row;
+  row.pid = process.pid;
+  row.parent = process.parent;
+  row.program = model::text_or_null(process.program);
+  row.command_line = words(process.command_line);
+  row.host = model::text_or_null(process.host);
+  row.start = iso_8601(process.start_realtime_ns);
+  row.end_ns = end_ns;
+  row.end_reason = end_reason_name(reason);
   const bool exited =
       reason != EndReason::signal && reason != EndReason::abort && reason != EndReason::running;
-  row["exit_status"] = exited && process.exit_status ? Row(*process.exit_status) : Row(nullptr);
-  row["signal"] = signal ? Row(*signal) : Row(nullptr);
-  row["cuda_driver_version"] = text_or_null(version_text(process.driver_version));
-  row["driver_package_version"] = text_or_null(driver_package_version());
-  row["cuda_runtime_version"] = text_or_null(version_text(process.runtime_version));
+  if (exited) row.exit_status = process.exit_status;
+  if (options.signal) row.signal = static_cast<std::uint64_t>(*options.signal);
+  if (reason == EndReason::abort) row.signal = SIGABRT;
+  row.cuda_driver_version = model::text_or_null(version_text(process.driver_version));
+  row.driver_package_version = model::text_or_null(driver_package_version());
+  row.cuda_runtime_version = model::text_or_null(version_text(process.runtime_version));
   return row;
 }
 
-Row memory_cgroup_row(const ledger::ProcessView& process) {
+std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView& process) {
   // A cgroup's number counts on one kernel, from one start of it to the next.
   if (process.memory_cgroup.empty() || which_boot(process.boot_id) != Boot::this_one)
-    return nullptr;
+    return std::nullopt;
   const std::string path(process.memory_cgroup);
   const auto memory = read_cgroup_memory(path.c_str(), process.memory_cgroup_inode);
-  if (!memory) return nullptr;
-  const auto known = [](std::optional<std::uint64_t> value) {
-    return value ? number(*value) : Row(nullptr);
-  };
+  if (!memory) return std::nullopt;
   const std::uint64_t before = process.memory_cgroup_oom_kills;
-  Row row;
-  row["path"] = path;
-  row["limit_bytes"] = known(memory->limit_bytes);
-  row["peak_bytes"] = known(memory->peak_bytes);
-  row["oom_kills"] = memory->oom_kills && *memory->oom_kills >= before
-                         ? number(*memory->oom_kills - before)
-                         : Row(nullptr);
+  model::MemoryCgroup row;
+  row.path = path;
+  row.limit_bytes = memory->limit_bytes;
+  row.peak_bytes = memory->peak_bytes;
+  if (memory->oom_kills && *memory->oom_kills >= before)
+    row.oom_kills = *memory->oom_kills - before;
   return row;
 }
 
-Row job_row(const ledger::Reader& reader) {
+model::Job job_of(const ledger::Reader& reader) {
   const Job job = job_from([&](std::string_view name) -> std::optional<std::string_view> {
     for (std::uint64_t row = 1; row < reader.rows(RegionId::environment); ++row) {
       const auto variable = reader.environment(row);
@@ -155,16 +151,50 @@ Row job_row(const ledger::Reader& reader) {
     }
     return std::nullopt;
   });
-  const auto text = [](std::optional<std::string_view> value) {
-    return value ? Row(std::string(*value)) : Row(nullptr);
-  };
-  Row row;
-  row["scheduler"] = text(job.scheduler);
-  row["job_id"] = text(job.id);
-  row["job_step"] = text(job.step);
-  row["array_task"] = text(job.array_task);
-  row["rank"] = job.rank ? Row(*job.rank) : Row(nullptr);
-  row["visible_devices"] = text(job.visible_devices);
+  model::Job row;
+  row.scheduler = job.scheduler;
+  row.job_id = job.id;
+  row.job_step = job.step;
+  row.array_task = job.array_task;
+  if (job.rank) row.rank = static_cast<std::uint64_t>(*job.rank);
+  row.visible_devices = job.visible_devices;
+  return row;
+}
+
+void put_settings(const ledger::Reader& reader, Put<model::Setting> put) {
+  // A row that has lost its name is among the reasons.
+  each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
+    if (setting.name.starts_with("CUWARDEN_"))
+      put({std::string(setting.name), std::string(setting.value),
+           setting.from_environment ? "environment" : "default"});
+  });
+}
+
+void put_environment(const ledger::Reader& reader, Put<model::Variable> put) {
+  each_row(reader, RegionId::environment, &ledger::Reader::environment, [&](const auto& variable) {
+    if (!variable.name.empty()) put({std::string(variable.name), std::string(variable.value)});
+  });
+}
+
+void put_hooks(const ledger::Reader& reader, Put<model::HookCalls> put) {
+  each_row(reader, RegionId::hooks, &ledger::Reader::hook, [&](const auto& hook) {
+    if (hook.calls != 0 && !hook.name.empty()) put({std::string(hook.name), hook.calls});
+  });
+}
+
+void put_unhooked_lookups(const ledger::Reader& reader, Put<model::UnhookedLookup> put) {
+  each_row(reader, RegionId::unhooked_lookups, &ledger::Reader::unhooked_lookup,
+           [&](const auto& lookup) {
+             if (!lookup.name.empty()) put({std::string(lookup.name), lookup.count});
+           });
+}
+
+model::Overhead overhead_of(const ledger::ProcessView& process) {
+  model::Overhead row;
+  row.recorded_calls = process.recorded_calls;
+  // Time is sampled: without a sample yet it is unknown.
+  if (process.shim_ns != 0 || process.recorded_calls == 0) row.shim_ns = process.shim_ns;
+  row.ledger_bytes = process.ledger_bytes;
   return row;
 }
 

@@ -1,22 +1,29 @@
-// The objects of a report that are about the process as a whole.
+// Reads the report's parts about the process as a whole from a ledger.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "reporters/json_stream.hpp"
 #include "reporters/ledger_damage.hpp"
+#include "reporters/model/process.hpp"
+#include "reporters/model/put.hpp"
 #include "reporters/report_json.hpp"
 
 namespace cuwarden {
 
 std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
 
-Row process_row(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
-// As the kernel has it now; null where that is unknown, or a ledger's of another machine or boot.
-Row memory_cgroup_row(const ledger::ProcessView&);
-Row job_row(const ledger::Reader&);
+model::Process process_of(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
+// Reads the cgroup's present figures from the kernel. Null if they are unknown, and for a ledger of
+// another machine or boot.
+std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView&);
+model::Job job_of(const ledger::Reader&);
+void put_settings(const ledger::Reader&, Put<model::Setting>);
+void put_environment(const ledger::Reader&, Put<model::Variable>);
+void put_hooks(const ledger::Reader&, Put<model::HookCalls>);
+void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
+model::Overhead overhead_of(const ledger::ProcessView&);
 
 // Sentences: which allocations the tool saw and lost, what else it could not do, and which memory
 // its hooks cannot have seen.

@@ -5,12 +5,11 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 namespace cuwarden {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view unnamed_path = "(path)";
 
@@ -41,58 +40,62 @@ void replace_word(std::string& text, std::string_view word, std::string_view by)
   }
 }
 
+// Calls visit(text, in_sentence) for each text of a struct. A text is a sentence by its field's
+// name.
+template <class Value, class Visit>
+void each_text(Value& value, bool in_sentence, const Visit& visit) {
+  using Plain = std::remove_cv_t<Value>;
+  if constexpr (std::is_same_v<Plain, std::string>) {
+    visit(value, in_sentence);
+  } else if constexpr (model::Object<Plain>) {
+    model::each_field(value, [&](std::string_view name, auto& field, auto) {
+      constexpr std::string_view sentences[] = {"reasons", "advice", "value", "reclaimer"};
+      each_text(field, in_sentence || std::ranges::count(sentences, name) != 0, visit);
+    });
+  } else if constexpr (std::is_same_v<Plain, model::Proof>) {
+    for (auto& [name, figure] : value)
+      if (auto* const text = std::get_if<std::string>(&figure)) visit(*text, in_sentence);
+  } else if constexpr (requires { value.has_value(); }) {
+    if (value) each_text(*value, in_sentence, visit);
+  } else if constexpr (requires { value.begin(); }) {
+    for (auto& element : value) each_text(element, in_sentence, visit);
+  }
+}
+
 class Redaction {
  public:
-  explicit Redaction(const Json& report) {
-    const Json& process = report.at("process");
-    add_file(process.at("program"));
-    for (const Json& module : report.at("modules")) add_file(module.at("path"));
-    for (const Json& frame : report.at("frames")) add_file(frame.at("file"));
-    if (process.at("host").is_string()) add_name(process.at("host").get<std::string>(), "host");
-    add_users(report);
+  explicit Redaction(const model::Report& report) {
+    add_file(report.process.program);
+    for (const model::Module& module : report.modules) add_file(module.path);
+    for (const model::Frame& frame : report.frames) add_file(frame.file);
+    add_name(report.process.host.value_or(""), "host");
+    each_text(report, false, [this](const std::string& text, bool) { add_user(text); });
   }
 
-  // A field that is one path.
-  void path(Json& value) const {
-    if (value.is_string()) value = without_names(file_name(value.get_ref<const std::string&>()));
+  // Redacts a field that is one path.
+  void path(std::string& value) const { value = without_names(file_name(value)); }
+  void path(model::Text& value) const {
+    if (value) path(*value);
   }
-  // A sentence, or another text with paths in it. Names of people and hosts are replaced only in
-  // sentences: elsewhere they may be a part of the schema, or of the program.
-  void text(Json& value, bool is_sentence) const {
-    if (!value.is_string()) return;
-    std::string text = value.get<std::string>();
-    if (text.find('/') != text.npos) {
+  // Redacts a sentence, or another text with paths in it. Names of people and hosts are replaced
+  // only in sentences: elsewhere they may be a part of the schema, or of the program.
+  void text(std::string& value, bool is_sentence) const {
+    if (value.find('/') != value.npos) {
       for (auto file = files_.rbegin(); file != files_.rend(); ++file)
-        replace_all(text, file->second, file_name(file->second));
-      text = without_folders(text);
+        replace_all(value, file->second, file_name(file->second));
+      value = without_folders(value);
     }
-    value = is_sentence ? without_names(std::move(text)) : text;
-  }
-  void all_texts(Json& value, bool in_sentences) const {
-    if (value.is_string()) return text(value, in_sentences);
-    if (!value.is_structured()) return;
-    for (auto& [key, inner] : value.items()) {
-      static const std::set<std::string> sentences = {"reasons", "advice", "value", "reclaimer"};
-      all_texts(inner, in_sentences || sentences.contains(key));
-    }
+    if (is_sentence) value = without_names(std::move(value));
   }
 
  private:
-  void add_file(const Json& path) {
-    if (!path.is_string()) return;
-    const std::string& text = path.get_ref<const std::string&>();
-    if (text.find('/') != text.npos) files_.emplace(text.size(), text);
+  void add_file(const model::Text& path) {
+    if (path && path->find('/') != path->npos) files_.emplace(path->size(), *path);
   }
   void add_name(const std::string& name, const char* by) {
     if (!name.empty()) names_.emplace(name, by);
   }
-  void add_users(const Json& value) {
-    if (value.is_structured()) {
-      for (const Json& inner : value) add_users(inner);
-      return;
-    }
-    if (!value.is_string()) return;
-    const std::string& text = value.get_ref<const std::string&>();
+  void add_user(const std::string& text) {
     for (const std::string_view homes : {"/home/", "/Users/", "/users/"}) {
       const std::size_t at = text.find(homes);
       if (at == text.npos) continue;
@@ -134,39 +137,33 @@ class Redaction {
   std::map<std::string, const char*> names_;
 };
 
-void set_if_there(Json& object, const char* name, const Json& value) {
-  if (object.is_object() && object.contains(name)) object[name] = value;
-}
-
 }  // namespace
 
-std::string redacted_text(const Json& report, const std::string& text) {
-  Json value = text;
-  Redaction(report).text(value, true);
-  return value;
+std::string redacted_text(const model::Report& report, std::string text) {
+  Redaction(report).text(text, true);
+  return text;
 }
 
-void redact(Json& report) {
+void redact(model::Report& report) {
   const Redaction redaction(report);
-  Json& process = report["process"];
-  redaction.path(process["program"]);
-  process["command_line"] = Json::array();
-  process["host"] = nullptr;
-  if (report.contains("environment")) report["environment"] = Json::array();
-  if (report.contains("memory_cgroup")) set_if_there(report["memory_cgroup"], "path", "/");
+  redaction.path(report.process.program);
+  report.process.command_line.clear();
+  report.process.host.reset();
+  report.environment.clear();
   // A job's number may name its cluster, and a device's its machine.
-  set_if_there(report["job"], "job_id", nullptr);
-  set_if_there(report["job"], "visible_devices", nullptr);
-  for (Json& device : report["devices"]) set_if_there(device, "uuid", nullptr);
-  if (report.contains("device_processes"))
-    for (Json& other : report["device_processes"]) set_if_there(other, "program", nullptr);
-  for (Json& module : report["modules"]) redaction.path(module["path"]);
-  for (Json& frame : report["frames"]) redaction.path(frame["file"]);
-  for (auto& [name, part] : report.items()) {
-    if (name != "schema" && name != "modules" && name != "stacks" && name != "memory_cgroup")
-      redaction.all_texts(part, false);
-  }
-  report["redacted"] = true;
+  report.job.job_id.reset();
+  report.job.visible_devices.reset();
+  for (model::Device& device : report.devices) device.uuid.reset();
+  for (model::DeviceProcess& other : report.device_processes) other.program.reset();
+  for (model::Module& module : report.modules) redaction.path(module.path);
+  for (model::Frame& frame : report.frames) redaction.path(frame.file);
+  model::each_field(report, [&](std::string_view name, auto& part, auto) {
+    if (name != "schema" && name != "modules")
+      each_text(part, false,
+                [&](std::string& text, bool is_sentence) { redaction.text(text, is_sentence); });
+  });
+  if (report.memory_cgroup && report.memory_cgroup->path) report.memory_cgroup->path = "/";
+  report.redacted = true;
 }
 
 }  // namespace cuwarden

@@ -2,16 +2,16 @@
 // The rest, with the names of files and functions, is what a vendor needs.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "reporters/model/report.hpp"
 
 namespace cuwarden {
 
-// Of a report whose shape has been checked. The result is a report of the same schema, marked by
-// `redacted`.
-void redact(nlohmann::ordered_json& report);
+// Redacts a report, and marks it by `redacted`.
+void redact(model::Report& report);
 
-// A text beside a report that is not redacted yet, as a sentence in it would be redacted.
-std::string redacted_text(const nlohmann::ordered_json& report, const std::string& text);
+// Redacts a text as a sentence of the report, which is not redacted yet.
+std::string redacted_text(const model::Report& report, std::string text);
 
 }  // namespace cuwarden

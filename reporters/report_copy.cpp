@@ -10,15 +10,14 @@
 #include "reporters/error_text.hpp"
 #include "reporters/file_status.hpp"
 #include "reporters/given_file.hpp"
+#include "reporters/json/report_json.hpp"
+#include "reporters/json/update.hpp"
 #include "reporters/output.hpp"
-#include "reporters/report_document.hpp"
 #include "reporters/report_name.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr int most_attempts = 16;
 constexpr unsigned most_names = 100'000;
@@ -34,13 +33,13 @@ std::string failure(const std::string& path, int error) {
          "; give a path that can be written (--output), or make room";
 }
 
-std::string text_of(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+std::string text_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // As reports are written: a property a line, and a line for each row of a table.
 template <class Write>
-void write_json(const ordered_json& root, const Write& write) {
+void write_json(const Json& root, const Write& write) {
   bool first = true;
   for (const auto& [name, value] : root.items()) {
     write(first ? "{\n  " : ",\n  ");
@@ -52,7 +51,7 @@ void write_json(const ordered_json& root, const Write& write) {
     }
     write("[");
     bool first_row = true;
-    for (const ordered_json& row : value) {
+    for (const Json& row : value) {
       write(first_row ? "\n    " : ",\n    ");
       first_row = false;
       write(text_of(row));
@@ -87,7 +86,7 @@ class Unfinished {
   int error() const { return error_; }
 
   // 0 or an errno; so the next ones.
-  int fill(const ordered_json& root) {
+  int fill(const Json& root) {
     if (error_ != 0) return error_;
     if (fchmod(file_.number(), 0600) != 0) return errno;  // the umask may have taken bits away
     const auto output = std::make_unique<Output>(file_.number());
@@ -133,18 +132,25 @@ std::optional<ReportCopy> ReportCopy::load(const std::string& path, std::string&
     error = path + ": " + wrong;
     return std::nullopt;
   }
-  if (!ReportDocument::parse(content, path, error)) return std::nullopt;
-  copy.root_ = ordered_json::parse(content);
+  auto report = parse_report(content, path, error, &copy.root_);
+  if (!report) return std::nullopt;
+  copy.report_ = std::move(*report);
   return copy;
 }
 
-std::string ReportCopy::text() const {
+void ReportCopy::bring_up_to_date() {
+  update(root_, report_, report_.redacted ? Unlisted::dropped : Unlisted::kept);
+}
+
+std::string ReportCopy::text() {
+  bring_up_to_date();
   std::string all;
   write_json(root_, [&](std::string_view part) { all += part; });
   return all;
 }
 
-std::string ReportCopy::replace() const {
+std::string ReportCopy::replace() {
+  bring_up_to_date();
   if (inode_ == 0 || owner_ != geteuid()) return path_ + " is not a file of this user's";
   Unfinished copy(folder_of(path_));
   if (const int error = copy.fill(root_)) return failure(path_, error);
@@ -157,7 +163,8 @@ std::string ReportCopy::replace() const {
   return error == 0 ? std::string() : failure(path_, error);
 }
 
-std::string ReportCopy::write(std::string& path) const {
+std::string ReportCopy::write(std::string& path) {
+  bring_up_to_date();
   Unfinished copy(folder_of(path));
   if (const int error = copy.fill(root_)) return failure(path, error);
   const std::string folder = path.substr(0, path.size() - name_of(path).size());

@@ -1,13 +1,19 @@
 #include "reporters/report_json.hpp"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "reporters/call_frames.hpp"
 #include "reporters/each_row.hpp"
 #include "reporters/fragmentation_tables.hpp"
+#include "reporters/incident_fragmentation.hpp"
 #include "reporters/incident_tables.hpp"
-#include "reporters/json_stream.hpp"
+#include "reporters/json/json_stream.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/ledger_damage.hpp"
 #include "reporters/memory_tables.hpp"
+#include "reporters/model/report.hpp"
 #include "reporters/process_facts.hpp"
 #include "reporters/quantities.hpp"
 #include "reporters/worst_slabs.hpp"
@@ -17,10 +23,6 @@ namespace {
 
 using ledger::RegionId;
 
-std::optional<std::uint64_t> device_number(DeviceOrdinal device) {
-  if (device == no_device || device.value < 0) return std::nullopt;
-  return static_cast<std::uint64_t>(device.value);
-}
 // By frame id - 1.
 std::vector<NamedFrame> name_frames(const CallFrames& frames) {
   std::vector<NamedFrame> result;
@@ -36,8 +38,7 @@ std::vector<NamedFrame> name_frames(const CallFrames& frames) {
   return result;
 }
 
-void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
-                 const CallFrames& frames, JsonStream& json) {
+model::Leaks sum_of(const std::vector<LeakGroup>& groups) {
   std::uint64_t bytes = 0, count = 0, released = 0;
   for (const LeakGroup& leak : groups) {
     if (leak.released_by_context) {
@@ -47,157 +48,67 @@ void write_leaks(const ledger::Reader& reader, const std::vector<LeakGroup>& gro
       count += leak.count;
     }
   }
-  Row leaks;
-  leaks["bytes"] = number(bytes);
-  leaks["count"] = number(count);
-  leaks["suppressed_bytes"] = 0;
-  leaks["released_by_context_bytes"] = number(released);
-  json.value("leaks", leaks);
+  return {bytes, count, 0, released};
+}
 
+void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
+                     const CallFrames& frames, Put<model::LeakGroup> put) {
   const std::vector<NamedFrame> all_named = name_frames(frames);
   std::vector<NamedFrame> named;
-  json.begin_table("leak_groups");
   for (const LeakGroup& leak : groups) {
-    const auto stack = reader.stack(leak.group.stack.value);
-    const bool known_stack = stack && frames.stacks().contains(leak.group.stack.value);
-    const auto hook = reader.hook(leak.group.api.value);
+    model::LeakGroup row;
+    row.stack = frames.known_stack(leak.group.stack);
     named.clear();
-    if (known_stack) {
+    if (const auto stack = row.stack ? reader.stack(*row.stack) : std::nullopt) {
       for (const std::uint32_t id : frames.frame_ids(*stack)) named.push_back(all_named[id - 1]);
     }
-    const GroupLabel label = label_group(hook ? hook->name : "", named);
-    const auto unless = [](bool absent, auto value) {
-      return absent ? std::nullopt : std::optional(value);
-    };
-    const bool is_released = leak.released_by_context;
-    json.begin_row();
-    json.field("stack", unless(!known_stack, leak.group.stack.value));
-    json.field("kind", kind_name(leak.group.kind));
-    json.field("api", unless(label.api.empty(), std::string_view(label.api)));
-    json.field("device", device_number(leak.group.device));
-    json.field("count", leak.count);
-    json.field("bytes", leak.bytes);
-    json.field("first_ns", leak.first_ns);
-    json.field("last_ns", leak.last_ns);
-    json.field("module", unless(label.module == 0, label.module));
-    json.field("allocations", leak.group.allocations);
-    json.field("growth", unless(is_released, leak.growth.name()));
-    json.field("growth_bytes_per_minute",
-               is_released ? std::nullopt : leak.growth.bytes_per_minute());
-    json.field("count_by_quarter",
-               unless(is_released, std::span<const std::uint64_t>(leak.growth.by_quarter)));
-    json.field("lost_count", nullptr);
-    json.field("lost_bytes", nullptr);
-    json.field("reachable_count", nullptr);
-    json.field("reachable_bytes", nullptr);
-    json.field("released_by", unless(!is_released, std::string_view("context")));
-    json.field("suppressed", false);
-    json.field("example_address",
-               leak.example ? std::optional(address_text(leak.example->value)) : std::nullopt);
-    json.field("unmapped_count", leak.unmapped_count);
-    json.end_row();
+    const auto hook = reader.hook(leak.group.api.value);
+    GroupLabel label = label_group(hook ? hook->name : "", named);
+    row.kind = kind_name(leak.group.kind);
+    if (!label.api.empty()) row.api = std::move(label.api);
+    row.device = device_id(leak.group.device);
+    row.count = leak.count;
+    row.bytes = leak.bytes;
+    row.first_ns = leak.first_ns;
+    row.last_ns = leak.last_ns;
+    if (label.module != 0) row.module = label.module;
+    row.allocations = leak.group.allocations;
+    if (leak.released_by_context) {
+      row.released_by = "context";
+    } else {
+      row.growth = leak.growth.name();
+      row.growth_bytes_per_minute = leak.growth.bytes_per_minute();
+      std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
+    }
+    if (leak.example) row.example_address = address_text(leak.example->value);
+    row.unmapped_count = leak.unmapped_count;
+    put(row);
   }
-  json.end_table();
 }
 
-void write_stacks(const ledger::Reader& reader, const CallFrames& frames, JsonStream& json) {
-  json.begin_table("stacks");
-  for (const std::uint32_t id : frames.stacks()) {
-    const auto stack = reader.stack(id);
-    if (!stack) continue;
-    json.begin_row();
-    json.field("id", id);
-    json.field("frames", std::span<const std::uint32_t>(frames.frame_ids(*stack)));
-    json.field("truncated", stack->truncated);
-    json.end_row();
+// Writes parts of the report by their names in the model, one after the other.
+class ReportWriter {
+ public:
+  explicit ReportWriter(Output& output) : json_(output) {}
+
+  template <model::FieldName name>
+  void part(const model::FieldType<model::Report, name>& value) {
+    json_.value(name, value);
   }
-  json.end_table();
-
-  json.begin_table("frames");
-  std::uint32_t id = 0;
-  for (const FrameRow& frame : frames.frames()) {
-    const bool in_module = frame.module != 0;
-    const auto text = [](const std::string* known) {
-      return known == nullptr ? std::nullopt : std::optional<std::string_view>(*known);
-    };
-    json.begin_row();
-    json.field("id", ++id);
-    json.field("function", text(frame.function));
-    json.field("file", text(frame.file));
-    json.field("line", frame.line > 0 ? std::optional(static_cast<std::uint32_t>(frame.line))
-                                      : std::nullopt);
-    json.field("inlined", frame.inlined);
-    json.field("module", in_module ? std::optional(frame.module) : std::nullopt);
-    json.field("offset", in_module ? std::optional(frame.offset) : std::nullopt);
-    json.field("language", "native");
-    // Code that no file holds (compiled at run time) is told apart by its address.
-    json.field("address", in_module ? std::nullopt : std::optional(address_text(frame.offset)));
-    json.end_row();
+  // `put_rows` is called with a Put for the table's rows.
+  template <model::FieldName name, class PutRows>
+  void table(const PutRows& put_rows) {
+    using Row = typename model::FieldType<model::Report, name>::value_type;
+    json_.begin_table(name);
+    const auto write = [this](const Row& row) { json_.row(row); };
+    put_rows(Put<Row>(write));
+    json_.end_table();
   }
-  json.end_table();
+  void finish() { json_.finish(); }
 
-  json.begin_table("modules");
-  for (const auto& [module, file] : frames.modules()) {
-    Row row;
-    row["id"] = module;
-    row["path"] = file.path;
-    row["build_id"] = text_or_null(file.build_id);
-    json.row(row);
-  }
-  json.end_table();
-}
-
-void write_pool(const ledger::Reader& reader, JsonStream& json) {
-  Row pool;
-  pool["mode"] = "off";
-  each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
-    for (const char* mode : {"rescue", "on", "auto"})
-      if (setting.name == "CUWARDEN_POOL" && setting.value == mode) pool["mode"] = mode;
-  });
-  std::uint64_t count = 0, bytes = 0;
-  each_row(reader, RegionId::incidents, &ledger::Reader::incident, [&](const auto& incident) {
-    count += rescues_of(incident);
-    bytes += incident.rescued_bytes;
-  });
-  pool["rescued_count"] = number(count);
-  pool["rescued_bytes"] = number(bytes);
-  std::uint64_t spilled = 0, spilled_at_most = 0, spilled_count = 0;
-  const ledger::ProcessView& process = reader.process();
-  ledger::ArenaView arenas{.held_bytes = process.pinned_held_bytes,
-                           .served_count = process.pinned_served_count,
-                           .served_bytes = process.pinned_served_bytes};
-  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    spilled += device.spilled_bytes;
-    spilled_at_most += device.spilled_peak_bytes;  // of each device, at its own moment
-    spilled_count += device.spilled_count;
-    arenas.held_bytes += device.arena.held_bytes;
-    arenas.served_count += device.arena.served_count;
-    arenas.served_bytes += device.arena.served_bytes;
-    arenas.returned_bytes += device.arena.returned_bytes;
-    arenas.meshed_pages += device.arena.meshed_pages;
-    arenas.meshed_bytes += device.arena.meshed_bytes;
-    arenas.pause_ns += device.arena.pause_ns;
-  });
-  pool["served_count"] = number(arenas.served_count);
-  pool["served_bytes"] = number(arenas.served_bytes);
-  pool["held_bytes"] = number(arenas.held_bytes);
-  pool["returned_bytes"] = number(arenas.returned_bytes);
-  pool["meshed_pages"] = number(arenas.meshed_pages);
-  pool["mesh_recovered_bytes"] = number(arenas.meshed_bytes);
-  pool["mesh_pause_ns"] = number(arenas.pause_ns);
-  pool["spilled_bytes"] = number(spilled);
-  pool["spilled_peak_bytes"] = number(spilled_at_most);
-  pool["spilled_count"] = number(spilled_count);
-  pool["ipc_refused"] = (reader.process().reasons & ledger::reason_pool_not_shared) != 0;
-  json.value("pool", pool);
-}
-
-Row completeness(const std::vector<std::string>& reasons) {
-  Row row;
-  row["complete"] = reasons.empty();
-  row["reasons"] = reasons;
-  return row;
-}
+ private:
+  JsonStream json_;
+};
 
 }  // namespace
 
@@ -240,104 +151,61 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   frames.name_all(options.symbolise ? &budget : nullptr, nameless);
   reasons.insert(reasons.end(), nameless.begin(), nameless.end());
 
-  JsonStream json(output);
-  json.value("schema", "cuwarden.report/1");
-  Row tool;
-  tool["name"] = "cuwarden";
-  tool["version"] = CUWARDEN_VERSION;
-  tool.update(completeness(reasons));
-  json.value("tool", tool);
-  // Those of the tool's reasons that concern allocations, and neither names nor lines.
-  json.value("records", completeness(lost));
-  // Those that concern names and lines: the command completes them.
-  json.value("names", completeness(nameless));
-  json.value("process", process_row(process, options, end_ns));
-  json.value("memory_cgroup", memory_cgroup_row(process));
-  json.value("job", job_row(reader));
-
-  json.begin_table("settings");
-  // What has lost its name is among the reasons.
-  each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
-    if (!setting.name.starts_with("CUWARDEN_")) return;
-    Row row;
-    row["name"] = std::string(setting.name);
-    row["value"] = std::string(setting.value);
-    row["source"] = setting.from_environment ? "environment" : "default";
-    json.row(row);
-  });
-  json.end_table();
-  json.begin_table("environment");
-  each_row(reader, RegionId::environment, &ledger::Reader::environment, [&](const auto& variable) {
-    if (variable.name.empty()) return;
-    Row row;
-    row["name"] = std::string(variable.name);
-    row["value"] = std::string(variable.value);
-    json.row(row);
-  });
-  json.end_table();
-
-  json.value("coverage", completeness(coverage_reasons(reader)));
-  json.begin_table("hooks");
-  each_row(reader, RegionId::hooks, &ledger::Reader::hook, [&](const auto& hook) {
-    if (hook.calls == 0 || hook.name.empty()) return;
-    Row row;
-    row["name"] = std::string(hook.name);
-    row["calls"] = number(hook.calls);
-    json.row(row);
-  });
-  json.end_table();
-  json.begin_table("unhooked_lookups");
-  each_row(reader, RegionId::unhooked_lookups, &ledger::Reader::unhooked_lookup,
-           [&](const auto& lookup) {
-             if (lookup.name.empty()) return;
-             Row row;
-             row["name"] = std::string(lookup.name);
-             row["count"] = number(lookup.count);
-             json.row(row);
-           });
-  json.end_table();
-
-  write_devices(reader, json);
-  write_accounts(reader, series, fragmentations, incidents, json);
-  write_device_processes(reader, incidents, json);
-  write_totals(series, json);
-  write_leaks(reader, groups, frames, json);
-  write_fragmentation(reader, series, fragmentations, frames, json);
-  write_worst_slabs(reader, worst_slabs, frames, json);
-  write_incidents(reader, incidents, frames, json);
-  write_pool(reader, json);
-  write_timeline(reader, json);
-
-  json.begin_table("peak_holders");
-  each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
-    if (group.at_peak_count == 0) return;
-    json.begin_row();
-    json.field("device", device_number(group.device));
-    json.field("kind", kind_name(group.kind));
-    json.field("stack", frames.stacks().contains(group.stack.value)
-                            ? std::optional(group.stack.value)
-                            : std::nullopt);
-    json.field("count", group.at_peak_count);
-    json.field("bytes", group.at_peak_bytes);
-    json.field("allocations", group.allocations);
-    json.field("first_ns", group.first_ns);
-    json.field("last_ns", group.last_ns);
-    json.end_row();
-  });
-  json.end_table();
-
+  ReportWriter report(output);
+  report.part<"schema">(model::report_schema);
+  model::Completeness whole = model::completeness(reasons);
+  report.part<"tool">({"cuwarden", CUWARDEN_VERSION, whole.complete, std::move(whole.reasons)});
+  // The tool's reasons that concern allocations, and neither names nor lines.
+  report.part<"records">(model::completeness(lost));
+  // The tool's reasons that concern names and lines: the command completes them.
+  report.part<"names">(model::completeness(nameless));
+  report.part<"process">(process_of(process, options, end_ns));
+  report.part<"memory_cgroup">(memory_cgroup_of(process));
+  report.part<"job">(job_of(reader));
+  report.table<"settings">([&](auto put) { put_settings(reader, put); });
+  report.table<"environment">([&](auto put) { put_environment(reader, put); });
+  report.part<"coverage">(model::completeness(coverage_reasons(reader)));
+  report.table<"hooks">([&](auto put) { put_hooks(reader, put); });
+  report.table<"unhooked_lookups">([&](auto put) { put_unhooked_lookups(reader, put); });
+  report.table<"devices">([&](auto put) { put_devices(reader, put); });
+  report.table<"accounts">(
+      [&](auto put) { put_accounts(reader, series, fragmentations, incidents, put); });
+  report.table<"device_processes">([&](auto put) { put_device_processes(reader, incidents, put); });
+  report.table<"totals">([&](auto put) { put_totals(series, put); });
+  report.part<"leaks">(sum_of(groups));
+  report.table<"leak_groups">([&](auto put) { put_leak_groups(reader, groups, frames, put); });
+  report.table<"fragmentation">(
+      [&](auto put) { put_fragmentation(reader, series, fragmentations, put); });
+  report.table<"slab_classes">([&](auto put) { put_slab_classes(fragmentations, put); });
+  report.table<"slab_map">([&](auto put) { put_slab_map(fragmentations, put); });
+  report.table<"slab_holders">(
+      [&](auto put) { put_slab_holders(reader, fragmentations, frames, put); });
+  report.table<"worst_fragmentation">([&](auto put) { put_worst_fragmentation(worst_slabs, put); });
+  report.table<"worst_slab_classes">([&](auto put) { put_worst_slab_classes(worst_slabs, put); });
+  report.table<"worst_slab_map">([&](auto put) { put_worst_slab_map(worst_slabs, put); });
+  report.table<"worst_slab_holders">(
+      [&](auto put) { put_worst_slab_holders(reader, worst_slabs, frames, put); });
+  report.table<"incidents">([&](auto put) { put_incidents(reader, incidents, frames, put); });
+  report.table<"incident_facts">([&](auto put) { put_incident_facts(incidents, put); });
+  report.table<"rungs">([&](auto put) { put_rungs(reader, incidents, put); });
+  report.table<"incident_holders">(
+      [&](auto put) { put_incident_holders(reader, incidents, frames, put); });
+  report.table<"incident_fragmentation">(
+      [&](auto put) { put_incident_fragmentation(reader, incidents, put); });
+  report.table<"incident_slab_classes">(
+      [&](auto put) { put_incident_slab_classes(reader, incidents, put); });
+  report.table<"incident_slab_map">(
+      [&](auto put) { put_incident_slab_map(reader, incidents, put); });
+  report.part<"pool">(pool_of(reader));
+  report.table<"timeline">([&](auto put) { put_timeline(reader, put); });
+  report.table<"peak_holders">([&](auto put) { put_peak_holders(reader, frames, put); });
   // A reader can tell a module without leaks from one that was never there.
   frames.add_other_modules();
-  write_stacks(reader, frames, json);
-
-  Row overhead;
-  overhead["recorded_calls"] = number(process.recorded_calls);
-  // Sampled: no sample yet is not the same as no time.
-  overhead["shim_ns"] =
-      process.shim_ns == 0 && process.recorded_calls > 0 ? Row(nullptr) : number(process.shim_ns);
-  overhead["ledger_bytes"] = number(process.ledger_bytes);
-  json.value("overhead", overhead);
-  json.finish();
+  report.table<"stacks">([&](auto put) { frames.put_stacks(put); });
+  report.table<"frames">([&](auto put) { frames.put_frames(put); });
+  report.table<"modules">([&](auto put) { frames.put_modules(put); });
+  report.part<"overhead">(overhead_of(process));
+  report.finish();
   return {.ledger_is_damaged = damage.any()};
 }
 

@@ -9,17 +9,8 @@
 
 namespace cuwarden {
 
-using nlohmann::json;
-
-std::uint64_t number_of(const json& row, const char* name) {
-  const auto value = row.find(name);
-  return value == row.end() || !value->is_number_unsigned() ? 0 : value->get<std::uint64_t>();
-}
-
-std::string text_of(const json& row, const char* name, const char* otherwise) {
-  const auto value = row.find(name);
-  return value == row.end() || !value->is_string() ? otherwise
-                                                   : printable(value->get<std::string>());
+std::string text_or(const model::Text& text, const char* otherwise) {
+  return text ? printable(*text) : otherwise;
 }
 
 std::string allocations(std::uint64_t count) {
@@ -28,76 +19,71 @@ std::string allocations(std::uint64_t count) {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::string place_of(const json& row) {
-  std::string kind = text_of(row, "kind", "unknown");
-  if (kind == "device") kind = "device memory";
-  if (!row.at("device").is_number_integer()) return kind;
-  return kind + " (GPU " + std::to_string(row.at("device").get<int>()) + ")";
+std::string place_of(const std::string& kind, model::MaybeId device) {
+  const std::string name = kind == "device" ? "device memory" : printable(kind);
+  return device ? name + " (GPU " + std::to_string(*device) + ")" : name;
 }
 
-std::optional<std::string> visible_devices(const ReportDocument& report) {
-  const json& job = report.root().at("job");
-  const auto value = job.find("visible_devices");
-  if (value == job.end() || !value->is_string()) return std::nullopt;
-  return "CUDA_VISIBLE_DEVICES=" + printable(value->get<std::string>());
+std::optional<std::string> visible_devices(const IndexedReport& report) {
+  const model::Text& value = report->job.visible_devices;
+  if (!value) return std::nullopt;
+  return "CUDA_VISIBLE_DEVICES=" + printable(*value);
 }
 
-bool was_running(const ReportDocument& report) {
-  return text_of(report.root().at("process"), "end_reason", "") == "running";
-}
+bool was_running(const IndexedReport& report) { return report->process.end_reason == "running"; }
 
-bool was_at_work(const ReportDocument& report) {
-  const std::string reason = text_of(report.root().at("process"), "end_reason", "");
+bool was_at_work(const IndexedReport& report) {
+  const std::string reason = report->process.end_reason.value_or("");
   return reason == "signal" || reason == "abort" || reason.empty();
 }
 
 namespace {
 
-bool in_cuda_library(const ReportDocument& report, const json& frame) {
-  const json* module = report.module(frame.at("module"));
-  const std::string path = module == nullptr ? "" : text_of(*module, "path", "");
-  return is_cuda_frame(path, text_of(frame, "function", ""), text_of(frame, "file", ""));
+bool in_cuda_library(const IndexedReport& report, const model::Frame& frame) {
+  const model::Module* module = report.module(frame.module);
+  return is_cuda_frame(module == nullptr ? "" : printable(module->path),
+                       text_or(frame.function, ""), text_or(frame.file, ""));
 }
 
-std::string frame_line(const ReportDocument& report, const json& frame, const Paint& paint) {
-  const std::string function = text_of(frame, "function", "");
-  std::string module = printable(report.module_name(frame.at("module")));
+std::string frame_line(const IndexedReport& report, const model::Frame& frame, const Paint& paint) {
+  const std::string function = text_or(frame.function, "");
+  std::string module = printable(report.module_name(frame.module));
   if (module.empty()) {
-    module = text_of(frame, "address", "unknown code");
+    module = text_or(frame.address, "unknown code");
   } else {
-    module += "+" + address_text(number_of(frame, "offset"));
+    module += "+" + address_text(frame.offset.value_or(0));
   }
-  std::string place = text_of(frame, "file", "");
-  if (!place.empty() && number_of(frame, "line") != 0) {
-    place += ":" + std::to_string(number_of(frame, "line"));
+  std::string place = text_or(frame.file, "");
+  if (!place.empty() && frame.line.value_or(0) != 0) {
+    place += ":" + std::to_string(frame.line.value_or(0));
   }
   if (place.empty() && !function.empty()) place = module;
   std::string line = function.empty() ? module : function;
   if (!place.empty()) line += "  " + paint.dim(place);
-  if (frame.at("inlined") == true) line += paint.dim(" (inlined)");
+  if (frame.inlined) line += paint.dim(" (inlined)");
   return line;
 }
 
 }  // namespace
 
-std::string visible_frame(const ReportDocument& report, const json& id) {
-  const json* const frame = report.frame(id);
+std::string visible_frame(const IndexedReport& report, model::Id id) {
+  const model::Frame* const frame = report.frame(id);
   return frame == nullptr ? "" : frame_line(report, *frame, Paint(false));
 }
 
-void add_stack(const ReportDocument& report, const json& row, std::size_t most_frames,
+void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_frames,
                const Paint& paint, std::string& text) {
-  const json* stack = report.stack(row.at("stack"));
-  if (stack == nullptr || stack->at("frames").empty()) {
+  const model::Stack* stack = report.stack(id);
+  if (stack == nullptr || stack->frames.empty()) {
     text += paint.dim("       no stack was recorded") + std::string("\n");
     return;
   }
-  std::vector<const json*> frames;
-  for (const json& id : stack->at("frames")) {
-    if (const json* frame = report.frame(id)) frames.push_back(frame);
+  std::vector<const model::Frame*> frames;
+  for (const model::Id frame_id : stack->frames) {
+    if (const model::Frame* frame = report.frame(frame_id)) frames.push_back(frame);
   }
   // The headline names the call; what CUDA's libraries do inside it helps nobody.
-  const auto first = std::find_if(frames.begin(), frames.end(), [&](const json* frame) {
+  const auto first = std::find_if(frames.begin(), frames.end(), [&](const model::Frame* frame) {
     return !in_cuda_library(report, *frame);
   });
   if (first != frames.end()) frames.erase(frames.begin(), first);
@@ -111,7 +97,7 @@ void add_stack(const ReportDocument& report, const json& row, std::size_t most_f
                       " more frames in the report") +
             "\n";
   }
-  if (stack->at("truncated") == true) {
+  if (stack->truncated) {
     text += paint.dim("       … the stack was cut here (CUWARDEN_STACK_DEPTH)") + "\n";
   }
 }

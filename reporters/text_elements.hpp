@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "reporters/model/indexed_report.hpp"
 #include "reporters/printable.hpp"
-#include "reporters/report_document.hpp"
 
 namespace cuwarden {
 
@@ -27,24 +27,24 @@ class Paint {
   bool colour_;
 };
 
-// 0 and `otherwise` where the field is missing, null or of another type.
-std::uint64_t number_of(const nlohmann::json& row, const char* name);
-std::string text_of(const nlohmann::json& row, const char* name, const char* otherwise);
+// Returns the text so that it does not act on a terminal, or `otherwise` if it is null.
+std::string text_or(const model::Text&, const char* otherwise);
 
 std::string file_name(const std::string& path);
-std::string allocations(std::uint64_t count);     // "1 allocation", "1,200 allocations"
-std::string place_of(const nlohmann::json& row);  // "device memory (GPU 0)"
+std::string allocations(std::uint64_t count);  // "1 allocation", "1,200 allocations"
+// Returns a text such as "device memory (GPU 0)" or "pinned".
+std::string place_of(const std::string& kind, model::MaybeId device);
 // "CUDA_VISIBLE_DEVICES=3", where it was set.
-std::optional<std::string> visible_devices(const ReportDocument&);
-bool was_running(const ReportDocument&);  // the report is of a process that went on
+std::optional<std::string> visible_devices(const IndexedReport&);
+bool was_running(const IndexedReport&);  // the report is of a process that went on
 // It aborted, was killed, or its record ends for another reason: in the midst of its work.
-bool was_at_work(const ReportDocument&);
+bool was_at_work(const IndexedReport&);
 
 // A frame as it is shown: its function and its file and line, or where its code lies.
-std::string visible_frame(const ReportDocument&, const nlohmann::json& id);
+std::string visible_frame(const IndexedReport&, model::Id);
 
-// The frames of a row's `stack`, a line each, without those inside CUDA's libraries.
-void add_stack(const ReportDocument&, const nlohmann::json& row, std::size_t most_frames,
-               const Paint&, std::string& text);
+// Adds the frames of a stack, a line each, without those inside CUDA's libraries.
+void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_frames, const Paint&,
+               std::string& text);
 
 }  // namespace cuwarden

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,50 +10,47 @@
 namespace cuwarden {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t most_holders = 3, most_frames = 3;
 
-const json* device_of(const ReportDocument& report, const json& row) {
-  for (const json& device : report.table("devices"))
-    if (is_of(row, device)) return &device;
+const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
+  for (const auto& device : report->devices)
+    if (device.device == ordinal) return &device;
   return nullptr;
 }
 
-void add_lockers(const ReportDocument& report, const char* table, const json& device,
+template <class Holder>
+void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, model::Id device,
                  const char* verb, const Paint& paint, std::string& text) {
-  std::vector<const json*> rows;
-  for (const json& holder : report.table(table))
-    if (is_of(holder, device)) rows.push_back(&holder);
-  std::vector<json> holders = MergedRows(report).of(rows, {});
-  std::ranges::stable_sort(holders, [](const json& left, const json& right) {
-    return number_of(left, "locked_bytes") > number_of(right, "locked_bytes");
-  });
+  std::vector<const Holder*> rows;
+  for (const Holder& holder : table)
+    if (holder.device == device) rows.push_back(&holder);
+  std::vector<Holder> holders = merged_rows(report, rows, [](const Holder&) { return 0; });
+  std::ranges::stable_sort(holders, std::greater(),
+                           [](const Holder& holder) { return holder.locked_bytes.value_or(0); });
   for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
-    const json& holder = holders[i];
-    text += "    " + paint.bold(human_bytes(number_of(holder, "locked_bytes"))) + verb +
-            allocations(number_of(holder, "count")) + " of " +
-            human_bytes(number_of(holder, "bytes")) + "\n";
-    add_stack(report, holder, most_frames, paint, text);
+    const Holder& holder = holders[i];
+    text += "    " + paint.bold(human_bytes(holder.locked_bytes.value_or(0))) + verb +
+            allocations(holder.count.value_or(0)) + " of " + human_bytes(holder.bytes.value_or(0)) +
+            "\n";
+    add_stack(report, holder.stack, most_frames, paint, text);
   }
 }
 
 }  // namespace
 
-void add_fragmentation(const ReportDocument& report, const Paint& paint, std::string& text) {
-  for (const json& row : report.table("fragmentation")) {
-    const std::uint64_t locked = number_of(row, "slab_locked_bytes");
-    const std::uint64_t rounding = number_of(row, "rounding_bytes");
-    const json* const device = device_of(report, row);
-    const std::uint64_t used = device == nullptr ? 0 : number_of(*device, "used_bytes");
+void add_fragmentation(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& row : report->fragmentation) {
+    const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
+    const std::uint64_t rounding = row.rounding_bytes.value_or(0);
+    const model::Device* const device = device_of(report, row.device);
+    const std::uint64_t used = device == nullptr ? 0 : device->used_bytes.value_or(0);
     // Without a reading nobody can say how much it matters.
     if (used == 0 || locked + rounding == 0 || locked + rounding < used / least_share) continue;
-    const std::uint64_t page = number_of(row, "page_bytes"), slabs = number_of(row, "slab_count");
+    const std::uint64_t page = row.page_bytes.value_or(0), slabs = row.slab_count.value_or(0);
     const std::string pages = page == 0 ? "" : " of " + human_bytes(page);
     const bool locked_matters = locked >= rounding || locked >= used / least_share;
     const bool rounding_matters = rounding > locked || rounding >= used / least_share;
-    text += "\n" + paint.yellow("FRAGMENTATION") + " (GPU " +
-            std::to_string(number_of(row, "device")) + "): ";
+    text += "\n" + paint.yellow("FRAGMENTATION") + " (GPU " + std::to_string(row.device) + "): ";
     if (locked_matters) {
       text +=
           human_bytes(locked) + " are the free parts of " + human_count(slabs) +
@@ -65,33 +63,34 @@ void add_fragmentation(const ReportDocument& report, const Paint& paint, std::st
               " are lost to rounding: what does not come from a slab takes whole pages" + pages +
               "\n";
     }
-    if (row.at("largest_request_bytes").is_number_unsigned()) {
-      const std::uint64_t largest = number_of(row, "largest_request_bytes");
+    if (row.largest_request_bytes) {
+      const std::uint64_t largest = *row.largest_request_bytes;
       text += "  when the device was read, " +
               (largest == 0
                    ? std::string("no large request could succeed")
                    : "a request of " + human_bytes(largest) + " could succeed, none much larger") +
               "\n";
     }
-    if (locked_matters) add_lockers(report, "slab_holders", row, " locked by ", paint, text);
+    if (locked_matters)
+      add_lockers(report, report->slab_holders, row.device, " locked by ", paint, text);
   }
 }
 
-void add_worst_fragmentation(const ReportDocument& report, const Paint& paint, std::string& text) {
-  for (const json& row : report.table("worst_fragmentation")) {
-    const std::uint64_t locked = number_of(row, "slab_locked_bytes");
-    const json* const device = device_of(report, row);
-    const std::uint64_t total = device == nullptr ? 0 : number_of(*device, "total_bytes");
+void add_worst_fragmentation(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& row : report->worst_fragmentation) {
+    const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
+    const model::Device* const device = device_of(report, row.device);
+    const std::uint64_t total = device == nullptr ? 0 : device->total_bytes.value_or(0);
     std::uint64_t at_exit = 0;
-    for (const json& now : report.table("fragmentation"))
-      if (is_of(now, row)) at_exit = number_of(now, "slab_locked_bytes");
+    for (const auto& now : report->fragmentation)
+      if (now.device == row.device) at_exit = now.slab_locked_bytes.value_or(0);
     // What is much the same at the end has been said.
     if (total == 0 || locked < total / 2 / least_share || locked < at_exit + at_exit / 4) continue;
     text += "\n" + paint.yellow("FRAGMENTATION AT ITS WORST") + " (GPU " +
-            std::to_string(number_of(row, "device")) + "), after " +
-            human_time(number_of(row, "time_ns")) + ": " + human_bytes(locked) +
-            " were the free parts of " + human_count(number_of(row, "slab_count")) + " slabs\n";
-    add_lockers(report, "worst_slab_holders", row, " was locked by ", paint, text);
+            std::to_string(row.device) + "), after " + human_time(row.time_ns.value_or(0)) + ": " +
+            human_bytes(locked) + " were the free parts of " +
+            human_count(row.slab_count.value_or(0)) + " slabs\n";
+    add_lockers(report, report->worst_slab_holders, row.device, " was locked by ", paint, text);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "reporters/merged_rows.hpp"
@@ -12,8 +13,6 @@
 namespace cuwarden {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t most_groups = 3, most_frames = 3;
 constexpr std::uint64_t least_difference = 1 << 20;
 
@@ -22,29 +21,40 @@ bool is_far_above(std::uint64_t peak, std::uint64_t live) {
 }
 
 // What comes and goes all the time shows neither at the peak nor at the end.
-std::string made_here(const json& group) {
-  const std::uint64_t made = number_of(group, "allocations"), last = number_of(group, "last_ns");
+template <class Row>
+std::string made_here(const Row& group) {
+  const std::uint64_t made = group.allocations.value_or(0), last = group.last_ns.value_or(0);
   // Earlier versions of the report do not say how many.
-  if (made <= number_of(group, "count") || last == 0) return {};
+  if (made <= group.count.value_or(0) || last == 0) return {};
   return " · " + human_count(made) + " made here between " +
-         human_time(number_of(group, "first_ns")) + " and " + human_time(last);
+         human_time(group.first_ns.value_or(0)) + " and " + human_time(last);
+}
+
+// Only leak groups name the call.
+template <class Row>
+model::Text api_of(const Row& row) {
+  if constexpr (requires { row.api; }) return row.api;
+  return std::nullopt;
 }
 
 // The largest of these, with the inner ends of their stacks, and what the others come to.
-void add_largest(const ReportDocument& report, const std::vector<const json*>& rows,
+template <class Row>
+void add_largest(const IndexedReport& report, const std::vector<const Row*>& rows,
                  const Paint& paint, std::string& text) {
-  const std::vector<json> groups = MergedRows(report).of(rows, {"kind", "device", "api"});
+  const std::vector<Row> groups = merged_rows(
+      report, rows, [](const Row& row) { return std::tuple(row.kind, row.device, api_of(row)); });
   const std::size_t shown = std::min(groups.size(), most_groups);
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string api = text_of(groups[i], "api", "");
-    text += "    " + paint.bold(human_bytes(number_of(groups[i], "bytes"))) + " in " +
-            allocations(number_of(groups[i], "count")) + " · " + place_of(groups[i]) +
-            (api.empty() ? "" : " · " + api) + made_here(groups[i]) + "\n";
-    add_stack(report, groups[i], most_frames, paint, text);
+    const std::string api = text_or(api_of(groups[i]), "");
+    text += "    " + paint.bold(human_bytes(groups[i].bytes.value_or(0))) + " in " +
+            allocations(groups[i].count.value_or(0)) + " · " +
+            place_of(groups[i].kind, groups[i].device) + (api.empty() ? "" : " · " + api) +
+            made_here(groups[i]) + "\n";
+    add_stack(report, groups[i].stack, most_frames, paint, text);
   }
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;
-  for (std::size_t i = shown; i < groups.size(); ++i) rest += number_of(groups[i], "bytes");
+  for (std::size_t i = shown; i < groups.size(); ++i) rest += groups[i].bytes.value_or(0);
   const std::size_t others = groups.size() - shown;
   text += paint.dim("    … " + human_bytes(rest) + " from " + human_count(others) +
                     (others == 1 ? " more stack" : " more stacks") + " in the report") +
@@ -68,62 +78,52 @@ struct Line {
   }
 };
 
-Line line_of(const ReportDocument& report, std::string_view kind) {
+Line line_of(const IndexedReport& report, std::string_view kind) {
   Line line;
-  for (const json& row : report.table("timeline")) {
+  for (const auto& row : report->timeline) {
     // No process has an RSS of 0: it had not been read yet.
-    if (row.at("kind") != kind || (kind == "host_rss" && number_of(row, "last_bytes") == 0))
-      continue;
-    line.points.push_back({number_of(row, "time_ns"), number_of(row, "last_bytes")});
+    if (row.kind != kind || (kind == "host_rss" && row.last_bytes.value_or(0) == 0)) continue;
+    line.points.push_back({row.time_ns.value_or(0), row.last_bytes.value_or(0)});
   }
   return line;
 }
 
-bool is_page_locked(const json& row) {
-  const std::string kind = text_of(row, "kind", "");
-  return kind == "pinned" || kind == "registered";
-}
-
 }  // namespace
 
-void add_peaks(const ReportDocument& report, const Paint& paint, std::string& text) {
-  for (const json& row : report.table("totals")) {
-    if (!is_far_above(number_of(row, "peak_bytes"), number_of(row, "live_bytes"))) continue;
-    std::vector<const json*> holders;
-    for (const json& holder : report.table("peak_holders")) {
-      if (holder.at("kind") == row.at("kind") && holder.at("device") == row.at("device"))
-        holders.push_back(&holder);
+void add_peaks(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& row : report->totals) {
+    if (!is_far_above(row.peak_bytes.value_or(0), row.live_bytes.value_or(0))) continue;
+    std::vector<const model::PeakHolder*> holders;
+    for (const auto& holder : report->peak_holders) {
+      if (holder.kind == row.kind && holder.device == row.device) holders.push_back(&holder);
     }
     if (holders.empty()) continue;
     text += "\n  at its peak" +
-            (row.at("peak_time_ns").is_number_unsigned()
-                 ? ", after " + human_time(number_of(row, "peak_time_ns"))
-                 : "") +
-            ", " + human_bytes(number_of(row, "peak_bytes")) + " of " + place_of(row) +
+            (row.peak_time_ns ? ", after " + human_time(row.peak_time_ns.value_or(0)) : "") + ", " +
+            human_bytes(row.peak_bytes.value_or(0)) + " of " + place_of(row.kind, row.device) +
             " were held by\n";
     add_largest(report, holders, paint, text);
   }
 }
 
-void add_released(const ReportDocument& report, const Paint& paint, std::string& text) {
-  std::vector<const json*> groups;
-  for (const json& group : report.table("leak_groups")) {
-    if (group.at("released_by") == "context") groups.push_back(&group);
+void add_released(const IndexedReport& report, const Paint& paint, std::string& text) {
+  std::vector<const model::LeakGroup*> groups;
+  for (const auto& group : report->leak_groups) {
+    if (group.released_by == "context") groups.push_back(&group);
   }
   add_largest(report, groups, paint, text);
 }
 
-void add_host_memory(const ReportDocument& report, const Paint& paint, std::string& text) {
-  const json& groups = report.table("leak_groups");
-  const bool matters = std::any_of(groups.begin(), groups.end(), [](const json& group) {
-    return is_page_locked(group) && group.at("released_by").is_null();
+void add_host_memory(const IndexedReport& report, const Paint& paint, std::string& text) {
+  const bool matters = std::ranges::any_of(report->leak_groups, [](const auto& group) {
+    return (group.kind == "pinned" || group.kind == "registered") && !group.released_by;
   });
   const Line resident = line_of(report, "host_rss");
   if (!matters || resident.points.empty()) return;
   const std::array locked{line_of(report, "pinned"), line_of(report, "registered")};
 
   constexpr std::uint64_t columns = 4;
-  const std::uint64_t end = number_of(report.root().at("process"), "end_ns");
+  const std::uint64_t end = report->process.end_ns.value_or(0);
   std::string head, locked_row, resident_row;
   for (std::uint64_t i = 0; i <= columns; ++i) {
     const std::uint64_t time = end / columns * i + (i == columns ? end % columns : 0);

@@ -9,12 +9,12 @@
 namespace cuwarden {
 
 // Where the peak is far above what is left: else the list of leaks says the same.
-void add_peaks(const ReportDocument&, const Paint&, std::string& text);
+void add_peaks(const IndexedReport&, const Paint&, std::string& text);
 
 // The largest groups that a context released.
-void add_released(const ReportDocument&, const Paint&, std::string& text);
+void add_released(const IndexedReport&, const Paint&, std::string& text);
 
 // Where page-locked memory was never freed: how it grew, and the process's RSS beside it.
-void add_host_memory(const ReportDocument&, const Paint&, std::string& text);
+void add_host_memory(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "reporters/report_document.hpp"
+#include "reporters/model/indexed_report.hpp"
 #include "reporters/text_elements.hpp"
 
 namespace cuwarden {
 
-void add_incidents(const ReportDocument&, const Paint&, std::string& text);
+void add_incidents(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

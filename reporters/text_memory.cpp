@@ -12,8 +12,6 @@
 namespace cuwarden {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::uint64_t bar_width = 24;
 
 const std::map<std::string, std::string>& item_names() {
@@ -46,34 +44,31 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
-// Earlier versions of the report do not say which one it is.
-void add_largest_kernel(const json& device, std::string& text) {
-  const auto bytes = device.find("local_memory_kernel_thread_bytes");
-  if (bytes == device.end() || !bytes->is_number_unsigned()) return;
-  const bool named =
-      device.contains("local_memory_kernel") && device["local_memory_kernel"].is_string();
+void add_largest_kernel(const model::Device& device, std::string& text) {
+  const model::Figure bytes = device.local_memory_kernel_thread_bytes;
+  if (!bytes) return;
   text += "  most local memory needs " +
-          (named ? "the kernel " + text_of(device, "local_memory_kernel", "") : "a kernel") + ": " +
-          human_bytes(bytes->get<std::uint64_t>()) +
-          " for each thread that the device can hold at once\n";
+          (device.local_memory_kernel ? "the kernel " + printable(*device.local_memory_kernel)
+                                      : "a kernel") +
+          ": " + human_bytes(*bytes) + " for each thread that the device can hold at once\n";
 }
 
 }  // namespace
 
-void add_accounts(const ReportDocument& report, const Paint& paint, std::string& text) {
-  for (const json& device : report.table("devices")) {
-    const std::uint64_t total = number_of(device, "total_bytes");
+void add_accounts(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& device : report->devices) {
+    const std::uint64_t total = device.total_bytes.value_or(0);
     std::vector<std::pair<std::string, std::uint64_t>> rows;
     bool has_context = false;
     std::uint64_t local_memory = 0;
-    for (const json& row : report.table("accounts")) {
-      if (!is_of(row, device) || !row.at("incident").is_null() || number_of(row, "bytes") == 0)
-        continue;
-      const std::string item = text_of(row, "item", "unknown");
+    for (const auto& row : report->accounts) {
+      if (row.device != device.device || row.incident || row.bytes.value_or(0) <= 0) continue;
+      const std::string item = printable(row.item);
+      const auto bytes = static_cast<std::uint64_t>(*row.bytes);
       const auto name = item_names().find(item);
-      rows.emplace_back(name == item_names().end() ? item : name->second, number_of(row, "bytes"));
+      rows.emplace_back(name == item_names().end() ? item : name->second, bytes);
       has_context = has_context || item == "context";
-      if (item == "local_memory") local_memory = number_of(row, "bytes");
+      if (item == "local_memory") local_memory = bytes;
     }
     // Where contexts have no row of their own they are in what is left.
     if (has_context) {
@@ -81,14 +76,13 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
         if (name == item_names().at("unexplained")) name = "unexplained";
     }
     if (rows.empty() || total == 0) continue;
-    rows.emplace_back("free", number_of(device, "free_bytes"));
-    const std::uint64_t used = number_of(device, "used_bytes");
+    rows.emplace_back("free", device.free_bytes.value_or(0));
+    const std::uint64_t used = device.used_bytes.value_or(0);
     std::uint64_t told = 0;
     for (const auto& [name, bytes] : rows) told += bytes;
     text += "\n" +
-            paint.bold("GPU " + std::to_string(number_of(device, "device")) + " of " +
-                       human_bytes(total)) +
-            paint.dim(device.at("at") == "exit" ? " at exit" : " when it was read last") + "\n";
+            paint.bold("GPU " + std::to_string(device.device) + " of " + human_bytes(total)) +
+            paint.dim(device.at == "exit" ? " at exit" : " when it was read last") + "\n";
     for (const auto& [name, bytes] : rows) {
       const auto filled =
           static_cast<std::size_t>(std::min(bar_width, (bytes * bar_width + total / 2) / total));
@@ -97,7 +91,7 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
               padded(percent(bytes, total), 8, true) + "\n";
     }
     if (local_memory > 0 && local_memory >= used / least_share) add_largest_kernel(device, text);
-    const std::uint64_t free = number_of(device, "free_bytes");
+    const std::uint64_t free = device.free_bytes.value_or(0);
     if (told - std::min(told, free) > used) {
       text += paint.dim("  that is " + human_bytes(told - free - used) +
                         " more than is in use: the device was read before the last allocations, or "
@@ -107,15 +101,15 @@ void add_accounts(const ReportDocument& report, const Paint& paint, std::string&
   }
 }
 
-void add_arenas(const ReportDocument& report, const Paint& paint, std::string& text) {
+void add_arenas(const IndexedReport& report, const Paint& paint, std::string& text) {
   std::map<std::string, std::uint64_t> arenas;
-  for (const json& group : report.table("leak_groups")) {
-    if (!group.at("released_by").is_null() || group.at("device").is_null()) continue;
-    const json* const module = report.module(group.at("module"));
+  for (const auto& group : report->leak_groups) {
+    if (group.released_by || !group.device) continue;
+    const model::Module* const module = report.module(group.module);
     if (module == nullptr) continue;
-    const std::string path = text_of(*module, "path", "");
+    const std::string path = printable(module->path);
     if (is_caching_allocator(path))
-      arenas[path.substr(path.rfind('/') + 1)] += number_of(group, "bytes");
+      arenas[path.substr(path.rfind('/') + 1)] += group.bytes.value_or(0);
   }
   for (const auto& [name, bytes] : arenas) {
     text +=

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reporters/report_document.hpp"
+#include "reporters/model/indexed_report.hpp"
 
 namespace cuwarden {
 
@@ -18,7 +18,6 @@ struct TextOptions {
   bool colour = false;
 };
 
-// Throws nlohmann::json::exception when a table is not what the schema says.
-std::string text_report(const ReportDocument&, const TextOptions&);
+std::string text_report(const IndexedReport&, const TextOptions&);
 
 }  // namespace cuwarden

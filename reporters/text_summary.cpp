@@ -8,14 +8,12 @@
 
 namespace cuwarden {
 
-using nlohmann::json;
-
-std::string process_ending(const json& process) {
-  const std::string reason = text_of(process, "end_reason", "");
-  const std::uint64_t signal = number_of(process, "signal");
+std::string process_ending(const model::Process& process) {
+  const std::string reason = text_or(process.end_reason, "");
+  const std::uint64_t signal = process.signal.value_or(0);
   std::string status;
-  if (process.at("exit_status").is_number_integer()) {
-    status = " with status " + std::to_string(process.at("exit_status").get<int>());
+  if (process.exit_status) {
+    status = " with status " + std::to_string(*process.exit_status);
   }
   if (reason == "exit") return "exited" + status;
   if (reason == "_exit" || reason == "quick_exit") return "ended by " + reason + status;
@@ -28,14 +26,13 @@ std::string process_ending(const json& process) {
   return "ended, how is unknown";
 }
 
-std::string process_line(const ReportDocument& report, const LeakCheck& check, const Paint& paint) {
-  const json& process = report.root().at("process");
-  const json& job = report.root().at("job");
-  std::string line = file_name(text_of(process, "program", "unknown program")) + " (pid " +
-                     std::to_string(number_of(process, "pid")) + " on " +
-                     text_of(process, "host", "an unknown host");
-  if (job.at("rank").is_number_unsigned())
-    line += ", rank " + std::to_string(number_of(job, "rank"));
+std::string process_line(const IndexedReport& report, const LeakCheck& check, const Paint& paint) {
+  const auto& process = report->process;
+  const auto& job = report->job;
+  std::string line = file_name(text_or(process.program, "unknown program")) + " (pid " +
+                     std::to_string(process.pid.value_or(0)) + " on " +
+                     text_or(process.host, "an unknown host");
+  if (job.rank) line += ", rank " + std::to_string(job.rank.value_or(0));
   line += ") " + process_ending(process) + ": ";
   const std::string amount = human_bytes(check.bytes) + " in " + allocations(check.count);
   if (check.count == 0) {
@@ -46,31 +43,30 @@ std::string process_line(const ReportDocument& report, const LeakCheck& check, c
   } else {
     line += amount + (was_at_work(report) ? paint.red(" not freed") : paint.red(" leaked"));
   }
-  const std::size_t incidents = report.table("incidents").size();
+  const std::size_t incidents = report->incidents.size();
   if (incidents > 0)
     line += "; " + human_count(incidents) +
             (incidents == 1 ? " request was refused" : " requests were refused");
   return line;
 }
 
-void DeviceSummary::add(const ReportDocument& report) {
-  const std::string host = text_of(report.root().at("process"), "host", "an unknown host");
-  for (const json& row : report.table("devices")) {
-    const std::uint64_t ordinal = number_of(row, "device");
-    const std::string uuid = text_of(row, "uuid", "");
+void DeviceSummary::add(const IndexedReport& report) {
+  const std::string host = text_or(report->process.host, "an unknown host");
+  for (const auto& row : report->devices) {
+    const std::string uuid = text_or(row.uuid, "");
     // Where the UUID is unknown, the host and the number tell devices apart as well as can be.
     Device& device =
-        devices_[uuid.empty() ? "GPU " + std::to_string(ordinal) + " of " + host : uuid];
-    device.name = text_of(row, "name", "unknown");
+        devices_[uuid.empty() ? "GPU " + std::to_string(row.device) + " of " + host : uuid];
+    device.name = text_or(row.name, "unknown");
     device.host = host;
     ++device.processes;
-    for (const json& total : report.table("totals")) {
-      if (total.at("device") != row.at("device")) continue;
-      device.live_bytes += number_of(total, "live_bytes");
-      device.peak_bytes += number_of(total, "peak_bytes");
+    for (const auto& total : report->totals) {
+      if (total.device != row.device) continue;
+      device.live_bytes += total.live_bytes.value_or(0);
+      device.peak_bytes += total.peak_bytes.value_or(0);
     }
-    for (const json& incident : report.table("incidents"))
-      device.refused += incident.at("device") == row.at("device") ? 1 : 0;
+    for (const auto& incident : report->incidents)
+      device.refused += incident.device == row.device ? 1 : 0;
   }
 }
 

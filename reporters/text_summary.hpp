@@ -6,22 +6,22 @@
 #include <string>
 
 #include "reporters/leak_check.hpp"
+#include "reporters/model/indexed_report.hpp"
 #include "reporters/printable.hpp"
-#include "reporters/report_document.hpp"
 #include "reporters/text_elements.hpp"
 
 namespace cuwarden {
 
 // "exited with status 0", "killed by signal 9 (SIGKILL)"; of a report's `process`.
-std::string process_ending(const nlohmann::json& process);
+std::string process_ending(const model::Process&);
 
 // "app (pid 4711 on node7, rank 3) exited with status 0: 8.0 MiB leaked in 8 allocations"
-std::string process_line(const ReportDocument&, const LeakCheck&, const Paint&);
+std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
 
 // What the processes of some reports had of each device, which its UUID tells from all others.
 class DeviceSummary {
  public:
-  void add(const ReportDocument&);
+  void add(const IndexedReport&);
   std::string lines() const;  // empty without devices
 
  private:

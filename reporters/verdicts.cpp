@@ -1,6 +1,7 @@
 #include "reporters/verdicts.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "reporters/device_restrictions.hpp"
 #include "reporters/host_shortages.hpp"
@@ -91,9 +92,9 @@ class Judge {
   }
   bool is_of_host() const { return is_host_memory(case_.kind); }
 
-  void prove(const char* name, std::uint64_t bytes) { judgement_.proof[name] = number(bytes); }
+  void prove(const char* name, std::uint64_t bytes) { judgement_.proof.emplace_back(name, bytes); }
   void prove(const char* name, std::optional<std::uint64_t> bytes) {
-    if (bytes && *bytes != ledger::no_limit) prove(name, *bytes);
+    cuwarden::prove(judgement_.proof, name, bytes);
   }
   bool found(Verdict verdict, std::string advice) {
     judgement_.verdict = verdict;
@@ -102,7 +103,7 @@ class Judge {
     return true;
   }
   bool found(Judgement&& of) {
-    judgement_.proof.update(of.proof);
+    std::ranges::move(of.proof, std::back_inserter(judgement_.proof));
     return found(of.verdict, std::move(of.advice));
   }
   bool found_on_device(Verdict verdict, std::string advice) {
@@ -112,7 +113,7 @@ class Judge {
 
   bool is_absurd() {
     if (incident().bytes < absurd) return false;
-    judgement_.proof["requested"] = std::to_string(incident().bytes);
+    judgement_.proof.emplace_back("requested", std::to_string(incident().bytes));
     return found(Verdict::size_overflow,
                  "a size like this comes from a negative number or an overflow: look at how the "
                  "caller computes it");
@@ -245,7 +246,7 @@ class Judge {
     if (module.empty() || module == case_.requester || module == case_.program ||
         bytes < *missing_ || bytes < own_ / 2 || own_ < others())
       return false;
-    judgement_.proof["holder"] = module;
+    judgement_.proof.emplace_back("holder", module);
     prove("held_bytes", bytes);
     return found_on_device(
         Verdict::held_by_framework,
@@ -362,6 +363,10 @@ std::string_view verdict_name(Verdict verdict) noexcept {
       "unknown"};
   // clang-format on
   return names[static_cast<std::size_t>(verdict)];
+}
+
+void prove(model::Proof& proof, const char* name, std::optional<std::uint64_t> fact) {
+  if (fact && *fact != ledger::no_limit) proof.emplace_back(name, *fact);
 }
 
 Judgement judge(const IncidentCase& given) { return Judge(given).judge(); }

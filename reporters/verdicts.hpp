@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "reporters/incident_case.hpp"
-#include "reporters/json_stream.hpp"
+#include "reporters/model/values.hpp"
 
 namespace cuwarden {
 
@@ -29,9 +29,12 @@ std::string_view verdict_name(Verdict) noexcept;
 
 struct Judgement {
   Verdict verdict = Verdict::unknown;
-  Row proof = Row::object();
+  model::Proof proof;
   std::string advice;
 };
 Judgement judge(const IncidentCase&);
+
+// Adds a fact to a proof, unless it is unknown or says that there is no limit.
+void prove(model::Proof&, const char* name, std::optional<std::uint64_t> fact);
 
 }  // namespace cuwarden

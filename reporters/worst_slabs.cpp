@@ -6,7 +6,6 @@
 
 #include "reporters/each_row.hpp"
 #include "reporters/quantities.hpp"
-#include "reporters/slab_rows.hpp"
 
 namespace cuwarden {
 namespace {
@@ -108,63 +107,49 @@ void add_stacks(const ledger::Reader& reader, const WorstByDevice& all, CallFram
   }
 }
 
-void write_worst_slabs(const ledger::Reader& reader, const WorstByDevice& all,
-                       const CallFrames& frames, JsonStream& json) {
-  json.begin_table("worst_fragmentation");
+void put_worst_fragmentation(const WorstByDevice& all, Put<model::WorstFragmentation> put) {
   for (const auto& [device, worst] : all) {
-    json.begin_row();
-    json.field("device", static_cast<std::uint32_t>(device));
-    json.field("time_ns", worst.time_ns);
-    json.field("slab_count", worst.slabs.size());
-    json.field("slab_locked_bytes", worst.locked_bytes);
-    json.field("rounding_bytes", worst.rounding_bytes);
-    json.field("pieces_seen", worst.pieces_seen);
-    json.field("mempool_idle_bytes", worst.memory_pool_idle_bytes);
-    const bool was_read = worst.read_ns != 0;
-    const std::uint64_t largest = largest_request(
-        worst.free_bytes, worst.memory_pool_idle_bytes.value_or(0), ledger::slab_page_bytes);
-    json.field("largest_request_bytes", was_read ? std::optional(largest) : std::nullopt);
-    json.field("read_ns", was_read ? std::optional(worst.read_ns) : std::nullopt);
-    json.end_row();
-  }
-  json.end_table();
-
-  json.begin_table("worst_slab_classes");
-  for (const auto& [device, worst] : all) {
-    for (const auto& [class_bytes, size_class] : worst.classes) {
-      json.begin_row();
-      json.field("device", static_cast<std::uint32_t>(device));
-      write_class(class_bytes, size_class, json);
-      json.end_row();
+    model::WorstFragmentation row;
+    row.device = static_cast<model::Id>(device);
+    row.time_ns = worst.time_ns;
+    row.slab_count = worst.slabs.size();
+    row.slab_locked_bytes = worst.locked_bytes;
+    row.rounding_bytes = worst.rounding_bytes;
+    row.pieces_seen = worst.pieces_seen;
+    row.mempool_idle_bytes = worst.memory_pool_idle_bytes;
+    if (worst.read_ns != 0) {
+      row.largest_request_bytes = largest_request(
+          worst.free_bytes, worst.memory_pool_idle_bytes.value_or(0), ledger::slab_page_bytes);
+      row.read_ns = worst.read_ns;
     }
+    put(row);
   }
-  json.end_table();
+}
 
-  json.begin_table("worst_slab_map");
+void put_worst_slab_classes(const WorstByDevice& all, Put<model::SlabClass> put) {
   for (const auto& [device, worst] : all) {
-    for (const Slab& slab : worst.slabs) {
-      json.begin_row();
-      json.field("device", static_cast<std::uint32_t>(device));
-      json.field("address", address_text(slab.address));
-      json.field("live", slab.live_count);
-      json.field("live_bytes", slab.live_bytes);
-      json.end_row();
-    }
+    for (const auto& [class_bytes, of] : worst.classes)
+      put({static_cast<model::Id>(device), class_bytes, of.slab_count, of.live_count,
+           of.live_bytes});
   }
-  json.end_table();
+}
 
-  json.begin_table("worst_slab_holders");
+void put_worst_slab_map(const WorstByDevice& all, Put<model::WorstSlab> put) {
   for (const auto& [device, worst] : all) {
-    for (const auto& [id, holder] : worst.holders) {
-      json.begin_row();
-      json.field("device", static_cast<std::uint32_t>(device));
-      write_holder(reader, id, holder, frames, json);
-      json.field("time_ns", worst.holders_time_ns);
-      json.field("of_locked_bytes", worst.holders_locked_bytes);
-      json.end_row();
-    }
+    for (const Slab& slab : worst.slabs)
+      put({static_cast<model::Id>(device), address_text(slab.address), slab.live_count,
+           slab.live_bytes});
   }
-  json.end_table();
+}
+
+void put_worst_slab_holders(const ledger::Reader& reader, const WorstByDevice& all,
+                            const CallFrames& frames, Put<model::WorstSlabHolder> put) {
+  for (const auto& [device, worst] : all) {
+    for (const auto& [id, holder] : worst.holders)
+      put({static_cast<model::Id>(device), frames.known_stack_of(reader.group(id.value)),
+           holder.count, holder.bytes, holder.locked_bytes, worst.holders_time_ns,
+           worst.holders_locked_bytes});
+  }
 }
 
 }  // namespace cuwarden

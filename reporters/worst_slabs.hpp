@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "reporters/call_frames.hpp"
-#include "reporters/json_stream.hpp"
+#include "reporters/model/fragmentation.hpp"
+#include "reporters/model/put.hpp"
 #include "reporters/slabs.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
@@ -37,7 +38,11 @@ std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     std::vector<std::string>& reasons);
 
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
-void write_worst_slabs(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&,
-                       const CallFrames&, JsonStream&);
+void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
+                             Put<model::WorstFragmentation>);
+void put_worst_slab_classes(const std::map<std::int32_t, WorstSlabs>&, Put<model::SlabClass>);
+void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);
+void put_worst_slab_holders(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&,
+                            const CallFrames&, Put<model::WorstSlabHolder>);
 
 }  // namespace cuwarden

@@ -13,7 +13,7 @@ namespace cuwarden {
 namespace {
 
 // "ci.json" becomes "ci.redacted.json", without the host's name.
-std::string name_of_copy(const nlohmann::ordered_json& report, const std::string& path) {
+std::string name_of_copy(const model::Report& report, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t start = slash == path.npos ? 0 : slash + 1;
   const std::string name = redacted_text(report, path == "-" ? "report.json" : path.substr(start));
@@ -36,18 +36,14 @@ int redact_reports(const ReportVerb& verb, ReportNames& names) {
     std::string error;
     auto copy = ReportCopy::load(file, error);
     if (copy) {
-      try {
-        std::string path = verb.output.empty() ? name_of_copy(copy->root(), file) : verb.output;
-        names.complete(*copy, names.paths_in(file));
-        redact(copy->root());
-        if (path == "-") {
-          print_whole(copy->text());
-        } else {
-          error = copy->write(path);
-          if (error.empty()) print_line(STDERR_FILENO, "report: " + path);
-        }
-      } catch (const nlohmann::json::exception&) {
-        error = file + ": a damaged report (a table is not what its schema says)";
+      std::string path = verb.output.empty() ? name_of_copy(copy->report(), file) : verb.output;
+      names.complete(copy->report(), names.paths_in(file));
+      redact(copy->report());
+      if (path == "-") {
+        print_whole(copy->text());
+      } else {
+        error = copy->write(path);
+        if (error.empty()) print_line(STDERR_FILENO, "report: " + path);
       }
     }
     if (error.empty()) continue;

@@ -15,11 +15,9 @@ namespace cuwarden {
 namespace {
 
 // Or is another one with its number: nothing is lost but names in the file.
-bool may_be_running(const nlohmann::ordered_json& report) {
-  const auto& process = report.at("process");
-  const auto& pid = process.at("pid");
-  if (process.at("end_reason") == "running" || !pid.is_number_unsigned()) return true;
-  return kill(pid.get<pid_t>(), 0) == 0 || errno != ESRCH;
+bool may_be_running(const model::Process& process) {
+  if (process.end_reason == "running" || !process.pid) return true;
+  return kill(static_cast<pid_t>(*process.pid), 0) == 0 || errno != ESRCH;
 }
 
 }  // namespace
@@ -45,14 +43,9 @@ Naming& ReportNames::naming(Paths paths) {
   return *naming_;
 }
 
-void ReportNames::complete(ReportDocument& report, Paths paths) {
-  if (has_folders_ || (paths == Paths::trusted && lacks_names(report.root())))
-    report.complete_names(naming(paths));
-}
-
-void ReportNames::complete(ReportCopy& report, Paths paths) {
-  if (has_folders_ || (paths == Paths::trusted && lacks_names(report.root())))
-    complete_names(report.root(), naming(paths));
+void ReportNames::complete(model::Report& report, Paths paths) {
+  if (has_folders_ || (paths == Paths::trusted && lacks_names(report)))
+    complete_names(report, naming(paths));
 }
 
 void ReportNames::complete_file(const std::string& path) {
@@ -65,8 +58,8 @@ void ReportNames::complete_file(const std::string& path) {
     if (!head || head->has_all_names) return;
   }
   auto copy = ReportCopy::load(path, ignored);
-  if (!copy || !lacks_names(copy->root()) || may_be_running(copy->root()) ||
-      !complete_names(copy->root(), naming(Paths::trusted)))
+  if (!copy || !lacks_names(copy->report()) || may_be_running(copy->report().process) ||
+      !complete_names(copy->report(), naming(Paths::trusted)))
     return;
   // Where it cannot be replaced it stays as it is; `cuwarden report` completes what it shows.
   ignored = copy->replace();

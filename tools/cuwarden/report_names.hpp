@@ -7,7 +7,6 @@
 
 #include "reporters/naming.hpp"
 #include "reporters/report_copy.hpp"
-#include "reporters/report_document.hpp"
 #include "tools/cuwarden/debug_files.hpp"
 
 namespace cuwarden {
@@ -22,8 +21,7 @@ class ReportNames {
   enum class Paths { trusted, distrusted };
   Paths paths_in(const std::string& report_path) const;
 
-  void complete(ReportDocument&, Paths);
-  void complete(ReportCopy&, Paths);
+  void complete(model::Report&, Paths);
   // Puts the names into the report's file, if it lacks some and its process has ended: a process
   // that goes on would find another file in the place of its own.
   void complete_file(const std::string& path);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "reporters/error_text.hpp"
+#include "reporters/json/report_json.hpp"
 #include "reporters/leak_check.hpp"
 #include "reporters/printable.hpp"
 #include "reporters/text_summary.hpp"
@@ -73,24 +75,20 @@ class Report {
   std::optional<std::string> read(const std::string& path, const Show& show_report,
                                   std::optional<std::string> content = {}) {
     std::string error;
-    auto report =
-        content ? ReportDocument::parse(*content, path, error) : ReportDocument::load(path, error);
-    if (report) {
-      try {
-        names_.complete(*report, content ? ReportNames::Paths::distrusted : names_.paths_in(path));
-        const LeakCheck check = check_leaks(*report, verb_.text.module);
-        std::string text = show_report(*report, check);
-        judge(path, *report, check);
-        return text;
-      } catch (const nlohmann::json::exception&) {
-        error = path + ": a damaged report (a table is not what its schema says)";
-      }
+    auto report = content ? parse_report(*content, path, error) : load_report(path, error);
+    if (!report) {
+      fail(error);
+      return std::nullopt;
     }
-    fail(error);
-    return std::nullopt;
+    names_.complete(*report, content ? ReportNames::Paths::distrusted : names_.paths_in(path));
+    const IndexedReport indexed(std::move(*report));
+    const LeakCheck check = check_leaks(indexed, verb_.text.module);
+    std::string text = show_report(indexed, check);
+    judge(path, indexed, check);
+    return text;
   }
 
-  void judge(const std::string& path, const ReportDocument& report, const LeakCheck& check) {
+  void judge(const std::string& path, const IndexedReport& report, const LeakCheck& check) {
     any_read_ = true;
     if (!is_filter_known_) {
       modules_.add(report);
@@ -116,7 +114,7 @@ class Report {
   void show_whole(const std::string& path, std::optional<std::string> content = {}) {
     const auto text = read(
         path,
-        [&](const ReportDocument& report, const LeakCheck&) {
+        [&](const IndexedReport& report, const LeakCheck&) {
           return text_report(report, verb_.text);
         },
         std::move(content));
@@ -146,7 +144,7 @@ class Report {
     DeviceSummary devices;
     bool first_of_folder = !first_;
     for (const std::string& path : contents.reports) {
-      const auto line = read(path, [&](const ReportDocument& report, const LeakCheck& check) {
+      const auto line = read(path, [&](const IndexedReport& report, const LeakCheck& check) {
         devices.add(report);
         return process_line(report, check, paint_);
       });

@@ -27,6 +27,7 @@
 #include "reporters/cuda_frames.hpp"
 #include "reporters/error_text.hpp"
 #include "reporters/report_policy.hpp"
+#include "reporters/json/report_json.hpp"
 #include "reporters/signal_name.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
@@ -312,15 +313,10 @@ void show(const std::vector<RunReport>& reports) {
     std::string error;
     if (!content) names.complete_file(path);
     if (i < most_summaries) {
-      auto report = content ? ReportDocument::parse(*content, path, error)
-                            : ReportDocument::load(path, error);
-      try {
-        if (report) {
-          if (!content) names.complete(*report, names.paths_in(path));
-          print(STDERR_FILENO, "\n" + text_report(*report, options));
-        }
-      } catch (const nlohmann::json::exception&) {
-        error = path + ": a damaged report";
+      auto report = content ? parse_report(*content, path, error) : load_report(path, error);
+      if (report) {
+        if (!content) names.complete(*report, names.paths_in(path));
+        print(STDERR_FILENO, "\n" + text_report(IndexedReport(std::move(*report)), options));
       }
     }
     if (error.empty()) {

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <ctime>
 
-#include "reporters/json_stream.hpp"
+#include "reporters/json/json_stream.hpp"
+#include "reporters/memory_tables.hpp"
 #include "reporters/process_facts.hpp"
 
 namespace cuwarden {
@@ -18,80 +19,116 @@ std::int64_t realtime_now_ns() {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-// Null where only one sample was taken, and beyond the numbers that every reader has.
-Row per_minute(const Recent& recent, double per_second) {
+// The rows of `cuwarden.top/1`; top.schema.json describes each field.
+struct ProcessRow {
+  std::int64_t pid = 0;
+  model::Text program;
+  std::string start;
+  model::Figure running_ns;
+  bool ended = false;
+  model::Figure device_bytes, host_bytes, live_count, allocations, failures;
+  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;  // null: one sample only
+  CUWARDEN_FIELDS(pid, program, start, running_ns, ended, device_bytes, host_bytes, live_count,
+                  allocations, failures, growth_bytes_per_minute, allocations_per_minute)
+};
+
+struct DeviceRow {
+  std::int64_t pid = 0;
+  model::MaybeId device;
+  model::Text name;
+  model::Figure total_bytes, used_bytes;  // null: never read
+  CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes)
+};
+
+struct TotalRow {
+  std::int64_t pid = 0;
+  std::string kind;
+  model::MaybeId device;
+  model::Figure live_bytes, live_count, peak_bytes, allocations, failures;
+  CUWARDEN_FIELDS(pid, kind, device, live_bytes, live_count, peak_bytes, allocations, failures)
+};
+
+struct StackRow {
+  std::int64_t pid = 0;
+  std::string kind;
+  model::MaybeId device;
+  model::Text api, where;
+  model::Figure live_bytes, live_count, allocations;
+  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;  // null: one sample only
+  bool keeps_growing = false;
+  model::Figure keeps_growing_bytes_per_minute;
+  CUWARDEN_FIELDS(pid, kind, device, api, where, live_bytes, live_count, allocations,
+                  growth_bytes_per_minute, allocations_per_minute, keeps_growing,
+                  keeps_growing_bytes_per_minute)
+};
+
+// Null if only one sample was taken, and beyond the numbers that every reader has.
+model::SignedFigure per_minute(const Recent& recent, double per_second) {
   const double value = std::round(per_second * 60);
-  if (!recent.knows_changes() || std::abs(value) > static_cast<double>(largest_number))
-    return nullptr;
+  if (!recent.knows_changes() || std::abs(value) > static_cast<double>(model::largest_number))
+    return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
-Row device_number(DeviceOrdinal device) {
-  if (device == no_device || device.value < 0) return nullptr;
-  return device.value;
-}
-
-Row process_row(const WatchedProcess& watched) {
+ProcessRow process_row(const WatchedProcess& watched) {
   const ledger::ProcessView process = watched.reader->process();
   const Sample& now = watched.recent->newest();
   const Change change = watched.recent->of_all();
-  Row row;
-  row["pid"] = watched.pid;
-  row["program"] = text_or_null(process.program);
-  row["start"] = iso_8601(process.start_realtime_ns);
-  row["running_ns"] = number(now.time_ns - std::min(now.time_ns, process.start_monotonic_ns));
-  row["ended"] = watched.ended;
-  row["device_bytes"] = number(now.device_bytes);
-  row["host_bytes"] = number(now.host_bytes);
-  row["live_count"] = number(now.live_count);
-  row["allocations"] = number(now.allocations);
-  row["failures"] = number(now.failures);
-  row["growth_bytes_per_minute"] = per_minute(*watched.recent, change.bytes_per_second);
-  row["allocations_per_minute"] = per_minute(*watched.recent, change.allocations_per_second);
+  ProcessRow row;
+  row.pid = watched.pid;
+  row.program = model::text_or_null(process.program);
+  row.start = iso_8601(process.start_realtime_ns);
+  row.running_ns = now.time_ns - std::min(now.time_ns, process.start_monotonic_ns);
+  row.ended = watched.ended;
+  row.device_bytes = now.device_bytes;
+  row.host_bytes = now.host_bytes;
+  row.live_count = now.live_count;
+  row.allocations = now.allocations;
+  row.failures = now.failures;
+  row.growth_bytes_per_minute = per_minute(*watched.recent, change.bytes_per_second);
+  row.allocations_per_minute = per_minute(*watched.recent, change.allocations_per_second);
   return row;
 }
 
-Row device_row(const WatchedProcess& watched, const ledger::DeviceView& device) {
-  const bool known =
-      device.at != ledger::ReadingAt::none && device.total_bytes >= device.free_bytes;
-  Row row;
-  row["pid"] = watched.pid;
-  row["device"] = device_number(device.ordinal);
-  row["name"] = text_or_null(device.name);
-  row["total_bytes"] = known ? number(device.total_bytes) : nullptr;
-  row["used_bytes"] = known ? number(device.total_bytes - device.free_bytes) : nullptr;
+DeviceRow device_row(const WatchedProcess& watched, const ledger::DeviceView& device) {
+  DeviceRow row;
+  row.pid = watched.pid;
+  row.device = device_id(device.ordinal);
+  row.name = model::text_or_null(device.name);
+  if (device.at != ledger::ReadingAt::none && device.total_bytes >= device.free_bytes) {
+    row.total_bytes = device.total_bytes;
+    row.used_bytes = device.total_bytes - device.free_bytes;
+  }
   return row;
 }
 
-Row total_row(const WatchedProcess& watched, const ledger::SeriesView& series) {
-  Row row;
-  row["pid"] = watched.pid;
-  row["kind"] = kind_name(series.kind);
-  row["device"] = device_number(series.device);
-  row["live_bytes"] = number(series.live_bytes);
-  row["live_count"] = number(series.live_count);
-  row["peak_bytes"] = number(series.peak_bytes);
-  row["allocations"] = number(series.allocations);
-  row["failures"] = number(series.failures);
-  return row;
+TotalRow total_row(const WatchedProcess& watched, const ledger::SeriesView& series) {
+  return {watched.pid,
+          std::string(kind_name(series.kind)),
+          device_id(series.device),
+          series.live_bytes,
+          series.live_count,
+          series.peak_bytes,
+          series.allocations,
+          series.failures};
 }
 
-Row stack_row(const WatchedProcess& watched, const GroupSample& group, const PlaceName& name) {
+StackRow stack_row(const WatchedProcess& watched, const GroupSample& group, const PlaceName& name) {
   const Change change = watched.recent->of_group(group);
   const auto growing = watched.growing->bytes_per_minute(group.id);
-  Row row;
-  row["pid"] = watched.pid;
-  row["kind"] = kind_name(group.kind);
-  row["device"] = device_number(group.device);
-  row["api"] = text_or_null(name.api);
-  row["where"] = text_or_null(name.where);
-  row["live_bytes"] = number(group.live_bytes);
-  row["live_count"] = number(group.live_count);
-  row["allocations"] = number(group.allocations);
-  row["growth_bytes_per_minute"] = per_minute(*watched.recent, change.bytes_per_second);
-  row["allocations_per_minute"] = per_minute(*watched.recent, change.allocations_per_second);
-  row["keeps_growing"] = growing.has_value();
-  row["keeps_growing_bytes_per_minute"] = growing ? number(*growing) : nullptr;
+  StackRow row;
+  row.pid = watched.pid;
+  row.kind = kind_name(group.kind);
+  row.device = device_id(group.device);
+  row.api = model::text_or_null(name.api);
+  row.where = model::text_or_null(name.where);
+  row.live_bytes = group.live_bytes;
+  row.live_count = group.live_count;
+  row.allocations = group.allocations;
+  row.growth_bytes_per_minute = per_minute(*watched.recent, change.bytes_per_second);
+  row.allocations_per_minute = per_minute(*watched.recent, change.allocations_per_second);
+  row.keeps_growing = growing.has_value();
+  row.keeps_growing_bytes_per_minute = growing;
   return row;
 }
 

@@ -71,6 +71,10 @@ NOT_REPORTS = {
     "lists_in_lists": (lambda path: written(path, '{"a":' + "[" * 50 * MIB), "nested too deep"),
     "objects_in_objects": (lambda path: written(path, '{"a":' * 10 * MIB), "nested too deep"),
     "an_endless_text": (lambda path: written(path, '{"a":"' + "b" * 60 * MIB), "not JSON"),
+    "an_object_of_a_million_properties": (
+        lambda path: written(path, "{" + ",".join(f'"a{i}":1' for i in range(MIB)) + "}"),
+        "too many properties",
+    ),
     "rows_without_fields": (
         lambda path: written(path, '{"schema":"cuwarden.report/1","stacks":[' + "{}," * 20 * MIB + "{}]}"),
         "",

@@ -15,8 +15,8 @@ TEST_F(Verdicts, AContextThatTheComputeModeForbidsLacksNoMemory) {
   for (const auto& [mode, name] : {std::pair(2, "prohibited"), {3, "exclusive_process"}}) {
     set(Fact::compute_mode, static_cast<std::uint64_t>(mode));
     EXPECT_EQ(verdict(), "device_restricted");
-    EXPECT_EQ(judge(given).proof.at("compute_mode"), name);
-    EXPECT_FALSE(judge(given).proof.contains("requested_bytes"));
+    EXPECT_EQ(proof_value("compute_mode"), model::ProofValue(name));
+    EXPECT_FALSE(proves("requested_bytes"));
     EXPECT_NE(judge(given).advice.find("nvidia-smi -c"), std::string::npos);
   }
   set(Fact::compute_mode, 0);
@@ -35,7 +35,7 @@ TEST_F(Verdicts, WhoHasTheOneContextIsPartOfTheProof) {
   given.incident.bytes = 0;
   given.incident.result = 46;
   set(Fact::compute_mode, 3);
-  EXPECT_FALSE(judge(given).proof.contains("other_processes_bytes"));
+  EXPECT_FALSE(proves("other_processes_bytes"));
   set(Fact::other_processes_bytes, 5 * GiB);
   EXPECT_EQ(proof("other_processes_bytes"), 5 * GiB);
 }
@@ -48,7 +48,7 @@ TEST_F(Verdicts, ASliceRestrictsWhatTheWholeDeviceCouldServe) {
   EXPECT_EQ(verdict(), "device_restricted");
   EXPECT_EQ(proof("total_bytes"), 10 * GiB);
   EXPECT_EQ(proof("whole_device_bytes"), 80 * GiB);
-  EXPECT_EQ(judge(given).proof.at("slice"), given.slice);
+  EXPECT_EQ(proof_value("slice"), model::ProofValue(given.slice));
   given.incident.bytes = 80 * GiB;
   EXPECT_EQ(verdict(), "device_restricted");
   given.incident.bytes = 80 * GiB + 1;
@@ -65,7 +65,7 @@ TEST_F(Verdicts, ASliceOfADeviceOfUnknownSizeIsTooSmallAndSaysThatItIsASlice) {
   set(Fact::total_bytes, 10 * GiB);
   given.incident.bytes = 20 * GiB;
   EXPECT_EQ(verdict(), "larger_than_device");
-  EXPECT_EQ(judge(given).proof.at("slice"), given.slice);
+  EXPECT_EQ(proof_value("slice"), model::ProofValue(given.slice));
   EXPECT_NE(judge(given).advice.find("slice (MIG)"), std::string::npos);
   given.slice = "";
   EXPECT_EQ(judge(given).advice.find("slice"), std::string::npos);

@@ -1,6 +1,6 @@
 // A report that is shown as it is, by `snapshot --output -` or by cat, does not act on the
 // terminal.
-#include "reporters/json_stream.hpp"
+#include "reporters/json/json_stream.hpp"
 
 #include <gtest/gtest.h>
 #include <stdio.h>
@@ -14,15 +14,18 @@
 namespace cuwarden {
 namespace {
 
+struct TextRow {
+  std::string field;
+  CUWARDEN_FIELDS(field)
+};
+
 std::string object_with(const std::string& text) {
   FILE* const file = std::tmpfile();
   const auto output = std::make_unique<Output>(fileno(file));
   JsonStream json(*output);
-  json.value("value", Row(text));
+  json.value("value", text);
   json.begin_table("rows");
-  json.begin_row();
-  json.field("field", text);
-  json.end_row();
+  json.row(TextRow{text});
   json.end_table();
   json.finish();
   EXPECT_EQ(output->finish(), 0);

@@ -12,8 +12,6 @@
 namespace cuwarden {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string fixture() { return std::string(SYMBOL_FIXTURES) + "/symbol_fixture_pie"; }
 
 std::string build_id_of(const std::string& path) {
@@ -27,27 +25,31 @@ std::string build_id_of(const std::string& path) {
 }
 
 // Of an inlined call in the fixture, by two stacks.
-Json report_of(const std::string& path, const std::string& build_id) {
+model::Report report_of(const std::string& path, const std::string& build_id) {
   FILE* const output = popen(fixture().c_str(), "r");
   unsigned long long offset = 0;
   EXPECT_EQ(std::fscanf(output, "%llu", &offset), 1);
   pclose(output);
-  const auto frame = [](int id, std::uint64_t at) {
-    return Json{{"id", id},         {"function", nullptr}, {"file", nullptr}, {"line", nullptr},
-                {"inlined", false}, {"module", 7},         {"offset", at}};
+  const auto frame = [](model::Id id, std::uint64_t at) {
+    model::Frame made;
+    made.id = id;
+    made.module = 7;
+    made.offset = at;
+    return made;
   };
-  Json report;
-  report["tool"] = {{"complete", false}, {"reasons", {"of records", "of names"}}};
-  report["names"] = {{"complete", false}, {"reasons", {"of names"}}};
-  report["process"] = {{"host", "elsewhere"}, {"start", "2026-01-01T00:00:00.000000000Z"}};
-  report["modules"] = Json::array({{{"id", 7}, {"path", path}, {"build_id", build_id}}});
-  report["frames"] = Json::array({frame(1, offset), frame(2, 1)});
-  report["stacks"] = Json::array({{{"id", 1}, {"frames", {1, 2}}}, {{"id", 2}, {"frames", {2}}}});
-  report["leak_groups"] = Json::array();
-  return Json::parse(report.dump());  // its numbers are unsigned, as those of a file
+  model::Report report;
+  report.tool.complete = false;
+  report.tool.reasons = {"of records", "of names"};
+  report.names = model::completeness({"of names"});
+  report.process.host = "elsewhere";
+  report.process.start = "2026-01-01T00:00:00.000000000Z";
+  report.modules = {{7, path, model::text_or_null(build_id)}};
+  report.frames = {frame(1, offset), frame(2, 1)};
+  report.stacks = {{1, {1, 2}, false}, {2, {2}, false}};
+  return report;
 }
 
-bool complete(Json& report, const Naming::FindFile& find = nullptr) {
+bool complete(model::Report& report, const Naming::FindFile& find = nullptr) {
   SymbolBudget unbound;
   Naming naming(unbound);
   if (find) naming.look_in(find);
@@ -55,56 +57,55 @@ bool complete(Json& report, const Naming::FindFile& find = nullptr) {
 }
 
 TEST(NameCompletion, an_inlined_call_becomes_frames_of_its_own_in_the_stacks) {
-  Json report = report_of(fixture(), build_id_of(fixture()));
+  model::Report report = report_of(fixture(), build_id_of(fixture()));
   ASSERT_TRUE(lacks_names(report));
   EXPECT_TRUE(complete(report));
-  ASSERT_EQ(report["frames"].size(), 3u);
-  EXPECT_EQ(report["stacks"][0]["frames"], Json({3, 1, 2}));
-  EXPECT_EQ(report["stacks"][1]["frames"], Json({2}));
-  const Json &outer = report["frames"][0], &inner = report["frames"][2];
-  EXPECT_EQ(inner["id"], 3);
-  EXPECT_EQ(inner["inlined"], true);
-  EXPECT_EQ(outer["inlined"], false);
-  EXPECT_EQ(inner["function"].get<std::string>().substr(0, 14), "fixture::inner");
-  EXPECT_TRUE(outer["line"].is_number_unsigned());
-  EXPECT_NE(outer["line"], inner["line"]);
-  EXPECT_EQ(outer["offset"], inner["offset"]);
+  ASSERT_EQ(report.frames.size(), 3u);
+  EXPECT_EQ(report.stacks[0].frames, std::vector<model::Id>({3, 1, 2}));
+  EXPECT_EQ(report.stacks[1].frames, std::vector<model::Id>({2}));
+  const model::Frame &outer = report.frames[0], &inner = report.frames[2];
+  EXPECT_EQ(inner.id, 3u);
+  EXPECT_TRUE(inner.inlined);
+  EXPECT_FALSE(outer.inlined);
+  EXPECT_EQ(inner.function->substr(0, 14), "fixture::inner");
+  EXPECT_TRUE(outer.line);
+  EXPECT_NE(outer.line, inner.line);
+  EXPECT_EQ(outer.offset, inner.offset);
   EXPECT_FALSE(lacks_names(report));
-  EXPECT_EQ(report["tool"]["reasons"], Json({"of records"}));
-  EXPECT_EQ(report["tool"]["complete"], false);
+  EXPECT_EQ(report.tool.reasons, std::vector<std::string>({"of records"}));
+  EXPECT_FALSE(report.tool.complete);
   EXPECT_FALSE(complete(report)) << "nothing more is to be had";
 }
 
 TEST(NameCompletion, a_file_with_another_build_id_is_not_read) {
-  Json report = report_of(fixture(), "00112233445566778899");
+  model::Report report = report_of(fixture(), "00112233445566778899");
   EXPECT_TRUE(complete(report));
-  EXPECT_TRUE(report["frames"][0]["function"].is_null());
-  ASSERT_EQ(report["names"]["reasons"].size(), 1u);
-  EXPECT_NE(report["names"]["reasons"][0].get<std::string>().find("its build id differs"),
-            std::string::npos);
+  EXPECT_FALSE(report.frames[0].function);
+  ASSERT_EQ(report.names->reasons.size(), 1u);
+  EXPECT_NE(report.names->reasons[0].find("its build id differs"), std::string::npos);
 }
 
 TEST(NameCompletion, a_file_without_a_build_id_is_not_read_on_another_machine) {
-  Json report = report_of(fixture(), "");
+  model::Report report = report_of(fixture(), "");
   complete(report);
-  EXPECT_TRUE(report["frames"][0]["function"].is_null());
+  EXPECT_FALSE(report.frames[0].function);
 }
 
 TEST(NameCompletion, a_name_without_a_folder_is_no_path) {
-  Json report = report_of("symbol_fixture_pie", build_id_of(fixture()));
+  model::Report report = report_of("symbol_fixture_pie", build_id_of(fixture()));
   complete(report);
-  EXPECT_TRUE(report["frames"][0]["function"].is_null());
-  EXPECT_FALSE(report["names"]["complete"].get<bool>());
-  Json found = report_of("symbol_fixture_pie", build_id_of(fixture()));
+  EXPECT_FALSE(report.frames[0].function);
+  EXPECT_FALSE(report.names->complete);
+  model::Report found = report_of("symbol_fixture_pie", build_id_of(fixture()));
   complete(found, [](const std::string&) { return fixture(); });
-  EXPECT_TRUE(found["frames"][0]["function"].is_string());
+  EXPECT_TRUE(found.frames[0].function);
 }
 
 TEST(NameCompletion, files_that_are_not_here_are_no_loss_to_a_report_that_lacked_nothing) {
-  Json report = report_of("/nonexistent/libx.so", build_id_of(fixture()));
-  report["names"] = {{"complete", true}, {"reasons", Json::array()}};
+  model::Report report = report_of("/nonexistent/libx.so", build_id_of(fixture()));
+  report.names = model::Completeness();
   EXPECT_FALSE(complete(report));
-  EXPECT_TRUE(report["names"]["complete"].get<bool>());
+  EXPECT_TRUE(report.names->complete);
 }
 
 TEST(SystemLibraries, are_known_by_their_files_names) {

@@ -6,19 +6,20 @@
 namespace cuwarden {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json report() {
-  return Json::parse(R"({
-    "tool": {"reasons": []},
-    "process": {"program": "/home/alice/my app/train", "command_line": ["--key", "secret"],
-                "host": "node"},
-    "memory_cgroup": {"path": "/user.slice/user-1000.slice"},
-    "job": {"job_id": "17.cluster", "rank": 3, "visible_devices": "GPU-1"},
-    "settings": [], "environment": [{"name": "CUDA_HOME", "value": "/opt"}],
-    "devices": [{"device": 0, "uuid": "GPU-2", "name": "node"}],
-    "modules": [{"id": 1, "path": "/home/alice/my app/train"}],
-    "frames": [], "stacks": []})");
+model::Report report() {
+  model::Report given;
+  given.process.program = "/home/alice/my app/train";
+  given.process.command_line = {"--key", "secret"};
+  given.process.host = "node";
+  given.memory_cgroup.emplace().path = "/user.slice/user-1000.slice";
+  given.job.job_id = "17.cluster";
+  given.job.rank = 3;
+  given.job.visible_devices = "GPU-1";
+  given.environment = {{"CUDA_HOME", "/opt"}};
+  given.devices.emplace_back().uuid = "GPU-2";
+  given.devices.back().name = "node";
+  given.modules = {{1, "/home/alice/my app/train", {}}};
+  return given;
 }
 
 std::string sentence(const std::string& text) { return redacted_text(report(), text); }
@@ -50,27 +51,28 @@ TEST(Redaction, other_slashes_stay) {
 }
 
 TEST(Redaction, names_that_the_schema_or_the_program_has_stay_though_a_host_is_called_so) {
-  Json given = report();
-  given["frames"] = {{{"id", 1}, {"function", "tree::node::grow(int)"}, {"file", "/a/node.cpp"}}};
+  model::Report given = report();
+  given.frames.emplace_back().function = "tree::node::grow(int)";
+  given.frames.back().file = "/a/node.cpp";
   redact(given);
-  EXPECT_EQ(given["frames"][0]["function"], "tree::node::grow(int)");
-  EXPECT_EQ(given["devices"][0]["name"], "node");
+  EXPECT_EQ(given.frames[0].function, "tree::node::grow(int)");
+  EXPECT_EQ(given.devices[0].name, "node");
 }
 
 TEST(Redaction, a_report_keeps_what_is_nobodys) {
-  Json given = report();
+  model::Report given = report();
   redact(given);
-  EXPECT_TRUE(given["process"]["host"].is_null());
-  EXPECT_EQ(given["process"]["program"], "train");
-  EXPECT_TRUE(given["process"]["command_line"].empty());
-  EXPECT_EQ(given["memory_cgroup"]["path"], "/");
-  EXPECT_TRUE(given["job"]["job_id"].is_null());
-  EXPECT_EQ(given["job"]["rank"], 3);
-  EXPECT_TRUE(given["job"]["visible_devices"].is_null());
-  EXPECT_TRUE(given["devices"][0]["uuid"].is_null());
-  EXPECT_TRUE(given["environment"].empty());
-  EXPECT_EQ(given["modules"][0]["path"], "train");
-  EXPECT_EQ(given["redacted"], true);
+  EXPECT_FALSE(given.process.host);
+  EXPECT_EQ(given.process.program, "train");
+  EXPECT_TRUE(given.process.command_line.empty());
+  EXPECT_EQ(given.memory_cgroup->path, "/");
+  EXPECT_FALSE(given.job.job_id);
+  EXPECT_EQ(given.job.rank, 3u);
+  EXPECT_FALSE(given.job.visible_devices);
+  EXPECT_FALSE(given.devices[0].uuid);
+  EXPECT_TRUE(given.environment.empty());
+  EXPECT_EQ(given.modules[0].path, "train");
+  EXPECT_TRUE(given.redacted);
 }
 
 }  // namespace

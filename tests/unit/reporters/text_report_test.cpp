@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "reporters/json/report_json.hpp"
 #include "reporters/report_file.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 
@@ -29,9 +30,9 @@ class TextReport : public testing::Test {
     options.end_ns = 100'000'000'000;
     EXPECT_TRUE(file.write(ledger.reader(), options)) << file.error();
     std::string error;
-    const auto report = ReportDocument::load(file.path(), error);
+    auto report = load_report(file.path(), error);
     EXPECT_TRUE(report) << error;
-    return report ? text_report(*report, text_options) : "";
+    return report ? text_report(IndexedReport(std::move(*report)), text_options) : "";
   }
   // The text of the sample's report with some of it changed.
   std::string text_with(const nlohmann::json& changes) {
@@ -47,15 +48,15 @@ class TextReport : public testing::Test {
     const std::string path = folder + "/changed.json";
     std::ofstream(path) << report;
     std::string error;
-    const auto changed = ReportDocument::load(path, error);
+    auto changed = load_report(path, error);
     EXPECT_TRUE(changed) << error;
-    return changed ? text_report(*changed, {}) : "";
+    return changed ? text_report(IndexedReport(std::move(*changed)), {}) : "";
   }
   std::string load_error(const std::string& content) {
     const std::string path = folder + "/bad.json";
     std::ofstream(path) << content;
     std::string error;
-    EXPECT_FALSE(ReportDocument::load(path, error));
+    EXPECT_FALSE(load_report(path, error));
     EXPECT_EQ(error.find('\n'), std::string::npos);
     return error;
   }
@@ -334,7 +335,7 @@ TEST_F(TextReport, a_file_that_is_no_report_is_one_line_of_error) {
   EXPECT_TRUE(has(load_error("{\"schema\": \"cuwarden.report/1\", \"frames\": [{\"id\": 1e300}]}"),
                   "damaged"));
   std::string error;
-  EXPECT_FALSE(ReportDocument::load(folder, error));
+  EXPECT_FALSE(load_report(folder, error));
   EXPECT_TRUE(has(error, "it is a folder"));
 }
 

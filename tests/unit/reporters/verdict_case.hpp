@@ -35,9 +35,18 @@ class Verdicts : public testing::Test {
     given.incident.live_count[static_cast<std::size_t>(Kind::stream_ordered)] = count;
   }
   std::string_view verdict() const { return verdict_name(judge(given).verdict); }
-  std::uint64_t proof(const char* name) const {
-    return judge(given).proof.at(name).get<std::uint64_t>();
+  // Null if the proof has no such figure or text.
+  model::ProofValue proof_value(std::string_view name) const {
+    for (const auto& [known, value] : judge(given).proof)
+      if (known == name) return value;
+    return std::monostate();
   }
+  std::uint64_t proof(std::string_view name) const {
+    const model::ProofValue value = proof_value(name);
+    EXPECT_TRUE(std::holds_alternative<std::uint64_t>(value)) << name;
+    return value.index() == 1 ? std::get<1>(value) : 0;
+  }
+  bool proves(std::string_view name) const { return proof_value(name).index() != 0; }
 
   IncidentCase given;
 };

@@ -1,0 +1,111 @@
+// Objects of the report are structs that list their fields once, by CUWARDEN_FIELDS. The list
+// serves writing, parsing and the comparison with report.schema.json: a new field is its
+// declaration and its name in that list. Names in the list are the names in JSON, in the order of
+// writing.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#define CUWARDEN_FIELDS(...)                                   \
+  static constexpr std::string_view field_list = #__VA_ARGS__; \
+  auto fields() { return std::tie(__VA_ARGS__); }              \
+  auto fields() const { return std::tie(__VA_ARGS__); }
+
+// Fields of the same struct that reports of earlier versions lack, or that no reader relies on. A
+// missing one is read as null, false, 0 or empty.
+#define CUWARDEN_MAY_LACK(...) static constexpr std::string_view lackable_list = #__VA_ARGS__;
+
+namespace cuwarden::model {
+
+// True if the type is a struct with a list of fields.
+template <class Type>
+concept Object = requires {
+  Type::field_list;
+};
+
+template <Object Struct>
+bool operator==(const Struct& left, const Struct& right) {
+  return left.fields() == right.fields();
+}
+
+template <Object Struct>
+inline constexpr std::size_t field_count =
+    std::tuple_size_v<decltype(std::declval<Struct&>().fields())>;
+
+// Calls visit(name) for each name of a list such as "device, uuid".
+template <class Visit>
+constexpr void each_name(std::string_view list, const Visit& visit) {
+  constexpr std::string_view blanks = " \n";
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    std::string_view name = list.substr(0, end);
+    name.remove_prefix(std::min(name.find_first_not_of(blanks), name.size()));
+    visit(name.substr(0, name.find_first_of(blanks)));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+
+template <Object Struct>
+inline constexpr auto field_names = [] {
+  std::array<std::string_view, field_count<Struct>> names;
+  std::size_t count = 0;
+  each_name(Struct::field_list, [&](std::string_view name) { names[count++] = name; });
+  return names;
+}();
+
+template <Object Struct>
+consteval std::size_t field_position(std::string_view name) {
+  std::size_t position = 0;
+  while (field_names<Struct>[position] != name) ++position;
+  return position;
+}
+
+// By position: true if a report may lack the field. Does not compile where a name is no field.
+template <Object Struct>
+inline constexpr auto may_lack = [] {
+  std::array<bool, field_count<Struct>> lackable{};
+  if constexpr (requires { Struct::lackable_list; }) {
+    each_name(Struct::lackable_list, [&](std::string_view name) {
+      std::size_t position = 0;
+      while (field_names<Struct>[position] != name) ++position;
+      lackable[position] = true;
+    });
+  }
+  return lackable;
+}();
+
+// Calls visit(name, field, position) for each field of a struct, position being a constant.
+template <class Struct, class Visit>
+void each_field(Struct& object, Visit&& visit) {
+  using Plain = std::remove_const_t<Struct>;
+  auto fields = object.fields();
+  [&]<std::size_t... at>(std::index_sequence<at...>) {
+    (visit(field_names<Plain>[at], std::get<at>(fields), std::integral_constant<std::size_t, at>()),
+     ...);
+  }
+  (std::make_index_sequence<field_count<Plain>>());
+}
+
+// The name of a field as a template argument.
+template <std::size_t size>
+struct FieldName {
+  consteval FieldName(const char (&text)[size]) { std::copy_n(text, size, letters); }
+  constexpr operator std::string_view() const { return {letters, size - 1}; }
+  char letters[size];
+};
+
+// A struct's field by its name, which has to be in the struct's list.
+template <FieldName name, class Struct>
+auto& field(Struct& object) {
+  return std::get<field_position<std::remove_const_t<Struct>>(name)>(object.fields());
+}
+template <class Struct, FieldName name>
+using FieldType = std::remove_cvref_t<decltype(field<name>(std::declval<Struct&>()))>;
+
+}  // namespace cuwarden::model

@@ -1,0 +1,94 @@
+// Tables of the report about memory that is held but cannot be used: at the end, at the worst
+// moment of the run, and at incidents. report.schema.json describes each field.
+#pragma once
+
+#include <string>
+
+#include "reporters/model/fields.hpp"
+#include "reporters/model/values.hpp"
+
+namespace cuwarden::model {
+
+struct Fragmentation {
+  Id device = 0;
+  Text at;  // null: the device was never read
+  Figure slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
+  Figure page_bytes, step_bytes;
+  Figure largest_piece_bytes;  // null: no two allocations shared a page
+  Figure excess_bytes;
+  CUWARDEN_FIELDS(device, at, slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes,
+                  largest_request_bytes, page_bytes, step_bytes, largest_piece_bytes, excess_bytes)
+  CUWARDEN_MAY_LACK(at, mempool_idle_bytes, page_bytes, step_bytes, largest_piece_bytes,
+                    excess_bytes)
+};
+
+struct SlabClass {
+  Id device = 0;
+  Figure class_bytes, slab_count, live_count, live_bytes;
+  CUWARDEN_FIELDS(device, class_bytes, slab_count, live_count, live_bytes)
+};
+
+struct Slab {
+  Id device = 0;
+  std::string address;
+  Figure class_bytes, slots, live;
+  CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
+};
+
+struct SlabHolder {
+  Id device = 0;
+  MaybeId stack;
+  Figure count, bytes;
+  Figure locked_bytes;  // in equal shares
+  CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
+};
+
+struct WorstFragmentation {
+  Id device = 0;
+  Figure time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen;
+  Figure mempool_idle_bytes, largest_request_bytes, read_ns;  // null: there was no reading
+  CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
+                  mempool_idle_bytes, largest_request_bytes, read_ns)
+  CUWARDEN_MAY_LACK(rounding_bytes, pieces_seen, mempool_idle_bytes, largest_request_bytes, read_ns)
+};
+
+struct WorstSlab {
+  Id device = 0;
+  std::string address;
+  Figure live, live_bytes;
+  CUWARDEN_FIELDS(device, address, live, live_bytes)
+};
+
+struct WorstSlabHolder {
+  Id device = 0;
+  MaybeId stack;
+  Figure count, bytes, locked_bytes;
+  Figure time_ns, of_locked_bytes;
+  CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes, time_ns, of_locked_bytes)
+  CUWARDEN_MAY_LACK(time_ns, of_locked_bytes)
+};
+
+struct IncidentFragmentation {
+  Id incident = 0;
+  Id device = 0;
+  Figure slab_count;
+  Figure slabs_listed;  // rows of incident_slab_map
+  Figure slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
+  CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
+                  mempool_idle_bytes, largest_request_bytes)
+};
+
+struct IncidentSlabClass {
+  Id incident = 0;
+  Figure class_bytes, slab_count, live_count, live_bytes;
+  CUWARDEN_FIELDS(incident, class_bytes, slab_count, live_count, live_bytes)
+};
+
+struct IncidentSlab {
+  Id incident = 0;
+  std::string address;
+  Figure live, live_bytes;
+  CUWARDEN_FIELDS(incident, address, live, live_bytes)
+};
+
+}  // namespace cuwarden::model

@@ -1,0 +1,62 @@
+// Tables of the report about refused requests. report.schema.json describes each field.
+#pragma once
+
+#include <string>
+
+#include "reporters/model/fields.hpp"
+#include "reporters/model/values.hpp"
+
+namespace cuwarden::model {
+
+struct Incident {
+  Id id = 0;
+  Figure time_ns;  // of the first refusal
+  Text api, kind, asked_for;
+  Figure bytes;  // null: the call does not say
+  MaybeId device;
+  Figure thread;
+  MaybeId stack;
+  Text result;
+  std::string outcome;
+  Text rescued_by;
+  std::string verdict;
+  Figure repeats;
+  Figure recovered_count, rescued_count, failed_count;  // of repeats + 1 refusals
+  Figure last_ns, last_bytes;
+  Proof proof;
+  Text advice;
+  CUWARDEN_FIELDS(id, time_ns, api, kind, asked_for, bytes, device, thread, stack, result, outcome,
+                  rescued_by, verdict, repeats, recovered_count, rescued_count, failed_count,
+                  last_ns, last_bytes, proof, advice)
+  CUWARDEN_MAY_LACK(kind, asked_for, thread, result, rescued_by, recovered_count, rescued_count,
+                    failed_count, last_ns, last_bytes)
+};
+
+struct IncidentFact {
+  Id incident = 0;
+  std::string fact;
+  Figure value;  // null: without a limit
+  CUWARDEN_FIELDS(incident, fact, value)
+};
+
+struct Rung {
+  Id incident = 0;
+  Figure order;
+  std::string rung, outcome;
+  Figure duration_ns;
+  Text reclaimer;  // null: another rung than that of reclaimers
+  CUWARDEN_FIELDS(incident, order, rung, outcome, duration_ns, reclaimer)
+};
+
+struct IncidentHolder {
+  Id incident = 0;
+  MaybeId stack;
+  std::string kind;
+  Figure count, bytes;
+  Figure growth_bytes_per_minute;  // null: it does not grow
+  Figure slab_locked_bytes;        // null: not among the holders that lock most
+  CUWARDEN_FIELDS(incident, stack, kind, count, bytes, growth_bytes_per_minute, slab_locked_bytes)
+  CUWARDEN_MAY_LACK(growth_bytes_per_minute, slab_locked_bytes)
+};
+
+}  // namespace cuwarden::model
