@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "reporters/call_frames.hpp"
-#include "reporters/incident_case.hpp"
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
 #include "reporters/slabs.hpp"
+#include "reporters/verdicts/incident_case.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "reporters/incident_case.hpp"
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/put.hpp"
+#include "reporters/verdicts/incident_case.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {

@@ -8,7 +8,7 @@
 #include "reporters/model/incidents.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
-#include "reporters/verdicts.hpp"
+#include "reporters/verdicts/verdicts.hpp"
 
 namespace cuwarden {
 

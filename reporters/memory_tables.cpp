@@ -5,8 +5,8 @@
 #include <string>
 
 #include "reporters/each_row.hpp"
-#include "reporters/incident_case.hpp"
 #include "reporters/symbolizer.hpp"
+#include "reporters/verdicts/incident_case.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 
 namespace cuwarden {

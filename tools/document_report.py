@@ -29,7 +29,16 @@ def values_of(field, definitions):
     if "$ref" in field:
         field = definitions[field["$ref"].rsplit("/", 1)[-1]]
     values = field.get("enum", [])
-    return ", ".join("null" if value is None else f"`{value}`" for value in values)
+    described = [f"`{value['const']}`: {value['description']}" for value in field.get("anyOf", []) if "description" in value]
+    return ", ".join("null" if value is None else f"`{value}`" for value in values) or "<br>".join(["", *described])
+
+
+def rows_of(fields, definitions, prefix=""):
+    for field, meaning in fields.items():
+        values = values_of(meaning, definitions)
+        values = " Values: " + values + "." * (not values.endswith(".")) if values else ""
+        yield f"| `{prefix}{field}` | {meaning['description']}{values} |\n"
+        yield from rows_of(meaning.get("properties", {}), definitions, f"{prefix}{field}.")
 
 
 def document(schema):
@@ -40,9 +49,7 @@ def document(schema):
         if not fields:
             continue
         yield "\n| field | is |\n|---|---|\n"
-        for field, meaning in fields.items():
-            values = values_of(meaning, schema["$defs"])
-            yield f"| `{field}` | {meaning['description']}{' Values: ' + values + '.' if values else ''} |\n"
+        yield from rows_of(fields, schema["$defs"])
 
 
 def main():

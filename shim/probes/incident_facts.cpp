@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reporters/each_row.hpp"
-#include "reporters/incident_case.hpp"
+#include "reporters/verdicts/incident_case.hpp"
 #include "reporters/leak_groups.hpp"
 #include "reporters/slabs.hpp"
 #include "shim/probes/host_limits.hpp"

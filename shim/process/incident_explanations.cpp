@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "reporters/verdicts.hpp"
+#include "reporters/verdicts/verdicts.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/interpose/runtime_tables.hpp"

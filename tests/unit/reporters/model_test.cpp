@@ -9,6 +9,7 @@
 #include "reporters/json/report_json.hpp"
 #include "reporters/json/update.hpp"
 #include "reporters/report_file.hpp"
+#include "reporters/verdicts/proofs.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 
 namespace cuwarden {
@@ -122,6 +123,20 @@ TEST(Model, a_field_that_only_one_of_both_has_is_found) {
   changed = schema();
   changed["properties"]["frames"]["items"]["properties"]["inlined"] = {{"type", "null"}};
   EXPECT_EQ(differences(changed).size(), 2u) << "neither null nor not a boolean";
+}
+
+TEST(Model, has_the_verdicts_of_the_schema_with_their_meanings_and_the_figures_of_their_proofs) {
+  const Json incident = schema()["properties"]["incidents"]["items"]["properties"];
+  Json rows = Json::array();
+  Names figures, described;
+#define VERDICT(name, Proof, meaning)                           \
+  rows.push_back({{"const", #name}, {"description", meaning}}); \
+  for (const std::string_view figure : model::field_names<verdicts::Proof>) figures.emplace(figure);
+#include "reporters/verdicts/verdicts.def"
+#undef VERDICT
+  EXPECT_EQ(incident["verdict"]["anyOf"], rows);
+  for (const auto& [name, figure] : incident["proof"]["properties"].items()) described.insert(name);
+  EXPECT_EQ(described, figures);
 }
 
 class WrittenReport : public testing::Test {

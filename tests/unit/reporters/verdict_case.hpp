@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reporters/verdicts.hpp"
+#include "reporters/verdicts/verdicts.hpp"
 
 namespace cuwarden {
 

@@ -1,4 +1,4 @@
-#include "reporters/incident_case.hpp"
+#include "reporters/verdicts/incident_case.hpp"
 
 #include <algorithm>
 

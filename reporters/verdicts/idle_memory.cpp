@@ -1,0 +1,80 @@
+// Verdicts about memory that this process holds for no use: without it the request would have
+// fitted.
+#include <algorithm>
+
+#include "reporters/quantities.hpp"
+#include "reporters/verdicts/predicates.hpp"
+
+namespace cuwarden::verdicts {
+namespace {
+
+using ledger::Fact;
+
+// A pool's memory comes in chunks, and a chunk goes back only as a whole.
+constexpr std::uint64_t pool_chunk = 32u << 20;
+constexpr std::uint64_t page = 2u << 20;
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+std::optional<Finding<PendingProof>> pending_frees(const Shortage& shortage) {
+  // The driver gives idle memory of pools to whoever asks. The rest that still was in pools when it
+  // refused waits for work in flight, or shares a chunk with something live.
+  const std::uint64_t idle = shortage.incident().fact(Fact::memory_pool_idle_bytes).value_or(0);
+  const std::uint64_t live =
+      shortage.incident().live_count[static_cast<std::size_t>(Kind::stream_ordered)];
+  const std::uint64_t pending =
+      idle - std::min(idle, std::min(live, idle / pool_chunk + 1) * pool_chunk);
+  if (!shortage.lacks_memory() || pending < *shortage.missing() || !shortage.is_worth_it(pending))
+    return std::nullopt;
+  return Finding<PendingProof>{
+      {pending, shortage.free_bytes(), shortage.requested_bytes()},
+      human_bytes(pending) +
+          " were freed in stream order and the device has not come that far: "
+          "synchronise the streams before this request"};
+}
+
+std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) {
+  const std::uint64_t locked = shortage.in_account("slab_waste"),
+                      rounding = shortage.in_account("rounding_waste"),
+                      unused = shortage.in_account("pool"), waste = locked + rounding + unused;
+  if (!shortage.lacks_memory() || waste < *shortage.missing() || !shortage.is_worth_it(waste))
+    return std::nullopt;
+  const std::string& wants = shortage.given().meshing_wants;
+  return Finding<WasteProof>{
+      {locked, rounding, unused == 0 ? std::nullopt : Figure(unused), shortage.free_bytes(),
+       shortage.requested_bytes()},
+      unused > std::max(locked, rounding)
+          ? human_bytes(unused) +
+                " are the free parts of pages that the pool's allocations still use: free what "
+                "pins them" +
+                (wants.empty() ? "" : ", or have " + wants)
+      : locked >= rounding
+          ? human_bytes(locked) +
+                " that this process freed are locked in slabs that are still partly used: free "
+                "what pins them, keep small allocations in a few large ones, or try "
+                "CUWARDEN_POOL=on"
+          : human_bytes(rounding) +
+                " are lost because requests are rounded up to whole pages: ask for multiples of " +
+                human_bytes(page) + ", cut small buffers from large ones, or try CUWARDEN_POOL=on"};
+}
+
+std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage) {
+  const IncidentCase& given = shortage.given();
+  if (!shortage.lacks_memory() || given.modules.empty() || given.requester.empty())
+    return std::nullopt;
+  const auto& [module, bytes] = *std::ranges::max_element(
+      given.modules, [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (module.empty() || module == given.requester || module == given.program ||
+      bytes < *shortage.missing() || bytes < shortage.own() / 2 ||
+      shortage.own() < shortage.others())
+    return std::nullopt;
+  return Finding<LibraryProof>{
+      {module, bytes, shortage.free_bytes(), shortage.requested_bytes()},
+      file_name(module) + " holds " + human_bytes(bytes) + ", and " + file_name(given.requester) +
+          " asked: if it only keeps that (a cache), let it give it back "
+          "(empty_cache, free_all_blocks, trim) or limit it; else free it there"};
+}
+
+}  // namespace cuwarden::verdicts

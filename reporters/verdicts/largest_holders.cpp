@@ -1,0 +1,116 @@
+// Verdicts about the owner that holds most of the device, and about requests without a proof.
+#include <algorithm>
+
+#include "reporters/quantities.hpp"
+#include "reporters/verdicts/predicates.hpp"
+
+namespace cuwarden::verdicts {
+namespace {
+
+using ledger::Asked;
+using ledger::Fact;
+
+model::Figure unless_0(std::uint64_t bytes) {
+  return bytes == 0 ? std::nullopt : model::Figure(bytes);
+}
+
+bool is_held_by_others(const Shortage& shortage) {
+  return shortage.lacks_memory() && shortage.is_the_most(shortage.others());
+}
+
+// Null if the call asks for memory itself.
+const char* advice_for_call(const ledger::IncidentView& incident) {
+  switch (incident.asked) {
+    case Asked::launch:
+      return incident.result != out_of_memory
+                 ? "the kernel calls malloc, and the device heap that was set "
+                   "(cudaLimitMallocHeapSize) is made by the first such launch: make it smaller, "
+                   "or launch before the data comes"
+                 : "the launch itself needs memory (local memory for as many threads as the device "
+                   "can hold, or the kernel's code): leave more free, or use smaller arrays per "
+                   "thread";
+    case Asked::module:
+      return "the code did not fit any more: load it before the data";
+    case Asked::stream:
+    case Asked::limit:
+      return "the driver keeps memory for streams, heap and stacks: make them before the data, or "
+             "fewer and smaller";
+    case Asked::memory:
+    case Asked::graph:
+    case Asked::context:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
+  const std::uint64_t own = shortage.own();
+  if (!shortage.lacks_memory() || !shortage.is_the_most(own)) return std::nullopt;
+  // Spilled memory lies elsewhere, whoever holds it. Memory that does not grow was there when the
+  // program still ran.
+  const std::uint64_t growing = std::min(shortage.given().growing_bytes, own);
+  const bool grows = growing >= *shortage.missing();
+  return Finding<OwnProof>{
+      {own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
+       shortage.requested_bytes()},
+      "this process holds " + human_bytes(own) + " itself, all of it live: " +
+          (grows ? human_bytes(growing) + " of it grow all the time, look at that first"
+                 : "see who holds it, and free or shrink that")};
+}
+
+std::optional<Finding<OthersProof>> held_by_other_processes(const Shortage& shortage) {
+  if (!is_held_by_others(shortage) || shortage.listed() < shortage.unlisted()) return std::nullopt;
+  return Finding<OthersProof>{
+      {shortage.fact(Fact::other_processes_bytes), unless_0(shortage.in_account("live_imported")),
+       shortage.own(), shortage.free_bytes(), shortage.requested_bytes()},
+      "other processes hold " + human_bytes(shortage.listed()) +
+          " of this device: wait for them, stop them, or use another device"};
+}
+
+std::optional<Finding<UnlistedProof>> held_by_unlisted_owner(const Shortage& shortage) {
+  const std::uint64_t hidden = shortage.unlisted();
+  if (!is_held_by_others(shortage) || shortage.listed() >= hidden) return std::nullopt;
+  return Finding<UnlistedProof>{
+      {shortage.fact(Fact::other_processes_bytes), unless_0(shortage.in_account("live_imported")),
+       shortage.own(), hidden, shortage.free_bytes(), shortage.requested_bytes()},
+      human_bytes(hidden) +
+          " belong to nobody that can be seen from here: look with nvidia-smi on the host for "
+          "processes of other containers or users, and for ones that died badly"};
+}
+
+std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) {
+  const char* const of_call = advice_for_call(shortage.incident());
+  const std::uint64_t bytes = shortage.implicit(), contexts = shortage.in_account("context");
+  if (of_call == nullptr && !(shortage.lacks_memory() && shortage.is_the_most(bytes)))
+    return std::nullopt;
+  const auto item = [&](const char* name) { return unless_0(shortage.in_account(name)); };
+  return Finding<ImplicitProof>{
+      {shortage.fact(Fact::given_back_bytes), item("context"), item("modules"),
+       item("local_memory"), item("heap"), item("streams"), shortage.free_bytes(),
+       shortage.requested_bytes()},
+      of_call != nullptr ? of_call
+      : bytes == contexts
+          ? "the contexts themselves take " + human_bytes(bytes) +
+                " of the device: split the request, or try CUWARDEN_SPILL"
+          : human_bytes(bytes) +
+                " are contexts, code, local memory of kernels and the device's heap: "
+                "use smaller arrays per thread, or lower the limits"};
+}
+
+std::optional<Finding<UnknownProof>> unknown(const Shortage& shortage) {
+  const auto missing = shortage.missing();
+  return Finding<UnknownProof>{
+      {shortage.free_bytes(), shortage.fact(Fact::total_bytes), shortage.requested_bytes()},
+      !free_bytes_of(shortage.incident()) ? "the device could not be asked at that moment"
+      : !missing ? "how much the call needed is not known: see the account of that moment"
+      : *missing == 0
+          ? "as much was free right after: somebody gave it back in between, or the device refuses "
+            "for a reason of its own (a quota that is not known here)"
+      : !shortage.incident().fact(Fact::slab_locked_bytes)
+          ? "what the process itself lost to slabs could not be looked at in that moment"
+          : "no owner holds as much as was missing: see the account of that moment"};
+}
+
+}  // namespace cuwarden::verdicts

@@ -1,0 +1,24 @@
+// The predicates of verdicts, one for each row of verdicts.def.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reporters/verdicts/proofs.hpp"
+#include "reporters/verdicts/shortage.hpp"
+
+namespace cuwarden::verdicts {
+
+// A verdict's figures, and one line that says what to do.
+template <class Proof>
+struct Finding {
+  Proof proof;
+  std::string advice;
+};
+
+// Each returns null if the verdict does not hold.
+#define VERDICT(name, Proof, meaning) std::optional<Finding<Proof>> name(const Shortage&);
+#include "reporters/verdicts/verdicts.def"
+#undef VERDICT
+
+}  // namespace cuwarden::verdicts

@@ -1,0 +1,105 @@
+// The proofs of verdicts. Null figures are left out of the report. `requested_bytes` is null if the
+// call does not say how much it asks for, `free_bytes` if the device could not be asked.
+#pragma once
+
+#include <string>
+
+#include "reporters/model/fields.hpp"
+#include "reporters/model/values.hpp"
+
+namespace cuwarden::verdicts {
+
+using model::Figure;
+using model::Text;
+
+struct SizeProof {
+  Text requested;  // in decimal digits, since it may be above the numbers of JSON
+  Figure requested_bytes;
+  CUWARDEN_FIELDS(requested, requested_bytes)
+};
+
+struct RestrictionProof {
+  Text compute_mode;  // "prohibited" or "exclusive_process"
+  Figure other_processes_bytes, total_bytes;
+  Text slice;  // name of the MIG slice
+  Figure whole_device_bytes, free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes;
+  CUWARDEN_FIELDS(compute_mode, other_processes_bytes, total_bytes, slice, whole_device_bytes,
+                  free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes)
+};
+
+struct LargerProof {
+  Figure total_bytes;
+  Text slice;  // name of the MIG slice
+  Figure whole_device_bytes, requested_bytes;
+  CUWARDEN_FIELDS(total_bytes, slice, whole_device_bytes, requested_bytes)
+};
+
+struct AddressProof {
+  Figure address_space_limit_bytes, address_space_bytes, largest_gap_bytes, mappings, max_mappings;
+  Figure requested_bytes;
+  CUWARDEN_FIELDS(address_space_limit_bytes, address_space_bytes, largest_gap_bytes, mappings,
+                  max_mappings, requested_bytes)
+};
+
+struct HostProof {
+  Figure ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes, cgroup_used_bytes;
+  Figure overcommit_mode, commit_limit_bytes, committed_bytes, pinned_bytes, requested_bytes;
+  CUWARDEN_FIELDS(ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes,
+                  cgroup_used_bytes, overcommit_mode, commit_limit_bytes, committed_bytes,
+                  pinned_bytes, requested_bytes)
+};
+
+struct PendingProof {
+  Figure pending_free_bytes, free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(pending_free_bytes, free_bytes, requested_bytes)
+};
+
+struct WasteProof {
+  Figure slab_locked_bytes, rounding_bytes;
+  Figure pool_unused_bytes;  // null: none
+  Figure free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(slab_locked_bytes, rounding_bytes, pool_unused_bytes, free_bytes, requested_bytes)
+};
+
+struct LibraryProof {
+  Text holder;  // path of the library
+  Figure held_bytes, free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(holder, held_bytes, free_bytes, requested_bytes)
+};
+
+struct OwnProof {
+  Figure own_bytes;
+  Figure growing_bytes;  // null: less than what was missing
+  Figure free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(own_bytes, growing_bytes, free_bytes, requested_bytes)
+};
+
+struct OthersProof {
+  Figure other_processes_bytes;
+  Figure opened_bytes;  // memory of others that this process opened; null: none
+  Figure own_bytes, free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, free_bytes, requested_bytes)
+};
+
+struct UnlistedProof {
+  Figure other_processes_bytes;
+  Figure opened_bytes;  // memory of others that this process opened; null: none
+  Figure own_bytes, unlisted_bytes, free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, unlisted_bytes, free_bytes,
+                  requested_bytes)
+};
+
+struct ImplicitProof {
+  Figure given_back_bytes;  // freed by the driver after the refusal, and among free_bytes
+  Figure context_bytes, modules_bytes, local_memory_bytes, heap_bytes, streams_bytes;
+  Figure free_bytes, requested_bytes;
+  CUWARDEN_FIELDS(given_back_bytes, context_bytes, modules_bytes, local_memory_bytes, heap_bytes,
+                  streams_bytes, free_bytes, requested_bytes)
+};
+
+struct UnknownProof {
+  Figure free_bytes, total_bytes, requested_bytes;
+  CUWARDEN_FIELDS(free_bytes, total_bytes, requested_bytes)
+};
+
+}  // namespace cuwarden::verdicts
