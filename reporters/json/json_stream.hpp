@@ -15,10 +15,10 @@
 #include <variant>
 #include <vector>
 
+#include "reporters/files/output.hpp"
 #include "reporters/model/fields.hpp"
 #include "reporters/model/values.hpp"
-#include "reporters/output.hpp"
-#include "reporters/printable.hpp"
+#include "reporters/words/printable.hpp"
 
 namespace cuwarden {
 

@@ -2,8 +2,8 @@
 // the slice of it that the process has (MIG) or a quota forbids, and what is larger than all of it.
 #include <utility>
 
-#include "reporters/quantities.hpp"
 #include "reporters/verdicts/predicates.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden::verdicts {
 namespace {

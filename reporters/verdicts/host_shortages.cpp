@@ -1,7 +1,7 @@
 // Verdicts about requests that meet the host's limits: addresses, and memory that is page-locked.
 // The device's figures say nothing about them.
-#include "reporters/quantities.hpp"
 #include "reporters/verdicts/predicates.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden::verdicts {
 

@@ -2,8 +2,8 @@
 // fitted.
 #include <algorithm>
 
-#include "reporters/quantities.hpp"
 #include "reporters/verdicts/predicates.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden::verdicts {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "reporters/cuda_frames.hpp"
-#include "reporters/each_row.hpp"
+#include "reporters/model/each_row.hpp"
 #include "reporters/model/values.hpp"
+#include "reporters/symbols/cuda_frames.hpp"
 
 namespace cuwarden {
 

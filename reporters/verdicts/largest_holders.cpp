@@ -1,8 +1,8 @@
 // Verdicts about the owner that holds most of the device, and about requests without a proof.
 #include <algorithm>
 
-#include "reporters/quantities.hpp"
 #include "reporters/verdicts/predicates.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden::verdicts {
 namespace {

@@ -62,7 +62,7 @@ class CgroupFolder {
   // cgroup of the same name.
   std::uint64_t inode() const noexcept {
     struct stat status {};
-    // The system call is used directly, as in reporters/file_status.hpp.
+    // The system call is used directly, as in reporters/files/file_status.hpp.
     return syscall(SYS_fstat, folder_.number(), &status) == 0 ? status.st_ino : 0;
   }
   // Moves to the parent folder. Returns false at the top of what is mounted.

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reporters/quantities.hpp"
+#include "reporters/words/quantities.hpp"
 #include "shim/policy/pool_policy.hpp"
 #include "shim/support/log.hpp"
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "reporters/each_row.hpp"
+#include "reporters/model/each_row.hpp"
+#include "reporters/tables/leak_groups.hpp"
+#include "reporters/tables/slabs.hpp"
 #include "reporters/verdicts/incident_case.hpp"
-#include "reporters/leak_groups.hpp"
-#include "reporters/slabs.hpp"
 #include "shim/probes/host_limits.hpp"
 #include "shim/probes/mps_limit.hpp"
 #include "shim/probes/nvml_memory.hpp"

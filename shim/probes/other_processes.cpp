@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include "reporters/each_row.hpp"
+#include "reporters/model/each_row.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/totals.hpp"
 #include "shim/probes/device_processes.hpp"

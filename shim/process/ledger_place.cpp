@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "reporters/process_facts.hpp"
-#include "reporters/setting_values.hpp"
+#include "reporters/tables/process_facts.hpp"
+#include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "shim/process/old_ledgers.hpp"
 #include "shim/process/report_path.hpp"

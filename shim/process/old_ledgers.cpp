@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "reporters/earlier_report.hpp"
-#include "reporters/file_status.hpp"
-#include "reporters/report_file.hpp"
+#include "reporters/files/file_status.hpp"
+#include "reporters/reports/earlier_report.hpp"
+#include "reporters/reports/report_file.hpp"
 #include "runtime_hooks/core/folder_entries.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"

@@ -10,7 +10,7 @@
 #include <new>
 #include <string>
 
-#include "reporters/printable.hpp"
+#include "reporters/words/printable.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"

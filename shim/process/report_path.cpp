@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "reporters/report_name.hpp"
-#include "reporters/setting_values.hpp"
+#include "reporters/files/report_name.hpp"
+#include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/core/job.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/settings.hpp"

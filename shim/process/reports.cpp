@@ -9,9 +9,9 @@
 #include <chrono>
 #include <new>
 
-#include "reporters/old_reports.hpp"
-#include "reporters/report_file.hpp"
-#include "reporters/report_policy.hpp"
+#include "reporters/reports/old_reports.hpp"
+#include "reporters/reports/report_file.hpp"
+#include "reporters/reports/report_policy.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"

@@ -11,7 +11,7 @@
 #include <new>
 #include <string>
 
-#include "reporters/printable.hpp"
+#include "reporters/words/printable.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"

@@ -12,8 +12,8 @@
 #include <ctime>
 #include <string>
 
-#include "reporters/error_text.hpp"
-#include "reporters/printable.hpp"
+#include "reporters/words/error_text.hpp"
+#include "reporters/words/printable.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "reporters/near_names.hpp"
+#include "reporters/words/near_names.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/stacks/captured.hpp"
 #include "shim/support/start_environment.hpp"

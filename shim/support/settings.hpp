@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "reporters/setting_values.hpp"
+#include "reporters/words/setting_values.hpp"
 
 namespace cuwarden::shim {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "reporters/report_json.hpp"
+#include "reporters/json/write_report.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
 #include "tests/fuzz/whole_ledger.hpp"

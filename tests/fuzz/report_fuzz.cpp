@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "reporters/json/report_json.hpp"
-#include "reporters/leak_check.hpp"
-#include "reporters/report_json.hpp"
-#include "reporters/text_report.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/json/write_report.hpp"
+#include "reporters/text/leak_check.hpp"
+#include "reporters/text/text_report.hpp"
 #include "tests/fuzz/whole_ledger.hpp"
 
 namespace {

@@ -22,6 +22,9 @@ RESCUE = ["runtime_hooks/rescue"]
 # Rooms of the shim, the lowest first: each may include the rooms before it.
 SHIM_ROOMS = ["support", "interpose", "probes", "policy", "process", "exports"]
 
+# Rooms of the reporters, in the same order.
+REPORTER_ROOMS = ["words", "files", "model", "symbols", "verdicts", "tables", "json", "text", "reports"]
+
 # Folder -> the folders that it may include, itself aside. Folders alone: a single header in these lists
 # would hide that a folder has two roles.
 ALLOWED = {
@@ -39,7 +42,6 @@ ALLOWED = {
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
     "runtime_hooks/hooks": RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE,
-    "reporters": READ + CORE,
     "tools/cuwarden": ["reporters"] + READ + CORE,
     # Stands in for NVIDIA's libraries: knows nothing of ours.
     "tools/simulated_gpu": [],
@@ -48,6 +50,9 @@ ALLOWED = {
     f"shim/{room}": [f"shim/{lower}" for lower in SHIM_ROOMS[:place]]
     + ["glibc_floor", "runtime_hooks", "reporters"]
     for place, room in enumerate(SHIM_ROOMS)
+} | {
+    f"reporters/{room}": [f"reporters/{lower}" for lower in REPORTER_ROOMS[:place]] + READ + CORE
+    for place, room in enumerate(REPORTER_ROOMS)
 }
 
 # What comes from outside, where it matters who knows it.

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "reporters/error_text.hpp"
-#include "reporters/output.hpp"
-#include "reporters/printable.hpp"
+#include "reporters/files/output.hpp"
+#include "reporters/words/error_text.hpp"
+#include "reporters/words/printable.hpp"
 
 namespace cuwarden {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "reporters/elf_symbols.hpp"
+#include "reporters/symbols/elf_symbols.hpp"
 
 namespace cuwarden {
 namespace {

@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "reporters/cuda_frames.hpp"
-#include "reporters/printable.hpp"
-#include "reporters/process_facts.hpp"
-#include "reporters/quantities.hpp"
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/tables/process_facts.hpp"
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "reporters/error_text.hpp"
+#include "reporters/words/error_text.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "tools/cuwarden/command_output.hpp"
 

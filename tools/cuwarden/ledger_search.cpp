@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "reporters/error_text.hpp"
+#include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/running_processes.hpp"
 
 namespace cuwarden {

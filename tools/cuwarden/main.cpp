@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "reporters/setting_values.hpp"
+#include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/enough_stack.hpp"

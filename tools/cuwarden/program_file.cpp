@@ -12,9 +12,9 @@
 #include <cstring>
 #include <sstream>
 
-#include "reporters/cuda_frames.hpp"
-#include "reporters/elf_symbols.hpp"
-#include "reporters/file_status.hpp"
+#include "reporters/files/file_status.hpp"
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/symbols/elf_symbols.hpp"
 #include "runtime_hooks/core/small_file.hpp"
 
 extern char** environ;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reporters/error_text.hpp"
+#include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/ledger_search.hpp"

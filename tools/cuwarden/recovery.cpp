@@ -13,14 +13,14 @@
 #include <string_view>
 #include <thread>
 
-#include "reporters/earlier_report.hpp"
-#include "reporters/error_text.hpp"
-#include "reporters/given_file.hpp"
-#include "reporters/old_reports.hpp"
-#include "reporters/process_facts.hpp"
-#include "reporters/quantities.hpp"
-#include "reporters/report_file.hpp"
-#include "reporters/report_policy.hpp"
+#include "reporters/files/given_file.hpp"
+#include "reporters/reports/earlier_report.hpp"
+#include "reporters/reports/old_reports.hpp"
+#include "reporters/reports/report_file.hpp"
+#include "reporters/reports/report_policy.hpp"
+#include "reporters/tables/process_facts.hpp"
+#include "reporters/words/error_text.hpp"
+#include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/running_processes.hpp"
 

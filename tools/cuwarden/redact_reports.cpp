@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "reporters/output.hpp"
-#include "reporters/redaction.hpp"
-#include "reporters/report_name.hpp"
+#include "reporters/files/output.hpp"
+#include "reporters/files/report_name.hpp"
+#include "reporters/model/redaction.hpp"
 #include "tools/cuwarden/command_output.hpp"
 
 namespace cuwarden {

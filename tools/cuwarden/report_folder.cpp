@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reporters/error_text.hpp"
+#include "reporters/words/error_text.hpp"
 #include "runtime_hooks/core/folder_entries.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "reporters/name_completion.hpp"
-#include "reporters/report_head.hpp"
+#include "reporters/reports/report_head.hpp"
+#include "reporters/symbols/name_completion.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 
 namespace cuwarden {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "reporters/naming.hpp"
-#include "reporters/report_copy.hpp"
+#include "reporters/reports/report_copy.hpp"
+#include "reporters/symbols/naming.hpp"
 #include "tools/cuwarden/debug_files.hpp"
 
 namespace cuwarden {

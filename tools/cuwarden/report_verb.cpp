@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
-#include "reporters/error_text.hpp"
-#include "reporters/json/report_json.hpp"
-#include "reporters/leak_check.hpp"
-#include "reporters/printable.hpp"
-#include "reporters/text_summary.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/text/leak_check.hpp"
+#include "reporters/text/text_summary.hpp"
+#include "reporters/words/error_text.hpp"
+#include "reporters/words/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/recovery.hpp"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "reporters/given_file.hpp"
-#include "reporters/report_policy.hpp"
+#include "reporters/files/given_file.hpp"
+#include "reporters/reports/report_policy.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/ledger_search.hpp"

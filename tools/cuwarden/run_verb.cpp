@@ -24,11 +24,11 @@
 #include <optional>
 #include <string_view>
 
-#include "reporters/cuda_frames.hpp"
-#include "reporters/error_text.hpp"
-#include "reporters/report_policy.hpp"
-#include "reporters/json/report_json.hpp"
-#include "reporters/signal_name.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/reports/report_policy.hpp"
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/words/error_text.hpp"
+#include "reporters/words/signal_name.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/installation.hpp"
 #include "tools/cuwarden/ledger_search.hpp"

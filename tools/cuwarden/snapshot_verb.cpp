@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "reporters/output.hpp"
-#include "reporters/report_file.hpp"
-#include "reporters/report_json.hpp"
+#include "reporters/files/output.hpp"
+#include "reporters/json/write_report.hpp"
+#include "reporters/reports/report_file.hpp"
 #include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/ledger_search.hpp"
 #include "tools/cuwarden/verbs.hpp"

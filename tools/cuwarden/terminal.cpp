@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "reporters/printable.hpp"
+#include "reporters/words/printable.hpp"
 #include "tools/cuwarden/command_output.hpp"
 
 namespace cuwarden {

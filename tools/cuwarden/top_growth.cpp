@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "reporters/leak_groups.hpp"
+#include "reporters/tables/leak_groups.hpp"
 #include "tools/cuwarden/top_sample.hpp"
 
 namespace cuwarden {

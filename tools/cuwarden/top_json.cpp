@@ -5,8 +5,8 @@
 #include <ctime>
 
 #include "reporters/json/json_stream.hpp"
-#include "reporters/memory_tables.hpp"
-#include "reporters/process_facts.hpp"
+#include "reporters/tables/memory_tables.hpp"
+#include "reporters/tables/process_facts.hpp"
 
 namespace cuwarden {
 namespace {

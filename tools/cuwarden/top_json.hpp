@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "reporters/output.hpp"
+#include "reporters/files/output.hpp"
 #include "tools/cuwarden/top_view.hpp"
 
 namespace cuwarden {

@@ -4,10 +4,10 @@
 #include <thread>
 #include <utility>
 
-#include "reporters/call_frames.hpp"
-#include "reporters/cuda_frames.hpp"
-#include "reporters/leak_groups.hpp"
-#include "reporters/printable.hpp"
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/symbols/group_label.hpp"
+#include "reporters/tables/call_frames.hpp"
+#include "reporters/words/printable.hpp"
 
 namespace cuwarden {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "reporters/printable.hpp"
-#include "reporters/quantities.hpp"
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
 namespace {

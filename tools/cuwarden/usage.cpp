@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "reporters/quantities.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
 namespace {

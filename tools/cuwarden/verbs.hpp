@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reporters/text_report.hpp"
+#include "reporters/text/text_report.hpp"
 
 namespace cuwarden {
 

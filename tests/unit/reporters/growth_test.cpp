@@ -1,5 +1,5 @@
 // When a leak counts as growing: by where the survivors' births lie, not by how many there are.
-#include "reporters/growth.hpp"
+#include "reporters/model/growth.hpp"
 
 #include <gtest/gtest.h>
 

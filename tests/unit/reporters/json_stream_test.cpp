@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "reporters/printable.hpp"
+#include "reporters/words/printable.hpp"
 
 namespace cuwarden {
 namespace {

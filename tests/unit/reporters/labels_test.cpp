@@ -1,8 +1,8 @@
 // What an allocation is called and whose it is: the program's own call, outside CUDA's libraries.
 #include <gtest/gtest.h>
 
-#include "reporters/cuda_frames.hpp"
-#include "reporters/leak_groups.hpp"
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/symbols/group_label.hpp"
 
 namespace cuwarden {
 namespace {

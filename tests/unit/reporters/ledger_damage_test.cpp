@@ -1,5 +1,5 @@
 // What leads nowhere is found, and a ledger that says itself what it lacks is not called damaged.
-#include "reporters/ledger_damage.hpp"
+#include "reporters/tables/ledger_damage.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "reporters/json/report_json.hpp"
+#include "reporters/json/read_report.hpp"
 #include "reporters/json/update.hpp"
-#include "reporters/report_file.hpp"
+#include "reporters/reports/report_file.hpp"
 #include "reporters/verdicts/proofs.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 

@@ -1,13 +1,13 @@
 // A report that lacks names gets them from the file that ran, and says what it still lacks.
-#include "reporters/name_completion.hpp"
+#include "reporters/symbols/name_completion.hpp"
 
 #include <gtest/gtest.h>
 #include <stdio.h>
 
 #include <string>
 
-#include "reporters/elf_symbols.hpp"
-#include "reporters/system_libraries.hpp"
+#include "reporters/symbols/elf_symbols.hpp"
+#include "reporters/symbols/system_libraries.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "reporters/printable.hpp"
+#include "reporters/words/printable.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Numbers, times and versions as people read them, and what the environment says about the job.
-#include "reporters/quantities.hpp"
+#include "reporters/words/quantities.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "reporters/process_facts.hpp"
+#include "reporters/tables/process_facts.hpp"
 #include "runtime_hooks/core/job.hpp"
 
 namespace cuwarden {

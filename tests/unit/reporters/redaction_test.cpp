@@ -1,5 +1,5 @@
 // Texts of a report without folders, hosts and users.
-#include "reporters/redaction.hpp"
+#include "reporters/model/redaction.hpp"
 
 #include <gtest/gtest.h>
 

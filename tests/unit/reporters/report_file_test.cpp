@@ -1,5 +1,5 @@
 // A report file is whole or not there, private, and never in another's place.
-#include "reporters/report_file.hpp"
+#include "reporters/reports/report_file.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

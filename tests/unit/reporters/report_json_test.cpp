@@ -1,6 +1,4 @@
 // A report says exactly what the ledger's rows say, joins by id, and keeps what is unknown null.
-#include "reporters/report_json.hpp"
-
 #include <gtest/gtest.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "reporters/json/write_report.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 
 namespace cuwarden {

@@ -1,9 +1,9 @@
 // Names of reports fit into their folders, differ, and end as the user's pattern expects.
-#include "reporters/report_name.hpp"
+#include "reporters/files/report_name.hpp"
 
 #include <gtest/gtest.h>
 
-#include "reporters/printable.hpp"
+#include "reporters/words/printable.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "reporters/setting_values.hpp"
+#include "reporters/words/setting_values.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Slabs as they are seen from addresses and sizes, of ledgers that a test states row by row.
-#include "reporters/slabs.hpp"
+#include "reporters/tables/slabs.hpp"
 
 #include <gtest/gtest.h>
 

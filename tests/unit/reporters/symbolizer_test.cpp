@@ -1,6 +1,6 @@
 // Functions, lines and inlined calls of real files, checked against what the programs themselves
 // say about their addresses and lines.
-#include "reporters/symbolizer.hpp"
+#include "reporters/symbols/symbolizer.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <fstream>
 #include <future>
 
-#include "reporters/elf_symbols.hpp"
+#include "reporters/symbols/elf_symbols.hpp"
 
 extern "C" void backtrace_qsort(void* base, std::size_t count, std::size_t bytes,
                                 int (*compare)(const void*, const void*));

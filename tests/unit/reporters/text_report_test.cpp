@@ -1,5 +1,5 @@
 // What the summary for people says.
-#include "reporters/text_report.hpp"
+#include "reporters/text/text_report.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "reporters/json/report_json.hpp"
-#include "reporters/report_file.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/reports/report_file.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 
 namespace cuwarden {

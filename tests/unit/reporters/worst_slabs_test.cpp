@@ -1,5 +1,5 @@
 // The worst moment of slabs, of ledgers that a test states row by row.
-#include "reporters/worst_slabs.hpp"
+#include "reporters/tables/worst_slabs.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "reporters/report_file.hpp"
+#include "reporters/reports/report_file.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
 
 int main(int count, char** arguments) {

@@ -1,0 +1,95 @@
+#include "reporters/files/given_file.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "reporters/files/file_status.hpp"
+#include "reporters/words/error_text.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+bool is_own_descriptor(std::string_view path) {
+  return path == "-" || path == "/dev/stdin" || path.starts_with("/dev/fd/") ||
+         path.starts_with("/proc/self/fd/");
+}
+
+const char* wrong_type(mode_t mode, bool is_own) {
+  if (S_ISREG(mode)) return nullptr;
+  if (S_ISDIR(mode)) return "it is a folder";
+  if (S_ISFIFO(mode)) return is_own ? nullptr : "it is a pipe with a name";
+  if (S_ISSOCK(mode)) return is_own ? nullptr : "it is a socket";
+  return is_own && S_ISCHR(mode) ? nullptr : "it is a device";
+}
+
+std::string too_large(std::size_t most_bytes) {
+  return "it is larger than " + human_bytes(most_bytes);
+}
+
+// A byte order mark may come first.
+bool begins_as_an_object(std::string_view content) {
+  if (content.starts_with("\xef\xbb\xbf")) content.remove_prefix(3);
+  const std::size_t first = content.find_first_not_of(" \t\r\n");
+  return first != content.npos && content[first] == '{';
+}
+
+}  // namespace
+
+std::string read_object_file(const std::string& path, std::size_t most_bytes,
+                             std::string& content) {
+  const bool is_own = is_own_descriptor(path);
+  // A pipe or a terminal of our own may be waited for; it has been opened already.
+  const Descriptor file(path == "-"
+                            ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                            : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  if (file.get() < 0 || status_of(file.get(), status) != 0) return error_text(errno);
+  if (const char* const wrong = wrong_type(status.st_mode, is_own)) return wrong;
+  if (S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) > most_bytes)
+    return too_large(most_bytes);
+  char piece[64 * 1024];
+  bool begun = false;
+  for (;;) {
+    const ssize_t count = read(file.get(), piece, sizeof piece);
+    if (count < 0 && errno == EAGAIN) {
+      pollfd input{file.get(), POLLIN, 0};
+      if (poll(&input, 1, -1) < 0 && errno != EINTR) return error_text(errno);
+      continue;
+    }
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return error_text(errno);
+    if (count == 0) break;
+    content.append(piece, static_cast<std::size_t>(count));
+    if (content.size() > most_bytes) return too_large(most_bytes);
+    // A pipe may hand out a byte at a time.
+    if (!begun && content.size() >= sizeof piece) {
+      if (!begins_as_an_object(content)) return "not a cuwarden report (it is no JSON object)";
+      begun = true;
+    }
+  }
+  if (content.empty()) return "the file is empty";
+  return begins_as_an_object(content) ? "" : "not a cuwarden report (it is no JSON object)";
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,54 @@
+#include "reporters/files/output.hpp"
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace cuwarden {
+
+bool wait_for_room(int descriptor) noexcept {
+  pollfd room{descriptor, POLLOUT, 0};
+  return poll(&room, 1, -1) > 0 || errno == EINTR;
+}
+
+void Output::write(std::string_view text) noexcept {
+  while (!text.empty() && error_ == 0) {
+    const std::size_t part = std::min(text.size(), sizeof(buffer_) - used_);
+    std::memcpy(buffer_ + used_, text.data(), part);
+    used_ += part;
+    text.remove_prefix(part);
+    if (used_ == sizeof(buffer_)) flush();
+  }
+}
+
+int Output::finish() noexcept {
+  if (error_ == 0) flush();
+  return error_;
+}
+
+void Output::flush() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      written_ + used_ > limit.rlim_cur) {
+    error_ = EFBIG;
+    return;
+  }
+  std::size_t done = 0;
+  while (done < used_) {
+    const ssize_t count = ::write(descriptor_, buffer_ + done, used_ - done);
+    if (count < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_room(descriptor_)))) continue;
+    if (count <= 0) {
+      error_ = count == 0 ? EIO : errno;
+      return;
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  written_ += used_;
+  used_ = 0;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,92 @@
+#include "reporters/json/json_bounds.hpp"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using nlohmann::json;
+
+// A report has four: the report, a table, a row, the frames of a stack.
+constexpr std::size_t most_levels = 16;
+// A report has none. A damaged one that has some is told better by the field they are in.
+constexpr std::size_t most_lists_in_lists = 1000;
+// No object of a report has 100. Its properties are searched one after the other.
+constexpr std::size_t most_properties = 1000;
+
+// Bytes of a tree's parts, with what the heap adds to them.
+constexpr std::uint64_t bytes_of_value = 2 * sizeof(json);  // a list grows to twice its size
+constexpr std::uint64_t bytes_of_text = 48, bytes_of_list = 40, bytes_of_object = 64;
+constexpr std::uint64_t bytes_of_key = 96;
+
+class Outline final : public nlohmann::json_sax<json> {
+ public:
+  explicit Outline(std::uint64_t most_memory) : most_memory_(most_memory) {}
+  const std::string& reason() const { return reason_; }
+
+  bool null() override { return add(bytes_of_value); }
+  bool boolean(bool) override { return add(bytes_of_value); }
+  bool number_integer(number_integer_t) override { return add(bytes_of_value); }
+  bool number_unsigned(number_unsigned_t) override { return add(bytes_of_value); }
+  bool number_float(number_float_t, const string_t&) override { return add(bytes_of_value); }
+  bool binary(binary_t&) override { return add(bytes_of_value); }
+  bool string(string_t& text) override { return add(bytes_of_value + bytes_of_text + text.size()); }
+  bool key(string_t& text) override {
+    if (++levels_.back().properties > most_properties)
+      return wrong("one of its objects has too many properties");
+    return add(bytes_of_key + text.size());
+  }
+  bool start_object(std::size_t) override { return begin(false) && add(bytes_of_object); }
+  bool start_array(std::size_t) override { return begin(true) && add(bytes_of_list); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return wrong("not JSON");
+  }
+
+ private:
+  bool wrong(std::string reason) {
+    reason_ = std::move(reason);
+    return false;
+  }
+  bool add(std::uint64_t bytes) {
+    if (levels_.empty()) return wrong("not a cuwarden report (it is no JSON object)");
+    memory_ += bytes;
+    return memory_ <= most_memory_ ||
+           wrong("reading it would take more than " + human_bytes(most_memory_) + " of memory");
+  }
+  bool begin(bool list) {
+    if (list && levels_.empty()) return wrong("not a cuwarden report (it is no JSON object)");
+    if (list && levels_.back().is_list && ++lists_in_lists_ > most_lists_in_lists)
+      return wrong("it is made of lists in lists");
+    if (levels_.size() == most_levels) return wrong("its values are nested too deep");
+    levels_.push_back({list, 0});
+    return true;
+  }
+  bool end() {
+    levels_.pop_back();
+    return true;
+  }
+
+  std::uint64_t most_memory_, memory_ = 0;
+  std::size_t lists_in_lists_ = 0;
+  struct Level {
+    bool is_list;
+    std::size_t properties;  // so far
+  };
+  std::vector<Level> levels_;  // that are open
+  std::string reason_;
+};
+
+}  // namespace
+
+std::string wrong_outline(std::string_view text, std::uint64_t most_memory) {
+  Outline outline(most_memory);
+  if (json::sax_parse(text.begin(), text.end(), &outline)) return {};
+  return outline.reason();
+}
+
+}  // namespace cuwarden

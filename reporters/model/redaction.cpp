@@ -1,0 +1,169 @@
+#include "reporters/model/redaction.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace cuwarden {
+namespace {
+
+constexpr std::string_view unnamed_path = "(path)";
+
+std::string file_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+bool is_word(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || static_cast<unsigned char>(letter) >= 0x80;
+}
+bool ends_path(char letter) {
+  return std::string_view(" \t\n\"'`()<>[]{},;|=").find(letter) != std::string_view::npos;
+}
+
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+// Where no letter or digit stands before or behind it.
+void replace_word(std::string& text, std::string_view word, std::string_view by) {
+  for (std::size_t at = text.find(word); at != text.npos;) {
+    const std::size_t end = at + word.size();
+    const bool whole =
+        (at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]));
+    if (whole) text.replace(at, word.size(), by);
+    at = text.find(word, at + (whole ? by.size() : 1));
+  }
+}
+
+// Calls visit(text, in_sentence) for each text of a struct. A text is a sentence by its field's
+// name.
+template <class Value, class Visit>
+void each_text(Value& value, bool in_sentence, const Visit& visit) {
+  using Plain = std::remove_cv_t<Value>;
+  if constexpr (std::is_same_v<Plain, std::string>) {
+    visit(value, in_sentence);
+  } else if constexpr (model::Object<Plain>) {
+    model::each_field(value, [&](std::string_view name, auto& field, auto) {
+      constexpr std::string_view sentences[] = {"reasons", "advice", "value", "reclaimer"};
+      each_text(field, in_sentence || std::ranges::count(sentences, name) != 0, visit);
+    });
+  } else if constexpr (std::is_same_v<Plain, model::Proof>) {
+    for (auto& [name, figure] : value)
+      if (auto* const text = std::get_if<std::string>(&figure)) visit(*text, in_sentence);
+  } else if constexpr (requires { value.has_value(); }) {
+    if (value) each_text(*value, in_sentence, visit);
+  } else if constexpr (requires { value.begin(); }) {
+    for (auto& element : value) each_text(element, in_sentence, visit);
+  }
+}
+
+class Redaction {
+ public:
+  explicit Redaction(const model::Report& report) {
+    add_file(report.process.program);
+    for (const model::Module& module : report.modules) add_file(module.path);
+    for (const model::Frame& frame : report.frames) add_file(frame.file);
+    add_name(report.process.host.value_or(""), "host");
+    each_text(report, false, [this](const std::string& text, bool) { add_user(text); });
+  }
+
+  // Redacts a field that is one path.
+  void path(std::string& value) const { value = without_names(file_name(value)); }
+  void path(model::Text& value) const {
+    if (value) path(*value);
+  }
+  // Redacts a sentence, or another text with paths in it. Names of people and hosts are replaced
+  // only in sentences: elsewhere they may be a part of the schema, or of the program.
+  void text(std::string& value, bool is_sentence) const {
+    if (value.find('/') != value.npos) {
+      for (auto file = files_.rbegin(); file != files_.rend(); ++file)
+        replace_all(value, file->second, file_name(file->second));
+      value = without_folders(value);
+    }
+    if (is_sentence) value = without_names(std::move(value));
+  }
+
+ private:
+  void add_file(const model::Text& path) {
+    if (path && path->find('/') != path->npos) files_.emplace(path->size(), *path);
+  }
+  void add_name(const std::string& name, const char* by) {
+    if (!name.empty()) names_.emplace(name, by);
+  }
+  void add_user(const std::string& text) {
+    for (const std::string_view homes : {"/home/", "/Users/", "/users/"}) {
+      const std::size_t at = text.find(homes);
+      if (at == text.npos) continue;
+      const std::size_t start = at + homes.size();
+      add_name(text.substr(start, text.find_first_of("/ \t:'\"", start) - start), "user");
+    }
+  }
+
+  std::string without_names(std::string text) const {
+    for (const auto& [name, by] : names_) replace_word(text, name, by);
+    return text;
+  }
+
+  // Of each path its last part, if that looks like a file's name.
+  static std::string without_folders(std::string_view text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+      std::size_t end = at;
+      while (end < text.size() && !ends_path(text[end])) ++end;
+      if (end == at) {
+        result += text[at++];
+        continue;
+      }
+      const std::string_view word = text.substr(at, end - at);
+      const bool is_path = word.find('/') != word.npos && word.size() > 1 &&
+                           word.find_first_not_of('/') != word.npos &&
+                           !word.starts_with("operator/");
+      const std::string name = file_name(word);
+      if (!is_path)
+        result += word;
+      else
+        result += name.find('.') == name.npos ? std::string(unnamed_path) : name;
+      at = end;
+    }
+    return result;
+  }
+
+  std::set<std::pair<std::size_t, std::string>> files_;  // by length: one may begin another one
+  std::map<std::string, const char*> names_;
+};
+
+}  // namespace
+
+std::string redacted_text(const model::Report& report, std::string text) {
+  Redaction(report).text(text, true);
+  return text;
+}
+
+void redact(model::Report& report) {
+  const Redaction redaction(report);
+  redaction.path(report.process.program);
+  report.process.command_line.clear();
+  report.process.host.reset();
+  report.environment.clear();
+  // A job's number may name its cluster, and a device's its machine.
+  report.job.job_id.reset();
+  report.job.visible_devices.reset();
+  for (model::Device& device : report.devices) device.uuid.reset();
+  for (model::DeviceProcess& other : report.device_processes) other.program.reset();
+  for (model::Module& module : report.modules) redaction.path(module.path);
+  for (model::Frame& frame : report.frames) redaction.path(frame.file);
+  model::each_field(report, [&](std::string_view name, auto& part, auto) {
+    if (name != "schema" && name != "modules")
+      each_text(part, false,
+                [&](std::string& text, bool is_sentence) { redaction.text(text, is_sentence); });
+  });
+  if (report.memory_cgroup && report.memory_cgroup->path) report.memory_cgroup->path = "/";
+  report.redacted = true;
+}
+
+}  // namespace cuwarden

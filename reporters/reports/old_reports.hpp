@@ -1,0 +1,28 @@
+// Removes reports that CUWARDEN_REPORT_KEEP does not keep.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "reporters/reports/report_policy.hpp"
+
+namespace cuwarden {
+
+// In the process that ends, and in a command.
+inline constexpr std::chrono::milliseconds longest_removal_at_exit{200};
+inline constexpr std::chrono::milliseconds longest_removal_afterwards{5000};
+
+// Whether the report that was just written stays where enough others are newer. One that a person
+// asked for stays.
+enum class OwnReport { stays, may_go };
+
+// Keeps the policy.keep reports of `program` in the folder of `own` whose processes ended last. A
+// file is removed only where it is this user's, regular, named as reports of the policy's path are,
+// and says itself that it is the report of that program (the same path of an executable) and of a
+// process that has ended. Looks at files for `most_time` at most: what was not seen by then stays
+// until the next time.
+void remove_old_reports(const std::string& own, std::string_view program, const ReportPolicy&,
+                        OwnReport, std::chrono::nanoseconds most_time) noexcept;
+
+}  // namespace cuwarden

@@ -1,0 +1,180 @@
+#include "reporters/reports/report_copy.hpp"
+
+#include <stdio.h>  // renameat
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "reporters/files/file_status.hpp"
+#include "reporters/files/given_file.hpp"
+#include "reporters/files/output.hpp"
+#include "reporters/files/report_name.hpp"
+#include "reporters/json/read_report.hpp"
+#include "reporters/json/update.hpp"
+#include "reporters/words/error_text.hpp"
+#include "runtime_hooks/core/open_file.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr int most_attempts = 16;
+constexpr unsigned most_names = 100'000;
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? "./" : path.substr(0, slash + 1);
+}
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string failure(const std::string& path, int error) {
+  return "cannot write " + path + ": " + error_text(error) +
+         "; give a path that can be written (--output), or make room";
+}
+
+std::string text_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// As reports are written: a property a line, and a line for each row of a table.
+template <class Write>
+void write_json(const Json& root, const Write& write) {
+  bool first = true;
+  for (const auto& [name, value] : root.items()) {
+    write(first ? "{\n  " : ",\n  ");
+    first = false;
+    write(text_of(name) + ": ");
+    if (!value.is_array()) {
+      write(text_of(value));
+      continue;
+    }
+    write("[");
+    bool first_row = true;
+    for (const Json& row : value) {
+      write(first_row ? "\n    " : ",\n    ");
+      first_row = false;
+      write(text_of(row));
+    }
+    write(first_row ? "]" : "\n  ]");
+  }
+  write(first ? "{}\n" : "\n}\n");
+}
+
+// A file beside the one that it becomes. Removed with the object unless it was renamed.
+class Unfinished {
+ public:
+  explicit Unfinished(const std::string& folder) : folder_(open_folder(AT_FDCWD, folder.c_str())) {
+    if (!folder_) {
+      error_ = errno;
+      return;
+    }
+    for (int attempt = 0; attempt < most_attempts && !file_; ++attempt) {
+      name_ = ".cuwarden-copy-" + std::to_string(getpid()) + "-" + std::to_string(attempt) + ".tmp";
+      file_ = make_file(folder_.number(), name_.c_str(), O_WRONLY);
+      if (!file_ && errno != EEXIST) break;
+    }
+    if (!file_) error_ = errno;
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    if (file_ && !name_.empty()) unlinkat(folder_.number(), name_.c_str(), 0);
+  }
+
+  int folder() const { return folder_.number(); }
+  int error() const { return error_; }
+
+  // 0 or an errno; so the next ones.
+  int fill(const Json& root) {
+    if (error_ != 0) return error_;
+    if (fchmod(file_.number(), 0600) != 0) return errno;  // the umask may have taken bits away
+    const auto output = std::make_unique<Output>(file_.number());
+    write_json(root, [&](std::string_view part) { output->write(part); });
+    return output->finish();
+  }
+  int replace(const std::string& name) {
+    if (renameat(folder_.number(), name_.c_str(), folder_.number(), name.c_str()) != 0)
+      return errno;
+    name_.clear();
+    return 0;
+  }
+  // EEXIST: the name is taken.
+  int become(const std::string& name) {
+    if (linkat(folder_.number(), name_.c_str(), folder_.number(), name.c_str(), 0) == 0) return 0;
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS) return errno;
+    // The file system has no links: the name is taken by an empty file, which is replaced.
+    const Descriptor taken = make_file(folder_.number(), name.c_str(), O_WRONLY);
+    return taken ? replace(name) : errno;
+  }
+
+ private:
+  Descriptor folder_, file_;
+  std::string name_;
+  int error_ = 0;
+};
+
+}  // namespace
+
+std::optional<ReportCopy> ReportCopy::load(const std::string& path, std::string& error) {
+  ReportCopy copy;
+  copy.path_ = path;
+  struct stat status {};
+  if (path != "-" && status_at(AT_FDCWD, path.c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISREG(status.st_mode)) {
+    copy.device_ = status.st_dev;
+    copy.inode_ = status.st_ino;
+    copy.owner_ = status.st_uid;
+  }
+  std::string content;
+  const std::string wrong = read_object_file(path, largest_report, content);
+  if (!wrong.empty()) {
+    error = path + ": " + wrong;
+    return std::nullopt;
+  }
+  auto report = parse_report(content, path, error, &copy.root_);
+  if (!report) return std::nullopt;
+  copy.report_ = std::move(*report);
+  return copy;
+}
+
+void ReportCopy::bring_up_to_date() {
+  update(root_, report_, report_.redacted ? Unlisted::dropped : Unlisted::kept);
+}
+
+std::string ReportCopy::text() {
+  bring_up_to_date();
+  std::string all;
+  write_json(root_, [&](std::string_view part) { all += part; });
+  return all;
+}
+
+std::string ReportCopy::replace() {
+  bring_up_to_date();
+  if (inode_ == 0 || owner_ != geteuid()) return path_ + " is not a file of this user's";
+  Unfinished copy(folder_of(path_));
+  if (const int error = copy.fill(root_)) return failure(path_, error);
+  const std::string name = name_of(path_);
+  struct stat status {};
+  if (status_at(copy.folder(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0 ||
+      status.st_dev != device_ || status.st_ino != inode_)
+    return path_ + " has been replaced meanwhile";
+  const int error = copy.replace(name);
+  return error == 0 ? std::string() : failure(path_, error);
+}
+
+std::string ReportCopy::write(std::string& path) {
+  bring_up_to_date();
+  Unfinished copy(folder_of(path));
+  if (const int error = copy.fill(root_)) return failure(path, error);
+  const std::string folder = path.substr(0, path.size() - name_of(path).size());
+  const std::string name = name_of(path);
+  int error = EEXIST;
+  for (unsigned number = 0; number < most_names && error == EEXIST; ++number) {
+    path = folder + numbered_name(name, number);
+    error = copy.become(name_of(path));
+  }
+  return error == 0 ? std::string() : failure(path, error);
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,247 @@
+#include "reporters/reports/report_file.hpp"
+
+#include <stdio.h>  // renameat2
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "reporters/files/file_status.hpp"
+#include "reporters/files/report_name.hpp"
+#include "reporters/words/error_text.hpp"
+#include "runtime_hooks/core/open_file.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr int most_unfinished = 16;       // names tried for the file that becomes the report
+constexpr unsigned most_names = 100'000;  // numbers in front of the ending before it is given up
+
+// The name that a report has while it is written: of the process that it is about (a pid is used
+// again, also by another host or container that shares the folder) and of the one that writes it.
+std::string unfinished_name(const ledger::ProcessView& about, std::uint32_t writer, int attempt) {
+  return ".cuwarden-" + std::to_string(about.start_realtime_ns) + "-" + std::to_string(about.pid) +
+         "-" + std::to_string(writer) + "-" + std::to_string(attempt) + ".tmp";
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? "./" : path.substr(0, slash + 1);
+}
+
+// Makes every missing folder above `path`. 0 or an errno.
+int make_folders(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != path.npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    if (mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST) continue;
+    struct stat status {};
+    // Above an automounter or in a container, mkdir may refuse what is there already.
+    const int error = errno;
+    if (status_at(AT_FDCWD, folder.c_str(), status, 0) != 0 || !S_ISDIR(status.st_mode)) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+// The names of one report path in its folder, which is open as `folder`.
+struct Names {
+  int folder;
+  std::string base;
+  std::size_t most_bytes;  // of a name
+
+  std::string with(unsigned number) const {
+    return fitting_name(numbered_name(base, number), most_bytes);
+  }
+  bool is_taken(unsigned number) const {
+    struct stat status {};
+    return status_at(folder, with(number).c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 ||
+           errno != ENOENT;
+  }
+  // A number above `taken` whose name was free a moment ago. Among thousands of reports of one name
+  // that takes a few dozen looks, for numbers are taken from below.
+  unsigned free_after(unsigned taken) const {
+    unsigned step = 1;
+    while (taken + step < most_names && is_taken(taken + step)) {
+      taken += step;
+      step *= 2;
+    }
+    while (step > 1) {
+      step /= 2;
+      if (taken + step < most_names && is_taken(taken + step)) taken += step;
+    }
+    return taken + 1;
+  }
+};
+
+// Gives `from` the name `to` unless that is taken. 0 or an errno; EEXIST: taken.
+int rename_without_replacing(int folder, const char* from, const char* to) {
+  if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // File systems that cannot do that (NFS among them) can link, which never replaces either.
+  if (linkat(folder, from, folder, to, 0) == 0) {
+    unlinkat(folder, from, 0);
+    return 0;
+  }
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS) return errno;
+  // Without links: take the name with an empty file of our own, then replace that one.
+  const Descriptor taken = make_file(folder, to, O_WRONLY);
+  if (!taken) return errno;
+  if (renameat(folder, from, folder, to) == 0) return 0;
+  const int error = errno;
+  unlinkat(folder, to, 0);
+  return error;
+}
+
+}  // namespace
+
+void ReportFile::adopt(const std::string& path) {
+  struct stat status {};
+  if (status_at(AT_FDCWD, path.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  path_ = path;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+void ReportFile::remove() noexcept {
+  struct stat status {};
+  if (!path_.empty() && status_at(AT_FDCWD, path_.c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      status.st_dev == device_ && status.st_ino == inode_)
+    unlink(path_.c_str());
+  path_.clear();
+}
+
+void ReportFile::remove_unfinished(const ledger::ProcessView& process) noexcept try {
+  const std::string folder = folder_of(std::string(process.report_path));
+  for (int attempt = 0; attempt < most_unfinished; ++attempt) {
+    unlink((folder + unfinished_name(process, process.pid, attempt)).c_str());
+  }
+} catch (...) {
+  // Out of memory: a leftover is no harm.
+}
+
+bool ReportFile::fail(int error, const char* what) {
+  const char* advice = advice_;
+  // Limits that another path would not change.
+  if (error == EMFILE || error == ENFILE) advice = "allow more open files (ulimit -n)";
+  if (error == EFBIG) advice = "allow larger files (ulimit -f)";
+  error_ = std::string("cannot ") + what + " the report " + wanted_ + ": " + error_text(error) +
+           "; " + advice;
+  return false;
+}
+
+bool ReportFile::write(const ledger::Reader& reader, const ReportOptions& options) noexcept {
+  error_.clear();
+  try {
+    write_or_throw(reader, options);
+  } catch (...) {
+    error_ = "too little memory for a whole report";  // fits where no memory can be had
+  }
+  return error_.empty();
+}
+
+void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOptions& options) {
+  const std::string& target = path_.empty() ? wanted_ : path_;
+  if (const int error = make_folders(target)) {
+    fail(error, "make the folder of");
+    return;
+  }
+  const std::size_t slash = target.rfind('/');
+  const std::string folder_path = folder_of(target);
+  const std::string name = slash == target.npos ? target : target.substr(slash + 1);
+  if (name.empty() || name == "." || name == "..") {
+    fail(EISDIR, "write");
+    return;
+  }
+  const Descriptor folder = open_folder(AT_FDCWD, folder_path.c_str());
+  if (!folder) {
+    fail(errno, "open the folder of");
+    return;
+  }
+
+  const ledger::ProcessView process = reader.process();
+  std::string beside;
+  Descriptor file;
+  for (int attempt = 0; attempt < most_unfinished && !file; ++attempt) {
+    beside = unfinished_name(process, static_cast<std::uint32_t>(getpid()), attempt);
+    file = make_file(folder.number(), beside.c_str(), O_WRONLY);
+    if (!file && errno != EEXIST) break;
+  }
+  if (!file) {
+    fail(errno, "create");
+    return;
+  }
+  const auto give_up = [&](int error, const char* what) {
+    unlinkat(folder.number(), beside.c_str(), 0);
+    fail(error, what);
+  };
+
+  int error = fchmod(file.number(), 0600) == 0 ? 0 : errno;  // the umask may have taken bits away
+  if (error == 0) {
+    try {
+      const auto output = std::make_unique<Output>(file.number());
+      ledger_is_damaged_ = write_report_json(reader, options, *output).ledger_is_damaged;
+      error = output->finish();
+    } catch (...) {
+      unlinkat(folder.number(), beside.c_str(), 0);
+      throw;
+    }
+  }
+  struct stat status {};
+  if (error == 0 && status_of(file.number(), status) != 0) error = errno;
+  if (error != 0) {
+    give_up(error, "write");
+    return;
+  }
+
+  // Our own earlier report is replaced, unless somebody has put another file in its place.
+  struct stat present {};
+  if (!path_.empty() &&
+      status_at(folder.number(), name.c_str(), present, AT_SYMLINK_NOFOLLOW) == 0 &&
+      present.st_dev == device_ && present.st_ino == inode_) {
+    if (renameat(folder.number(), beside.c_str(), folder.number(), name.c_str()) != 0) {
+      give_up(errno, "replace");
+      return;
+    }
+    inode_ = status.st_ino;
+    return;
+  }
+
+  const std::size_t wanted_slash = wanted_.rfind('/');
+  Names names{folder.number(),
+              wanted_slash == wanted_.npos ? wanted_ : wanted_.substr(wanted_slash + 1),
+              name_limit(folder.number())};
+  constexpr unsigned one_by_one = 16;  // numbers tried before the free ones are searched for
+  // Processes that end together find one free number; each failure spreads them further.
+  constexpr unsigned widest_spread = 4096;
+  const auto pid = static_cast<unsigned>(getpid());
+  unsigned number = 0, spread = 1;
+  do {
+    error = rename_without_replacing(folder.number(), beside.c_str(), names.with(number).c_str());
+    if (error == ENAMETOOLONG && names.most_bytes > shortest_name_limit) {
+      // Some file systems take less than they state.
+      names.most_bytes = shortest_name_limit;
+      error = EEXIST;
+    } else if (error == EEXIST && number < one_by_one) {
+      ++number;
+    } else if (error == EEXIST) {
+      number = names.free_after(number) + pid % spread;
+      spread = std::min(spread * 2, widest_spread);
+    }
+  } while (error == EEXIST && number < most_names);
+  if (error != 0) {
+    give_up(error, "rename");
+    return;
+  }
+  number_ = number;
+  path_ = (wanted_slash == wanted_.npos ? "" : wanted_.substr(0, wanted_slash + 1)) +
+          names.with(number);
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,161 @@
+#include "reporters/tables/call_frames.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "reporters/files/file_status.hpp"
+#include "reporters/symbols/naming.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+std::string hexadecimal(std::span<const std::uint8_t> bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::uint32_t CallFrames::module_of(const ledger::ModuleView& view) {
+  const std::uint32_t file = view.file.value == 0 ? view.id.value : view.file.value;
+  if (modules_.contains(file)) return file;
+  // The dynamic linker gives the program itself an empty name.
+  modules_[file] = {std::string(view.path.empty() ? reader_.process().program : view.path),
+                    hexadecimal(view.build_id)};
+  return file;
+}
+
+void CallFrames::add_other_modules() {
+  for (std::uint64_t row = 1; row < reader_.rows(ledger::RegionId::modules); ++row)
+    if (const auto module = reader_.module(row)) module_of(*module);
+}
+
+void CallFrames::add_stack(StackId id) {
+  if (id.value == 0) return;
+  const auto stack = reader_.stack(id.value);
+  if (!stack || stacks_.contains(id.value)) return;
+  // No two stacks of a writer share their frames: a ledger that claims more is not walked for ever.
+  const std::uint64_t frames = reader_.rows(ledger::RegionId::frames);
+  if (stack->frames.size() > frames - std::min(frames, walked_)) return;
+  walked_ += stack->frames.size();
+  stacks_.insert(id.value);
+  for (const ledger::Frame address : stack->frames) {
+    const auto [known, is_new] = places_by_address_.try_emplace({address, stack->module_epoch}, 0u);
+    if (!is_new) continue;
+    Place place{.offset = address};
+    if (const auto module = reader_.module_at(address, stack->module_epoch)) {
+      place.module = module_of(*module);
+      place.offset = address - module->base;
+    }
+    const auto [same, first] = places_by_offset_.try_emplace(
+        {place.module, place.offset}, static_cast<std::uint32_t>(places_.size()));
+    if (first) places_.push_back(place);
+    known->second = same->second;
+  }
+}
+
+const std::string* CallFrames::intern(std::string text) {
+  if (text.empty()) return nullptr;
+  return &*texts_.insert(std::move(text)).first;  // nodes of a set do not move
+}
+
+std::vector<CallFrames::ModulePlaces> CallFrames::places_by_module() const {
+  std::vector<ModulePlaces> modules;
+  // Sorted by module and then by offset.
+  for (const auto& [key, place] : places_by_offset_) {
+    const auto [module, offset] = key;
+    if (modules.empty() || modules.back().module != module) {
+      modules.emplace_back().module = module;
+      struct stat status {};
+      if (module != 0 && status_at(AT_FDCWD, modules_.at(module).path.c_str(), status, 0) == 0) {
+        modules.back().file_bytes = static_cast<std::uint64_t>(status.st_size);
+      }
+    }
+    modules.back().offsets.push_back(offset);
+    modules.back().places.push_back(place);
+  }
+  return modules;
+}
+
+void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reasons) {
+  std::vector<ModulePlaces> modules = places_by_module();
+  // Where the time does not suffice for all files, it is to be for as many as possible: small ones
+  // come first.
+  std::vector<ModulePlaces*> by_size;
+  for (ModulePlaces& module : modules) by_size.push_back(&module);
+  std::ranges::stable_sort(by_size, {}, &ModulePlaces::file_bytes);
+  if (budget != nullptr) {
+    Naming naming(*budget);
+    for (ModulePlaces* const module : by_size) {
+      if (module->module == 0) continue;
+      const ModuleRow& row = modules_[module->module];
+      module->named = naming.name(row.path, row.build_id, module->offsets);
+    }
+    for (std::string& reason : naming.take_reasons()) reasons.push_back(std::move(reason));
+  }
+  for (ModulePlaces& module : modules) {
+    auto& named = module.named.frames;
+    named.resize(module.offsets.size());
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      Place& entry = places_[module.places[i]];
+      entry.first_frame = static_cast<std::uint32_t>(frames_.size()) + 1;
+      if (named[i].empty()) named[i].emplace_back();
+      entry.frame_count = static_cast<std::uint32_t>(named[i].size());
+      for (SymbolisedFrame& frame : named[i]) {
+        frames_.push_back({module.module, entry.offset, intern(std::move(frame.function)),
+                           intern(std::move(frame.file)), frame.line, frame.inlined});
+      }
+    }
+  }
+}
+
+std::vector<std::uint32_t> CallFrames::frame_ids(const ledger::StackView& stack) const {
+  std::vector<std::uint32_t> ids;
+  for (const ledger::Frame address : stack.frames) {
+    const auto known = places_by_address_.find({address, stack.module_epoch});
+    if (known == places_by_address_.end()) continue;
+    const Place& place = places_[known->second];
+    for (std::uint32_t i = 0; i < place.frame_count; ++i) ids.push_back(place.first_frame + i);
+  }
+  return ids;
+}
+
+void CallFrames::put_stacks(Put<model::Stack> put) const {
+  for (const std::uint32_t id : stacks_) {
+    if (const auto stack = reader_.stack(id)) put({id, frame_ids(*stack), stack->truncated});
+  }
+}
+
+void CallFrames::put_frames(Put<model::Frame> put) const {
+  const auto text = [](const std::string* known) {
+    return known == nullptr ? model::Text() : model::Text(*known);
+  };
+  model::Frame row;
+  row.language = "native";
+  for (const FrameRow& frame : frames_) {
+    ++row.id;
+    row.function = text(frame.function);
+    row.file = text(frame.file);
+    row.line = frame.line > 0 ? model::Figure(frame.line) : std::nullopt;
+    row.inlined = frame.inlined;
+    // Code that no file holds (compiled at run time) is told apart by its address.
+    const bool in_module = frame.module != 0;
+    row.module = in_module ? model::MaybeId(frame.module) : std::nullopt;
+    row.offset = in_module ? model::Figure(frame.offset) : std::nullopt;
+    row.address = in_module ? std::nullopt : model::Text(address_text(frame.offset));
+    put(row);
+  }
+}
+
+void CallFrames::put_modules(Put<model::Module> put) const {
+  for (const auto& [id, file] : modules_) put({id, file.path, model::text_or_null(file.build_id)});
+}
+
+}  // namespace cuwarden

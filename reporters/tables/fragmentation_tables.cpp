@@ -1,0 +1,126 @@
+#include "reporters/tables/fragmentation_tables.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "reporters/model/each_row.hpp"
+#include "reporters/tables/memory_tables.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+std::optional<Account> account_of(const ledger::DeviceView& device,
+                                  const std::vector<ledger::SeriesView>& all,
+                                  const Fragmentations& fragmentations) {
+  // Signed: what is live is counted a moment later than the device was read.
+  const std::uint64_t used = device.total_bytes - device.free_bytes;
+  // More is a damaged ledger's: no account adds up to it.
+  if (device.at == ledger::ReadingAt::none || device.ordinal.value < 0 ||
+      used > model::largest_number)
+    return std::nullopt;
+  Account account(used);
+  for (const ledger::SeriesView& series : all) {
+    if (series.device == device.ordinal && is_in_device_account(series.kind))
+      account.add_live(series.kind, series.live_bytes,
+                       {device.spilled_bytes, device.spilled_in_stream_order_bytes});
+  }
+  if (const auto found = fragmentations.find(device.ordinal.value); found != fragmentations.end()) {
+    account.add("slab_waste", found->second.locked_bytes);
+    account.add("rounding_waste", found->second.rounding_bytes);
+  }
+  account.add("mempool_idle", device.memory_pool_idle_bytes.value_or(0));
+  account.add("pool", device.arena.unused_bytes());
+  account.add_other_processes(device.other_processes_bytes);
+  account.add("context", device.implicit.contexts());
+  account.add("modules", device.implicit.modules);
+  account.add("local_memory", device.implicit.local_memory);
+  account.add("heap", device.implicit.heap);
+  account.add("streams", device.implicit.streams);
+  return account;
+}
+
+}  // namespace
+
+void put_account(const Account& account, model::AccountItem row, Put<model::AccountItem> put) {
+  for (const auto& [item, bytes] : account.items) {
+    row.item = item;
+    row.bytes = static_cast<std::int64_t>(bytes);
+    put(row);
+  }
+  row.item = "unexplained";
+  row.bytes = account.unexplained;
+  put(row);
+}
+
+void put_accounts(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
+                  const Fragmentations& fragmentations, const std::vector<IncidentCase>& incidents,
+                  Put<model::AccountItem> put) {
+  each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
+    if (const auto account = account_of(device, all, fragmentations))
+      put_account(*account, {*device_id(device.ordinal), {}, {}, {}}, put);
+  });
+  for (const IncidentCase& incident : incidents) {
+    if (const auto account = account_of(incident))
+      put_account(*account, {*device_id(incident.device), incident.incident.id.value, {}, {}}, put);
+  }
+}
+
+void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
+                       const Fragmentations& fragmentations, Put<model::Fragmentation> put) {
+  for (const auto& [device, found] : fragmentations) {
+    model::Fragmentation row;
+    row.device = static_cast<model::Id>(device);
+    row.slab_count = found.slabs.size();
+    row.slab_locked_bytes = found.locked_bytes;
+    row.rounding_bytes = found.rounding_bytes;
+    row.page_bytes = found.page_bytes;
+    row.step_bytes = found.step_bytes;
+    if (found.largest_piece != 0) row.largest_piece_bytes = found.largest_piece;
+    if (const auto reading = device_row(reader, DeviceOrdinal{device})) {
+      if (const auto account = account_of(*reading, all, fragmentations)) {
+        row.at = reading->at == ledger::ReadingAt::exit ? "exit" : "last_call";
+        row.mempool_idle_bytes = reading->memory_pool_idle_bytes;
+        row.largest_request_bytes = largest_request(
+            reading->free_bytes, reading->memory_pool_idle_bytes.value_or(0), found.page_bytes);
+        row.excess_bytes =
+            account->unexplained < 0 ? static_cast<std::uint64_t>(-account->unexplained) : 0;
+      }
+    }
+    put(row);
+  }
+}
+
+void put_slab_classes(const Fragmentations& fragmentations, Put<model::SlabClass> put) {
+  for (const auto& [device, all] : fragmentations) {
+    for (const auto& [class_bytes, of] : all.classes)
+      put({static_cast<model::Id>(device), class_bytes, of.slab_count, of.live_count,
+           of.live_bytes});
+  }
+}
+
+void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
+  for (const auto& [device, all] : fragmentations) {
+    for (const Slab& slab : all.slabs) {
+      // The class has so many slots. The driver cuts finer, so that a slab may hold more pieces.
+      const std::uint64_t slots = std::max(all.page_bytes / slab.class_bytes, slab.live_count);
+      put({static_cast<model::Id>(device), address_text(slab.address), slab.class_bytes, slots,
+           slab.live_count});
+    }
+  }
+}
+
+void put_slab_holders(const ledger::Reader& reader, const Fragmentations& fragmentations,
+                      const CallFrames& frames, Put<model::SlabHolder> put) {
+  for (const auto& [device, all] : fragmentations) {
+    for (const auto& [id, holder] : all.holders)
+      put({static_cast<model::Id>(device), frames.known_stack_of(reader.group(id)), holder.count,
+           holder.bytes, holder.locked_bytes});
+  }
+}
+
+}  // namespace cuwarden

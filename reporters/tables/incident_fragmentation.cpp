@@ -1,0 +1,89 @@
+#include "reporters/tables/incident_fragmentation.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "reporters/model/each_row.hpp"
+#include "reporters/tables/memory_tables.hpp"
+#include "reporters/tables/slabs.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::Asked;
+using ledger::Fact;
+using ledger::RegionId;
+
+// Numbers of slabs with a row, by incident that the report lists.
+using ListedSlabs = std::map<std::uint32_t, std::uint64_t>;
+
+std::set<std::uint32_t> ids_of(const std::vector<IncidentCase>& incidents) {
+  std::set<std::uint32_t> ids;
+  for (const IncidentCase& given : incidents) ids.insert(given.incident.id.value);
+  return ids;
+}
+
+ListedSlabs listed_slabs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents) {
+  ListedSlabs listed;
+  for (const IncidentCase& given : incidents) listed[given.incident.id.value] = 0;
+  each_row(reader, RegionId::incident_slabs, &ledger::Reader::incident_slab,
+           [&](const ledger::IncidentSlabView& slab) {
+             if (const auto found = listed.find(slab.incident.value); found != listed.end())
+               ++found->second;
+           });
+  return listed;
+}
+
+// Less than what was asked for in vain.
+std::optional<std::uint64_t> largest_request_at(const ledger::IncidentView& incident) {
+  constexpr std::uint64_t page = ledger::slab_page_bytes;
+  const auto free = incident.fact(Fact::free_bytes);
+  if (!free || incident.asked != Asked::memory || incident.bytes == 0) return std::nullopt;
+  const std::uint64_t idle = incident.fact(Fact::memory_pool_idle_bytes).value_or(0);
+  return std::min(largest_request(*free, idle, page), (incident.bytes - 1) / page * page);
+}
+
+}  // namespace
+
+void put_incident_fragmentation(const ledger::Reader& reader,
+                                const std::vector<IncidentCase>& incidents,
+                                Put<model::IncidentFragmentation> put) {
+  const ListedSlabs listed = listed_slabs(reader, incidents);
+  for (const IncidentCase& given : incidents) {
+    const ledger::IncidentView& incident = given.incident;
+    const auto device = device_id(given.device);
+    if (!device || !incident.fact(Fact::slab_locked_bytes)) continue;
+    put({incident.id.value, *device, incident.fact(Fact::slab_count), listed.at(incident.id.value),
+         incident.fact(Fact::slab_locked_bytes), incident.fact(Fact::rounding_bytes),
+         incident.fact(Fact::memory_pool_idle_bytes), largest_request_at(incident)});
+  }
+}
+
+void put_incident_slab_classes(const ledger::Reader& reader,
+                               const std::vector<IncidentCase>& incidents,
+                               Put<model::IncidentSlabClass> put) {
+  const auto listed = ids_of(incidents);
+  each_row(reader, RegionId::incident_classes, &ledger::Reader::incident_class,
+           [&](const ledger::IncidentClassView& row) {
+             if (listed.contains(row.incident.value))
+               put({row.incident.value, row.class_bytes, row.slab_count, row.live_count,
+                    row.live_bytes});
+           });
+}
+
+void put_incident_slab_map(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                           Put<model::IncidentSlab> put) {
+  const auto listed = ids_of(incidents);
+  each_row(reader, RegionId::incident_slabs, &ledger::Reader::incident_slab,
+           [&](const ledger::IncidentSlabView& slab) {
+             if (listed.contains(slab.incident.value))
+               put({slab.incident.value, address_text(slab.address.value), slab.live_count,
+                    slab.live_bytes});
+           });
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,231 @@
+#include "reporters/tables/incident_tables.hpp"
+
+#include <algorithm>
+
+#include "reporters/model/each_row.hpp"
+#include "reporters/tables/memory_tables.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::Asked;
+using ledger::Fact;
+using ledger::RegionId;
+
+constexpr std::string_view asked_names[] = {"memory", "context", "module", "launch",
+                                            "graph",  "stream",  "limit"};
+static_assert(std::size(asked_names) == ledger::asked_count);
+
+constexpr std::string_view fact_names[] = {"total_bytes",
+                                           "free_bytes",
+                                           "pool_idle_bytes",
+                                           "slab_locked_bytes",
+                                           "rounding_bytes",
+                                           "context_bytes",
+                                           "module_bytes",
+                                           "local_memory_bytes",
+                                           "heap_bytes",
+                                           "stream_bytes",
+                                           "other_processes_bytes",
+                                           "ram_bytes",
+                                           "ram_available_bytes",
+                                           "swap_free_bytes",
+                                           "overcommit_mode",
+                                           "commit_limit_bytes",
+                                           "committed_bytes",
+                                           "address_space_limit_bytes",
+                                           "address_space_bytes",
+                                           "largest_gap_bytes",
+                                           "mappings",
+                                           "max_mappings",
+                                           "cgroup_limit_bytes",
+                                           "cgroup_used_bytes",
+                                           "compute_mode",
+                                           "whole_device_bytes",
+                                           "mps_limit_bytes",
+                                           "nvml_free_bytes",
+                                           "slab_count",
+                                           "graph_rest_bytes",
+                                           "given_back_bytes",
+                                           "spilled_bytes",
+                                           "pool_unused_bytes",
+                                           "spilled_in_stream_order_bytes"};
+static_assert(std::size(fact_names) == ledger::fact_count);
+
+// Refusals for lack of memory become incidents, what a compute mode refuses a context with, and
+// launches for which the device heap did not fit.
+std::string result_name(int result) {
+  switch (result) {
+    case out_of_memory:
+      return "CUDA_ERROR_OUT_OF_MEMORY";
+    case 46:
+      return "CUDA_ERROR_DEVICE_UNAVAILABLE";
+    case 701:
+      return "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES";
+    case 999:
+      return "CUDA_ERROR_UNKNOWN";
+    default:
+      return "CUDA_ERROR_" + std::to_string(result);
+  }
+}
+
+// All of its refusals had a good end, or not; or none had a bad one, but one had not ended.
+const char* outcome_of(const ledger::IncidentView& incident) {
+  if (rescues_of(incident) > incident.repeats) return "rescued";
+  if (incident.recovered + rescues_of(incident) > incident.repeats) return "recovered_by_caller";
+  return incident.failed == 0 ? "under_way" : "failed";
+}
+
+constexpr std::string_view rung_names[] = {"retry", "synchronise", "trim", "reclaim",
+                                           "pool",  "mesh",        "wait", "spill"};
+static_assert(std::size(rung_names) == ledger::rung_count);
+
+// By most of its rescues.
+model::Text rescuer_of(const ledger::IncidentView& incident) {
+  const auto most = std::ranges::max_element(incident.rescued);
+  if (*most == 0) return std::nullopt;
+  return model::text_or_null(rung_names[static_cast<std::size_t>(most - incident.rescued.begin())]);
+}
+
+std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
+  switch (outcome) {
+    case ledger::RungOutcome::served:
+      return "served";
+    case ledger::RungOutcome::no_memory:
+      return "no_memory";
+    case ledger::RungOutcome::timed_out:
+      return "timed_out";
+    case ledger::RungOutcome::other_error:
+      return "other_error";
+    case ledger::RungOutcome::unsafe:
+      return "unsafe";
+    case ledger::RungOutcome::failed:
+      return "failed";
+    case ledger::RungOutcome::under_way:
+      return "under_way";
+    case ledger::RungOutcome::nothing_to_do:
+      break;
+  }
+  if (rung == ledger::Rung::synchronise) return "nothing_pending";
+  if (rung == ledger::Rung::reclaim) return "nothing_given_back";
+  if (rung == ledger::Rung::mesh) return "nothing_gained";
+  return rung == ledger::Rung::trim ? "nothing_to_trim" : "nothing_to_do";
+}
+
+bool is_listed(const std::vector<IncidentCase>& incidents, IncidentId id) {
+  return std::ranges::any_of(incidents,
+                             [&](const IncidentCase& each) { return each.incident.id == id; });
+}
+
+}  // namespace
+
+std::vector<IncidentCase> all_incidents(const ledger::Reader& reader) {
+  std::vector<IncidentCase> all;
+  StackModules modules(reader);
+  each_row(reader, RegionId::incidents, &ledger::Reader::incident,
+           [&](const ledger::IncidentView& incident) {
+             if (auto made = case_of(reader, incident, modules)) all.push_back(std::move(*made));
+           });
+  std::ranges::stable_sort(all, {}, [](const auto& made) { return made.incident.time_ns; });
+  return all;
+}
+
+void add_stacks(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                CallFrames& frames) {
+  for (const IncidentCase& incident : incidents) frames.add_stack(incident.stack);
+  each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const auto& holder) {
+             if (const auto group = reader.group(holder.group.value))
+               frames.add_stack(group->stack);
+           });
+}
+
+void put_device_processes(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                          Put<model::DeviceProcess> put) {
+  each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const auto& holder) {
+             if (holder.group.value != 0 || holder.pid == 0) return;
+             for (const IncidentCase& incident : incidents) {
+               const auto device = device_id(incident.device);
+               if (incident.incident.id != holder.incident || !device) continue;
+               put({device,
+                    holder.incident.value,
+                    holder.pid,
+                    {},
+                    holder.bytes == ledger::unknown_bytes ? model::Figure() : holder.bytes});
+             }
+           });
+}
+
+void put_incidents(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                   const CallFrames& frames, Put<model::Incident> put) {
+  for (const IncidentCase& given : incidents) {
+    const ledger::IncidentView& incident = given.incident;
+    Judgement judgement = judge(given);
+    const auto hook = reader.hook(given.api.value);
+    const auto thread = reader.thread(incident.thread.value);
+    const auto unless_0 = [](std::uint64_t bytes) {
+      return bytes == 0 ? model::Figure() : model::Figure(bytes);
+    };
+    model::Incident row;
+    row.id = incident.id.value;
+    row.time_ns = incident.time_ns;
+    row.api = model::text_or_null(hook ? hook->name : "");
+    row.kind = kind_name(given.kind);
+    row.asked_for = asked_names[static_cast<std::size_t>(incident.asked)];
+    row.bytes = unless_0(incident.bytes);
+    row.device = device_id(given.device);
+    if (thread) row.thread = thread->tid;
+    row.stack = frames.known_stack(given.stack);
+    row.result = result_name(incident.result);
+    row.outcome = outcome_of(incident);
+    row.rescued_by = rescuer_of(incident);
+    row.verdict = verdict_name(judgement.verdict);
+    row.repeats = incident.repeats;
+    row.recovered_count = incident.recovered;
+    row.rescued_count = rescues_of(incident);
+    row.failed_count = incident.failed;
+    row.last_ns = incident.last_ns;
+    row.last_bytes = unless_0(incident.last_bytes);
+    row.proof = std::move(judgement.proof);
+    row.advice = std::move(judgement.advice);
+    put(row);
+  }
+}
+
+void put_incident_facts(const std::vector<IncidentCase>& incidents, Put<model::IncidentFact> put) {
+  for (const IncidentCase& incident : incidents) {
+    for (std::size_t i = 0; i < ledger::fact_count; ++i) {
+      if (const auto value = incident.incident.fact(static_cast<Fact>(i)))
+        put({incident.incident.id.value, std::string(fact_names[i]),
+             *value == ledger::no_limit ? model::Figure() : *value});
+    }
+  }
+}
+
+void put_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+               Put<model::Rung> put) {
+  each_row(
+      reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
+      [&](const ledger::IncidentRungView& rung) {
+        if (!is_listed(incidents, rung.incident) || rung.order == 0) return;
+        put({rung.incident.value, rung.order,
+             std::string(rung_names[static_cast<std::size_t>(rung.rung)]),
+             std::string(outcome_name(rung.rung, rung.outcome)),
+             std::min(rung.duration_ns, model::largest_number), model::text_or_null(rung.name)});
+      });
+}
+
+void put_incident_holders(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
+                          const CallFrames& frames, Put<model::IncidentHolder> put) {
+  each_row(reader, RegionId::incident_holders, &ledger::Reader::incident_holder,
+           [&](const auto& holder) {
+             const auto group = reader.group(holder.group.value);
+             if (!group || !is_listed(incidents, holder.incident)) return;
+             put({holder.incident.value, frames.known_stack(group->stack),
+                  std::string(kind_name(group->kind)), holder.count, holder.bytes,
+                  holder.growth_bytes_per_minute, holder.slab_locked_bytes});
+           });
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,179 @@
+#include "reporters/tables/leak_groups.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "reporters/symbols/group_label.hpp"
+#include "reporters/tables/memory_tables.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+struct Live {
+  std::uint64_t count = 0, bytes = 0, first_ns = 0, last_ns = 0, unmapped = 0;
+  DeviceAddress oldest;
+  Growth growth;
+};
+
+template <class Visit>
+void each_live_record(const ledger::Reader& reader, const Visit& visit) {
+  const std::uint64_t rows = reader.rows(RegionId::records);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const auto record = reader.record(row);
+    if (record && (record->flags & ledger::record_counts_no_bytes) == 0) visit(*record);
+  }
+}
+
+std::unordered_map<std::uint32_t, Live> live_by_group(const ledger::Reader& reader,
+                                                      std::uint64_t end_ns) {
+  std::unordered_map<std::uint32_t, Live> groups;
+  each_live_record(reader, [&](const ledger::RecordView& record) {
+    Live& live = groups[record.group.value];
+    if (live.count == 0 || record.time_ns < live.first_ns) {
+      live.first_ns = record.time_ns;
+      live.oldest = record.address;
+    }
+    live.last_ns = std::max(live.last_ns, record.time_ns);
+    ++live.count;
+    live.bytes += record.bytes.value;
+    if (record.space == Space::vmm_handle && record.mappings == 0 && record.references > 0) {
+      ++live.unmapped;
+    }
+  });
+  for (auto& [group, live] : groups) {
+    live.growth.first_ns = live.first_ns;
+    live.growth.end_ns = end_ns;
+  }
+  each_live_record(reader, [&](const ledger::RecordView& record) {
+    const auto known = groups.find(record.group.value);  // a live ledger may have got new ones
+    if (known != groups.end()) known->second.growth.add(record.time_ns, record.bytes.value);
+  });
+  return groups;
+}
+
+std::vector<LeakGroup> groups_of(const ledger::Reader& reader, std::uint64_t end_ns,
+                                 bool is_running, ledger::GroupSums& sums) {
+  const auto by_group = live_by_group(reader, end_ns);
+  std::vector<LeakGroup> result;
+  const std::uint64_t rows = reader.rows(RegionId::groups);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    const auto group = reader.group(row);
+    if (!group) continue;
+    sums.add(*group);
+    const auto live = by_group.find(group->id.value);
+    const bool has_records = live != by_group.end();
+    if (is_running ? group->live_count > 0 : has_records) {
+      LeakGroup leak;
+      leak.group = *group;
+      if (has_records) {
+        leak.count = live->second.count;
+        leak.bytes = live->second.bytes;
+        leak.first_ns = live->second.first_ns;
+        leak.last_ns = live->second.last_ns;
+        leak.example = live->second.oldest;
+        if (group->kind == Kind::vmm) leak.unmapped_count = live->second.unmapped;
+        leak.growth = live->second.growth;
+      }
+      if (is_running) {
+        leak.count = group->live_count;
+        leak.bytes = ledger::GroupSums::live_bytes(*group);
+      }
+      result.push_back(leak);
+    }
+    if (group->released_count > 0) {
+      LeakGroup released;
+      released.group = *group;
+      released.released_by_context = true;
+      released.count = group->released_count;
+      released.bytes = group->released_bytes;
+      result.push_back(released);
+    }
+  }
+  std::ranges::sort(result, [](const LeakGroup& left, const LeakGroup& right) {
+    if (left.bytes != right.bytes) return left.bytes > right.bytes;
+    if (left.count != right.count) return left.count > right.count;
+    return left.group.id < right.group.id;
+  });
+  return result;
+}
+
+// By frame id - 1.
+std::vector<NamedFrame> name_frames(const CallFrames& frames) {
+  std::vector<NamedFrame> result;
+  result.reserve(frames.frames().size());
+  for (const FrameRow& frame : frames.frames()) {
+    NamedFrame named;
+    named.module = frame.module;
+    if (frame.module != 0) named.path = frames.modules().at(frame.module).path;
+    if (frame.function != nullptr) named.function = *frame.function;
+    if (frame.file != nullptr) named.file = *frame.file;
+    result.push_back(named);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, std::uint64_t end_ns,
+                                   ledger::GroupSums& sums) {
+  return groups_of(reader, end_ns, false, sums);
+}
+
+std::vector<LeakGroup> live_groups(const ledger::Reader& reader, std::uint64_t end_ns,
+                                   ledger::GroupSums& sums) {
+  return groups_of(reader, end_ns, true, sums);
+}
+
+model::Leaks leaks_of(const std::vector<LeakGroup>& groups) {
+  std::uint64_t bytes = 0, count = 0, released = 0;
+  for (const LeakGroup& leak : groups) {
+    if (leak.released_by_context) {
+      released += leak.bytes;
+    } else {
+      bytes += leak.bytes;
+      count += leak.count;
+    }
+  }
+  return {bytes, count, 0, released};
+}
+
+void put_leak_groups(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
+                     const CallFrames& frames, Put<model::LeakGroup> put) {
+  const std::vector<NamedFrame> all_named = name_frames(frames);
+  std::vector<NamedFrame> named;
+  for (const LeakGroup& leak : groups) {
+    model::LeakGroup row;
+    row.stack = frames.known_stack(leak.group.stack);
+    named.clear();
+    if (const auto stack = row.stack ? reader.stack(*row.stack) : std::nullopt) {
+      for (const std::uint32_t id : frames.frame_ids(*stack)) named.push_back(all_named[id - 1]);
+    }
+    const auto hook = reader.hook(leak.group.api.value);
+    GroupLabel label = label_group(hook ? hook->name : "", named);
+    row.kind = kind_name(leak.group.kind);
+    if (!label.api.empty()) row.api = std::move(label.api);
+    row.device = device_id(leak.group.device);
+    row.count = leak.count;
+    row.bytes = leak.bytes;
+    row.first_ns = leak.first_ns;
+    row.last_ns = leak.last_ns;
+    if (label.module != 0) row.module = label.module;
+    row.allocations = leak.group.allocations;
+    if (leak.released_by_context) {
+      row.released_by = "context";
+    } else {
+      row.growth = leak.growth.name();
+      row.growth_bytes_per_minute = leak.growth.bytes_per_minute();
+      std::ranges::copy(leak.growth.by_quarter, row.count_by_quarter.emplace().begin());
+    }
+    if (leak.example) row.example_address = address_text(leak.example->value);
+    row.unmapped_count = leak.unmapped_count;
+    put(row);
+  }
+}
+
+}  // namespace cuwarden

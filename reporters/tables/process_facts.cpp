@@ -1,0 +1,310 @@
+#include "reporters/tables/process_facts.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+#include "reporters/model/each_row.hpp"
+#include "reporters/words/error_text.hpp"
+#include "runtime_hooks/core/boot_id.hpp"
+#include "runtime_hooks/core/cgroup_memory.hpp"
+#include "runtime_hooks/core/job.hpp"
+#include "runtime_hooks/core/small_file.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::EndReason;
+using ledger::RegionId;
+
+model::Text end_reason_name(EndReason reason) {
+  switch (reason) {
+    case EndReason::running:
+      return "running";
+    case EndReason::exit:
+      return "exit";
+    case EndReason::underscore_exit:
+      return "_exit";
+    case EndReason::quick_exit:
+      return "quick_exit";
+    case EndReason::abort:
+      return "abort";
+    case EndReason::signal:
+      return "signal";
+    case EndReason::unknown:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> words(std::string_view zero_separated) {
+  std::vector<std::string> list;
+  while (!zero_separated.empty()) {
+    const auto end = zero_separated.find('\0');
+    list.emplace_back(zero_separated.substr(0, end));
+    if (end == zero_separated.npos) break;
+    zero_separated.remove_prefix(end + 1);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::uint64_t end_of(const ledger::ProcessView& process, const ReportOptions& options) noexcept {
+  if (options.end_ns) return *options.end_ns;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::uint64_t now_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+                               static_cast<std::uint64_t>(now.tv_nsec);
+  return now_ns > process.start_monotonic_ns ? now_ns - process.start_monotonic_ns : 0;
+}
+
+std::string iso_8601(std::int64_t realtime_ns) {
+  // By the calendar, not by libc: its conversions read the time zone's file.
+  using namespace std::chrono;
+  const sys_time<nanoseconds> time{nanoseconds(realtime_ns)};
+  const auto day = floor<days>(time);
+  const year_month_day date(day);
+  const hh_mm_ss clock(time - day);
+  char text[64];
+  std::snprintf(
+      text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%09dZ", static_cast<int>(date.year()),
+      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+      static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+      static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+  return text;
+}
+
+std::string driver_package_version() {
+  char text[64];
+  const std::string_view version = read_small_file("/sys/module/nvidia/version", text);
+  return std::string(version.substr(0, version.find_first_of(" \n")));
+}
+
+std::optional<std::string> refused_growth(ledger::GrowthOperation operation, int error) {
+  using ledger::GrowthOperation;
+  // madvise(MADV_POPULATE_WRITE) says EFAULT where the disk is full.
+  constexpr int lacks_of_room[] = {ENOSPC, EDQUOT, EFBIG, ENOMEM, EFAULT, ENOENT, EMFILE, ENFILE};
+  if (operation == GrowthOperation::none || std::ranges::count(lacks_of_room, error) != 0)
+    return std::nullopt;
+  const char* const step = operation == GrowthOperation::open       ? "open its file"
+                           : operation == GrowthOperation::allocate ? "allocate room in its file"
+                           : operation == GrowthOperation::map      ? "map memory"
+                                                                    : "allow access to memory";
+  return std::string("the system refused to ") + step + " (" + error_text(error) + ")";
+}
+
+std::string version_text(int version) {
+  if (version <= 0) return {};
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+model::Process process_of(const ledger::ProcessView& process, const ReportOptions& options,
+                          std::uint64_t end_ns) {
+  const EndReason reason = options.end_reason.value_or(process.end_reason);
+  model::Process row;
+  row.pid = process.pid;
+  row.parent = process.parent;
+  row.program = model::text_or_null(process.program);
+  row.command_line = words(process.command_line);
+  row.host = model::text_or_null(process.host);
+  row.start = iso_8601(process.start_realtime_ns);
+  row.end_ns = end_ns;
+  row.end_reason = end_reason_name(reason);
+  const bool exited =
+      reason != EndReason::signal && reason != EndReason::abort && reason != EndReason::running;
+  if (exited) row.exit_status = process.exit_status;
+  if (options.signal) row.signal = static_cast<std::uint64_t>(*options.signal);
+  if (reason == EndReason::abort) row.signal = SIGABRT;
+  row.cuda_driver_version = model::text_or_null(version_text(process.driver_version));
+  row.driver_package_version = model::text_or_null(driver_package_version());
+  row.cuda_runtime_version = model::text_or_null(version_text(process.runtime_version));
+  return row;
+}
+
+std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView& process) {
+  // A cgroup's number counts on one kernel, from one start of it to the next.
+  if (process.memory_cgroup.empty() || which_boot(process.boot_id) != Boot::this_one)
+    return std::nullopt;
+  const std::string path(process.memory_cgroup);
+  const auto memory = read_cgroup_memory(path.c_str(), process.memory_cgroup_inode);
+  if (!memory) return std::nullopt;
+  const std::uint64_t before = process.memory_cgroup_oom_kills;
+  model::MemoryCgroup row;
+  row.path = path;
+  row.limit_bytes = memory->limit_bytes;
+  row.peak_bytes = memory->peak_bytes;
+  if (memory->oom_kills && *memory->oom_kills >= before)
+    row.oom_kills = *memory->oom_kills - before;
+  return row;
+}
+
+model::Job job_of(const ledger::Reader& reader) {
+  const Job job = job_from([&](std::string_view name) -> std::optional<std::string_view> {
+    for (std::uint64_t row = 1; row < reader.rows(RegionId::environment); ++row) {
+      const auto variable = reader.environment(row);
+      if (variable && variable->name == name) return variable->value;
+    }
+    return std::nullopt;
+  });
+  model::Job row;
+  row.scheduler = job.scheduler;
+  row.job_id = job.id;
+  row.job_step = job.step;
+  row.array_task = job.array_task;
+  if (job.rank) row.rank = static_cast<std::uint64_t>(*job.rank);
+  row.visible_devices = job.visible_devices;
+  return row;
+}
+
+void put_settings(const ledger::Reader& reader, Put<model::Setting> put) {
+  // A row that has lost its name is among the reasons.
+  each_row(reader, RegionId::settings, &ledger::Reader::setting, [&](const auto& setting) {
+    if (setting.name.starts_with("CUWARDEN_"))
+      put({std::string(setting.name), std::string(setting.value),
+           setting.from_environment ? "environment" : "default"});
+  });
+}
+
+void put_environment(const ledger::Reader& reader, Put<model::Variable> put) {
+  each_row(reader, RegionId::environment, &ledger::Reader::environment, [&](const auto& variable) {
+    if (!variable.name.empty()) put({std::string(variable.name), std::string(variable.value)});
+  });
+}
+
+void put_hooks(const ledger::Reader& reader, Put<model::HookCalls> put) {
+  each_row(reader, RegionId::hooks, &ledger::Reader::hook, [&](const auto& hook) {
+    if (hook.calls != 0 && !hook.name.empty()) put({std::string(hook.name), hook.calls});
+  });
+}
+
+void put_unhooked_lookups(const ledger::Reader& reader, Put<model::UnhookedLookup> put) {
+  each_row(reader, RegionId::unhooked_lookups, &ledger::Reader::unhooked_lookup,
+           [&](const auto& lookup) {
+             if (!lookup.name.empty()) put({std::string(lookup.name), lookup.count});
+           });
+}
+
+model::Overhead overhead_of(const ledger::ProcessView& process) {
+  model::Overhead row;
+  row.recorded_calls = process.recorded_calls;
+  // Time is sampled: without a sample yet it is unknown.
+  if (process.shim_ns != 0 || process.recorded_calls == 0) row.shim_ns = process.shim_ns;
+  row.ledger_bytes = process.ledger_bytes;
+  return row;
+}
+
+namespace {
+
+void add_if(const ledger::ProcessView& process, std::uint32_t reason, std::string sentence,
+            std::vector<std::string>& reasons) {
+  if ((process.reasons & reason) != 0) reasons.push_back(std::move(sentence));
+}
+
+// What lies in the process's memory only is there for the process itself, and for nobody else.
+bool is_read_from_outside(const ReportOptions& options) {
+  return options.at_rest || options.end_reason == EndReason::running;
+}
+
+}  // namespace
+
+std::vector<std::string> record_reasons(const ledger::ProcessView& process,
+                                        const LedgerDamage& damage, const ReportOptions& options) {
+  std::vector<std::string> reasons;
+  if (damage.any()) reasons.push_back(damage.sentence());
+  const auto refused = refused_growth(process.growth_operation, process.growth_error);
+  if (is_read_from_outside(options)) {
+    add_if(process, ledger::reason_ledger_partly_in_memory,
+           refused ? *refused + " while the ledger grew: what came after that is missing"
+                   : "the disk filled up while the ledger grew: what came after that is missing "
+                     "(set CUWARDEN_LEDGER_DIR to a local folder with more room)",
+           reasons);
+  }
+  add_if(process, ledger::reason_ledger_full,
+         refused
+             ? *refused + " when the ledger had to grow: later allocations or stacks are missing"
+             : "a table of the ledger was full: later allocations or stacks are missing",
+         reasons);
+  add_if(process, ledger::reason_confined,
+         "the program confined itself by a seccomp filter, behind which the ledger does not grow: "
+         "later allocations or stacks are missing",
+         reasons);
+  add_if(process, ledger::reason_recording_stopped,
+         "recording stopped after an internal failure (a lock of the ledger was not given back): "
+         "later calls passed through unrecorded",
+         reasons);
+  return reasons;
+}
+
+std::vector<std::string> tool_reasons(const ledger::ProcessView& process,
+                                      const ReportOptions& options) {
+  std::vector<std::string> reasons;
+  const auto refused = refused_growth(process.growth_operation, process.growth_error);
+  add_if(process, ledger::reason_ledger_in_memory,
+         "no folder would take the ledger's file: nothing could have been recovered after a kill "
+         "(set CUWARDEN_LEDGER_DIR to a local folder)",
+         reasons);
+  if (!is_read_from_outside(options)) {
+    add_if(process, ledger::reason_ledger_partly_in_memory,
+           refused
+               ? *refused +
+                     " while the ledger grew: after a kill only a part could have been recovered"
+               : "the disk filled up while the ledger grew: after a kill only a part could have "
+                 "been recovered (set CUWARDEN_LEDGER_DIR to a local folder with more room)",
+           reasons);
+  }
+  add_if(process, ledger::reason_names_missing,
+         "a table of names was full: some threads, modules, devices or settings have none",
+         reasons);
+  // Where code is described by nobody (a JIT compiler's), no unwinder goes on: those are not meant.
+  const std::uint64_t cut =
+      process.stacks_cut[0] + process.stacks_cut[3] + process.stacks_cut[4] + process.stacks_cut[5];
+  if (cut > 0)
+    reasons.push_back(
+        std::to_string(cut) + (cut == 1 ? " stack was" : " stacks were") +
+        " not walked to the end, at frames that the unwinder cannot leave: `truncated` "
+        "marks them");
+  return reasons;
+}
+
+std::vector<std::string> coverage_reasons(const ledger::Reader& reader) {
+  std::vector<std::string> reasons;
+  std::uint64_t names = 0;
+  std::string first;
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::unhooked_lookups); ++row) {
+    const auto lookup = reader.unhooked_lookup(row);
+    if (!lookup || lookup->count == 0) continue;
+    if (names++ == 0) first = lookup->name;
+  }
+  if (names > 0) {
+    reasons.push_back("the program looked up " + std::to_string(names) +
+                      (names == 1 ? " memory function that is" : " memory functions that are") +
+                      " not hooked (" + first + (names == 1 ? "" : ", …") +
+                      "): allocations made through them are missing");
+  }
+  const ledger::ProcessView process = reader.process();
+  if ((process.reasons & ledger::reason_driver_out_of_sight) != 0) {
+    reasons.emplace_back(
+        "the program loaded a libcuda into a namespace of its own (dlmopen): what was allocated "
+        "through it is missing");
+  }
+  if (process.unknown_frees > 0) {
+    reasons.push_back(std::to_string(process.unknown_frees) +
+                      (process.unknown_frees == 1 ? " free was" : " frees were") +
+                      " of addresses that were never recorded: some allocations were made where "
+                      "no hook saw them");
+  }
+  if (process.superseded > 0) {
+    reasons.push_back(std::to_string(process.superseded) +
+                      (process.superseded == 1 ? " address was" : " addresses were") +
+                      " handed out again before the recorded free: some frees were made where no "
+                      "hook saw them");
+  }
+  return reasons;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,155 @@
+#include "reporters/tables/worst_slabs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "reporters/model/each_row.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+using WorstByDevice = std::map<std::int32_t, WorstSlabs>;
+
+bool was_counted_rightly(const Fragmentation& seen) {
+  return seen.page_bytes == ledger::slab_page_bytes && seen.step_bytes == ledger::slab_step_bytes &&
+         seen.largest_piece <= ledger::largest_slab_piece;
+}
+
+// Empty: it is known.
+std::string why_unknown(const ledger::SeriesView::Worst& worst, const Fragmentation* seen) {
+  if (!worst.all_counted) return "there were more slabs than are counted";
+  if (!worst.as_counted || (seen != nullptr && !was_counted_rightly(*seen)))
+    return "the driver lays out small allocations in another way than was counted meanwhile";
+  return {};
+}
+
+WorstSlabs read_worst(const ledger::SeriesView::Worst& worst) {
+  WorstSlabs all;
+  all.time_ns = worst.time_ns;
+  all.locked_bytes = worst.locked_bytes;
+  all.rounding_bytes = worst.page_rounding_bytes;
+  all.pieces_seen = worst.pieces_seen;
+  all.read_ns = worst.read_ns;
+  all.free_bytes = worst.read_free_bytes;
+  all.memory_pool_idle_bytes = worst.read_memory_pool_idle_bytes;
+  all.holders_time_ns = worst.holders_ns;
+  all.holders_locked_bytes = worst.holders_locked_bytes;
+  for (const ledger::WorstHolderView& holder : worst.holders) {
+    if (holder.group.value == 0) break;
+    all.holders.push_back({holder.group, {holder.count, holder.bytes, holder.locked_bytes}});
+  }
+  return all;
+}
+
+void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
+  const ledger::SlabContents& contents = page.contents;
+  if (contents.count == 0) return;
+  all.rounding_bytes += contents.cut_bytes() - std::min(contents.cut_bytes(), contents.bytes);
+  if (contents.is_rounded()) return;
+  Slab slab;
+  slab.address = page.address.value;
+  slab.live_count = contents.count;
+  slab.live_bytes = contents.bytes;
+  slab.cut_bytes = contents.cut_bytes();
+  slab.class_bytes =
+      std::bit_ceil(std::max(contents.bytes / contents.count, ledger::slab_step_bytes));
+  SlabClass& size_class = all.classes[slab.class_bytes];
+  ++size_class.slab_count;
+  size_class.live_count += slab.live_count;
+  size_class.live_bytes += slab.live_bytes;
+  all.slabs.push_back(slab);
+}
+
+}  // namespace
+
+WorstByDevice find_worst_slabs(const ledger::Reader& reader,
+                               const std::map<std::int32_t, Fragmentation>& fragmentations,
+                               std::vector<std::string>& reasons) {
+  constexpr std::uint64_t much = std::uint64_t{64} << 20;
+  WorstByDevice result;
+  std::map<std::int32_t, std::uint32_t> versions;
+  each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
+    if (series.host_rss || series.kind != Kind::device || series.device.value < 0 ||
+        series.worst.version == 0)
+      return;
+    const auto seen = fragmentations.find(series.device.value);
+    const std::string why =
+        why_unknown(series.worst, seen == fragmentations.end() ? nullptr : &seen->second);
+    if (!why.empty()) {
+      if (series.worst.locked_bytes >= much)
+        reasons.push_back("GPU " + std::to_string(series.device.value) +
+                          ": when slabs locked most is not known: " + why);
+      return;
+    }
+    result.emplace(series.device.value, read_worst(series.worst));
+    versions.emplace(series.device.value, series.worst.version);
+  });
+  const std::uint64_t pages = result.empty() ? 0 : reader.rows(RegionId::slab_pages);
+  for (std::uint64_t row = 1; row < pages; ++row) {
+    // Of which device, and so which version, only the page says.
+    const auto device = reader.slab_page(row, 0);
+    const auto version = device ? versions.find(device->device.value) : versions.end();
+    if (version == versions.end()) continue;
+    if (const auto page = reader.slab_page(row, version->second))
+      add_page(result[version->first], *page);
+  }
+  for (auto& [device, worst] : result) std::ranges::sort(worst.slabs, {}, &Slab::address);
+  return result;
+}
+
+void add_stacks(const ledger::Reader& reader, const WorstByDevice& all, CallFrames& frames) {
+  for (const auto& [device, worst] : all) {
+    for (const auto& [id, holder] : worst.holders)
+      if (const auto group = reader.group(id.value)) frames.add_stack(group->stack);
+  }
+}
+
+void put_worst_fragmentation(const WorstByDevice& all, Put<model::WorstFragmentation> put) {
+  for (const auto& [device, worst] : all) {
+    model::WorstFragmentation row;
+    row.device = static_cast<model::Id>(device);
+    row.time_ns = worst.time_ns;
+    row.slab_count = worst.slabs.size();
+    row.slab_locked_bytes = worst.locked_bytes;
+    row.rounding_bytes = worst.rounding_bytes;
+    row.pieces_seen = worst.pieces_seen;
+    row.mempool_idle_bytes = worst.memory_pool_idle_bytes;
+    if (worst.read_ns != 0) {
+      row.largest_request_bytes = largest_request(
+          worst.free_bytes, worst.memory_pool_idle_bytes.value_or(0), ledger::slab_page_bytes);
+      row.read_ns = worst.read_ns;
+    }
+    put(row);
+  }
+}
+
+void put_worst_slab_classes(const WorstByDevice& all, Put<model::SlabClass> put) {
+  for (const auto& [device, worst] : all) {
+    for (const auto& [class_bytes, of] : worst.classes)
+      put({static_cast<model::Id>(device), class_bytes, of.slab_count, of.live_count,
+           of.live_bytes});
+  }
+}
+
+void put_worst_slab_map(const WorstByDevice& all, Put<model::WorstSlab> put) {
+  for (const auto& [device, worst] : all) {
+    for (const Slab& slab : worst.slabs)
+      put({static_cast<model::Id>(device), address_text(slab.address), slab.live_count,
+           slab.live_bytes});
+  }
+}
+
+void put_worst_slab_holders(const ledger::Reader& reader, const WorstByDevice& all,
+                            const CallFrames& frames, Put<model::WorstSlabHolder> put) {
+  for (const auto& [device, worst] : all) {
+    for (const auto& [id, holder] : worst.holders)
+      put({static_cast<model::Id>(device), frames.known_stack_of(reader.group(id.value)),
+           holder.count, holder.bytes, holder.locked_bytes, worst.holders_time_ns,
+           worst.holders_locked_bytes});
+  }
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,76 @@
+#include "reporters/text/leak_check.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "reporters/text/text_elements.hpp"
+#include "reporters/words/near_names.hpp"
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+
+LeakCheck check_leaks(const IndexedReport& report, const std::string& module) {
+  LeakCheck check;
+  check.doubt = lacks_records(report);
+  if (module.empty()) {
+    const auto& leaks = report->leaks;
+    check.count = leaks.count.value_or(0);
+    check.bytes = leaks.bytes.value_or(0);
+    return check;
+  }
+  std::uint64_t unknown = 0;
+  for (const auto& group : report->leak_groups) {
+    if (group.released_by || group.suppressed) continue;
+    if (!group.module) unknown += group.count.value_or(0);
+    if (!is_in_module(report, group.module, module)) continue;
+    check.count += group.count.value_or(0);
+    check.bytes += group.bytes.value_or(0);
+  }
+  if (!check.doubt && unknown > 0)
+    check.doubt = "the module of " + allocations(unknown) + " that leaked is not known";
+  return check;
+}
+
+bool is_in_module(const IndexedReport& report, model::MaybeId id, const std::string& text) {
+  const model::Module* module = report.module(id);
+  return module != nullptr && printable(module->path).find(text) != std::string::npos;
+}
+
+std::optional<std::string> lacks_records(const IndexedReport& report) {
+  // Reports of before there was `records` say it of the tool as a whole.
+  const model::Tool& tool = report->tool;
+  for (const model::Completeness& part :
+       {report->records.value_or(model::Completeness{tool.complete, tool.reasons}),
+        report->coverage}) {
+    if (part.complete) continue;
+    return part.reasons.empty() ? "it does not say why" : printable(part.reasons.front());
+  }
+  return std::nullopt;
+}
+
+void KnownModules::add(const IndexedReport& report) {
+  for (const auto& module : report->modules) {
+    if (std::string path = printable(module.path); !path.empty()) paths_.insert(std::move(path));
+  }
+}
+
+bool KnownModules::have(const std::string& text) const {
+  return std::ranges::any_of(paths_,
+                             [&](const std::string& path) { return path.find(text) != path.npos; });
+}
+
+std::vector<std::string> KnownModules::nearest(const std::string& text) const {
+  std::set<std::pair<std::size_t, std::string>> names;
+  for (const std::string& path : paths_) {
+    std::string name = file_name(path);
+    const std::size_t edits = edits_to_part(file_name(text), name);
+    names.emplace(edits, std::move(name));
+  }
+  std::vector<std::string> nearest;
+  for (const auto& [edits, name] : names)
+    if (nearest.size() < 3) nearest.push_back(name);
+  return nearest;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,76 @@
+#include "reporters/text/merged_rows.hpp"
+
+#include <cstdint>
+#include <tuple>
+
+#include "reporters/model/growth.hpp"
+#include "reporters/text/text_elements.hpp"
+
+namespace cuwarden {
+namespace {
+
+void add_births(const model::LeakGroup& row, Growth& all) {
+  const std::uint64_t count = row.count.value_or(0), last = row.last_ns.value_or(0);
+  if (count == 0) return;
+  const std::uint64_t bytes = row.bytes.value_or(0) / count;
+  const Growth own{.first_ns = row.first_ns.value_or(0), .end_ns = all.end_ns};
+  if (!row.count_by_quarter ||
+      !std::ranges::all_of(*row.count_by_quarter, &model::Figure::has_value)) {
+    // A report of before there was such a field.
+    all.add(own.first_ns, bytes);
+    if (count > 1) all.add(last, bytes, count - 1);
+    return;
+  }
+  // The middle of a quarter in which more than one was made stands for all of them.
+  for (std::size_t quarter = 0; quarter < 4; ++quarter) {
+    const std::uint64_t births = *(*row.count_by_quarter)[quarter];
+    const std::uint64_t middle = own.first_ns + quarter * own.quarter_ns() + own.quarter_ns() / 2;
+    if (births > 0)
+      all.add(count == 1 ? own.first_ns : std::min(middle, std::max(last, own.first_ns)), bytes,
+              births);
+  }
+}
+
+}  // namespace
+
+void judge_growth(const IndexedReport& report, const std::vector<const model::LeakGroup*>& rows,
+                  model::LeakGroup& merged) {
+  if (std::ranges::any_of(rows, [](const auto* row) { return row->growth == "growing"; })) {
+    merged.growth = "growing";
+    return;
+  }
+  Growth all{.first_ns = merged.first_ns.value_or(0), .end_ns = report->process.end_ns.value_or(0)};
+  for (const model::LeakGroup* row : rows) add_births(*row, all);
+  if (!all.growing()) return;
+  merged.growth = all.name();
+  merged.growth_bytes_per_minute = all.bytes_per_minute();
+}
+
+std::size_t VisibleStacks::number_of(model::MaybeId id) {
+  const auto [known, is_new] = stacks_by_id_.try_emplace(id, 0u);
+  if (!is_new) return known->second;
+  std::vector<std::size_t> lines;
+  if (const model::Stack* stack = report_.stack(id)) {
+    for (const model::Id frame : stack->frames) {
+      const auto [line, is_new_frame] = lines_by_frame_.try_emplace(frame, 0u);
+      if (is_new_frame)
+        line->second =
+            lines_.try_emplace(visible_frame(report_, frame), lines_.size()).first->second;
+      lines.push_back(line->second);
+    }
+    lines.push_back(stack->truncated ? 1 : 0);
+  }
+  known->second = stacks_.try_emplace(std::move(lines), stacks_.size()).first->second;
+  return known->second;
+}
+
+std::vector<model::LeakGroup> merged_leaks(const IndexedReport& report) {
+  std::vector<const model::LeakGroup*> leaks;
+  for (const model::LeakGroup& group : report->leak_groups)
+    if (!group.released_by && !group.suppressed) leaks.push_back(&group);
+  return merged_rows(report, leaks, [](const model::LeakGroup& group) {
+    return std::tuple(group.kind, group.device, group.api, group.module);
+  });
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,105 @@
+#include "reporters/text/text_elements.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+
+std::string text_or(const model::Text& text, const char* otherwise) {
+  return text ? printable(*text) : otherwise;
+}
+
+std::string allocations(std::uint64_t count) {
+  return human_count(count) + (count == 1 ? " allocation" : " allocations");
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string place_of(const std::string& kind, model::MaybeId device) {
+  const std::string name = kind == "device" ? "device memory" : printable(kind);
+  return device ? name + " (GPU " + std::to_string(*device) + ")" : name;
+}
+
+std::optional<std::string> visible_devices(const IndexedReport& report) {
+  const model::Text& value = report->job.visible_devices;
+  if (!value) return std::nullopt;
+  return "CUDA_VISIBLE_DEVICES=" + printable(*value);
+}
+
+bool was_running(const IndexedReport& report) { return report->process.end_reason == "running"; }
+
+bool was_at_work(const IndexedReport& report) {
+  const std::string reason = report->process.end_reason.value_or("");
+  return reason == "signal" || reason == "abort" || reason.empty();
+}
+
+namespace {
+
+bool in_cuda_library(const IndexedReport& report, const model::Frame& frame) {
+  const model::Module* module = report.module(frame.module);
+  return is_cuda_frame(module == nullptr ? "" : printable(module->path),
+                       text_or(frame.function, ""), text_or(frame.file, ""));
+}
+
+std::string frame_line(const IndexedReport& report, const model::Frame& frame, const Paint& paint) {
+  const std::string function = text_or(frame.function, "");
+  std::string module = printable(report.module_name(frame.module));
+  if (module.empty()) {
+    module = text_or(frame.address, "unknown code");
+  } else {
+    module += "+" + address_text(frame.offset.value_or(0));
+  }
+  std::string place = text_or(frame.file, "");
+  if (!place.empty() && frame.line.value_or(0) != 0) {
+    place += ":" + std::to_string(frame.line.value_or(0));
+  }
+  if (place.empty() && !function.empty()) place = module;
+  std::string line = function.empty() ? module : function;
+  if (!place.empty()) line += "  " + paint.dim(place);
+  if (frame.inlined) line += paint.dim(" (inlined)");
+  return line;
+}
+
+}  // namespace
+
+std::string visible_frame(const IndexedReport& report, model::Id id) {
+  const model::Frame* const frame = report.frame(id);
+  return frame == nullptr ? "" : frame_line(report, *frame, Paint(false));
+}
+
+void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_frames,
+               const Paint& paint, std::string& text) {
+  const model::Stack* stack = report.stack(id);
+  if (stack == nullptr || stack->frames.empty()) {
+    text += paint.dim("       no stack was recorded") + std::string("\n");
+    return;
+  }
+  std::vector<const model::Frame*> frames;
+  for (const model::Id frame_id : stack->frames) {
+    if (const model::Frame* frame = report.frame(frame_id)) frames.push_back(frame);
+  }
+  // The headline names the call; what CUDA's libraries do inside it helps nobody.
+  const auto first = std::find_if(frames.begin(), frames.end(), [&](const model::Frame* frame) {
+    return !in_cuda_library(report, *frame);
+  });
+  if (first != frames.end()) frames.erase(frames.begin(), first);
+  const std::size_t shown = std::min(frames.size(), most_frames);
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += "       " + padded("#" + std::to_string(i), 4) + frame_line(report, *frames[i], paint) +
+            "\n";
+  }
+  if (shown < frames.size()) {
+    text += paint.dim("       … " + std::to_string(frames.size() - shown) +
+                      " more frames in the report") +
+            "\n";
+  }
+  if (stack->truncated) {
+    text += paint.dim("       … the stack was cut here (CUWARDEN_STACK_DEPTH)") + "\n";
+  }
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/text_memory.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::size_t most_holders = 3, most_frames = 3;
+
+const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
+  for (const auto& device : report->devices)
+    if (device.device == ordinal) return &device;
+  return nullptr;
+}
+
+template <class Holder>
+void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, model::Id device,
+                 const char* verb, const Paint& paint, std::string& text) {
+  std::vector<const Holder*> rows;
+  for (const Holder& holder : table)
+    if (holder.device == device) rows.push_back(&holder);
+  std::vector<Holder> holders = merged_rows(report, rows, [](const Holder&) { return 0; });
+  std::ranges::stable_sort(holders, std::greater(),
+                           [](const Holder& holder) { return holder.locked_bytes.value_or(0); });
+  for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
+    const Holder& holder = holders[i];
+    text += "    " + paint.bold(human_bytes(holder.locked_bytes.value_or(0))) + verb +
+            allocations(holder.count.value_or(0)) + " of " + human_bytes(holder.bytes.value_or(0)) +
+            "\n";
+    add_stack(report, holder.stack, most_frames, paint, text);
+  }
+}
+
+}  // namespace
+
+void add_fragmentation(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& row : report->fragmentation) {
+    const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
+    const std::uint64_t rounding = row.rounding_bytes.value_or(0);
+    const model::Device* const device = device_of(report, row.device);
+    const std::uint64_t used = device == nullptr ? 0 : device->used_bytes.value_or(0);
+    // Without a reading nobody can say how much it matters.
+    if (used == 0 || locked + rounding == 0 || locked + rounding < used / least_share) continue;
+    const std::uint64_t page = row.page_bytes.value_or(0), slabs = row.slab_count.value_or(0);
+    const std::string pages = page == 0 ? "" : " of " + human_bytes(page);
+    const bool locked_matters = locked >= rounding || locked >= used / least_share;
+    const bool rounding_matters = rounding > locked || rounding >= used / least_share;
+    text += "\n" + paint.yellow("FRAGMENTATION") + " (GPU " + std::to_string(row.device) + "): ";
+    if (locked_matters) {
+      text +=
+          human_bytes(locked) + " are the free parts of " + human_count(slabs) +
+          (slabs == 1 ? " slab" : " slabs") + pages +
+          ". Only small requests of this process can use them: the driver gives a slab back when "
+          "its last piece is freed\n";
+    }
+    if (rounding_matters) {
+      text += (locked_matters ? "  " : "") + human_bytes(rounding) +
+              " are lost to rounding: what does not come from a slab takes whole pages" + pages +
+              "\n";
+    }
+    if (row.largest_request_bytes) {
+      const std::uint64_t largest = *row.largest_request_bytes;
+      text += "  when the device was read, " +
+              (largest == 0
+                   ? std::string("no large request could succeed")
+                   : "a request of " + human_bytes(largest) + " could succeed, none much larger") +
+              "\n";
+    }
+    if (locked_matters)
+      add_lockers(report, report->slab_holders, row.device, " locked by ", paint, text);
+  }
+}
+
+void add_worst_fragmentation(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& row : report->worst_fragmentation) {
+    const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
+    const model::Device* const device = device_of(report, row.device);
+    const std::uint64_t total = device == nullptr ? 0 : device->total_bytes.value_or(0);
+    std::uint64_t at_exit = 0;
+    for (const auto& now : report->fragmentation)
+      if (now.device == row.device) at_exit = now.slab_locked_bytes.value_or(0);
+    // What is much the same at the end has been said.
+    if (total == 0 || locked < total / 2 / least_share || locked < at_exit + at_exit / 4) continue;
+    text += "\n" + paint.yellow("FRAGMENTATION AT ITS WORST") + " (GPU " +
+            std::to_string(row.device) + "), after " + human_time(row.time_ns.value_or(0)) + ": " +
+            human_bytes(locked) + " were the free parts of " +
+            human_count(row.slab_count.value_or(0)) + " slabs\n";
+    add_lockers(report, report->worst_slab_holders, row.device, " was locked by ", paint, text);
+  }
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,20 @@
+// Sections of the text report about what was, not what is left: who held the memory at its peak,
+// what went with its context, how host memory grew.
+#pragma once
+
+#include <string>
+
+#include "reporters/text/text_elements.hpp"
+
+namespace cuwarden {
+
+// Where the peak is far above what is left: else the list of leaks says the same.
+void add_peaks(const IndexedReport&, const Paint&, std::string& text);
+
+// The largest groups that a context released.
+void add_released(const IndexedReport&, const Paint&, std::string& text);
+
+// Where page-locked memory was never freed: how it grew, and the process's RSS beside it.
+void add_host_memory(const IndexedReport&, const Paint&, std::string& text);
+
+}  // namespace cuwarden

@@ -1,0 +1,241 @@
+#include "reporters/text/text_incidents.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "reporters/text/merged_rows.hpp"
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::size_t most_incidents = 5, most_holders = 3, most_frames = 12,
+                      most_holder_frames = 4;
+
+std::string times(std::uint64_t count) {
+  return count == 1 ? "once" : human_count(count) + " times";
+}
+
+// "cudaMalloc of 8.0 GiB (GPU 0)", "cuLaunchKernel needing 2.1 GiB (GPU 0)"
+std::string request_of(const model::Incident& incident) {
+  std::string text = text_or(incident.api, "a request");
+  const std::string asked = text_or(incident.asked_for, "memory");
+  if (incident.bytes)
+    text += (asked == "launch" ? " needing " : " of ") + human_bytes(*incident.bytes);
+  const std::string kind = text_or(incident.kind, "");
+  if (incident.device)
+    text += " (GPU " + std::to_string(*incident.device) + ")";
+  else if (kind == "pinned" || kind == "registered")
+    text += " (host)";
+  if (asked == "context") text += ", making a context,";
+  if (asked == "module") text += ", loading code,";
+  return text;
+}
+
+// Sizes as people read them, and the rest as it is.
+std::string proof_of(const model::Incident& incident) {
+  std::string text;
+  model::Proof proof = incident.proof;
+  std::ranges::sort(proof);
+  for (const auto& [name, value] : proof) {
+    const auto* const number = std::get_if<std::uint64_t>(&value);
+    const auto* const known = std::get_if<std::string>(&value);
+    // What was asked for has been said, and what is nothing proves nothing.
+    if (name == "requested_bytes" || (number != nullptr && *number == 0)) continue;
+    std::string words = printable(name);
+    const bool bytes = words.ends_with("_bytes");
+    if (bytes) words.resize(words.size() - 6);
+    std::ranges::replace(words, '_', ' ');
+    std::string figure = "unknown";
+    if (known != nullptr) figure = printable(*known);
+    if (number != nullptr) figure = bytes ? human_bytes(*number) : human_count(*number);
+    text += (text.empty() ? "" : " · ") + words + " " + figure;
+  }
+  return text;
+}
+
+bool grows(const model::IncidentHolder& holder) {
+  return holder.growth_bytes_per_minute.has_value();
+}
+
+void add_holders(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
+                 std::string& text) {
+  std::vector<const model::IncidentHolder*> rows;
+  for (const auto& holder : report->incident_holders)
+    if (holder.incident == incident.id) rows.push_back(&holder);
+  if (rows.empty()) return;
+  std::vector<model::IncidentHolder> holders =
+      merged_rows(report, rows, [](const auto& holder) { return holder.kind; });
+  const auto locks_slabs = [](const model::IncidentHolder& holder) {
+    return holder.slab_locked_bytes.value_or(0) > 0;
+  };
+  const bool locked =
+      incident.verdict == "slab_fragmentation" && std::ranges::any_of(holders, locks_slabs);
+  const bool any_grows = std::ranges::any_of(holders, grows);
+  std::ranges::stable_sort(holders, [locked](const auto& left, const auto& right) {
+    const std::uint64_t left_locked = locked ? left.slab_locked_bytes.value_or(0) : 0,
+                        right_locked = locked ? right.slab_locked_bytes.value_or(0) : 0;
+    if (left_locked != right_locked) return left_locked > right_locked;
+    const bool left_grows = grows(left), right_grows = grows(right);
+    if (left_grows != right_grows) return left_grows;
+    return left.bytes.value_or(0) > right.bytes.value_or(0);
+  });
+  text += locked      ? "  who locks slabs, most first, and who held most at that moment:\n"
+          : any_grows ? "  who held it at that moment, first what grows:\n"
+                      : "  who held it at that moment, most first:\n";
+  for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
+    text += "    " + paint.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
+            allocations(holders[i].count.value_or(0)) + " · " + printable(holders[i].kind) +
+            (locked && locks_slabs(holders[i])
+                 ? " · locks " + human_bytes(holders[i].slab_locked_bytes.value_or(0))
+                 : "") +
+            (grows(holders[i]) ? " · " + paint.red("growing") : "") + "\n";
+    add_stack(report, holders[i].stack, most_holder_frames, paint, text);
+  }
+}
+
+// Where a scheduler shares out the devices, which one it is: each process counts those that it sees
+// from 0, so that their numbers tell nothing of who shares one.
+std::string sharing_of(const IndexedReport& report, const model::Incident& incident) {
+  const std::string& verdict = incident.verdict;
+  const auto& job = report->job;
+  if ((verdict != "held_by_other_processes" && verdict != "held_by_unlisted_owner") || !job.job_id)
+    return {};
+  std::string text = "this is ";
+  if (job.rank) text += "rank " + std::to_string(*job.rank) + " of ";
+  text += text_or(job.scheduler, "") + " job " + text_or(job.job_id, "") +
+          (visible_devices(report) ? " with " + *visible_devices(report)
+                                   : std::string(", without CUDA_VISIBLE_DEVICES"));
+  for (const auto& device : report->devices) {
+    if (device.device != incident.device) continue;
+    const std::string uuid = text_or(device.uuid, "");
+    if (!uuid.empty()) text += ", where GPU " + std::to_string(device.device) + " is " + uuid;
+  }
+  return text +
+         ": if other ranks' reports name the same device, give each rank a device of its own";
+}
+
+// "synchronise 2.0 s (timed out) · reclaim torch 1.2 ms (no memory) · pool (nothing to do)": what
+// was tried at the first refusal.
+std::string attempts_of(const IndexedReport& report, const model::Incident& incident) {
+  std::string text;
+  for (const auto& rung : report->rungs) {
+    std::string outcome = printable(rung.outcome);
+    if (rung.incident != incident.id) continue;
+    const bool took_time = !outcome.starts_with("nothing_") || outcome == "nothing_gained";
+    const bool is_timed = rung.duration_ns.value_or(0) != 0 && took_time;
+    std::ranges::replace(outcome, '_', ' ');
+    text += (text.empty() ? "" : " · ") + printable(rung.rung) +
+            (rung.reclaimer ? " " + text_or(rung.reclaimer, "") : "") +
+            (is_timed ? " " + human_time(rung.duration_ns.value_or(0)) : "") + " (" + outcome + ")";
+  }
+  return text;
+}
+
+void add_incident(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
+                  std::string& text) {
+  const std::uint64_t all = incident.repeats.value_or(0) + 1;
+  const std::uint64_t recovered = incident.recovered_count.value_or(0),
+                      rescued = incident.rescued_count.value_or(0),
+                      seen = incident.failed_count.value_or(all - std::min(all, rescued)),
+                      open = all - std::min(all, rescued + seen);
+  // A compute mode refuses contexts, however much is free.
+  const bool lacked_memory = incident.result == "CUDA_ERROR_OUT_OF_MEMORY";
+  text += "\n" + paint.red(lacked_memory ? "OUT OF MEMORY" : "REFUSED") + ": " +
+          paint.bold(request_of(incident)) + (seen == all ? " failed" : " was refused") +
+          (all > 1 ? " " + times(all) + ", first" : "") + " after " +
+          human_time(incident.time_ns.value_or(0)) + ": " +
+          paint.bold(printable(incident.verdict)) + "\n";
+  const std::string advice = text_or(incident.advice, "");
+  if (!advice.empty()) text += "  " + printable(advice) + "\n";
+  if (const std::string sharing = sharing_of(report, incident); !sharing.empty())
+    text += "  " + sharing + "\n";
+  if (const std::string proof = proof_of(incident); !proof.empty())
+    text += paint.dim("  " + proof) + "\n";
+  if (all > 1) {
+    text += paint.dim("  the figures are of the first; the last") +
+            (incident.last_bytes ? paint.dim(" was of " + human_bytes(*incident.last_bytes) + ",")
+                                 : paint.dim(" was")) +
+            paint.dim(" after " + human_time(incident.last_ns.value_or(0))) + "\n";
+  }
+  if (rescued > 0)
+    text += "  " + human_count(rescued) + " of them " + (rescued == 1 ? "was" : "were") +
+            " served all the same, " + (rescued == 1 ? "by " : "mostly by ") +
+            text_or(incident.rescued_by, "another try") + "; the program saw " + human_count(seen) +
+            " fail\n";
+  if (open > 0)
+    text += "  " +
+            (all == 1 ? std::string("it was")
+                      : human_count(open) + (open == 1 ? " of them was" : " of them were")) +
+            " still being tried: the program had not heard of it\n";
+  if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
+    text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
+  if (recovered > 0)
+    text += "  the program freed something and was served the same afterwards " + times(recovered) +
+            "\n";
+  for (const auto& process : report->device_processes) {
+    if (process.incident != incident.id) continue;
+    text += "    pid " + std::to_string(process.pid.value_or(0)) + " held " +
+            (process.used_bytes ? human_bytes(*process.used_bytes) : std::string("some of it")) +
+            "\n";
+  }
+  add_stack(report, incident.stack, most_frames, paint, text);
+  add_holders(report, incident, paint, text);
+}
+
+// What would have been the end, and was not.
+void add_rescue(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
+                std::string& text) {
+  const std::uint64_t all = incident.repeats.value_or(0) + 1;
+  text += "\n" + paint.yellow("RESCUED") + ": " + paint.bold(request_of(incident)) +
+          " would have failed" + (all > 1 ? " " + times(all) + ", first" : "") + " after " +
+          human_time(incident.time_ns.value_or(0)) + ": " + printable(incident.verdict) +
+          (all > 1 ? ", and all were served, mostly by " : ", and was served by ") +
+          paint.bold(text_or(incident.rescued_by, "another try"));
+  std::uint64_t tried_ns = 0;
+  for (const auto& rung : report->rungs) {
+    if (rung.incident != incident.id) continue;
+    tried_ns += rung.duration_ns.value_or(0);
+    if (rung.outcome == "served" && rung.rung == incident.rescued_by)
+      text += (rung.reclaimer ? " (" + text_or(rung.reclaimer, "") + ")" : "") +
+              (all > 1 ? ", the first in " : " in ") + human_time(tried_ns);
+  }
+  text += "\n";
+  if (const std::string attempts = attempts_of(report, incident); !attempts.empty())
+    text += paint.dim((all > 1 ? "  tried for the first: " : "  tried: ") + attempts) + "\n";
+  add_stack(report, incident.stack, most_frames, paint, text);
+}
+
+}  // namespace
+
+void add_incidents(const IndexedReport& report, const Paint& paint, std::string& text) {
+  std::size_t failed = 0;
+  std::uint64_t recoveries = 0;
+  for (const auto& incident : report->incidents) {
+    if (incident.outcome == "rescued") {
+      add_rescue(report, incident, paint, text);
+      continue;
+    }
+    if (incident.outcome == "recovered_by_caller") {
+      const std::uint64_t served = incident.rescued_count.value_or(0);
+      recoveries += incident.repeats.value_or(0) + 1 - served;
+      continue;
+    }
+    if (failed++ < most_incidents) add_incident(report, incident, paint, text);
+  }
+  if (failed > most_incidents) {
+    text += paint.dim("\n  … and requests from " + human_count(failed - most_incidents) +
+                      " more places failed; they are in the report") +
+            "\n";
+  }
+  if (recoveries > 0) {
+    text += "\n" +
+            paint.dim("  no alarm: " + human_count(recoveries) +
+                      (recoveries == 1 ? " request" : " requests") +
+                      " failed, and the program asked again and was served") +
+            "\n";
+  }
+}
+
+}  // namespace cuwarden

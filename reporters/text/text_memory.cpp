@@ -1,0 +1,123 @@
+#include "reporters/text/text_memory.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/caching_allocators.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::uint64_t bar_width = 24;
+
+const std::map<std::string, std::string>& item_names() {
+  static const std::map<std::string, std::string> names = {
+      {"live_device", "live, linear"},
+      {"live_managed", "live, managed"},
+      {"live_stream_ordered", "live, stream-ordered"},
+      {"live_vmm", "live, virtual memory"},
+      {"live_array", "live, arrays"},
+      {"live_imported", "imported"},
+      {"live_graph", "live, graphs"},
+      {"slab_waste", "locked in slabs"},
+      {"rounding_waste", "lost to rounding"},
+      {"pool", "free in pool's pages"},
+      {"mempool_idle", "idle in pools"},
+      {"context", "context"},
+      {"modules", "code (modules)"},
+      {"streams", "streams"},
+      {"local_memory", "local memory"},
+      {"heap", "device heap"},
+      {"other_processes", "other processes"},
+      {"unexplained", "contexts and others"},
+  };
+  return names;
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  const std::uint64_t tenths = whole == 0 ? 0 : part * 1000 / whole;
+  if (part > 0 && tenths == 0) return "< 0.1 %";
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
+void add_largest_kernel(const model::Device& device, std::string& text) {
+  const model::Figure bytes = device.local_memory_kernel_thread_bytes;
+  if (!bytes) return;
+  text += "  most local memory needs " +
+          (device.local_memory_kernel ? "the kernel " + printable(*device.local_memory_kernel)
+                                      : "a kernel") +
+          ": " + human_bytes(*bytes) + " for each thread that the device can hold at once\n";
+}
+
+}  // namespace
+
+void add_accounts(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& device : report->devices) {
+    const std::uint64_t total = device.total_bytes.value_or(0);
+    std::vector<std::pair<std::string, std::uint64_t>> rows;
+    bool has_context = false;
+    std::uint64_t local_memory = 0;
+    for (const auto& row : report->accounts) {
+      if (row.device != device.device || row.incident || row.bytes.value_or(0) <= 0) continue;
+      const std::string item = printable(row.item);
+      const auto bytes = static_cast<std::uint64_t>(*row.bytes);
+      const auto name = item_names().find(item);
+      rows.emplace_back(name == item_names().end() ? item : name->second, bytes);
+      has_context = has_context || item == "context";
+      if (item == "local_memory") local_memory = bytes;
+    }
+    // Where contexts have no row of their own they are in what is left.
+    if (has_context) {
+      for (auto& [name, bytes] : rows)
+        if (name == item_names().at("unexplained")) name = "unexplained";
+    }
+    if (rows.empty() || total == 0) continue;
+    rows.emplace_back("free", device.free_bytes.value_or(0));
+    const std::uint64_t used = device.used_bytes.value_or(0);
+    std::uint64_t told = 0;
+    for (const auto& [name, bytes] : rows) told += bytes;
+    text += "\n" +
+            paint.bold("GPU " + std::to_string(device.device) + " of " + human_bytes(total)) +
+            paint.dim(device.at == "exit" ? " at exit" : " when it was read last") + "\n";
+    for (const auto& [name, bytes] : rows) {
+      const auto filled =
+          static_cast<std::size_t>(std::min(bar_width, (bytes * bar_width + total / 2) / total));
+      text += "  " + padded(name, 22) + " " + padded(human_bytes(bytes), 11, true) + "  " +
+              std::string(filled, '#') + paint.dim(std::string(bar_width - filled, '.')) + " " +
+              padded(percent(bytes, total), 8, true) + "\n";
+    }
+    if (local_memory > 0 && local_memory >= used / least_share) add_largest_kernel(device, text);
+    const std::uint64_t free = device.free_bytes.value_or(0);
+    if (told - std::min(told, free) > used) {
+      text += paint.dim("  that is " + human_bytes(told - free - used) +
+                        " more than is in use: the device was read before the last allocations, or "
+                        "the driver cuts its memory in another way than was seen") +
+              "\n";
+    }
+  }
+}
+
+void add_arenas(const IndexedReport& report, const Paint& paint, std::string& text) {
+  std::map<std::string, std::uint64_t> arenas;
+  for (const auto& group : report->leak_groups) {
+    if (group.released_by || !group.device) continue;
+    const model::Module* const module = report.module(group.module);
+    if (module == nullptr) continue;
+    const std::string path = printable(module->path);
+    if (is_caching_allocator(path))
+      arenas[path.substr(path.rfind('/') + 1)] += group.bytes.value_or(0);
+  }
+  for (const auto& [name, bytes] : arenas) {
+    text +=
+        paint.dim("  " + human_bytes(bytes) + " of that has " + printable(name) +
+                  ", which keeps memory to hand out parts of it: how much of it the program uses "
+                  "only it can say") +
+        "\n";
+  }
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,329 @@
+#include "reporters/text/text_report.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <vector>
+
+#include "reporters/text/leak_check.hpp"
+#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/text_elements.hpp"
+#include "reporters/text/text_history.hpp"
+#include "reporters/text/text_incidents.hpp"
+#include "reporters/text/text_memory.hpp"
+#include "reporters/text/text_summary.hpp"
+#include "reporters/words/printable.hpp"
+#include "reporters/words/quantities.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::size_t most_frames = 24;  // of one stack; the report has them all
+
+// What speaks for the kernel having ended a process that died unseen or by SIGKILL.
+std::string oom_killer(const IndexedReport& report) {
+  const auto& process = report->process;
+  const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
+  const std::uint64_t kills = cgroup.oom_kills.value_or(0);
+  const bool died_so = !process.end_reason || process.signal.value_or(0) == SIGKILL;
+  if (kills == 0 || !died_so) return {};
+  const bool limited = cgroup.limit_bytes.value_or(0) != 0;
+  std::string peak;
+  if (cgroup.peak_bytes.value_or(0) != 0)
+    peak = ", peak " + human_bytes(cgroup.peak_bytes.value_or(0));
+  return "the kernel's OOM killer struck in its cgroup" +
+         (limited ? " (limit " + human_bytes(cgroup.limit_bytes.value_or(0)) + peak + "): "
+                  : std::string(", which has no limit: the machine ran out of memory; ")) +
+         human_count(kills) + (kills == 1 ? " process was killed" : " processes were killed");
+}
+
+void add_header(const IndexedReport& report, const Paint& paint, std::string& text) {
+  const auto& process = report->process;
+  const std::string program = text_or(process.program, "unknown program");
+  text += paint.bold(file_name(program)) + " (pid " + std::to_string(process.pid.value_or(0)) +
+          " on " + text_or(process.host, "an unknown host") + ") " + process_ending(process) +
+          " after " + human_time(process.end_ns.value_or(0)) + "\n";
+  std::string command;
+  for (const std::string& word : process.command_line) command += " " + printable(word);
+  if (!command.empty()) text += paint.dim(" " + command) + "\n";
+
+  if (const std::string killer = oom_killer(report); !killer.empty()) {
+    text += "  " + paint.red(killer) + "\n";
+  }
+
+  std::vector<std::string> facts;
+  for (const auto& device : report->devices) {
+    facts.push_back("GPU " + std::to_string(device.device) + ": " +
+                    text_or(device.name, "unknown") +
+                    (device.used_bytes ? ", " + human_bytes(*device.used_bytes) + " of " +
+                                             human_bytes(device.total_bytes.value_or(0)) + " in use"
+                                       : ""));
+  }
+  const std::string driver = text_or(process.cuda_driver_version, "");
+  if (!driver.empty()) facts.push_back("CUDA driver " + driver);
+  const auto& job = report->job;
+  std::string place;
+  if (job.job_id) {
+    place = text_or(job.scheduler, "") + " job " + text_or(job.job_id, "");
+    const std::string array_task = text_or(job.array_task, "");
+    const std::string step = text_or(job.job_step, "");
+    if (!array_task.empty()) place += ", array task " + array_task;
+    if (!step.empty() && step != "0") place += ", step " + step;  // most jobs have one step
+    if (job.rank) place += ", rank " + std::to_string(*job.rank);
+  }
+  if (const auto visible = visible_devices(report)) place += (place.empty() ? "" : ", ") + *visible;
+  if (!place.empty()) facts.push_back(place);
+  for (const std::string& fact : facts) text += "  " + fact + "\n";
+}
+
+void add_reasons(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto* reasons : {&report->tool.reasons, &report->coverage.reasons}) {
+    for (const std::string& reason : *reasons)
+      text += paint.yellow("  incomplete: ") + printable(reason) + "\n";
+  }
+}
+
+std::string human_bytes_or_nothing(std::uint64_t bytes) {
+  return bytes == 0 ? "nothing" : human_bytes(bytes);
+}
+
+// What is behind the allocations that the rows above count.
+void add_pool(const IndexedReport& report, std::string& text) {
+  const auto& pool = report->pool;
+  if (!pool) return;
+  const auto add_row = [&](const char* name, const std::string& now, const std::string& more) {
+    text += "  " + padded(name, 26) + padded(now, 28) + more + "\n";
+  };
+  if (const std::uint64_t count = pool->spilled_count.value_or(0))
+    add_row("of that in host memory", human_bytes_or_nothing(pool->spilled_bytes.value_or(0)),
+            human_bytes(pool->spilled_peak_bytes.value_or(0)) + ", behind " + allocations(count) +
+                " (CUWARDEN_SPILL)");
+  if (const std::uint64_t count = pool->served_count.value_or(0))
+    add_row("held by the pool in all", human_bytes_or_nothing(pool->held_bytes.value_or(0)),
+            allocations(count) + " served (CUWARDEN_POOL)");
+  if (const std::uint64_t pause_ns = pool->mesh_pause_ns.value_or(0)) {
+    const std::uint64_t pages = pool->meshed_pages.value_or(0);
+    add_row("meshing", "",
+            "gave back " + human_bytes_or_nothing(pool->mesh_recovered_bytes.value_or(0)) + ", " +
+                human_count(pages) + (pages == 1 ? " page" : " pages") +
+                " came to share memory, the program was paused for " + human_time(pause_ns));
+  }
+}
+
+void add_totals(const IndexedReport& report, const Paint& paint, std::string& text) {
+  const auto& totals = report->totals;
+  if (totals.empty()) return;
+  text += "\n" +
+          paint.bold(padded("MEMORY", 28) +
+                     padded(was_running(report) ? "live at that moment" : "live at the end", 28) +
+                     "peak") +
+          "\n";
+  for (const auto& row : totals) {
+    const std::uint64_t live = row.live_count.value_or(0);
+    std::string peak =
+        human_bytes(row.peak_bytes.value_or(0)) + " in " + human_count(row.peak_count.value_or(0));
+    if (row.peak_time_ns) {
+      peak += " after " + human_time(row.peak_time_ns.value_or(0));
+    }
+    if (const std::uint64_t made = row.allocations.value_or(0); made > row.peak_count.value_or(0))
+      peak += ", " + human_count(made) + " made in all";
+    text += "  " + padded(place_of(row.kind, row.device), 26) +
+            padded(live == 0 ? "nothing"
+                             : human_bytes(row.live_bytes.value_or(0)) + " in " + human_count(live),
+                   28) +
+            peak + "\n";
+  }
+  add_pool(report, text);
+}
+
+// A failed request leaves nothing behind that a list of leaks would show.
+void add_failures(const IndexedReport& report, const Paint& paint, std::string& text) {
+  for (const auto& row : report->totals) {
+    const std::uint64_t failures = row.failures.value_or(0);
+    if (failures == 0) continue;
+    text += "\n" + paint.red("FAILED") + ": " + human_count(failures) +
+            (failures == 1 ? " request for " : " requests for ") + place_of(row.kind, row.device) +
+            ": the program saw " + (failures == 1 ? "it" : "them") + " fail\n";
+  }
+}
+
+// By the minute only where it was watched for some seconds: else it is no more than a guess.
+std::string growth_of(const model::LeakGroup& group) {
+  constexpr std::uint64_t long_enough_ns = 5'000'000'000;
+  const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);
+  const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
+  if (rate == 0 || last < first + long_enough_ns) return "growing";
+  return "growing by " + human_bytes(rate) + " a minute";
+}
+
+void add_group(const IndexedReport& report, const model::LeakGroup& group, std::size_t rank,
+               const Paint& paint, std::string& text) {
+  const bool growing = group.growth == "growing";
+  text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
+          paint.bold(human_bytes(group.bytes.value_or(0))) + " in " +
+          allocations(group.count.value_or(0)) + " · " + place_of(group.kind, group.device) +
+          " · " + text_or(group.api, "unknown call") + " · " +
+          (growing ? paint.red(growth_of(group)) : "one time");
+  const std::string module = printable(report.module_name(group.module));
+  if (!module.empty()) text += " · " + module;
+  text += "\n";
+  add_stack(report, group.stack, most_frames, paint, text);
+  std::string life;
+  if (group.first_ns) {
+    const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
+    const std::string from = human_time(first), to = human_time(last);
+    life = from == to ? "made at " + from : "made between " + from + " and " + to;
+    const std::uint64_t made = group.allocations.value_or(0);
+    if (made > group.count.value_or(0)) {
+      const std::uint64_t freed = made - group.count.value_or(0);
+      life += "; " + human_count(freed) + " of " + human_count(made) + " made here " +
+              (freed == 1 ? "was freed" : "were freed");
+    }
+  }
+  if (const std::uint64_t unmapped = group.unmapped_count.value_or(0)) {
+    life += std::string(life.empty() ? "" : "; ") + human_count(unmapped) +
+            (unmapped == 1 ? " handle is" : " handles are") + " unmapped but never released";
+  }
+  if (!life.empty()) text += paint.dim("       " + life) + "\n";
+}
+
+void add_sums(const IndexedReport& report, const std::vector<model::LeakGroup>& groups,
+              const TextOptions& options, const Paint& paint, std::string& text) {
+  struct Sum {
+    std::uint64_t bytes = 0, count = 0, groups = 0, growing = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const auto& group : groups) {
+    std::string name;
+    if (options.by == GroupBy::module) name = printable(report.module_name(group.module));
+    if (options.by == GroupBy::api) name = text_or(group.api, "");
+    if (options.by == GroupBy::kind) name = place_of(group.kind, group.device);
+    Sum& sum = sums[name.empty() ? "unknown" : name];
+    sum.bytes += group.bytes.value_or(0);
+    sum.count += group.count.value_or(0);
+    ++sum.groups;
+    sum.growing += group.growth == "growing" ? 1 : 0;
+  }
+  std::vector<std::pair<std::string, Sum>> rows(sums.begin(), sums.end());
+  std::ranges::stable_sort(rows, [](const auto& left, const auto& right) {
+    return left.second.bytes > right.second.bytes;
+  });
+  const std::size_t shown = options.top == 0 ? rows.size() : std::min(options.top, rows.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Sum& sum = rows[i].second;
+    text += "  " + padded(human_bytes(sum.bytes), 10, true) + "  " + padded(rows[i].first, 28) +
+            " " + allocations(sum.count) + " from " + human_count(sum.groups) +
+            (sum.groups == 1 ? " stack" : " stacks") +
+            (sum.growing > 0 ? paint.red(", " + human_count(sum.growing) + " growing") : "") + "\n";
+  }
+  if (shown < rows.size()) {
+    text +=
+        paint.dim("  … " + std::to_string(rows.size() - shown) + " more; --top 0 shows all") + "\n";
+  }
+}
+
+bool wanted(const IndexedReport& report, const model::LeakGroup& group,
+            const TextOptions& options) {
+  if (group.bytes.value_or(0) < options.min_bytes) return false;
+  return options.module.empty() || is_in_module(report, group.module, options.module);
+}
+
+bool anything_recorded(const IndexedReport& report) {
+  for (const auto& row : report->totals)
+    if (row.allocations.value_or(0) > 0) return true;
+  return false;
+}
+
+void add_leaks(const IndexedReport& report, const TextOptions& options, const Paint& paint,
+               std::string& text) {
+  const auto& leaks = report->leaks;
+  const std::uint64_t count = leaks.count.value_or(0);
+  const bool running = was_running(report);
+  text += "\n";
+  if (!anything_recorded(report)) {
+    text += "nothing to judge: ";
+    text += lacks_records(report) ? "no allocation is known, but records are missing (see above)\n"
+                                  : "no allocation was recorded\n";
+  } else if (count == 0) {
+    const bool doubtful = lacks_records(report).has_value();
+    text += (running    ? "nothing is allocated"
+             : doubtful ? "no leaks are known, but records are missing (see above)"
+                        : paint.green("no leaks")) +
+            ": every recorded allocation was freed" +
+            (leaks.released_by_context_bytes.value_or(0) > 0 ? " or went with its context" : "") +
+            "\n";
+  } else if (running) {
+    // What a process still works with is no leak yet.
+    text += paint.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+            allocations(count) + "\n";
+  } else if (was_at_work(report)) {
+    text += paint.red("NOT FREED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+            allocations(count) +
+            " when its record ends: what grows may be a leak, the rest may have been in use\n";
+  } else {
+    text += paint.red("LEAKS") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
+            allocations(count) + " never freed\n";
+  }
+
+  std::vector<model::LeakGroup> groups;
+  std::uint64_t hidden_bytes = 0, hidden = 0;
+  for (model::LeakGroup& group : merged_leaks(report)) {
+    if (wanted(report, group, options)) {
+      groups.push_back(std::move(group));
+    } else {
+      ++hidden;
+      hidden_bytes += group.bytes.value_or(0);
+    }
+  }
+  if (options.by == GroupBy::stack) {
+    const std::size_t shown =
+        options.top == 0 ? groups.size() : std::min(options.top, groups.size());
+    for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, paint, text);
+    if (shown < groups.size()) {
+      std::uint64_t rest = 0;
+      for (std::size_t i = shown; i < groups.size(); ++i) rest += groups[i].bytes.value_or(0);
+      text += "\n" +
+              paint.dim("  … " + std::to_string(groups.size() - shown) + " more stacks with " +
+                        human_bytes(rest) + "; --top 0 shows all") +
+              "\n";
+    }
+  } else {
+    add_sums(report, groups, options, paint, text);
+  }
+  if (hidden > 0) {
+    text += paint.dim("\n  left out by the filters: " + human_bytes(hidden_bytes) + " from " +
+                      human_count(hidden) + (hidden == 1 ? " stack" : " stacks")) +
+            "\n";
+  }
+  if (const std::uint64_t bytes = leaks.released_by_context_bytes.value_or(0)) {
+    text += "\n  apart from " + std::string(running ? "these" : "leaks") + ": " +
+            human_bytes(bytes) +
+            " were never freed but went when their context was destroyed or reset\n";
+    if (options.by == GroupBy::stack) add_released(report, paint, text);
+  }
+  if (const std::uint64_t bytes = leaks.suppressed_bytes.value_or(0)) {
+    text += "\n  suppressed: " + human_bytes(bytes) + "\n";
+  }
+}
+
+}  // namespace
+
+std::string text_report(const IndexedReport& report, const TextOptions& options) {
+  const Paint paint(options.colour);
+  std::string text;
+  add_header(report, paint, text);
+  add_reasons(report, paint, text);
+  add_incidents(report, paint, text);
+  add_totals(report, paint, text);
+  add_failures(report, paint, text);
+  add_accounts(report, paint, text);
+  add_arenas(report, paint, text);
+  add_fragmentation(report, paint, text);
+  add_worst_fragmentation(report, paint, text);
+  add_leaks(report, options, paint, text);
+  if (options.by == GroupBy::stack) add_peaks(report, paint, text);
+  add_host_memory(report, paint, text);
+  return text;
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,35 @@
+// Many reports at a glance: a line a process, and a line a device.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "reporters/model/indexed_report.hpp"
+#include "reporters/text/leak_check.hpp"
+#include "reporters/text/text_elements.hpp"
+#include "reporters/words/printable.hpp"
+
+namespace cuwarden {
+
+// "exited with status 0", "killed by signal 9 (SIGKILL)"; of a report's `process`.
+std::string process_ending(const model::Process&);
+
+// "app (pid 4711 on node7, rank 3) exited with status 0: 8.0 MiB leaked in 8 allocations"
+std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
+
+// What the processes of some reports had of each device, which its UUID tells from all others.
+class DeviceSummary {
+ public:
+  void add(const IndexedReport&);
+  std::string lines() const;  // empty without devices
+
+ private:
+  struct Device {
+    std::string name, host;
+    std::uint64_t processes = 0, live_bytes = 0, peak_bytes = 0, refused = 0;
+  };
+  std::map<std::string, Device> devices_;
+};
+
+}  // namespace cuwarden

@@ -1,0 +1,103 @@
+#include "reporters/words/quantities.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+namespace cuwarden {
+
+std::string human_bytes(std::uint64_t bytes) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  // 1023.95 would be shown as 1024.0: that is the next unit's 1.0.
+  while (value >= 1023.95 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", value, units[unit]);
+  return text;
+}
+
+std::string address_text(std::uint64_t address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  return text;
+}
+
+std::string human_count(std::uint64_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+std::string human_time(std::uint64_t ns) {
+  char text[48];
+  const auto value = static_cast<double>(ns);
+  const std::uint64_t seconds = (ns + 500'000'000) / 1'000'000'000;
+  if (ns < 1'000) {
+    std::snprintf(text, sizeof text, "%llu ns", static_cast<unsigned long long>(ns));
+  } else if (ns < 999'950) {
+    std::snprintf(text, sizeof text, "%.1f µs", value / 1e3);
+  } else if (ns < 999'950'000) {
+    std::snprintf(text, sizeof text, "%.1f ms", value / 1e6);
+  } else if (ns < 59'950'000'000) {
+    std::snprintf(text, sizeof text, "%.1f s", value / 1e9);
+  } else if (seconds < 3600) {
+    std::snprintf(text, sizeof text, "%llu min %llu s",
+                  static_cast<unsigned long long>(seconds / 60),
+                  static_cast<unsigned long long>(seconds % 60));
+  } else {
+    std::snprintf(text, sizeof text, "%llu h %llu min",
+                  static_cast<unsigned long long>(seconds / 3600),
+                  static_cast<unsigned long long>(seconds % 3600 / 60));
+  }
+  return text;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  double value = 0;
+  double scale = 1;
+  std::size_t at = 0;
+  bool digits = false, fraction = false;
+  for (; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (letter == '.' && !fraction) {
+      fraction = true;
+    } else if (letter >= '0' && letter <= '9') {
+      digits = true;
+      value = value * 10 + (letter - '0');
+      if (fraction) scale *= 10;
+    } else {
+      break;
+    }
+  }
+  if (!digits) return std::nullopt;
+  while (at < text.size() && text[at] == ' ') ++at;
+  const std::string_view unit = text.substr(at);
+  constexpr double kibi = 1024, kilo = 1000;
+  constexpr std::array<std::pair<std::string_view, double>, 10> units{{
+      {"", 1},
+      {"B", 1},
+      {"KiB", kibi},
+      {"MiB", kibi * kibi},
+      {"GiB", kibi * kibi * kibi},
+      {"TiB", kibi * kibi * kibi * kibi},
+      {"KB", kilo},
+      {"MB", kilo * kilo},
+      {"GB", kilo * kilo * kilo},
+      {"TB", kilo * kilo * kilo * kilo},
+  }};
+  for (const auto& [name, factor] : units) {
+    if (unit != name) continue;
+    const double bytes = std::floor(value / scale * factor);
+    if (!(bytes <= 9.2e18)) return std::nullopt;  // nor what is no number
+    return static_cast<std::uint64_t>(bytes);
+  }
+  return std::nullopt;
+}
+
+}  // namespace cuwarden
