@@ -16,8 +16,8 @@ namespace cuwarden {
 
 // Objects keep their properties in their order.
 using Json = nlohmann::ordered_json;
-// The first thing that is wrong, to be read after the name of the value: ".bytes is no number".
-// The texts of hundreds of thousands of fields that are right are never put together.
+// A text that follows the name of a value and says what is wrong with it, such as ".bytes is no
+// number"; null if nothing is. Values that are right cost no text.
 using Complaint = std::optional<std::string>;
 
 template <class Value>

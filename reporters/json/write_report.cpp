@@ -80,7 +80,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
                             : SymbolBudget();
   std::vector<std::string> nameless;
   if (!options.symbolise) {
-    // What stays of a report when the attempt to write it again, with names, does not succeed.
+    // The line stays in the report if the attempt to write it again, with names, fails.
     nameless.emplace_back(
         "functions and lines are missing: the process died before the report with them was "
         "written, or there was too little memory, disk or permitted file size (ulimit -f) for it");

@@ -29,7 +29,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
     text.replace(at, what.size(), by);
 }
 
-// Where no letter or digit stands before or behind it.
+// Replaces a word at each position where no letter or digit stands before or behind it.
 void replace_word(std::string& text, std::string_view word, std::string_view by) {
   for (std::size_t at = text.find(word); at != text.npos;) {
     const std::size_t end = at + word.size();
@@ -109,7 +109,7 @@ class Redaction {
     return text;
   }
 
-  // Of each path its last part, if that looks like a file's name.
+  // Replaces each path by its last part, if that looks like a file's name, or by "(path)".
   static std::string without_folders(std::string_view text) {
     std::string result;
     for (std::size_t at = 0; at < text.size();) {

@@ -1,6 +1,6 @@
-// Where a report goes. It is written beside its final name and renamed, with mode 0600, never
+// The file of a report. It is written beside its final name and renamed, with mode 0600, never
 // through a symbolic link and never over a file that another wrote: a number is put before the
-// ending instead (report_name.hpp). The same object may write again and then replaces its own file.
+// ending instead (report_name.hpp). The object may write again, and then replaces its own file.
 // Nothing is thrown; no descriptor is kept between two writes.
 #pragma once
 
@@ -27,7 +27,7 @@ class ReportFile {
   // to do; nothing is left behind, and an earlier report of this object stays as it was.
   bool write(const ledger::Reader&, const ReportOptions&) noexcept;
 
-  // Removes the report that this object wrote, unless another file has taken its place. A later
+  // Removes the report that this object wrote, unless another file has its name by now. A later
   // write() begins anew.
   void remove() noexcept;
 
@@ -35,7 +35,7 @@ class ReportFile {
   const std::string& path() const noexcept { return path_; }  // empty before the first success
   unsigned number() const noexcept { return number_; }        // before the ending; 0: none
   const std::string& error() const noexcept { return error_; }
-  // Of the ledger that was read for the last report.
+  // True if the ledger that was read for the last report is damaged.
   bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
 
   // Takes away what a process leaves in its report's folder when it dies while writing.

@@ -1,6 +1,6 @@
-// Which processes get a report, and how many reports stay: CUWARDEN_REPORT_IF and
-// CUWARDEN_REPORT_KEEP, as the process wrote them into its ledger. So whoever makes the report, the
-// process itself or a command after its death, goes by the same settings.
+// Decides which processes get a report, and how many reports stay, by CUWARDEN_REPORT_IF and
+// CUWARDEN_REPORT_KEEP. The process writes these settings into its ledger, so that a command that
+// makes the report after its death goes by them, too.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What our copy of libbacktrace calls in place of libc (its symbols are renamed at build time).
+// Functions that our copy of libbacktrace calls in place of libc. (Its symbols are renamed at build
+// time.)
 //
 // libbacktrace wants to symbolise the process it runs in: besides the file it is given it would
 // read every library that is loaded here, and give that file this process's own load base.

@@ -1,4 +1,5 @@
-// Which frames of a stack belong to CUDA's own libraries, and which runtime call they came from.
+// Tells the frames of CUDA's own libraries from those of the program, and names the runtime call
+// that they came from.
 #pragma once
 
 #include <string_view>
@@ -17,8 +18,8 @@ std::string_view runtime_entry(std::string_view function) noexcept;
 // A runtime linked statically lives in the program's own file and is known by its names.
 bool is_runtime_internal(std::string_view function) noexcept;
 
-// A file of the CUDA toolkit's include folder, or of CCCL (Thrust, CUB, libcu++) wherever it lies:
-// what a debugger knows as the place of code that those headers put into the program.
+// True for a file of the CUDA toolkit's include folder, or of CCCL (Thrust, CUB, libcu++) wherever
+// it lies. Debug information names such files for code that the headers put into the program.
 bool is_cuda_header(std::string_view source_file) noexcept;
 
 // A frame of CUDA, and none of the program's. Each text is empty where it is unknown. A template of

@@ -164,7 +164,7 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
     }
     const bool global = ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL;
     Nearest& best = nearest[slot];
-    // Of several names for one place, the one with an extent and then the global one.
+    // An address with several names gets one with an extent, and among these a global one.
     const int rank = (symbol.st_size != 0 ? 2 : 0) + (global ? 1 : 0);
     const int best_rank = (best.sized ? 2 : 0) + (best.global ? 1 : 0);
     const bool better = !best.found || symbol.st_value > best.value ||

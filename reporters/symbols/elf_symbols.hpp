@@ -33,7 +33,7 @@ class ElfFile {
   std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted,
                                         const SymbolBudget& budget = {}) const;
 
-  // Whether the read-only data (the whole file, without a section table) contains `text`.
+  // True if the read-only data contains `text`; without a section table, if the file does.
   bool constants_contain(std::string_view text) const;
 
   // Up to `bytes` bytes at `offset` of the file; fewer at its end.

@@ -1,5 +1,5 @@
-// Names the places of files: makes sure that a file is the one that ran, reads it, and keeps what
-// could not be named. Files that are asked for again are not read again.
+// Names offsets in files. Makes sure that a file is the one that ran, reads it once, and keeps a
+// sentence about each file that could not be named.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ class Naming {
  public:
   explicit Naming(SymbolBudget& budget) : budget_(budget) {}
 
-  // Where a file lies whose build id is given in hexadecimal; empty if it is not known. Its answers
-  // go before the paths that files had when they ran.
+  // Returns the path of the file with a build id, given in hexadecimal; empty if it is not known. A
+  // path that it returns is used instead of the path that the file had when it ran.
   using FindFile = std::function<std::string(const std::string& build_id)>;
   void look_in(FindFile find) { find_ = std::move(find); }
   // False: only what look_in() finds is read.

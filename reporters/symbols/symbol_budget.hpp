@@ -1,7 +1,7 @@
-// What naming a report's frames may take. Debug information of hundreds of megabytes takes seconds
-// to read and as much memory, and the process that is about to end should not be held up so long:
-// past the bound, functions are named from the symbol table alone, which is quick, and past another
-// not at all.
+// Bounds of the time and memory for naming a report's frames. Debug information of hundreds of
+// megabytes takes seconds to read, and as much memory. A process that is about to end is not held
+// up so long: past the bound for lines, functions are named from the symbol table alone, which is
+// quick, and past the bound for names not at all.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 namespace cuwarden {
 
 inline constexpr std::chrono::milliseconds longest_symbol_time_at_exit{1600};
-// Where nobody's process is held up, but somebody waits for the command.
+// The bound for the command, which holds up no program but has a user who waits.
 inline constexpr std::chrono::seconds longest_symbol_time_afterwards{30};
 inline constexpr std::size_t most_symbol_memory_at_exit = std::size_t{256} << 20;
 inline constexpr std::size_t most_symbol_memory_afterwards = std::size_t{4} << 30;
@@ -20,7 +20,7 @@ class SymbolBudget {
   using Clock = std::chrono::steady_clock;
 
   SymbolBudget() = default;  // without bound
-  // Of `time`, which begins now, three quarters are for lines.
+  // Begins now. Three quarters of `time` are for lines.
   explicit SymbolBudget(std::chrono::nanoseconds time,
                         std::size_t most_memory = most_symbol_memory_at_exit)
       : lines_until_(Clock::now() + time * 3 / 4),
@@ -30,8 +30,8 @@ class SymbolBudget {
   bool has_time_for_lines() const noexcept { return is_before(lines_until_); }
   bool has_time_for_names() const noexcept { return is_before(names_until_); }
 
-  // Whether so much more memory may be taken for debug information: what is taken will be filled,
-  // by decompressing in the slowest case, and that cannot be interrupted.
+  // Takes memory for debug information; false if it would be too much. Filling that memory, in the
+  // slowest case by decompressing, cannot be interrupted.
   bool take_memory(std::size_t bytes) noexcept;
 
  private:

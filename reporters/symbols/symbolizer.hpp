@@ -36,8 +36,8 @@ struct Symbolised {
   bool lines_are_missing = false, names_are_missing = false;
 };
 
-// What is kept of a file that was read, so that it can be asked for other addresses. It must not
-// move: libbacktrace keeps a pointer to its path.
+// A file that was read, kept so that it can be asked for other addresses. It must not move:
+// libbacktrace keeps a pointer to its path.
 struct ReadFile {
   std::string path;  // empty before the first call
   backtrace_state* state = nullptr;

@@ -86,8 +86,7 @@ std::vector<CallFrames::ModulePlaces> CallFrames::places_by_module() const {
 
 void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reasons) {
   std::vector<ModulePlaces> modules = places_by_module();
-  // Where the time does not suffice for all files, it is to be for as many as possible: small ones
-  // come first.
+  // Small files come first, so that as many as possible are named if the time does not suffice.
   std::vector<ModulePlaces*> by_size;
   for (ModulePlaces& module : modules) by_size.push_back(&module);
   std::ranges::stable_sort(by_size, {}, &ModulePlaces::file_bytes);

@@ -77,7 +77,7 @@ class CallFrames {
     }
   };
 
-  // The places in one module, and what they are called.
+  // Offsets in one module, and their names.
   struct ModulePlaces {
     std::uint32_t module = 0;
     std::uint64_t file_bytes = 0;

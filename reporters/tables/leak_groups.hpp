@@ -27,8 +27,8 @@ struct LeakGroup {
 // Sorted by bytes, then count, descending. Reads the records twice: the quarters of Growth need
 // each group's oldest survivor first. All groups, as they were read, are added to the sums.
 std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
-// Of a process that goes on: each group's counts are what it states of itself at one moment; the
-// records, which come and go meanwhile, say only when and where.
+// As leak_groups(), for a process that goes on. Counts and bytes are the group's own, read at one
+// moment; the records, which come and go meanwhile, only give times and addresses.
 std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
 // Sums up what leaks, and what contexts released.

@@ -1,6 +1,5 @@
-// What can be seen to be wrong with a ledger: rows that lead nowhere, figures that no process
-// reaches, sums that do not agree. The reader leaves such rows out; whoever shows the rest has to
-// say so.
+// Finds signs of damage in a ledger: rows that lead nowhere, figures that no process reaches, sums
+// that do not agree. The reader leaves such rows out, and a report of the rest has to say so.
 #pragma once
 
 #include <cstdint>

@@ -205,7 +205,7 @@ void add_if(const ledger::ProcessView& process, std::uint32_t reason, std::strin
   if ((process.reasons & reason) != 0) reasons.push_back(std::move(sentence));
 }
 
-// What lies in the process's memory only is there for the process itself, and for nobody else.
+// True if the reader does not see the parts of the ledger that lie in the process's memory only.
 bool is_read_from_outside(const ReportOptions& options) {
   return options.at_rest || options.end_reason == EndReason::running;
 }
@@ -260,7 +260,8 @@ std::vector<std::string> tool_reasons(const ledger::ProcessView& process,
   add_if(process, ledger::reason_names_missing,
          "a table of names was full: some threads, modules, devices or settings have none",
          reasons);
-  // Where code is described by nobody (a JIT compiler's), no unwinder goes on: those are not meant.
+  // Stacks that end in code without unwind information, such as a JIT compiler's, are not counted:
+  // no unwinder leaves such code.
   const std::uint64_t cut =
       process.stacks_cut[0] + process.stacks_cut[3] + process.stacks_cut[4] + process.stacks_cut[5];
   if (cut > 0)

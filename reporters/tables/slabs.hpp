@@ -1,9 +1,9 @@
-// What the driver's slabs and its rounding keep from a device's memory, seen from the addresses and
-// sizes of what is live. The driver cuts small requests from slabs, pages of their own that return
-// to the device when the last piece is freed, and rounds large ones up to whole pages.
+// Works out how much of a device the driver's slabs and its rounding lock, from the addresses and
+// sizes of live allocations. The driver cuts small requests from slabs, pages of their own that
+// return to the device when the last piece is freed, and rounds large ones up to whole pages.
 //
-// How large a page is, in which steps pieces are cut, and up to which size, is taken from what is
-// seen. Where it comes to more than the device says is in use, that cannot be right.
+// The size of a page, the steps in which pieces are cut and the size of the largest piece are taken
+// from what is seen. If the sum is above the device's used bytes, they are wrong.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct SlabHolder {
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 
-// Of one device.
+// Slabs and rounding of one device.
 struct Fragmentation {
   std::uint64_t page_bytes = 2 << 20, step_bytes = 512;  // as usual, where nothing was seen
   std::uint64_t largest_piece = 0;  // the largest that was seen to share a page; 0: none did

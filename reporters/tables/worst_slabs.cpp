@@ -89,7 +89,7 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
   });
   const std::uint64_t pages = result.empty() ? 0 : reader.rows(RegionId::slab_pages);
   for (std::uint64_t row = 1; row < pages; ++row) {
-    // Of which device, and so which version, only the page says.
+    // Only the page says which device, and so which version, it belongs to.
     const auto device = reader.slab_page(row, 0);
     const auto version = device ? versions.find(device->device.value) : versions.end();
     if (version == versions.end()) continue;

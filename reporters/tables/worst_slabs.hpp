@@ -20,13 +20,13 @@ namespace cuwarden {
 struct WorstSlabs {
   std::uint64_t time_ns = 0;
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  // What the device had said last, at read_ns, when its holders were looked at; 0: nothing.
+  // The last reading of the device before its holders were looked at; read_ns is 0 without one.
   std::uint64_t read_ns = 0, free_bytes = 0;
   std::optional<std::uint64_t> memory_pool_idle_bytes;
   std::uint64_t pieces_seen = 0;  // that shared pages as they are counted; 0: none was looked at
   std::vector<Slab> slabs;        // by address
   std::map<std::uint64_t, SlabClass> classes;  // by class_bytes; a slab's: of its average piece
-  // Who locked them a little earlier, when `holders_locked_bytes` were: by group.
+  // Groups that locked slabs a little earlier, when `holders_locked_bytes` were locked in all.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };

@@ -1,4 +1,4 @@
-// What the sections of the text report share: colours, fields of rows, and call stacks.
+// Elements that sections of the text report share: colours, fields of rows, and call stacks.
 #pragma once
 
 #include <cstddef>

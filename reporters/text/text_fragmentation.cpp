@@ -84,7 +84,7 @@ void add_worst_fragmentation(const IndexedReport& report, const Paint& paint, st
     std::uint64_t at_exit = 0;
     for (const auto& now : report->fragmentation)
       if (now.device == row.device) at_exit = now.slab_locked_bytes.value_or(0);
-    // What is much the same at the end has been said.
+    // Fragmentation that is much the same at the end has its own section.
     if (total == 0 || locked < total / 2 / least_share || locked < at_exit + at_exit / 4) continue;
     text += "\n" + paint.yellow("FRAGMENTATION AT ITS WORST") + " (GPU " +
             std::to_string(row.device) + "), after " + human_time(row.time_ns.value_or(0)) + ": " +

@@ -20,7 +20,8 @@ bool is_far_above(std::uint64_t peak, std::uint64_t live) {
   return peak - std::min(peak, live) >= std::max(least_difference, live / 2);
 }
 
-// What comes and goes all the time shows neither at the peak nor at the end.
+// Returns a text about all allocations of a stack: short-lived ones show neither at the peak nor at
+// the end. Empty if there are no others.
 template <class Row>
 std::string made_here(const Row& group) {
   const std::uint64_t made = group.allocations.value_or(0), last = group.last_ns.value_or(0);
@@ -37,7 +38,7 @@ model::Text api_of(const Row& row) {
   return std::nullopt;
 }
 
-// The largest of these, with the inner ends of their stacks, and what the others come to.
+// Adds the largest rows, with the inner ends of their stacks, and the sum of the others.
 template <class Row>
 void add_largest(const IndexedReport& report, const std::vector<const Row*>& rows,
                  const Paint& paint, std::string& text) {
@@ -61,13 +62,13 @@ void add_largest(const IndexedReport& report, const std::vector<const Row*>& row
           "\n";
 }
 
-// Of one kind of memory, or of two together; by time, in a report's order.
+// Bytes of one kind of memory over time, in the order of the report.
 struct Line {
   struct Point {
     std::uint64_t time_ns, bytes;
   };
   std::vector<Point> points;
-  // Null before it is known.
+  // Null before the first point.
   std::optional<std::uint64_t> at(std::uint64_t time_ns) const {
     std::optional<std::uint64_t> bytes;
     for (const Point& point : points) {

@@ -8,13 +8,14 @@
 
 namespace cuwarden {
 
-// Where the peak is far above what is left: else the list of leaks says the same.
+// Adds the holders of each peak that is far above the bytes left; otherwise the list of leaks says
+// it.
 void add_peaks(const IndexedReport&, const Paint&, std::string& text);
 
-// The largest groups that a context released.
+// Adds the largest groups that a context released.
 void add_released(const IndexedReport&, const Paint&, std::string& text);
 
-// Where page-locked memory was never freed: how it grew, and the process's RSS beside it.
+// If page-locked memory was never freed, adds how it grew, and the process's RSS beside it.
 void add_host_memory(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

@@ -41,7 +41,7 @@ std::string proof_of(const model::Incident& incident) {
   for (const auto& [name, value] : proof) {
     const auto* const number = std::get_if<std::uint64_t>(&value);
     const auto* const known = std::get_if<std::string>(&value);
-    // What was asked for has been said, and what is nothing proves nothing.
+    // The headline names the requested bytes, and 0 bytes prove nothing.
     if (name == "requested_bytes" || (number != nullptr && *number == 0)) continue;
     std::string words = printable(name);
     const bool bytes = words.ends_with("_bytes");
@@ -95,8 +95,8 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
   }
 }
 
-// Where a scheduler shares out the devices, which one it is: each process counts those that it sees
-// from 0, so that their numbers tell nothing of who shares one.
+// In a job, returns a text that names the device beyond its number: each process counts the devices
+// that it sees from 0, so that numbers do not tell which ranks share a device.
 std::string sharing_of(const IndexedReport& report, const model::Incident& incident) {
   const std::string& verdict = incident.verdict;
   const auto& job = report->job;
@@ -184,7 +184,7 @@ void add_incident(const IndexedReport& report, const model::Incident& incident, 
   add_holders(report, incident, paint, text);
 }
 
-// What would have been the end, and was not.
+// Adds an incident whose requests were all served by the ladder.
 void add_rescue(const IndexedReport& report, const model::Incident& incident, const Paint& paint,
                 std::string& text) {
   const std::uint64_t all = incident.repeats.value_or(0) + 1;

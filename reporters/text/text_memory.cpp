@@ -70,7 +70,7 @@ void add_accounts(const IndexedReport& report, const Paint& paint, std::string& 
       has_context = has_context || item == "context";
       if (item == "local_memory") local_memory = bytes;
     }
-    // Where contexts have no row of their own they are in what is left.
+    // Contexts are in `unexplained` unless they have a row of their own.
     if (has_context) {
       for (auto& [name, bytes] : rows)
         if (name == item_names().at("unexplained")) name = "unexplained";

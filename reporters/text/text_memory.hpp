@@ -8,7 +8,7 @@
 
 namespace cuwarden {
 
-// Of a device's used bytes: what is less is not worth a line.
+// The part of a device's used bytes below which an amount is not worth a line, as a divisor.
 inline constexpr std::uint64_t least_share = 50;
 
 // A bar for each row of a device's account. Devices that were never read are left out.
@@ -18,9 +18,9 @@ void add_accounts(const IndexedReport&, const Paint&, std::string& text);
 // cannot be seen from outside.
 void add_arenas(const IndexedReport&, const Paint&, std::string& text);
 
-// In words, where slabs and rounding keep so much that somebody may ask where it went.
+// Adds what slabs and rounding lock at the end, if it is worth a line.
 void add_fragmentation(const IndexedReport&, const Paint&, std::string& text);
-// The same of the moment of the run at which slabs kept most, where that is gone at the end.
+// Adds what slabs locked at the worst moment of the run, if much of it is free again at the end.
 void add_worst_fragmentation(const IndexedReport&, const Paint&, std::string& text);
 
 }  // namespace cuwarden

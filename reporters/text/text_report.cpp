@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t most_frames = 24;  // of one stack; the report has them all
 
-// What speaks for the kernel having ended a process that died unseen or by SIGKILL.
+// Returns a text if the kernel's OOM killer may have ended the process: it died unseen or by
+// SIGKILL, and the cgroup counts kills. Empty otherwise.
 std::string oom_killer(const IndexedReport& report) {
   const auto& process = report->process;
   const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
@@ -87,7 +88,7 @@ std::string human_bytes_or_nothing(std::uint64_t bytes) {
   return bytes == 0 ? "nothing" : human_bytes(bytes);
 }
 
-// What is behind the allocations that the rows above count.
+// Adds how much of the allocations above cuwarden's own pool and host memory serve.
 void add_pool(const IndexedReport& report, std::string& text) {
   const auto& pool = report->pool;
   if (!pool) return;
@@ -253,7 +254,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const Pa
             (leaks.released_by_context_bytes.value_or(0) > 0 ? " or went with its context" : "") +
             "\n";
   } else if (running) {
-    // What a process still works with is no leak yet.
+    // Memory that a process still works with is no leak yet.
     text += paint.bold("STILL ALLOCATED") + ": " + human_bytes(leaks.bytes.value_or(0)) + " in " +
             allocations(count) + "\n";
   } else if (was_at_work(report)) {

@@ -54,7 +54,7 @@ void DeviceSummary::add(const IndexedReport& report) {
   const std::string host = text_or(report->process.host, "an unknown host");
   for (const auto& row : report->devices) {
     const std::string uuid = text_or(row.uuid, "");
-    // Where the UUID is unknown, the host and the number tell devices apart as well as can be.
+    // If the UUID is unknown, the host and the number tell devices apart as well as can be.
     Device& device =
         devices_[uuid.empty() ? "GPU " + std::to_string(row.device) + " of " + host : uuid];
     device.name = text_or(row.name, "unknown");

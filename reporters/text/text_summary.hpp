@@ -18,7 +18,7 @@ std::string process_ending(const model::Process&);
 // "app (pid 4711 on node7, rank 3) exited with status 0: 8.0 MiB leaked in 8 allocations"
 std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
 
-// What the processes of some reports had of each device, which its UUID tells from all others.
+// Sums up the use of each device by the processes of several reports. UUIDs tell devices apart.
 class DeviceSummary {
  public:
   void add(const IndexedReport&);

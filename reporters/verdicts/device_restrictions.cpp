@@ -19,7 +19,7 @@ constexpr std::uint64_t absurd = std::uint64_t{1} << 47;
 // True if the request is larger than all that the process may use of the device.
 bool is_larger(const Shortage& shortage) {
   const auto total = shortage.incident().fact(Fact::total_bytes);
-  // Nobody asked for the memory that a launch needs.
+  // The memory that a launch needs is no request of the program.
   return !shortage.is_of_host() && shortage.incident().asked != Asked::launch && total &&
          shortage.incident().bytes > *total;
 }

@@ -11,7 +11,7 @@ std::optional<Finding<AddressProof>> address_space_gap(const Shortage& shortage)
   const ledger::IncidentView& incident = shortage.incident();
   const Kind kind = shortage.given().kind;
   const bool context = incident.asked == ledger::Asked::context;
-  // Where the device answers there is a context, and so the addresses.
+  // If the device answers, there is a context, and so the addresses.
   if (!is_host_memory(kind) && !(context && !incident.fact(Fact::free_bytes))) return std::nullopt;
   const auto ram = incident.fact(Fact::ram_bytes);
   const AddressProof proof{

@@ -138,7 +138,7 @@ std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFa
                                                     {"local_memory", Fact::local_memory_bytes},
                                                     {"heap", Fact::heap_bytes},
                                                     {"streams", Fact::stream_bytes}};
-  // What graphs use beyond their allocations is idle, and not what a free waits for.
+  // Memory that graphs use beyond their allocations is idle; no free waits for it.
   account.add("mempool_idle", incident.fact(Fact::memory_pool_idle_bytes).value_or(0) +
                                   incident.fact(Fact::graph_rest_bytes).value_or(0));
   for (const auto& [item, fact] : items) account.add(item, incident.fact(fact).value_or(0));

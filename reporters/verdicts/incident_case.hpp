@@ -23,15 +23,15 @@ inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
   return std::accumulate(incident.rescued.begin(), incident.rescued.end(), std::uint64_t{0});
 }
 
-// What a device's used bytes are made of; in words, what they are called in the report.
+// Parts that a device's used bytes are made of, by their names in the report.
 struct Account {
   std::vector<std::pair<std::string, std::uint64_t>> items;
   std::int64_t unexplained = 0;  // what the items leave of them; < 0: the items are more
 
   explicit Account(std::uint64_t used_bytes) : unexplained(static_cast<std::int64_t>(used_bytes)) {}
   void add(std::string item, std::uint64_t bytes);
-  // What is live of a kind. What of it was spilled is the device's for the program, and the host's
-  // in fact.
+  // Adds live bytes of a kind. Spilled memory is the device's for the program, and the host's in
+  // fact: it does not count.
   struct Spilled {
     std::uint64_t bytes = 0, in_stream_order_bytes = 0;  // of all kinds; of those
   };
@@ -72,8 +72,8 @@ class StackModules {
 
 std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::IncidentView&,
                                     StackModules&);
-// The same from a live incident's own values: of the ledger, only names are read. `group`: of the
-// call that was refused.
+// As above, of a live incident's own values: only names are read from the ledger. `group` is the
+// group of the refused call.
 std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
                                     const ledger::IncidentFacts&,
                                     std::span<const ledger::IncidentHolding>, StackModules&);
@@ -81,10 +81,10 @@ std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
 // Returns true for a device that is a part of one (MIG).
 bool is_slice(const ledger::DeviceView&) noexcept;
 
-// What was free of the device, as CUDA says it or, where there was no context, NVML.
+// Returns the free bytes of the device as CUDA says, or as NVML says if there was no context.
 std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts&);
 
-// Null where the device was not read at that moment.
+// Null if the device was not read at that moment.
 std::optional<Account> account_of(DeviceOrdinal, const ledger::IncidentFacts&);
 inline std::optional<Account> account_of(const IncidentCase& given) {
   return account_of(given.device, given.incident);

@@ -78,8 +78,8 @@ std::uint64_t Shortage::listed() const {
 }
 
 std::uint64_t Shortage::unlisted() const {
-  // Nobody is accused if the account has holes. A context takes some bytes unseen, and managed
-  // memory may have some on the device.
+  // The verdict accuses no owner if the account has holes. A context takes some bytes unseen, and
+  // managed memory may have some on the device.
   if (!account_ || !incident().fact(Fact::slab_locked_bytes) ||
       !incident().fact(Fact::context_bytes))
     return 0;

@@ -1,4 +1,4 @@
-// What may have been meant by a name that is not known.
+// Finds known names that are near to one that is not known.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@ enum class PoolMode { off, rescue, on, automatic };
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
-// Of the host's memory: bytes, or a share of the host's RAM.
+// An amount of the host's memory: bytes, or a share of the host's RAM.
 struct SpillAmount {
   std::uint64_t bytes = 0;
   unsigned percent = 0;
