@@ -1,6 +1,5 @@
 #include "reporters/json/write_report.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,7 +15,6 @@
 #include "reporters/tables/memory_tables.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/tables/worst_slabs.hpp"
-#include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
 namespace {
@@ -118,7 +116,7 @@ WrittenReport write_report_json(const ledger::Reader& reader, const ReportOption
   report.table<"slab_holders">(
       [&](auto put) { put_slab_holders(reader, fragmentations, frames, put); });
   report.table<"worst_fragmentation">([&](auto put) { put_worst_fragmentation(worst_slabs, put); });
-  report.table<"worst_slab_classes">([&](auto put) { put_worst_slab_classes(worst_slabs, put); });
+  report.table<"worst_slab_classes">([&](auto put) { put_slab_classes(worst_slabs, put); });
   report.table<"worst_slab_map">([&](auto put) { put_worst_slab_map(worst_slabs, put); });
   report.table<"worst_slab_holders">(
       [&](auto put) { put_worst_slab_holders(reader, worst_slabs, frames, put); });

@@ -59,23 +59,21 @@ inline constexpr auto field_names = [] {
   return names;
 }();
 
+// The name has to be in the struct's list: otherwise a constant expression does not compile.
 template <Object Struct>
-consteval std::size_t field_position(std::string_view name) {
+constexpr std::size_t field_position(std::string_view name) {
   std::size_t position = 0;
   while (field_names<Struct>[position] != name) ++position;
   return position;
 }
 
-// By position: true if a report may lack the field. Does not compile where a name is no field.
+// By position: true if a report may lack the field.
 template <Object Struct>
 inline constexpr auto may_lack = [] {
   std::array<bool, field_count<Struct>> lackable{};
   if constexpr (requires { Struct::lackable_list; }) {
-    each_name(Struct::lackable_list, [&](std::string_view name) {
-      std::size_t position = 0;
-      while (field_names<Struct>[position] != name) ++position;
-      lackable[position] = true;
-    });
+    each_name(Struct::lackable_list,
+              [&](std::string_view name) { lackable[field_position<Struct>(name)] = true; });
   }
   return lackable;
 }();
@@ -100,12 +98,9 @@ struct FieldName {
   char letters[size];
 };
 
-// A struct's field by its name, which has to be in the struct's list.
-template <FieldName name, class Struct>
-auto& field(Struct& object) {
-  return std::get<field_position<std::remove_const_t<Struct>>(name)>(object.fields());
-}
+// The type of a struct's field, which has to be in the struct's list.
 template <class Struct, FieldName name>
-using FieldType = std::remove_cvref_t<decltype(field<name>(std::declval<Struct&>()))>;
+using FieldType = std::remove_reference_t<
+    std::tuple_element_t<field_position<Struct>(name), decltype(std::declval<Struct&>().fields())>>;
 
 }  // namespace cuwarden::model

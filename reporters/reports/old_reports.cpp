@@ -9,7 +9,7 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/files/report_name.hpp"
-#include "reporters/reports/report_head.hpp"
+#include "reporters/json/report_head.hpp"
 #include "runtime_hooks/core/folder_entries.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 

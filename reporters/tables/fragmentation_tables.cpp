@@ -95,14 +95,6 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
   }
 }
 
-void put_slab_classes(const Fragmentations& fragmentations, Put<model::SlabClass> put) {
-  for (const auto& [device, all] : fragmentations) {
-    for (const auto& [class_bytes, of] : all.classes)
-      put({static_cast<model::Id>(device), class_bytes, of.slab_count, of.live_count,
-           of.live_bytes});
-  }
-}
-
 void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
   for (const auto& [device, all] : fragmentations) {
     for (const Slab& slab : all.slabs) {

@@ -23,7 +23,6 @@ void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                   const Fragmentations&, const std::vector<IncidentCase>&, Put<model::AccountItem>);
 void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                        const Fragmentations&, Put<model::Fragmentation>);
-void put_slab_classes(const Fragmentations&, Put<model::SlabClass>);
 void put_slab_map(const Fragmentations&, Put<model::Slab>);
 void put_slab_holders(const ledger::Reader&, const Fragmentations&, const CallFrames&,
                       Put<model::SlabHolder>);

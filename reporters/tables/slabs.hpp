@@ -11,6 +11,8 @@
 #include <map>
 #include <vector>
 
+#include "reporters/model/fragmentation.hpp"
+#include "reporters/model/put.hpp"
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
@@ -58,5 +60,15 @@ inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t mem
 // virtual memory are not cut from slabs. Small arrays are, from slabs of their own, whose addresses
 // nobody knows.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
+
+// Puts the classes of slabs at the end, or at the worst moment of the run.
+template <class Slabs>
+void put_slab_classes(const std::map<std::int32_t, Slabs>& by_device, Put<model::SlabClass> put) {
+  for (const auto& [device, all] : by_device) {
+    for (const auto& [class_bytes, of] : all.classes)
+      put({static_cast<model::Id>(device), class_bytes, of.slab_count, of.live_count,
+           of.live_bytes});
+  }
+}
 
 }  // namespace cuwarden

@@ -126,14 +126,6 @@ void put_worst_fragmentation(const WorstByDevice& all, Put<model::WorstFragmenta
   }
 }
 
-void put_worst_slab_classes(const WorstByDevice& all, Put<model::SlabClass> put) {
-  for (const auto& [device, worst] : all) {
-    for (const auto& [class_bytes, of] : worst.classes)
-      put({static_cast<model::Id>(device), class_bytes, of.slab_count, of.live_count,
-           of.live_bytes});
-  }
-}
-
 void put_worst_slab_map(const WorstByDevice& all, Put<model::WorstSlab> put) {
   for (const auto& [device, worst] : all) {
     for (const Slab& slab : worst.slabs)

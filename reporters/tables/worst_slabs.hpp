@@ -40,7 +40,6 @@ std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
 void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
                              Put<model::WorstFragmentation>);
-void put_worst_slab_classes(const std::map<std::int32_t, WorstSlabs>&, Put<model::SlabClass>);
 void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);
 void put_worst_slab_holders(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&,
                             const CallFrames&, Put<model::WorstSlabHolder>);

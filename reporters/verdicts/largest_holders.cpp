@@ -14,8 +14,18 @@ model::Figure unless_0(std::uint64_t bytes) {
   return bytes == 0 ? std::nullopt : model::Figure(bytes);
 }
 
-bool is_held_by_others(const Shortage& shortage) {
-  return shortage.lacks_memory() && shortage.is_the_most(shortage.others());
+// Null unless others hold most. `unlisted`: their bytes that NVML does not list; it is null exactly
+// if the processes that NVML lists hold no less.
+std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figure unlisted) {
+  if (!shortage.lacks_memory() || !shortage.is_the_most(shortage.others()) ||
+      unlisted.has_value() != (shortage.listed() < shortage.unlisted()))
+    return std::nullopt;
+  return OthersProof{shortage.fact(Fact::other_processes_bytes),
+                     unless_0(shortage.in_account("live_imported")),
+                     shortage.own(),
+                     unlisted,
+                     shortage.free_bytes(),
+                     shortage.requested_bytes()};
 }
 
 // Null if the call asks for memory itself.
@@ -61,21 +71,18 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
 }
 
 std::optional<Finding<OthersProof>> held_by_other_processes(const Shortage& shortage) {
-  if (!is_held_by_others(shortage) || shortage.listed() < shortage.unlisted()) return std::nullopt;
-  return Finding<OthersProof>{
-      {shortage.fact(Fact::other_processes_bytes), unless_0(shortage.in_account("live_imported")),
-       shortage.own(), shortage.free_bytes(), shortage.requested_bytes()},
-      "other processes hold " + human_bytes(shortage.listed()) +
-          " of this device: wait for them, stop them, or use another device"};
+  const auto proof = held_by_others(shortage, std::nullopt);
+  if (!proof) return std::nullopt;
+  return Finding{*proof, "other processes hold " + human_bytes(shortage.listed()) +
+                             " of this device: wait for them, stop them, or use another device"};
 }
 
-std::optional<Finding<UnlistedProof>> held_by_unlisted_owner(const Shortage& shortage) {
-  const std::uint64_t hidden = shortage.unlisted();
-  if (!is_held_by_others(shortage) || shortage.listed() >= hidden) return std::nullopt;
-  return Finding<UnlistedProof>{
-      {shortage.fact(Fact::other_processes_bytes), unless_0(shortage.in_account("live_imported")),
-       shortage.own(), hidden, shortage.free_bytes(), shortage.requested_bytes()},
-      human_bytes(hidden) +
+std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& shortage) {
+  const auto proof = held_by_others(shortage, shortage.unlisted());
+  if (!proof) return std::nullopt;
+  return Finding{
+      *proof,
+      human_bytes(shortage.unlisted()) +
           " belong to nobody that can be seen from here: look with nvidia-smi on the host for "
           "processes of other containers or users, and for ones that died badly"};
 }

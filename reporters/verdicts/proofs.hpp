@@ -77,14 +77,9 @@ struct OwnProof {
 struct OthersProof {
   Figure other_processes_bytes;
   Figure opened_bytes;  // memory of others that this process opened; null: none
-  Figure own_bytes, free_bytes, requested_bytes;
-  CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, free_bytes, requested_bytes)
-};
-
-struct UnlistedProof {
-  Figure other_processes_bytes;
-  Figure opened_bytes;  // memory of others that this process opened; null: none
-  Figure own_bytes, unlisted_bytes, free_bytes, requested_bytes;
+  Figure own_bytes;
+  Figure unlisted_bytes;  // null: listed processes hold more
+  Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, unlisted_bytes, free_bytes,
                   requested_bytes)
 };

@@ -68,7 +68,7 @@ OUTSIDE = {
         "tools/simulated_gpu",
         "samples",
     ],
-    r"nlohmann/.*": ["reporters", "tools/cuwarden"],
+    r"nlohmann/.*": ["reporters/json"],
     r"CLI/.*": ["tools/cuwarden"],
     r"spdlog/.*|fmt/.*": ["shim"],
     r"backtrace\.h": ["reporters"],

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "reporters/reports/report_head.hpp"
+#include "reporters/json/report_head.hpp"
 #include "reporters/symbols/name_completion.hpp"
 #include "runtime_hooks/core/open_file.hpp"
 

@@ -1,5 +1,5 @@
 // The beginning of a report tells which process it is about, and if its names are whole.
-#include "reporters/reports/report_head.hpp"
+#include "reporters/json/report_head.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "reporters/reports/report_head.hpp"
+#include "reporters/json/report_head.hpp"
 
 #include <unistd.h>
 
