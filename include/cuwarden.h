@@ -1,11 +1,13 @@
-/* What a program or a library may tell cuwarden, the tool that records and rescues GPU memory. In a
- * process that does not run under it, these functions do nothing: nothing has to be linked. C99 and
- * C++11 on; before glibc 2.34, link with -ldl.
+/* cuwarden.h: lets a program or a library register functions that give GPU memory back.
  *
- * A reclaimer is a function that gives memory back which somebody keeps for later, such as the
- * cache of an allocator. Where a request of anybody in the process is about to fail (and rescues
- * are on, as they are unless CUWARDEN_POOL=off), cuwarden calls the reclaimers one after the other,
- * and asks the driver again after each. */
+ * cuwarden records the GPU memory of a process and rescues requests that the driver refuses. A
+ * reclaimer is a function that gives back memory which a program keeps for later, for example the
+ * cache of an allocator. When a request of any thread in the process would fail for lack of memory,
+ * cuwarden calls the registered reclaimers one after the other and asks the driver again after
+ * each. Reclaimers are called only if rescues are on: they are, unless CUWARDEN_POOL=off.
+ *
+ * No library needs to be linked. In a process that does not run under cuwarden, the functions of
+ * this header do nothing. The header is C99 and C++11. Before glibc 2.34, link with -ldl. */
 #ifndef CUWARDEN_H
 #define CUWARDEN_H
 
@@ -17,26 +19,45 @@
 extern "C" {
 #endif
 
-/* Gives back what is kept on the device (its CUDA ordinal; -1: page-locked host memory); `bytes`
- * are asked for. Returns how many bytes were given back, 0 for none.
+/* A reclaimer: frees memory that the program keeps for later, and returns the bytes that it freed.
  *
- * It runs in a thread of its own, with the CUDA context of the failed request current, while the
- * thread that asked waits, for CUWARDEN_SYNC_TIMEOUT at most; it is never called twice at once. It
- * may take locks and call CUDA; what it asks for in vain there is refused at once. */
+ * device    CUDA ordinal of the device that lacks memory, 0 or more; -1 for page-locked host memory
+ * bytes     size of the refused request, in bytes; freeing more or less than that is fine
+ * argument  the pointer given to cuwarden_register_reclaimer()
+ * returns   bytes that were freed; 0 if none were
+ *
+ * Threads: cuwarden calls the function in a thread made for the call, whose current CUDA context is
+ * that of the refused request. The requesting thread waits meanwhile, for at most
+ * CUWARDEN_SYNC_TIMEOUT for all reclaimers together. One reclaimer is never called twice at once.
+ * The function may take locks and may call CUDA. A request for memory that it makes itself is not
+ * rescued: if the driver refuses it, it fails at once.
+ *
+ * Errors: a C++ exception that leaves the function is caught and reported on stderr. */
 typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
 
-/* `name` is for the report; up to 63 characters.
+/* Registers a reclaimer. At most 16 can be registered in a process.
  *
- * `modules`: the libraries whose functions may hold a lock that the reclaimer takes while they call
- * CUDA, as parts of their paths, comma-separated, up to 255 characters ("libc10_cuda.so"). Where
- * one of them is on the stack of the request that failed, or the stack cannot be seen to its first
- * frame (below a JIT compiler's code), the reclaimer is left out. The library that contains the
- * function need not be named, except by a program that is not position-independent; NULL is no
- * other. What the program itself contains is not left out for being on the stack.
+ * name      name for the report, 1 to 63 characters; copied
+ * modules   libraries that may call CUDA while they hold a lock that the reclaimer takes;
+ *           comma-separated parts of their paths ("libc10_cuda.so"); copied. Null or "" if there
+ *           are none. The name of the library that contains `function` is added automatically.
+ *           Together, at most 255 characters.
+ * function  the reclaimer; not null. Its code must stay loaded until it is unregistered.
+ * argument  passed to each call of the function; may be null. The caller keeps it alive until the
+ *           reclaimer is unregistered.
+ * returns   a positive number for cuwarden_unregister_reclaimer(), or 0 if nothing was registered:
+ *           either the process does not run under cuwarden, or an argument is not accepted. In the
+ *           second case a line on stderr names the reason.
  *
- * Returns a number for cuwarden_unregister_reclaimer(), or 0: the process does not run under
- * cuwarden, or this was not accepted, and one line on stderr says why. Takes copies of the texts.
- */
+ * For a request, a reclaimer is skipped if one of its modules is on the call stack of the requesting
+ * thread, which may hold the lock then. It is also skipped if that stack cannot be followed to its
+ * first frame, for example below code made by a JIT compiler. The main program is on every stack,
+ * so it never counts as such a module: a reclaimer inside the main program must not take a lock
+ * that is held during a CUDA call. A main program that is not position-independent, and registers a
+ * function of a library, must name that library in `modules`: the function's address then does not
+ * show which library contains it.
+ *
+ * Any thread may call this at any time, except from a signal handler. */
 static inline int cuwarden_register_reclaimer(const char* name, const char* modules,
                                               cuwarden_reclaimer function, void* argument) {
   int (*registering)(const char*, const char*, cuwarden_reclaimer, void*) = 0;
@@ -45,9 +66,17 @@ static inline int cuwarden_register_reclaimer(const char* name, const char* modu
   return found ? registering(name, modules, function, argument) : 0;
 }
 
-/* Afterwards it is not called any more, and no call of it runs; a reclaimer may do this itself. To
- * be called before the library that contains it is unloaded. Returns 0; or -1: it is not
- * registered, or a call has not returned within two seconds; this may be called again then. */
+/* Unregisters a reclaimer. To be called before the library that contains it is unloaded. Afterwards
+ * no call of the reclaimer begins, and none is under way; a call that is under way is waited for,
+ * for up to two seconds.
+ *
+ * number    what cuwarden_register_reclaimer() returned
+ * returns   0 on success; -1 if no such reclaimer is registered, or if a call of it did not return
+ *           in time. In the latter case no new call begins, and this function may be called again
+ *           to go on waiting.
+ *
+ * Any thread may call this at any time, except from a signal handler. A reclaimer may unregister
+ * itself: that call does not wait for itself and returns 0. */
 static inline int cuwarden_unregister_reclaimer(int number) {
   int (*unregistering)(int) = 0;
   void* const found = dlsym(0 /* RTLD_DEFAULT */, "cuwarden_1_unregister_reclaimer");
