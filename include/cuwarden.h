@@ -49,13 +49,13 @@ typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
  *           either the process does not run under cuwarden, or an argument is not accepted. In the
  *           second case a line on stderr names the reason.
  *
- * For a request, a reclaimer is skipped if one of its modules is on the call stack of the requesting
- * thread, which may hold the lock then. It is also skipped if that stack cannot be followed to its
- * first frame, for example below code made by a JIT compiler. The main program is on every stack,
- * so it never counts as such a module: a reclaimer inside the main program must not take a lock
- * that is held during a CUDA call. A main program that is not position-independent, and registers a
- * function of a library, must name that library in `modules`: the function's address then does not
- * show which library contains it.
+ * For a request, a reclaimer is skipped if one of its modules is on the call stack of the
+ * requesting thread, which may hold the lock then. It is also skipped if that stack cannot be
+ * followed to its first frame, for example below code made by a JIT compiler. The main program is
+ * on every stack, so it never counts as such a module: a reclaimer inside the main program must not
+ * take a lock that is held during a CUDA call. A main program that is not position-independent, and
+ * registers a function of a library, must name that library in `modules`: the function's address
+ * then does not show which library contains it.
  *
  * Any thread may call this at any time, except from a signal handler. */
 static inline int cuwarden_register_reclaimer(const char* name, const char* modules,

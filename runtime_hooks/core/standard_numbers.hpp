@@ -4,12 +4,12 @@
 // kernel gives each new descriptor the lowest number that is free; therefore the free ones of these
 // three are occupied while a file is opened.
 //
-// The placeholders are descriptors of the root folder without any access (O_PATH): read() and
-// write() answer EBADF, as they do on a closed one. For as long as one is there, which is a few
-// microseconds, the program meets two differences. Its own open() gets a higher number than it
-// would have got, and its close() succeeds. A program that gives its standard streams new files,
-// closing and opening them, does so at its start or on its way to becoming a daemon. Lost output
-// and damaged reports, which happen without placeholders, need no such coincidence.
+// A number is occupied by a stand-in descriptor: one of the root folder that allows no access
+// (O_PATH), so that read() and write() answer EBADF, as they do on a closed descriptor. A stand-in
+// lasts for a few microseconds. Meanwhile the program meets two differences: its own open() gets a
+// higher number than it would have got, and its close() of the number succeeds. Both matter only to
+// a program that closes and reopens its standard streams at that very moment, which is rare.
+// Without stand-ins, another thread's output would be lost and would damage the report.
 #pragma once
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ struct StandardNumbers {
   std::atomic<unsigned> turns{0};  // Counts beginnings and ends: odd while a scope is open.
   int process = 0;                 // Process id whose scopes are counted.
   unsigned scopes = 0;
-  // True for each number that has a placeholder.
+  // True for each number that a stand-in descriptor occupies.
   bool placed[3] = {};
 };
 
@@ -78,7 +78,7 @@ class [[nodiscard]] StandardNumbersHeld {
 
   // Mutual exclusion for some system calls on three small numbers. A waiting thread gives up after
   // 10 ms: its own signal handler may have come in between, or a handler left by longjmp. The open
-  // then goes ahead without placeholders.
+  // then goes ahead without stand-in descriptors.
   class Turn {
    public:
     Turn() noexcept : process_(static_cast<int>(syscall(SYS_getpid))) {
@@ -108,12 +108,12 @@ class [[nodiscard]] StandardNumbersHeld {
   static bool is_open(int number) noexcept { return fcntl(number, F_GETFD) >= 0; }
   static bool all_open() noexcept { return is_open(0) && is_open(1) && is_open(2); }
 
-  static int open_placeholder() noexcept {
+  static int open_stand_in() noexcept {
     return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
   }
   static void place() noexcept {
     for (int attempt = 0; attempt < 2 * count && !all_open(); ++attempt) {
-      const int number = open_placeholder();
+      const int number = open_stand_in();
       if (number < 0) return;  // No descriptor is left, so none of ours will be opened either.
       if (number >= count) {
         syscall(SYS_close, number);  // The program has opened the last number meanwhile.
@@ -122,7 +122,8 @@ class [[nodiscard]] StandardNumbersHeld {
       shared_.placed[number] = true;
     }
   }
-  // The program may have closed a placeholder, or have put a descriptor of its own in its place.
+  // Closes the stand-in descriptors. The program may have closed one, or have opened a descriptor
+  // of its own with the same number; that one stays open.
   static void take_away() noexcept {
     for (int number = 0; number < count; ++number) {
       if (!shared_.placed[number]) continue;
