@@ -1,10 +1,10 @@
-"""Lets cuwarden empty the caches of PyTorch and CuPy where somebody else's request would fail.
+"""Lets cuwarden empty the caches of PyTorch and CuPy when another library's request would fail.
 
-    python3 -m cuwarden train.py ...     an unmodified script; `-m module` and `-c text` work as well
-    import cuwarden; cuwarden.register()     the same, from inside
+    python3 -m cuwarden train.py ...     runs an unmodified script; also `-m MODULE` and `-c TEXT`
+    import cuwarden; cuwarden.register()     does the same from inside a program
 
-Rescues are on unless CUWARDEN_POOL=off. In a process that does not run under cuwarden all of it
-does nothing.
+cuwarden empties caches only if rescues are on: they are, unless CUWARDEN_POOL=off. In a process that
+does not run under cuwarden, the functions of this module do nothing.
 """
 
 import atexit
@@ -15,24 +15,26 @@ import runpy
 import sys
 import types
 
-# Who calls Python needs the interpreter's lock: where the thread whose request failed has it, none of
-# these is called. The rest are libraries that may hold their allocator's lock while they call CUDA.
+# The name by which a reclaimer says that it needs the interpreter's lock. cuwarden does not call such a
+# reclaimer while the thread of the refused request holds that lock.
 GIL = "python:gil"
+# For each framework, the name and the modules of two reclaimers: one for device memory, one for
+# page-locked memory. The modules are libraries that may call CUDA while holding their allocator's lock.
 RECLAIMERS = {
     "torch": [("PyTorch", "libc10_cuda.so"), ("PyTorch, pinned", "libc10_cuda.so,libtorch_cuda.so")],
     "cupy": [("CuPy", "/cupy/cuda/memory."), ("CuPy, pinned", "/cupy/cuda/pinned_memory.")],
 }
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)
-_registered = {}  # name -> (number, function): what is called must stay
+_registered = {}  # name -> (number, function); keeps the function alive while it may be called
 
 
 def _torch(device):
-    cuda = getattr(sys.modules["torch"], "cuda", None)  # it may be being imported
+    cuda = getattr(sys.modules["torch"], "cuda", None)  # missing while torch is being imported
     if cuda is None or not cuda.is_initialized():
         return 0
-    # What the allocator itself says of its bytes takes its lock, and some versions hold Python's
-    # meanwhile.
+    # The bytes are read from the driver. torch.cuda.memory_reserved() would take the allocator's lock,
+    # and some versions hold the interpreter's lock meanwhile.
     before = cuda.mem_get_info(device)[0]
     cuda.empty_cache()
     return cuda.mem_get_info(device)[0] - before
@@ -43,7 +45,7 @@ def _torch_pinned():
     if empty is None:
         return 0
     empty()
-    return 1  # how much it was nobody says
+    return 1  # PyTorch does not say how many bytes it freed; 1 stands for "some"
 
 
 def _cupy(device):
@@ -62,12 +64,12 @@ def _cupy_pinned():
     return 1 if had_blocks else 0
 
 
-# The device's, and page-locked memory's.
+# Functions that empty a framework's caches: the one of device memory, the one of page-locked memory.
 _EMPTY = {"torch": (_torch, _torch_pinned), "cupy": (_cupy, _cupy_pinned)}
 
 
 def _library():
-    """The shim, where this process runs under it."""
+    """Returns the process's symbols if it runs under cuwarden, else None."""
     library = ctypes.CDLL(None)
     try:
         register, unregister = (
@@ -83,12 +85,17 @@ def _library():
 
 
 def register_reclaimer(name, modules, give_back):
-    """`give_back(device, bytes)` returns how many bytes it gave back; device -1 is page-locked memory.
+    """Registers a function that cuwarden calls when a request for memory would fail.
 
-    It is called in a thread of its own. `modules`: parts of paths of libraries, comma-separated; it
-    is left out where one of them is on the stack of the request that failed. One that was registered
-    by the same name before is not called any more. False: this process does not run under cuwarden,
-    or it was not accepted, and a line on stderr says why.
+    name       str, 1 to 63 characters. Replaces a reclaimer that has this name already.
+    modules    str of comma-separated parts of library paths; may be empty. If one of these libraries is
+               on the call stack of the refused request, the function is not called for that request.
+    give_back  give_back(device, bytes) frees memory and returns the number of bytes it freed. `device`
+               is a CUDA ordinal, or -1 for page-locked host memory; `bytes` is the size of the refused
+               request. cuwarden calls it in a thread of its own. An exception is reported on stderr.
+
+    Returns False if the process does not run under cuwarden, or if an argument is not accepted; in the
+    second case a line on stderr names the reason.
     """
     library = _library()
     if library is None:
@@ -99,7 +106,7 @@ def register_reclaimer(name, modules, give_back):
     def call(device, wanted, _):
         try:
             return max(0, int(give_back(device, wanted) or 0))
-        except BaseException as error:  # must not reach the C caller
+        except BaseException as error:  # the C caller cannot handle a Python exception
             line = f"cuwarden: reclaimer {name}: {type(error).__name__}: {error}"
             if line not in told:
                 print(line, file=sys.stderr)
@@ -116,7 +123,10 @@ def register_reclaimer(name, modules, give_back):
 
 
 def unregister_reclaimer(name):
-    """False: there is none of that name, or a call of it has not returned within two seconds."""
+    """Unregisters the reclaimer of this name: no new call of it begins.
+
+    Returns False if there is no such reclaimer, or if a running call did not return within two seconds.
+    """
     library = _library()
     if library is None or name not in _registered:
         return False
@@ -134,7 +144,7 @@ def _register_framework(framework):
 
 
 class _Imports:
-    """Sees the first import of a framework, and leaves it to those who do it."""
+    """Registers a framework's reclaimers at its first import; the import itself is left to Python."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -144,7 +154,10 @@ class _Imports:
 
 
 def register():
-    """PyTorch's and CuPy's caches, as soon as they are imported. False: not under cuwarden."""
+    """Registers reclaimers for PyTorch and CuPy, at once or as soon as they are imported.
+
+    Returns False if the process does not run under cuwarden.
+    """
     if _library() is None:
         return False
     for framework in RECLAIMERS:
@@ -155,7 +168,7 @@ def register():
     return True
 
 
-# Python code cannot be called once the interpreter ends.
+# Once the interpreter has ended, a reclaimer written in Python can no longer be called.
 atexit.register(lambda: [unregister_reclaimer(name) for name in list(_registered)])
 
 
@@ -163,13 +176,16 @@ USAGE = "usage: python3 [OPTION...] -m cuwarden (SCRIPT | -m MODULE | -c TEXT) [
 
 
 def _run_text(code, name, first_path):
-    """As the interpreter itself would: the text is the module __main__, and stays it."""
+    """Runs `code` as the interpreter would: in a module __main__ that stays after the end.
+
+    `name` is the script's file name, None for -c. `first_path` becomes the first folder of imports.
+    """
     main = types.ModuleType("__main__")
     main.__builtins__ = __builtins__
     if name is not None:
         main.__file__ = name
     sys.modules["__main__"] = main
-    # `-m` has put the current folder there.
+    # Python's own `-m` has put the current folder at the head of sys.path.
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = first_path
     exec(code, main.__dict__)
@@ -179,7 +195,7 @@ def _main(arguments):
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, file=sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
-    # This file is __main__ now, and is not to be it any more.
+    # This file runs as __main__, which the script is about to become; so import it by its own name.
     import cuwarden
 
     cuwarden.register()
@@ -195,7 +211,8 @@ def _main(arguments):
         sys.argv = ["-c", *rest[1:]]
         _run_text(compile(rest[0], "<string>", "exec"), None, "")
     elif first.startswith("-"):
-        print(f"cuwarden: {first}: options of Python come before -m\n{USAGE}", file=sys.stderr)
+        line = f"cuwarden: {first}: Python's own options come before -m cuwarden"
+        print(f"{line}\n{USAGE}", file=sys.stderr)
         return 2
     else:
         sys.argv = arguments
