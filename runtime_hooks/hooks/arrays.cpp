@@ -1,5 +1,5 @@
-// CUDA arrays, plain and mipmapped. The driver tells no size: it is worked out from the
-// descriptor, without the alignment that the driver adds.
+// CUDA arrays, plain and mipmapped. The driver does not tell an array's size, so cuwarden works it
+// out from the descriptor; the alignment that the driver adds is missing from it.
 #include <algorithm>
 
 #include "runtime_hooks/hooks/hooks.hpp"
@@ -7,7 +7,7 @@
 namespace cuwarden::hooks {
 namespace {
 
-// Bits of one channel; 0 for a format whose size is not known here.
+// Returns the bits of one channel; 0 for a format that this function does not know.
 std::uint64_t channel_bits(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -28,7 +28,8 @@ std::uint64_t channel_bits(CUarray_format format) {
   }
 }
 
-// Formats that carry their channels in the name (normalised and block-compressed): bits a texel.
+// Returns the bits of one texel; 0 for an unknown format. Normalised and block-compressed formats
+// name their number of channels themselves, so `channels` does not matter for them.
 std::uint64_t texel_bits(CUarray_format format, unsigned channels) {
   if (const std::uint64_t bits = channel_bits(format); bits != 0)
     return format == CU_AD_FORMAT_NV12 ? bits : bits * channels;
@@ -77,7 +78,8 @@ std::uint64_t bytes_of(std::uint64_t width, std::uint64_t height, std::uint64_t 
   return (texels * texel_bits(format, channels) + 7) / 8;
 }
 
-// Sparse and deferred arrays have no memory of their own until handles are mapped into them.
+// Returns false for sparse and deferred arrays: they have no memory until handles are mapped into
+// them.
 bool has_memory(unsigned flags) {
   return (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
 }
@@ -103,7 +105,8 @@ std::uint64_t bytes_of_3d(const Descriptor* d) {
   return bytes_of(d->Width, d->Height, d->Depth, d->Format, d->NumChannels);
 }
 
-// Each level halves every extent; the layers of a layered array do not shrink.
+// Returns the bytes of a mipmapped array. Each level halves every extent, but the number of layers
+// of a layered array stays.
 std::uint64_t bytes_of_levels(const CUDA_ARRAY3D_DESCRIPTOR* d, unsigned levels) {
   if (d == nullptr || !has_memory(d->Flags)) return 0;
   const bool layered = (d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;

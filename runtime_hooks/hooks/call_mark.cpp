@@ -1,5 +1,5 @@
-// Asked only where one hooked call is met inside another, which is rare: system calls are cheap
-// enough here.
+// CallMark::is_over() is called only when a thread enters a hooked call while it seems to be inside
+// another one. That is rare, so system calls are cheap enough here.
 #include "runtime_hooks/hooks/call_mark.hpp"
 
 #include <signal.h>
@@ -28,10 +28,10 @@ bool on_signal_stack() {
 
 struct Range {
   std::uintptr_t start = 0, end = 0;
-  bool main_stack = false;  // of the process's first thread
+  bool main_stack = false;  // true for the stack of the process's first thread
 };
 
-// Reads /proc/self/maps letter by letter, without stdio or malloc.
+// Reads the ranges of /proc/self/maps letter by letter, without stdio or malloc.
 class Maps {
  public:
   bool next(Range& range) {
@@ -71,8 +71,9 @@ class Maps {
   char text_[1024];
 };
 
-// Whether both lie on the calling thread's own stack: that of the first thread has a name, and any
-// other ends, in the same mapping, with the thread's control block.
+// Returns true if both addresses lie on the calling thread's own stack. The first thread's stack is
+// named in /proc/self/maps; in another thread's stack, the thread's control block lies above both
+// addresses in the same mapping.
 bool on_own_stack(std::uintptr_t newer, std::uintptr_t older) {
   const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
   Maps maps;
@@ -86,7 +87,7 @@ bool on_own_stack(std::uintptr_t newer, std::uintptr_t older) {
 
 }  // namespace
 
-// A dead mark's memory may belong to anything by now.
+// AddressSanitizer is off, since the memory of a dead mark may be anything's by now.
 __attribute__((no_sanitize("address"))) bool CallMark::is_over(const CallMark* mark,
                                                                const void* frame) noexcept {
   const ErrnoGuard keep;

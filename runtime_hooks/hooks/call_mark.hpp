@@ -1,5 +1,6 @@
-// A mark on the stack for as long as a hooked call is under way, by which is found out whether a
-// call was left without returning: by a longjmp out of a signal handler or of an error callback.
+// A mark that lies on the stack while a hooked call is under way. By the mark, cuwarden finds out
+// that a call was left without returning: by a longjmp out of a signal handler or out of an error
+// callback.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@ namespace cuwarden::hooks {
 
 class CallMark {
  public:
-  // `frame`: of the hooked function, by __builtin_frame_address(0).
+  // `frame`: __builtin_frame_address(0) of the hooked function.
   explicit CallMark(const void* frame) noexcept : frame_(frame), seal_(sealed()) {}
   ~CallMark() { seal_ = 0; }
   CallMark(const CallMark&) = delete;
@@ -16,14 +17,15 @@ class CallMark {
 
   const void* frame() const noexcept { return frame_; }
 
-  // Whether the call that had its mark here is certainly over, as seen from a hooked function with
-  // this frame. In doubt, no: then the newer call counts as a part of it, and is not recorded.
-  // What is taken for over while it is not might be recorded in the midst of our own work.
+  // Returns true if the call that made `mark` is certainly over. `frame` is the frame of the hooked
+  // function that asks. In doubt it returns false: the asking call then counts as part of the older
+  // one and is not recorded. A wrong true would be worse, for a call of cuwarden's own might be
+  // recorded.
   //
-  // `mark` may point to memory that is gone. A call that is under way keeps its mark whole, on
-  // whatever stack it is. A whole mark may still be a dead one that nothing has written over: then
-  // a frame that is as old or older, on the same stack, tells. On other stacks (a signal handler's,
-  // a fibre's) the order of addresses means nothing.
+  // `mark` may point to memory that is gone. A call that is under way keeps its mark whole, on any
+  // stack. A whole mark may nevertheless be a dead one that nothing has overwritten. It is dead if
+  // `frame` is as old as the mark's frame or older, on the same stack. On another stack (a signal
+  // handler's, a fibre's) the order of addresses means nothing.
   static bool is_over(const CallMark* mark, const void* frame) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// A context takes device memory itself. Its end releases what it owns: not a leak, but told apart
-// from a free.
+// Contexts. A context takes device memory for itself. Its end releases the memory that it owns; the
+// report counts that neither as a leak nor as a free.
 #include <algorithm>
 
 #include "runtime_hooks/core/errno_guard.hpp"
@@ -15,15 +15,18 @@ namespace {
 
 ContextId id_of(CUcontext context) { return {reinterpret_cast<std::uint64_t>(context)}; }
 
-// At its end the process takes everything down: then the driver no longer answers, but what the
-// program asked for, in a destructor of its own, has been done.
+// Returns true if a call that ends a context has ended it. When the process ends, the driver tears
+// everything down itself: a destructor's call then answers DEINITIALIZED, and the context is gone.
 bool has_ended(CUresult result) {
   return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }
 
-// The driver answers for a device inside any context on it. Another thread may end any that is not
-// current here, so no other one is entered for a reading. What a device's first context takes is
-// not known apart from what others have of the device; of a further one it is.
+// Returns true if the free bytes of `device` can be read here, that is, if its context is current.
+// The driver answers inside any context on the device, but a context that is not current is not
+// entered: another thread may end it meanwhile.
+//
+// The bytes that a device's first context takes cannot be told apart from other processes' memory.
+// Those of a further context can.
 bool answers_for(HookedCall& call, DeviceOrdinal device) {
   return call.session().queries.current().device == device;
 }
@@ -74,7 +77,8 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
   return result;
 }
 
-// What the end of one of several contexts on a device gives back beside what was recorded.
+// Measures what the end of a context gives back beside its recorded memory, if the device has
+// another context besides.
 class ContextEnd {
  public:
   ContextEnd(HookedCall& call, ContextId context) : call_(call), span_(call) {
@@ -91,7 +95,7 @@ class ContextEnd {
     live_before_ = call.session().ledger.totals.live_bytes_on(device_);
     span_.begin(device_);
   }
-  // After the records have gone.
+  // To be called once the records of the context's memory have been removed.
   void done() {
     const ErrnoGuard keep;
     if (!span_.has_begun() || !answers_for(call_, device_)) return;
@@ -110,20 +114,21 @@ class ContextEnd {
   std::uint64_t live_before_ = 0;
 };
 
-// Returns the pools whose memory the program may have, also where nothing is recorded; null: none.
+// Returns the pools that may have served memory to the program, even if nothing is recorded now;
+// null if there are none.
 serving::ServingPools* pools_of(HookedCall& call) {
   return call.recording() ? &call.session().pools
                           : serving::serving_pools.load(std::memory_order_acquire);
 }
 
-// Memory of the pools is nobody's while its context is being ended, whether that is recorded or
-// not.
+// While a context is being ended, keeps the pools from serving its memory and from moving it. This
+// is needed even if nothing is recorded.
 class PoolsEnd {
  public:
   PoolsEnd(HookedCall& call, ContextId context) : pools_(pools_of(call)), context_(context) {
     if (pools_ != nullptr) pools_->set_ending(context_, true);
   }
-  // To be called where the session was not told that the context ended.
+  // To be called if Session::context_ended() was not.
   void done(bool has_ended) {
     if (pools_ == nullptr) return;
     if (has_ended)
@@ -133,7 +138,7 @@ class PoolsEnd {
   }
 
  private:
-  // Who moves memory enters contexts.
+  // A thread that moves memory enters contexts, so it must not run meanwhile.
   const driver::GateScope at_the_gate_;
   serving::ServingPools* const pools_;
   const ContextId context_;
@@ -172,8 +177,8 @@ CUresult primary_reset(HookedCall& call, CUdevice device, Reset reset) {
   return result;
 }
 
-// A release ends the context only when it was the last. While the process ends they are cudart's,
-// which releases its contexts then: no sign that the program did.
+// A release ends the primary context only if it was the last one. While the process ends, releases
+// come from cudart; they do not mean that the program released its context, and are not counted.
 template <class Release>
 CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
   PoolsEnd pools(call, primary_of(call, device));
@@ -187,7 +192,8 @@ CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
   return result;
 }
 
-// Whatever comes of it: streams that live on are met again with their next free.
+// Forgets the streams of a context that is about to end; of all contexts if `context` is 0. If the
+// end fails, a stream becomes known again with the next free in it.
 void streams_end(HookedCall& call, ContextId context = {}) {
   if (call.recording()) call.session().streams_end(context);
 }
@@ -260,7 +266,7 @@ CUresult cuCtxFromGreenCtx(HookedCall& call, CUcontext* pContext, CUgreenCtx hCt
   return result;
 }
 
-// It held its device's primary context, maybe as the last.
+// A green context retains its device's primary context, and its end may be the last release.
 CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
   streams_end(call);
   const CUresult result = call.real().cuGreenCtxDestroy(hCtx);
@@ -282,7 +288,8 @@ CUresult cuCtxDestroy_v2(HookedCall& call, CUcontext ctx) {
   return ended(call, ctx, [&] { return call.real().cuCtxDestroy_v2(ctx); });
 }
 
-// Deprecated since CUDA 4.0; without cuCtxAttach, which is as old, it destroys the context.
+// Deprecated since CUDA 4.0. It destroys the context unless cuCtxAttach, which is as old, was
+// called before.
 CUresult cuCtxDetach(HookedCall& call, CUcontext ctx) {
   streams_end(call, id_of(ctx));
   return ended(call, ctx, [&] { return call.real().cuCtxDetach(ctx); });

@@ -1,5 +1,5 @@
-// Tells the ledger what graphs allocate and free. What does not fit into the tables of memory nodes
-// is said in the report. Programs without memory nodes pay one relaxed load a launch.
+// Tells the ledger what graphs allocate and free. If the tables of memory nodes are full, the
+// report says so. A program without memory nodes pays one relaxed load for each launch.
 #include "runtime_hooks/hooks/graph_memory.hpp"
 
 #include <sys/mman.h>
@@ -57,7 +57,7 @@ class Mapped {
   ~Mapped() {
     if (values_ != nullptr) munmap(values_, bytes_);
   }
-  Value* values() const { return values_; }  // null: no memory
+  Value* values() const { return values_; }  // null if there was no memory for them
 
  private:
   std::size_t bytes_;
@@ -67,16 +67,16 @@ class Mapped {
 struct MemoryNode {
   Effect effect;
   DeviceOrdinal device;
-  std::uint64_t order = 0;  // of its making; 0: unknown
+  std::uint64_t order = 0;  // number of the call that made the node, rising; 0: unknown
 };
 
-// The memory nodes of one graph, and how its launch changes what is live.
+// Works out from the memory nodes of one graph how a launch changes the set of live allocations.
 class MemoryNodes {
  public:
   MemoryNodes(HookedCall& call, CUgraphExec exec)
       : call_(call), exec_(number_of(exec)), mapped_(limit), nodes_(mapped_.values()) {}
 
-  // False: they could not all be stored.
+  // Stores the effects of launching the graph. Returns false if not all of them could be stored.
   bool note(CUgraph graph) {
     if (nodes_ == nullptr || !read(graph, 0)) return false;
     std::sort(nodes_, nodes_ + count_, [](const MemoryNode& a, const MemoryNode& b) {
@@ -90,7 +90,8 @@ class MemoryNodes {
       kept = settle(i, end, kept);
       i = end;
     }
-    // The latest first, for a launch begins with what was added last.
+    // The latest node comes first: ExecEffects hands out the effect that was added last first, so a
+    // launch applies them in the order in which the nodes were made.
     std::sort(nodes_, nodes_ + kept,
               [](const MemoryNode& a, const MemoryNode& b) { return a.order > b.order; });
     return std::all_of(nodes_, nodes_ + kept,
@@ -101,7 +102,8 @@ class MemoryNodes {
   static constexpr std::size_t limit = 8192;
   static constexpr int deepest_child = 8;
 
-  // Of the graph and of its child graphs.
+  // Reads the memory nodes of the graph and of its child graphs. Returns false if some were not
+  // read.
   bool read(CUgraph graph, int depth) {
     const driver::RealDriver& real = call_.real();
     std::size_t count = 0;
@@ -147,11 +149,13 @@ class MemoryNodes {
     return true;
   }
 
-  // The nodes from `begin` to `end` have one address: allocations, then frees. The driver gives an
-  // address to a node after it was freed in the same graph. So all but the last allocation are
-  // freed in between, and a launch that begins the next one counts that; a free that is left over
-  // comes after the last allocation. Keeps what a launch is to do from `kept` on, and returns its
-  // end.
+  // Decides what a launch does to one address. The nodes from `begin` to `end` all have this
+  // address: first the allocations, then the frees. The kept nodes are written to nodes_ from index
+  // `kept` on; the index behind the last one is returned.
+  //
+  // Within a graph, the driver reuses an address only after a free of it. So every allocation but
+  // the last is freed before the next one, and graph_launched() counts that free when it begins the
+  // next allocation. A free that is left over comes after the last allocation.
   std::size_t settle(std::size_t begin, std::size_t end, std::size_t kept) {
     std::size_t frees = begin;
     while (frees < end && nodes_[frees].effect.allocates) ++frees;
@@ -163,7 +167,8 @@ class MemoryNodes {
     for (std::size_t i = 0; i < allocations; ++i) {
       MemoryNode node = nodes_[begin + i];
       if (i < known) {
-        // The order in which the driver lists nodes says nothing.
+        // The driver lists nodes in any order, so the sizes of several nodes of one address come
+        // from the calls that made them.
         if (allocations > 1) node.effect.bytes = makers_here[i].bytes;
         node.effect.group = makers_here[i].group;
         node.order = makers_here[i].order;
@@ -207,7 +212,8 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
   ledger::Writer& ledger = call.session().ledger;
   const ContextId context = call.session().contexts.owner(call.session().queries.current().context);
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
-    // Freed by a node of the same graph whose address this one takes, or by AUTO_FREE_ON_LAUNCH.
+    // A record that still has this address was freed by a node of the same graph, or by
+    // AUTO_FREE_ON_LAUNCH.
     ledger.allocations.take(Space::pointer, DeviceAddress{effect.address});
     ledger::NewRecord record;
     record.space = Space::pointer;

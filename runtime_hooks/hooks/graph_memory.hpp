@@ -1,5 +1,5 @@
-// Memory that graphs allocate. A memory node names an address when it is made, but there is no
-// memory until the graph is launched; it lives on after the launch unless the same graph frees it.
+// Memory that graphs allocate. A memory node names an address when it is made, but has no memory
+// until the graph is launched. The memory lives on after the launch unless the same graph frees it.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,18 @@
 
 namespace cuwarden::hooks {
 
-// This call made a node that will allocate at `address`.
+// Notes that `call` made a node which allocates `bytes` at `address` at each launch; does nothing
+// if the call failed.
 void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, std::uint64_t bytes,
                         DeviceOrdinal);
 
-// What one launch of `exec` allocates and frees is read from its graph.
+// Reads from `graph` what a launch of `exec` allocates and frees.
 void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
+// Records what this launch of `exec` allocates and frees.
 void graph_launched(HookedCall&, CUgraphExec exec);
 void graph_exec_destroyed(CUgraphExec exec);
-// In a forked child: the parent's graphs are none of its own, and another thread of the parent's
-// may have been at work on the tables.
+// To be called in a forked child: empties the tables, since the child has none of the parent's
+// graphs, and another thread may have been changing the tables when the parent forked.
 void forget_graphs() noexcept;
 
 }  // namespace cuwarden::hooks

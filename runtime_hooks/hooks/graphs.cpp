@@ -1,4 +1,4 @@
-// Graphs with memory nodes, and stream capture, which turns calls into nodes.
+// Hooks of graphs and of stream capture, which turns calls into graph nodes.
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/graph_memory.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
@@ -13,7 +13,7 @@ enum class DefaultStream { legacy, per_thread };
 template <class Begin>
 CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Begin begin) {
   if (!call.recording()) return begin();
-  // Where memory is moved, it is moved before.
+  // Memory that is being moved has been moved before the capture begins.
   const driver::GateScope at_the_gate;
   Session& session = call.session();
   const bool is_new = session.capture_begins(stream, null == DefaultStream::per_thread);
@@ -25,7 +25,8 @@ CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Be
   return result;
 }
 
-// An end may fail and leave the capture as it is: the driver is asked, while the stream is there.
+// A call that ends a capture may fail and leave the capture as it was. After a failure the driver
+// is therefore asked whether the stream is still being captured.
 template <class End>
 CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End end,
                      CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
@@ -65,7 +66,7 @@ CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
   return result;
 }
 
-// The executable graph does from now on what the other graph does.
+// After a successful update, launches of `exec` allocate and free what `graph` says.
 CUresult updated(HookedCall& call, CUresult result, CUgraphExec exec, CUgraph graph) {
   if (result == CUDA_SUCCESS) graph_instantiated(call, exec, graph);
   return result;

@@ -1,4 +1,4 @@
-// The thread-local words of the hooked path.
+// The thread-local state of hooked calls.
 #include "runtime_hooks/hooks/hooked_call.hpp"
 
 namespace cuwarden::hooks {

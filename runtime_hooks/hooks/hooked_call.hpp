@@ -17,16 +17,16 @@
 
 namespace cuwarden::hooks {
 
-// A thread's state as to seccomp filters that came while the process was recorded.
+// Says if the thread is confined by a seccomp filter that was installed after recording began.
 enum class Confinement : std::uint32_t { unknown, none, confined };
 
-// Per thread. Initial-exec TLS is taken out of every thread's stack: keep it tiny.
+// The state of one thread. Initial-exec TLS is taken out of every thread's stack: keep this tiny.
 struct CallState {
   std::uint16_t driver_depth = 0;
-  std::uint16_t runtime_row = 0;  // driver::Row + 1 of the outermost runtime call; 0 none
+  std::uint16_t runtime_row = 0;  // driver::Row + 1 of the outermost runtime call; 0: none
   Confinement confinement = Confinement::unknown;
-  // Of the outermost calls: a longjmp may leave them, and what is above, behind. Null for our own
-  // work.
+  // Marks of the outermost calls. A longjmp that leaves these calls does not reset this state; the
+  // marks show it. Null outside of calls, and during cuwarden's own work.
   const CallMark* driver_mark = nullptr;
   const CallMark* runtime_mark = nullptr;
 };
@@ -34,11 +34,12 @@ static_assert(sizeof(CallState) <= 24);
 extern constinit thread_local CallState call_state
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-// Where the thread left hooked calls without returning from them, it is in none: seen from a hooked
-// function with this frame.
+// Resets the state of the calling thread if it left its hooked calls without returning from them.
+// `frame` is the frame of the hooked function that asks.
 void forget_left_calls(const void* frame) noexcept;
 
-// The same before anything is decided by the thread's state, where there is a reason to ask.
+// Call forget_left_calls() if the thread seems to be inside a hooked call. To be used before
+// anything is decided by the thread's state.
 inline void forget_left_driver_call(const void* frame) noexcept {
   if (call_state.driver_depth != 0 && call_state.driver_mark != nullptr) forget_left_calls(frame);
 }
@@ -48,8 +49,8 @@ inline void forget_left_runtime_call(const void* frame) noexcept {
 
 class HookedCall {
  public:
-  // `session` is null where nothing is recorded; the call then only goes through.
-  // Inlined, so that the frame is the hooked function's.
+  // `session` is null if nothing is recorded; the call then only goes through.
+  // Always inlined, so that __builtin_frame_address(0) is the hooked function's frame.
   [[gnu::always_inline]] HookedCall(const driver::RealDriver& real, Session* session,
                                     driver::Row row)
       : real_(real), session_(nullptr), row_(row), mark_(__builtin_frame_address(0)) {
@@ -58,7 +59,8 @@ class HookedCall {
     call_state.driver_depth = static_cast<std::uint16_t>(depth_before_ + 1);
     if (depth_before_ != 0) return;
     call_state.driver_mark = &mark_;
-    // Only one that was left can lie on this side of the driver's call.
+    // A runtime call under way called this driver call, so its mark lies at a higher address. A
+    // mark at a lower address belongs to a call that was left.
     if (call_state.runtime_row != 0 && call_state.runtime_mark <= &mark_)
       forget_left_calls(__builtin_frame_address(0));
     session_ = session;
@@ -76,7 +78,7 @@ class HookedCall {
 
   const driver::RealDriver& real() const { return real_; }
 
-  // True where this call is to be recorded.
+  // True if this call is to be recorded.
   bool recording() const { return session_ != nullptr; }
   Session& session() { return *session_; }
 
@@ -87,8 +89,8 @@ class HookedCall {
             mark_.frame()};
   }
 
-  // To be called after the real allocating call: records a success, counts a refusal for lack of
-  // memory. The record's group and time are filled in.
+  // To be called after the real allocating call. Records the allocation if the call succeeded;
+  // counts a refusal if memory was lacking. Fills in the record's call site and time.
   void allocated(CUresult result, const tracking::Allocation& allocation) {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
@@ -96,16 +98,16 @@ class HookedCall {
       if (allocation.address != 0)
         session_->refusals.served({allocation.bytes, device, caller().api, allocation.kind});
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !refusal_is_known_) {
-      // The call reached that device, which may be another than the current one.
+      // The call reached the allocation's device, which need not be the current one.
       if (!allocation.host) session_->implicit.disturb(allocation.device);
       session_->refusals.refused(caller(), allocation);
     }
   }
 
-  // Calls `real_call`, which asks for that much memory, once; where it is refused and rescues are
-  // on, as often as that helps. What the program gets.
-  // Where `receive` is given it is called with the address of memory that is not the driver's,
-  // instead of the last of these.
+  // Calls `real_call`, which asks for `asked_for`. If the driver refuses it and rescues are on, the
+  // ladder calls it again after each rung that may have helped. Returns the result for the program.
+  // `receive` may be null. If not, a rung may serve the request with memory that is not the
+  // driver's: it hands the address to `receive` and does not call `real_call` again.
   template <class RealCall>
   CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call,
                     const serving::ReceiveAddress* receive = nullptr) {
@@ -118,8 +120,8 @@ class HookedCall {
                                                                               : result;
   }
 
-  // Frees `address` by calling `real_free`, so that no moment shows a record of freed memory nor
-  // loses one that the driver refused to free.
+  // Frees `address` by calling `real_free`. The record is taken out of the ledger before the call,
+  // and put back if the driver refuses: no reader sees a record of memory that is already freed.
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();
@@ -138,7 +140,7 @@ class HookedCall {
   const CallMark mark_;
 };
 
-// Around a hooked runtime function: its driver calls bear its name.
+// Lasts as long as a hooked runtime function: driver calls inside it are recorded under its name.
 class RuntimeCall {
  public:
   [[gnu::always_inline]] explicit RuntimeCall(driver::Row row) : mark_(__builtin_frame_address(0)) {

@@ -1,4 +1,5 @@
-// Page-locked host memory: allocated by the driver (pinned) or the program's own (registered).
+// Page-locked host memory: pinned memory comes from the driver, registered memory is the program's
+// own.
 #include <optional>
 
 #include "runtime_hooks/hooks/hooks.hpp"
@@ -7,7 +8,7 @@
 namespace cuwarden::hooks {
 namespace {
 
-// Without flags: cuMemAllocHost.
+// Allocates pinned memory. `flags` are those of cuMemHostAlloc; none for cuMemAllocHost.
 template <class RealCall>
 CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes,
                 std::optional<unsigned> flags, RealCall real_call) {

@@ -77,7 +77,7 @@ void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   if (!reading) return;
   device_ = device;
   after_ = *reading;
-  // Handles and pools need no context: they may be there already.
+  // Handles and pools need no context, so they may have been there before this one.
   const std::uint64_t used = after_.total_bytes - after_.free_bytes;
   const std::uint64_t known =
       session.ledger.totals.live_bytes_on(device) + session.readings.idle_bytes(device).value_or(0);

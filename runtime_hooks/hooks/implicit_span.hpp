@@ -11,11 +11,11 @@
 
 namespace cuwarden::hooks {
 
-// After a call on the current device that asks for no memory and may need some: does something only
-// for a refusal for lack of memory.
+// To be called after a call that does not ask for memory but may need some on the current device.
+// Records an incident if the call failed for lack of memory; otherwise does nothing.
 void note_refusal(HookedCall&, CUresult, ledger::Asked) noexcept;
 
-// Around one call: what the device of the current context has less afterwards.
+// Measures by how much one call lowers the free bytes of the current context's device.
 class ImplicitSpan {
  public:
   explicit ImplicitSpan(HookedCall& call) noexcept : call_(call) {}
@@ -23,21 +23,24 @@ class ImplicitSpan {
   ImplicitSpan(const ImplicitSpan&) = delete;
   ImplicitSpan& operator=(const ImplicitSpan&) = delete;
 
-  // Before the call; does nothing where the device cannot be read.
+  // To be called before the measured call. Does nothing if the device cannot be read.
   void begin(DeviceOrdinal) noexcept;
   bool has_begun() const noexcept { return begun_; }
-  // After it. Nothing where it was not begun, or is not to be believed.
+  // To be called after the measured call. Returns the bytes that it took, negative if it gave
+  // memory back. Returns nothing if the span was not begun, or if another call disturbed the
+  // measurement.
   std::optional<std::int64_t> taken() noexcept;
-  // The same, of a call that loads code: null also where no code is as large, and another process
-  // took that meanwhile.
+  // Returns taken() for a call that loads code. Returns nothing also if the difference is larger
+  // than any code: another process took memory meanwhile.
   std::optional<std::int64_t> taken_by_code() noexcept;
-  // Books it, and the reading that it comes from.
+  // Writes the change, and the device reading behind it, into the ledger.
   void book(const ledger::ImplicitChange&) noexcept;
-  // A refused call made the driver give back what kernels of the context had, even what it has from
-  // the start (measured: 414 MiB after a stack limit, 1,342 MiB after a launch that needed 2,112);
-  // the launches that follow take it again.
+  // Books memory that a refused call made the driver take from the context's kernels. It may even
+  // be memory that a context has from its start (measured: 414 MiB after a stack limit, 1,342 MiB
+  // after a launch that needed 2,112). Later launches take it again.
   void book_given_back(std::uint64_t bytes, ContextId) noexcept;
-  // What is in use inside a device's first context, which is current, and not recorded otherwise.
+  // Books the memory that is in use on the device and recorded nowhere else. The device's first
+  // context must be current.
   void book_first_context(DeviceOrdinal) noexcept;
 
  private:

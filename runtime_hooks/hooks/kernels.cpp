@@ -1,5 +1,6 @@
-// Questions about kernels, and what is set of them: with lazy loading, the first of these brings a
-// kernel's code to the device. NCCL asks about each of its kernels before it launches any.
+// Calls that ask for a kernel's attributes or set them. With lazy loading, the first such call
+// brings the kernel's code to the device. NCCL asks about each of its kernels before it launches
+// any.
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/implicit_span.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
@@ -7,7 +8,8 @@
 namespace cuwarden::hooks {
 namespace {
 
-// Nobody gives code back for a question: another process did that meanwhile.
+// Makes a call that may load code, and books the memory that it took. Such a call gives no memory
+// back; if memory became free, another process freed it, and nothing is booked.
 template <class Call>
 CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
   const CUresult result = real_call();
@@ -17,19 +19,19 @@ CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
   return result;
 }
 
-// Whether the device is read.
+// Begins the measurement if the device may be read again already. Returns true if it has begun.
 bool begin(HookedCall& call, ImplicitSpan& span, DeviceOrdinal device) {
   if (call.session().implicit.may_ask(call.session().ledger.time.recently_ns())) span.begin(device);
   return span.has_begun();
 }
 
-// Of the device that is read: the current one.
+// Returns the device that a reading is of: the current one.
 DeviceOrdinal device_of(HookedCall& call) {
   const DeviceOrdinal only = call.session().queries.only_device();
   return only != no_device ? only : call.session().queries.current().device;
 }
 
-// A library's kernel is loaded on each device for itself.
+// Returns the key of a kernel on a device, since each device loads a library's kernel separately.
 CUfunction key_of(CUfunction kernel, DeviceOrdinal device) {
   return reinterpret_cast<CUfunction>(reinterpret_cast<std::uintptr_t>(kernel) ^
                                       static_cast<std::uintptr_t>(device.value) << 56);
@@ -54,7 +56,8 @@ CUresult of_kernel(HookedCall& call, Handle handle, Call real_call) {
   return of_kernel_on(call, handle, device_of(call), real_call);
 }
 
-// For the device that the call names, which may be another one: then nothing is read.
+// Makes a call about a kernel on the device `named`. If that is not the current device, nothing is
+// measured.
 template <class Call>
 CUresult of_kernel(HookedCall& call, CUkernel kernel, CUdevice named, Call real_call) {
   if (!call.recording()) return real_call();

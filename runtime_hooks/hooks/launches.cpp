@@ -9,7 +9,7 @@
 namespace cuwarden::hooks {
 namespace {
 
-// How many threads the device can hold at once; 0: the driver does not say.
+// Returns the number of threads that the device can hold at once; 0 if the driver does not say.
 std::uint64_t resident_threads(const driver::RealDriver& real, DeviceOrdinal device) {
   int processors = 0, threads = 0;
   if (real.cuDeviceGetAttribute == nullptr ||
@@ -32,14 +32,17 @@ const char* name_of([[maybe_unused]] const driver::RealDriver& real,
   return name != nullptr ? name : "";
 }
 
-// Measured: a heap that was set to 300 GiB was made this large, and what manages one takes 2 MiB.
-// The code of a kernel that needs it may come with it; the driver does not hand out the last pages.
+// Largest heap of device-side malloc (measured: a limit of 300 GiB gave a heap of this size).
 constexpr std::uint64_t most_heap_bytes = std::uint64_t{16'862} << 20;
+// Bytes that the driver takes to manage a heap (measured).
 constexpr std::uint64_t heap_management_bytes = 2 << 20;
+// Upper bound of the code that may be loaded together with a heap.
 constexpr std::uint64_t most_heap_code_bytes = 8 << 20;
+// Free bytes that the driver does not hand out.
 constexpr std::uint64_t kept_by_driver_bytes = 4 << 20;
 
-// What is taken at once by a heap of so many bytes is the heap; 0: it is something else.
+// Returns how many of the bytes that one call took are the heap, whose limit is `heap_bytes`; 0 if
+// the number does not fit a heap of that size.
 std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes) {
   const auto heap = static_cast<std::int64_t>(std::min(heap_bytes, most_heap_bytes));
   const auto most = heap + static_cast<std::int64_t>(heap_management_bytes);
@@ -48,9 +51,10 @@ std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes) {
   return std::min(taken, most);
 }
 
-// What a launch took where threads need so much more local memory than before, and a heap of so
-// many bytes may have been made. What the first launch of all takes besides has nothing to do with
-// its kernel.
+// Divides the bytes that a launch took into local memory, heap and code. `more_local_bytes`: local
+// memory of a thread beyond that of all kernels before. `heap_bytes`: limit of a heap that may have
+// been made. `only_local`: true if all that is not heap counts as local memory. It is false for the
+// process's first launch, which takes memory that its kernel does not need.
 ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal device,
                               std::int64_t taken, std::uint64_t more_local_bytes,
                               std::uint64_t heap_bytes, bool only_local) {
@@ -66,7 +70,7 @@ ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal devi
 
 }  // namespace
 
-// Asking what a kernel needs may load it: so the device is read before.
+// The device is read before the kernel's attributes, because reading these may load the kernel.
 FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads) noexcept
     : call_(call), kernel_(kernel), block_threads_(block_threads), span_(call) {
   if (!call.recording()) return;
@@ -75,8 +79,9 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
   here_ = session.queries.current();
   if (session.implicit.may_read(session.ledger.time.recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
-  // What may take gigabytes is read in any case: there are few kernels that need more than all
-  // before, few heaps, and what was given back is taken by the next launch.
+  // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
+  // device was read a moment ago. They are launches that need more local memory than all before,
+  // that may make the heap, or that follow a call after which the driver gave memory back.
   auto* const launches = session.implicit.launches_of(here_.device, here_.context);
   if (!span_.has_begun() && launches != nullptr &&
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
@@ -107,20 +112,21 @@ void FirstLaunch::done(CUresult result) noexcept {
     launched_kernels.add(kernel_);
     return;
   }
-  // Before what is given back changes what there is.
+  // Computed first, since book_given_back() changes the values that it depends on.
   const std::uint64_t lacked = bytes_that_lacked(result);
   const bool gave_back = taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t given_back = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
   if (gave_back) span_.book_given_back(given_back, here_.context);
-  // Its code may have been loaded all the same.
+  // The kernel's code may have been loaded even though the launch failed.
   if (taken && *taken > 0) span_.book({.module_bytes = *taken});
   call_.session().refusals.refused_for_itself(call_.caller(), result, ledger::Asked::launch,
                                               here_.device, {lacked, given_back});
 }
 
-// Where captures are, a launch that needs more local memory than there is and takes nothing was no
-// launch yet: when its kernel is launched again it is new. Not for ever, should it be for another
-// reason.
+// Returns true if the launch seems to have been captured into a graph instead of being run:
+// captures were begun in the process, the kernel needs more local memory than there is, and the
+// launch took no memory. The next launch of the kernel then counts as its first. At most 256
+// launches of a context are judged so, in case they took no memory for another reason.
 bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept {
   constexpr std::uint32_t most = 256;
   Session& session = call_.session();
@@ -132,14 +138,15 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
     return false;
   if (local_needed_ > launches->captured_local_bytes.load(std::memory_order_relaxed)) {
     raise_to(launches->captured_local_bytes, local_needed_);
-    // Later it may be gone.
+    // The name is taken now, since the kernel may be gone later.
     session.implicit.book(here_.device, {.largest_local_bytes = local_needed_,
                                          .largest_local_kernel = name_of(call_.real(), kernel_)});
   }
   return true;
 }
 
-// What lacked, as far as that is known; 0: it is not, or nothing did.
+// Returns the bytes that the failed launch needed and did not get; 0 if that is not known, or if
+// the launch failed for another reason.
 std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
   auto* const launches = call_.session().implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return 0;
@@ -152,9 +159,10 @@ std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
              : 0;
 }
 
-// Where the heap of device-side malloc does not fit the driver does not say that memory lacks, but
-// resources (measured). It says the same of a block that needs more registers than there are: that
-// must be ruled out.
+// Returns the bytes of the heap if the launch failed because the heap of device-side malloc did not
+// fit; otherwise 0. In this case the driver answers LAUNCH_OUT_OF_RESOURCES instead of
+// OUT_OF_MEMORY (measured). It answers the same if a block needs more registers than there are, so
+// that is ruled out first.
 std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexcept {
   const driver::RealDriver& real = call_.real();
   const std::uint64_t heap = std::min(set_bytes, most_heap_bytes);
@@ -210,8 +218,8 @@ GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call),
     span_.begin(here_.device);
 }
 
-// After a success. Which graph the kernels were captured for is not known: another one takes less
-// than they need, and what it takes for itself and its memory nodes is not booked.
+// To be called after a successful instantiation. cuwarden does not know which graph the captured
+// kernels belong to. A graph without them takes less memory than they need; then nothing is booked.
 void GraphInstantiation::done() noexcept {
   const auto taken = span_.taken();
   if (!taken || *taken <= 0) return;

@@ -1,5 +1,6 @@
-// Launches of kernels. The first of each brings its code to the device, and where its threads need
-// more local memory than any before, that for as many threads as the device can hold at once.
+// Launches of kernels. A kernel's first launch brings its code to the device. If its threads need
+// more local memory than those of all kernels before, the driver also takes that memory, for as
+// many threads as the device can hold at once.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace cuwarden::hooks {
 
-// The kernel among a launch's arguments.
+// Returns the kernel among the arguments of a launching function.
 template <class... Rest>
 constexpr CUfunction kernel_among(CUfunction kernel, Rest...) {
   return kernel;
@@ -21,7 +22,8 @@ constexpr CUfunction kernel_among(First, CUfunction kernel, Rest...) {
   return kernel;
 }
 
-// The threads of a block, as the call says it; 0: it does not.
+// Returns the number of threads of a block from a launching function's arguments; 0 if they do not
+// say it.
 constexpr std::uint64_t block_threads(...) { return 0; }
 template <class... Rest>
 std::uint64_t block_threads(CUfunction, unsigned, unsigned, unsigned, unsigned x, unsigned y,
@@ -35,9 +37,10 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
              : std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
 }
 
+// Measures the first launch of a kernel. To be made before the real launch; done() comes after it.
 class FirstLaunch {
  public:
-  // `block_threads`: 0 where the call does not say.
+  // `block_threads`: number of threads of a block; 0 if the call does not say.
   FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
   void done(CUresult) noexcept;
 
@@ -52,11 +55,12 @@ class FirstLaunch {
   const std::uint64_t block_threads_;
   ImplicitSpan span_;
   CurrentContext here_;
-  std::uint64_t local_needed_ = 0;  // for a thread; 0: not known, or none
+  std::uint64_t local_needed_ = 0;  // bytes of local memory of a thread; 0: not known, or none
 };
 
-// Around the instantiation of a graph, which takes what its kernels need, where one was captured
-// that needs more local memory than any before.
+// Measures the instantiation of a graph, which takes the local memory that the graph's kernels
+// need. Measures only if a captured kernel needs more local memory than all before, or if a heap
+// may come.
 class GraphInstantiation {
  public:
   explicit GraphInstantiation(HookedCall&) noexcept;

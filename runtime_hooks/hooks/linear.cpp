@@ -1,5 +1,5 @@
-// Linear device memory: cuMemAlloc, cuMemAllocPitch, cuMemFree. cuMemFree also takes managed,
-// stream-ordered, imported and graph pointers; all live in one address space.
+// Linear device memory: cuMemAlloc, cuMemAllocPitch, cuMemFree. cuMemFree also frees managed,
+// stream-ordered, imported and graph pointers, since all of them share one address space.
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 
@@ -10,7 +10,7 @@ Allocation linear(std::uint64_t address, std::uint64_t bytes) {
   return {.kind = Kind::device, .address = address, .bytes = bytes, .owned_by_context = true};
 }
 
-// A row of pitched memory takes whole multiples of this (measured).
+// A row of pitched memory takes a multiple of this many bytes (measured).
 constexpr std::uint64_t row_step = 512;
 std::uint64_t pitch_of(std::uint64_t width) {
   return width > UINT64_MAX - row_step ? width : (width + row_step - 1) / row_step * row_step;
@@ -26,8 +26,9 @@ struct Made {
   bool in_pool = false;
 };
 
-// By the driver, or in its stead. `put` takes the address of memory that is not the driver's; where
-// it cannot, only the driver can say what is wrong with the request.
+// Serves a request from the pool, from the driver, or by the ladder. `put` receives the address if
+// the memory is not the driver's. `can_put` is false if an argument is not valid: then only the
+// driver is asked, since it knows the right error.
 template <class Put, class RealCall>
 Made allocate(HookedCall& call, std::uint64_t bytes, bool can_put, const Put& put,
               const RealCall& real_call) {

@@ -1,5 +1,5 @@
-// Chains of rows, one a bucket. Rows are numbered from 1, so that 0 ends a chain and a table
-// needs no constructor.
+// Both tables consist of chains of rows, one chain for each bucket. Rows are numbered from 1, so
+// that 0 ends a chain and a table of zeros is an empty one.
 #include "runtime_hooks/hooks/memory_nodes.hpp"
 
 #include <iterator>
@@ -99,7 +99,7 @@ std::size_t ExecEffects::copy(std::uint64_t exec, bool allocates, std::uint16_t&
     at = 0;
     return 0;
   }
-  // A graph that is destroyed while it is launched has lost its place in the chain.
+  // The row at `at` belongs to another graph by now: this one was destroyed during its launch.
   if (at != 0 && rows_[at - 1].effect.exec != exec) {
     at = 0;
     return 0;

@@ -1,4 +1,4 @@
-// Memory pools (CUmemoryPool) that the program makes and destroys.
+// Hooks of the calls that make and destroy memory pools (CUmemoryPool).
 #include "runtime_hooks/hooks/hooks.hpp"
 
 namespace cuwarden::hooks {

@@ -1,5 +1,5 @@
 // Modules and libraries: their code and variables take device memory. With lazy loading, which is
-// the driver's default, most of it comes with the first launches instead.
+// the driver's default, most of the code is loaded by the first launches instead.
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/implicit_span.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
@@ -20,7 +20,7 @@ CUresult with_code(HookedCall& call, Call real_call) {
 
 template <class Call>
 CUresult without_code(HookedCall& call, Call real_call) {
-  // The handles of its kernels may come again.
+  // The driver may give the handles of the unloaded kernels to other kernels later.
   const CUresult result = with_code(call, real_call);
   if (result == CUDA_SUCCESS) {
     launched_kernels.forget_all();

@@ -1,4 +1,4 @@
-// Attributes that the program sets of a pointer.
+// Attributes of pointers that the program sets.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
@@ -7,8 +7,9 @@
 namespace cuwarden::hooks {
 namespace {
 
-// The driver does not take it of mapped memory (measured), but of a context, for all that is done
-// in it. That stays: others may have asked for it.
+// Makes memory operations in the context synchronous. The driver refuses SYNC_MEMOPS for mapped
+// memory (measured), which the pool's memory is, but accepts it for a whole context. It is never
+// switched off again, since other pointers may need it.
 CUresult set_sync_memops(const driver::RealDriver& real, ContextId context) noexcept {
 #if CUDA_VERSION >= 12010
   if (real.cuCtxGetFlags == nullptr || real.cuCtxSetFlags == nullptr)

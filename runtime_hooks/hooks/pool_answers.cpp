@@ -7,7 +7,7 @@
 namespace cuwarden::hooks {
 namespace {
 
-// Beyond all of the driver's, which counts from 1.
+// Buffer ids of the pool's blocks begin here. The driver counts its own from 1 and stays below.
 constexpr unsigned long long first_id_of_pool = 1ull << 62;
 
 template <class Value>
@@ -16,24 +16,27 @@ CUresult put(void* to, Value value) {
   return CUDA_SUCCESS;
 }
 
-// Not of the context, or of the process's end.
+// Returns true if the driver's answer is about the address, rather than, for example, about a
+// missing context or the end of the process.
 bool is_about_address(CUresult answer) {
   return answer == CUDA_SUCCESS || answer == CUDA_ERROR_INVALID_VALUE ||
          answer == CUDA_ERROR_NOT_FOUND;
 }
 
-// None: what the driver says is right. Yes and no are left to it, for cuda.h does not say how wide
-// they are, and of all pieces they are the same.
+// Writes an attribute of the pool's block into `to`. Returns nothing if the driver's own answer is
+// right. All Boolean attributes are left to the driver: they are equal for all blocks, and cuda.h
+// does not say how wide a Boolean is.
 std::optional<CUresult> attribute_of(const driver::RealDriver& real,
                                      const serving::PoolMemory& range,
                                      CUpointer_attribute attribute, CUdeviceptr address, void* to) {
-  // The driver's piece that it is cut from is otherwise as it is itself.
+  // A pinned block is cut from a larger piece of the driver's; all other attributes are the
+  // piece's.
   if (range.is_pinned && attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
       attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE && attribute != CU_POINTER_ATTRIBUTE_BUFFER_ID)
     return std::nullopt;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      // The driver's stream-ordered memory is of none.
+      // Stream-ordered memory belongs to no context.
       return put(to, range.kind == Kind::stream_ordered
                          ? nullptr
                          : reinterpret_cast<CUcontext>(range.context.value));
@@ -42,7 +45,7 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real,
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return put(to, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      return CUDA_ERROR_INVALID_VALUE;  // as of the device's memory
+      return CUDA_ERROR_INVALID_VALUE;  // the driver's answer for device memory
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return put<int>(to, range.device.value);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -54,11 +57,11 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real,
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return put(to, reinterpret_cast<void*>(range.mapped_start));
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-      // The driver has said no, as wide as that is.
+      // The driver has written a false of its own width; if true, only the first byte is changed.
       if (range.sync_memops) put<bool>(to, true);
       return std::nullopt;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      // The driver's is of the pages, which many share.
+      // The driver's id is that of the pages, which many blocks share.
       if (range.serial != 0) return put(to, first_id_of_pool + range.serial);
       [[fallthrough]];
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
@@ -72,7 +75,8 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real,
   }
 }
 
-// Of what lies in no block.
+// Returns true if the address is the pool's. To be asked about addresses in no block: the program
+// has freed them, or never got them.
 bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
   return pools.parts().device.owner(address) != nullptr || pools.parts().pinned.is_hole(address);
 }
@@ -81,7 +85,7 @@ bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
 
 CUresult cuMemGetAddressRange_of_pool(serving::ServingPools&, CUresult answer, CUdeviceptr_v1*,
                                       unsigned int*, CUdeviceptr_v1) noexcept {
-  return answer;  // of 32 bits: no range of the pool is
+  return answer;  // this old function knows 32-bit addresses only; the pool has none
 }
 
 CUresult cuMemGetAddressRange_v2_of_pool(serving::ServingPools& pools, CUresult answer,
@@ -99,8 +103,8 @@ CUresult cuPointerGetAttribute_of_pool(serving::ServingPools& pools, CUresult an
                                        CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
   if (data == nullptr || !is_about_address(answer)) return answer;
   const auto range = serving::pool_memory_around(pools, ptr);
+  // An address of the pool in no block gets the answer that the driver gives after a free.
   if (range) return attribute_of(pools.parts().real, *range, attribute, ptr, data).value_or(answer);
-  // Between the pool's blocks there is nothing, as after a free of the driver's.
   return was_freed(pools, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
 }
 
@@ -110,11 +114,12 @@ CUresult cuPointerGetAttributes_of_pool(serving::ServingPools& pools, CUresult a
   if (answer != CUDA_SUCCESS) return answer;
   const auto range = serving::pool_memory_around(pools, ptr);
   if (!range && was_freed(pools, ptr)) {
-    static const char nobodys = 0;  // of which the driver knows nothing either
+    static const char nobodys = 0;  // an address that is unknown to the driver
     return pools.parts().real.cuPointerGetAttributes(numAttributes, attributes, data,
                                                      reinterpret_cast<CUdeviceptr>(&nobodys));
   }
-  // One that does not apply is zero here, as the driver has set it.
+  // Here the driver writes zero for an attribute that does not apply, instead of returning an
+  // error.
   for (unsigned i = 0; range && i < numAttributes; ++i)
     if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !range->is_pinned)
       put<void*>(data[i], nullptr);

@@ -1,6 +1,7 @@
-// What the driver says of addresses, corrected where these are the pool's: to the program a range
-// is one allocation of the device, and to the driver it is not. Each takes the driver's answer and
-// the call's parameters, and returns what the program gets. Called only once there was a range.
+// Corrects the driver's answers about addresses of the pool. To the program, a block of the pool is
+// an allocation of its own; the driver does not know that. Each function takes the driver's answer
+// and the call's parameters, and returns the result for the program. The functions are called only
+// once the pool has served memory.
 #pragma once
 
 #include "runtime_hooks/serving/serving_pools.hpp"

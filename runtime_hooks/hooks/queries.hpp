@@ -7,12 +7,12 @@
 
 namespace cuwarden::hooks {
 
-// Bytes of the allocation that holds `pointer`, as requested; 0 where the driver does not say.
+// Returns the requested bytes of the allocation that holds `pointer`; 0 if the driver does not say.
 std::uint64_t extent_of(HookedCall&, CUdeviceptr pointer);
 
-// Whether what the call puts into `stream` becomes a graph node. The driver is asked only where a
-// capture was ever begun in the process; `query` is the variant that belongs to the
-// call's default stream.
+// Returns true if the call becomes a graph node, because `stream` is being captured. The driver is
+// asked only if a capture was ever begun in the process. `query` is the variant of
+// cuStreamIsCapturing for the call's default stream (legacy or per thread).
 bool is_capturing(HookedCall&, CUstream stream,
                   CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*));
 

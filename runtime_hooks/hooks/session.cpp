@@ -20,8 +20,9 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
                 notices},
                allocations, settings.ladder, settings.probes) {}
 
-// A change of another device than the current one is noticed where it is recorded or ends a
-// context; memory pools that are trimmed and ranges that are unmapped there are not noticed.
+// Tells all measurements under way on the current device that another call may change its memory.
+// A call may also change another device's memory. That is noticed if the change is recorded or ends
+// a context, but not if a memory pool is trimmed or a range unmapped there.
 [[gnu::cold]] void Session::disturb_spans() noexcept {
   const DeviceOrdinal here = queries.current().device;
   if (here == no_device)

@@ -1,5 +1,5 @@
-// All that one process records with, and the events that concern several parts of it at once. Made
-// at the first CUDA call; a forked child makes its own.
+// Owns all parts that record a process's CUDA calls, and passes on events that concern several of
+// them. A session is made at the process's first CUDA call; a forked child makes its own.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ using tracking::launched_kernels;
 using tracking::loaded_kernels;
 
 struct SessionSettings {
-  std::size_t stack_depth = 0;  // frames kept for each stack; 0: none
-  tracking::IncompleteNotice incomplete = nullptr;
-  rescue::IncidentProbes* probes = nullptr;  // may be null
+  std::size_t stack_depth = 0;                      // frames kept for each stack; 0: no stacks
+  tracking::IncompleteNotice incomplete = nullptr;  // to be set: called once for each reason
+  rescue::IncidentProbes* probes = nullptr;         // may be null
   rescue::Settings ladder{};
   serving::ServingSettings serving{};
   serving::SayNotice say = nullptr;  // may be null
@@ -52,16 +52,16 @@ class Session {
   tracking::AllocationRecorder allocations;
   rescue::Refusals refusals;
 
-  // Every hooked call passes here, as it begins and as it ends.
+  // To be called when a hooked call begins, and when it ends.
   void call_passes() noexcept {
     if (implicit.any_span()) disturb_spans();
   }
-  // A graph's node will take memory of this device.
+  // To be called if a graph's node will take memory of this device.
   void graph_uses(DeviceOrdinal device) noexcept {
     memory_pools.used_on(device);
     readings.meet(device);
   }
-  // A context came to its end, and what it owns with it.
+  // To be called after a context has ended, and the memory that it owns with it.
   void context_ended(ContextId) noexcept;
   // To be called before the driver frees memory in this stream.
   void freed_in(CUstream stream) noexcept {
@@ -70,16 +70,16 @@ class Session {
   }
   // To be called before the driver ends the stream.
   void stream_ends(CUstream) noexcept;
-  // To be called before the driver ends a context; 0: whichever it is.
+  // To be called before the driver ends a context; `context` is 0 if it is not known which one.
   void streams_end(ContextId context) noexcept {
     if (refusals.rescues()) refusals.pending().context_ends(context);
   }
-  // To be called before the driver begins a capture. Returns true where Captures::ended() is to be
-  // called if the capture is not begun.
+  // To be called before the driver begins a capture. If it returns true and the driver then
+  // refuses, Captures::ended() must be called.
   bool capture_begins(CUstream, bool per_thread) noexcept;
-  // A stream capture was begun. Captures are not counted here: one also ends with its stream or its
-  // context, and an end may fail. Programs that never capture are not slowed down; in all others
-  // the driver is asked where it matters.
+  // To be called after a stream capture was begun. Captures under way are not counted, since one
+  // also ends with its stream or its context, and an end may fail. Once capture_seen() is true, the
+  // driver is asked where it matters; programs that never capture are not slowed down.
   void capture_began() noexcept { capture_seen_.store(true, std::memory_order_relaxed); }
   bool capture_seen() const noexcept { return capture_seen_.load(std::memory_order_relaxed); }
 

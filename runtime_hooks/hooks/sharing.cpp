@@ -1,4 +1,4 @@
-// Memory that another process or another API owns, opened here: the record is of the opening.
+// Memory that another process or another API owns. The record belongs to the call that opens it.
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/queries.hpp"
@@ -8,7 +8,8 @@
 namespace cuwarden::hooks {
 namespace {
 
-// A view into imported memory: freed on its own, but its bytes belong to the import.
+// Returns the allocation of a view into imported memory. A view is freed on its own, but its bytes
+// belong to the import.
 Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
   return {.kind = Kind::imported,
           .space = space,
@@ -18,7 +19,8 @@ Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
           .counts_no_bytes = true};
 }
 
-// A handle that is opened twice gives the same pointer; the driver counts, and so do we.
+// Records the opening of a handle. If one handle is opened twice, the driver returns the same
+// pointer and counts the openings; so does cuwarden.
 CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   call.session().pools.shares_by_ipc();
@@ -35,7 +37,8 @@ CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
 
 }  // namespace
 
-// The driver's own error; the program may have another way, and its user is told why.
+// The driver refuses to share the pool's memory by IPC. The program gets the driver's error, since
+// it may have another way to share memory, and a message tells its user the reason.
 CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   const CUresult result = call.real().cuIpcGetMemHandle(pHandle, dptr);
   if (!call.recording()) return result;
@@ -103,10 +106,11 @@ CUresult cuExternalMemoryGetMappedMipmappedArray(
   return result;
 }
 
-// Whoever has such a handle reaches the pages themselves, whatever they are mapped to later.
+// Such a handle gives access to the pages themselves, even after cuwarden has mapped other
+// addresses to them. So once one was made, the pool's memory is no longer moved.
 namespace {
 CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
-  // Nor does anybody get one while memory is being moved.
+  // No handle is made while memory is being moved.
   const driver::GateScope at_the_gate;
   const CUresult result = make();
   if (call.recording() && result == CUDA_SUCCESS && serving::is_in_pool(address))

@@ -1,5 +1,5 @@
-// Memory from the driver's pools, in stream order. On a stream under capture these calls make
-// graph nodes instead of memory: those belong to graphs.cpp.
+// Stream-ordered memory, from the driver's memory pools. On a stream that is being captured, these
+// calls make graph nodes instead, which graph_memory.cpp records.
 #include "runtime_hooks/hooks/graph_memory.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/queries.hpp"
@@ -8,7 +8,8 @@
 namespace cuwarden::hooks {
 namespace {
 
-// What a stream's own pool gives lies on the stream's device.
+// Returns the stream's device, which is also that of the stream's memory pool; no_device if it is
+// not known.
 DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
   if (!call.recording()) return no_device;
   Session& session = call.session();
@@ -16,7 +17,8 @@ DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
   return session.contexts.device_of(session.queries.context_of(stream));
 }
 
-// `stream` and `pool`: the request's; no pool is the stream's own.
+// Serves and records a stream-ordered request. `node` is true if the call becomes a graph node.
+// `pool` is null if memory comes from the stream's own memory pool.
 template <class RealCall>
 CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, CUstream stream,
                   CUmemoryPool pool, const RealCall& real_call) {
@@ -32,15 +34,16 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
     spilled = true;
   };
   const serving::ReceiveAddress receive(put);
-  // A node's memory is a graph's: it lacks when that runs.
+  // A node takes no memory now, so there is nothing to rescue: its graph may fail when it is
+  // launched.
   const CUresult result =
       node ? real_call() : call.allocate(made, real_call, dptr != nullptr ? &receive : nullptr);
   if (!call.recording()) return result;
   made.address = result == CUDA_SUCCESS ? *dptr : 0;
-  // Ours goes with its context.
+  // Spilled memory ends with its context; the driver's stream-ordered memory does not.
   made.owned_by_context = spilled;
   if (spilled) device = call.session().queries.current().device;
-  // A null pointer has no device: a refused request of unknown ones counts for the current one.
+  // A refused request has no pointer to find the device by; without one, the current device counts.
   if (device == no_device && made.address != 0)
     device = call.session().queries.device_of(made.address);
   made.device = device;
@@ -56,7 +59,8 @@ ContextId owner_of(Session& session, CUstream stream) {
   return session.contexts.owner(session.queries.context_of(stream));
 }
 
-// The free itself waits for the context that has the memory, and the stream may be another one's.
+// Waits for the stream in which the pool's memory is freed. The free itself waits only for the
+// context that owns the memory, and the stream may belong to another context.
 CUresult wait_for_stream(HookedCall& call, CUstream stream) {
   if (call.real().cuStreamSynchronize == nullptr ||
       (call.recording() && call.session().captures.any()))
@@ -65,7 +69,7 @@ CUresult wait_for_stream(HookedCall& call, CUstream stream) {
 }
 
 CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, auto real_free) {
-  if (node) return real_free();  // the memory goes when the graph runs
+  if (node) return real_free();  // the memory is freed when the graph runs
   if (serving::is_of_pool(dptr))
     return call.freed(Space::pointer, dptr, [&] {
       const CUresult result = wait_for_stream(call, stream);

@@ -1,4 +1,4 @@
-// Streams and the limits of a context: each takes device memory of its own.
+// Streams and the limits of a context. Both make the driver take device memory for itself.
 #include <algorithm>
 
 #include "runtime_hooks/hooks/hooks.hpp"
@@ -22,8 +22,8 @@ CUresult with_stream(HookedCall& call, Call real_call) {
   return result;
 }
 
-// The stack is local memory; all else that takes memory serves calls from kernels: malloc, printf,
-// launches.
+// Returns true for the limit of the stack, which lies in local memory. The other limits concern
+// memory for calls that kernels make: malloc, printf, launches.
 bool is_of_local_memory(CUlimit limit) { return limit == CU_LIMIT_STACK_SIZE; }
 
 void limit_set(Session& session, const CurrentContext& here, CUlimit limit, std::size_t bytes) {
@@ -37,7 +37,8 @@ void limit_set(Session& session, const CurrentContext& here, CUlimit limit, std:
   if (is_of_local_memory(limit))
     launches->local_bytes.store(std::max(bytes, ImplicitMemory::initial_local_bytes),
                                 std::memory_order_relaxed);
-  // The launches that follow take the heap, and what a smaller stack gave back.
+  // Later launches take memory for the heap, or take again what a smaller stack gave back. So every
+  // kernel's next launch is measured like its first.
   launched_kernels.forget_all();
 }
 

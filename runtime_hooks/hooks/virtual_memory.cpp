@@ -1,5 +1,5 @@
-// Virtual memory: physical handles and where they are mapped. The bytes belong to the handle, and
-// live until it is neither referenced nor mapped. A reservation is address space, not memory.
+// Virtual memory: physical handles and their mappings. The bytes belong to the handle. They live
+// until the handle is released and mapped nowhere. A reservation is address space, not memory.
 #include "runtime_hooks/ledger/write/virtual_memory.hpp"
 
 #include "runtime_hooks/hooks/hooks.hpp"
@@ -36,7 +36,7 @@ CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocation
                                         void* osHandle, CUmemAllocationHandleType shHandleType) {
   const CUresult result =
       call.real().cuMemImportFromShareableHandle(handle, osHandle, shHandleType);
-  // The driver tells the size of imported memory only once it is mapped.
+  // The size is 0 here: the driver tells it only once the imported memory is mapped.
   call.allocated(result, {.kind = Kind::imported,
                           .space = Space::vmm_handle,
                           .address = result == CUDA_SUCCESS ? *handle : 0});
@@ -45,7 +45,8 @@ CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocation
 
 CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
                                      void* addr) {
-  // To the program it is no virtual memory, and what held on to a piece would keep it.
+  // The program did not map the pool's memory, so it gets the error for memory that is not mapped.
+  // A retained handle would also keep the pool from giving the pages back.
   if (serving::is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
   if (call.recording() && result == CUDA_SUCCESS &&
@@ -76,8 +77,8 @@ CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
 
 CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
   if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
-  // A range in which nothing was recorded is no gap in what we see: the driver unmaps what is not
-  // mapped with success.
+  // The result of unmap_begin() is not needed. A range without records does not mean that a mapping
+  // was missed, since the driver also succeeds in unmapping a range that is not mapped.
   call.session().ledger.virtual_memory.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
   const CUresult result = call.real().cuMemUnmap(ptr, size);
   if (refused(result))
@@ -86,7 +87,8 @@ CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
 }
 
 #if CUDA_VERSION >= 12010
-// A multicast object is no memory; it is released as a handle is.
+// A multicast object is not memory, so it has no record. It is released by cuMemRelease, which must
+// not take it for a handle that was missed.
 CUresult cuMulticastCreate(HookedCall& call, CUmemGenericAllocationHandle* mcHandle,
                            const CUmulticastObjectProp* prop) {
   const CUresult result = call.real().cuMulticastCreate(mcHandle, prop);

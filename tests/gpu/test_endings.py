@@ -49,7 +49,8 @@ def test_a_confined_program_ends_as_ever_and_leaves_its_ledger_to_recover(place,
     bare = place.run(command, shim=False)
     run = place.run(command)
     assert (run.returncode, run.stdout) == (bare.returncode, bare.stdout)
-    # An instruction that installs a filter is noticed when the process ends, too late for a line.
+    # cuwarden cannot see a raw system-call instruction that installs a filter. It notices the filter
+    # when the process ends, which is too late for a message.
     assert way == "raw" or [line for line in run.said if "seccomp" in line]
     (ledger,) = place.ledger.iterdir()
     recovered = place.run([preloaded.BUILD / "cuwarden", "recover", ledger], shim=False)
