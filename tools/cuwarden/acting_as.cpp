@@ -22,8 +22,9 @@ using std::chrono::steady_clock;
 
 constexpr int pieces_of_one_user = 5;
 
-// The groups are those that the user has, not the file's: a file's group may be one in which its
-// owner is no member (a folder with the set-group-ID bit gives its own).
+// Takes the rights of the user for this process: the user's id and groups. A file's group does not
+// matter, since its owner need not be a member of it: a folder with the set-group-ID bit gives
+// files its own group.
 bool become(uid_t uid) {
   constexpr gid_t nobodys_group = 65534;
   const passwd* const user = getpwuid(uid);
@@ -33,8 +34,8 @@ bool become(uid_t uid) {
   return in_groups && setresgid(group, group, group) == 0 && setresuid(uid, uid, uid) == 0;
 }
 
-// A user's file can make root's command do no more than this, which is far beyond what the largest
-// report takes.
+// Limits the memory and the time of this process, in case a user's file makes root's command work
+// without end. The largest report takes far less.
 void limit_this_process() {
   const auto limit = [](auto what, rlim_t most) {
     rlimit present{};
@@ -47,7 +48,7 @@ void limit_this_process() {
   limit(RLIMIT_CPU, 600);
   limit(RLIMIT_FSIZE, 8 * gib);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // The ledger may be mapped with 16 GiB, and the files of its modules come on top.
+  // A mapped ledger may take 16 GiB, and the files of its modules are mapped in addition.
   limit(RLIMIT_AS, 48 * gib);
   limit(RLIMIT_DATA, 8 * gib);
 #endif
@@ -65,19 +66,20 @@ void write_whole(int descriptor, std::string_view text) {
 [[noreturn]] void work_as(uid_t uid, pid_t parent, int answer,
                           const std::function<std::string()>& work) {
   limit_this_process();
-  // The kernel forgets this when the rights change, so it comes after them: a child that its user
-  // has stopped does not outlive the command.
+  // PDEATHSIG kills this child when the command ends, so that a child stopped by its user does not
+  // outlive the command. The kernel resets it when the rights change, so it is set afterwards.
   if (become(uid) && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
     try {
       write_whole(answer, work());
     } catch (...) {
-      // No memory: an answer that is missing says so.
+      // There was not enough memory. The parent sees a missing answer.
     }
   }
   _exit(0);
 }
 
-// False if it did not come to its end in time.
+// Reads until the end of the pipe. Returns false if the end did not come in time, or if the text is
+// longer than `most_bytes`.
 bool read_whole(int descriptor, steady_clock::time_point end, std::size_t most_bytes,
                 std::string& text) {
   char piece[64 * 1024];
@@ -88,7 +90,7 @@ bool read_whole(int descriptor, steady_clock::time_point end, std::size_t most_b
     pollfd input{descriptor, POLLIN, 0};
     constexpr std::int64_t longest = 60'000;
     const int ready = poll(&input, 1, static_cast<int>(std::min<std::int64_t>(left, longest)));
-    if (ready <= 0) continue;  // a signal, or time to look at the clock
+    if (ready <= 0) continue;  // a signal came, or the clock is to be looked at
     const ssize_t count = read(descriptor, piece, sizeof piece);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) return true;
@@ -96,7 +98,8 @@ bool read_whole(int descriptor, steady_clock::time_point end, std::size_t most_b
   }
 }
 
-// A killed child may still hang in a file system of its user's. It is left behind then.
+// Waits a moment for a killed child. A child that hangs in a file system of its user's is left
+// behind.
 void wait_for_the_killed(pid_t child) {
   constexpr int attempts = 100;
   for (int i = 0; i < attempts && waitpid(child, nullptr, WNOHANG) == 0; ++i)
@@ -130,7 +133,7 @@ ChildsAnswer ask_as_user(uid_t user, TimeForUsers& time, std::size_t most_bytes,
   }
   close(ends[0]);
   if (child > 0) {
-    // It has answered, or it is late. Either way nothing of it is needed any more.
+    // The child has answered or is late; in both cases it has nothing more to do.
     kill(child, SIGKILL);
     wait_for_the_killed(child);
   }

@@ -1,5 +1,5 @@
-// Work that is done with another user's rights: by a child of this process, which that user can
-// stop, slow down or kill, but which does not hold this process up.
+// Work that is done with another user's rights, in a child of this process. The user can stop, slow
+// down or kill the child; this process waits for it only for a bounded time.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +12,14 @@
 
 namespace cuwarden {
 
-// Bounds the time that root's command spends on the files of others: so much for each piece of
-// work, and five times that for all pieces of one user.
+// Bounds the time that root's command spends on the files of other users: `each` for one piece of
+// work, and five times `each` for all work of one user.
 class TimeForUsers {
  public:
   explicit TimeForUsers(std::chrono::nanoseconds each) : each_(each) {}
 
   std::chrono::nanoseconds each() const { return each_; }
-  // For the next piece of this user's; 0 or less: none is left.
+  // Returns the time that the user's next piece of work may take; 0 or less if none is left.
   std::chrono::nanoseconds left(uid_t) const;
   void spend(uid_t, std::chrono::nanoseconds);
 
@@ -31,15 +31,16 @@ class TimeForUsers {
 struct ChildsAnswer {
   enum class Failure : unsigned char {
     none,
-    no_child,  // the system gave no process
-    late,      // not whole within the time, or larger than was allowed: the child is killed
+    no_child,  // no process could be made
+    late,      // the answer was not whole in time, or was too large; the child was killed
   };
   Failure failure = Failure::none;
   std::string text;  // what the child wrote; nothing if it died or could not take the rights
 };
 
-// Calls `work` in a child that has the user's rights and limits on its time and memory, and returns
-// what `work` returned there. For root.
+// Calls `work` in a child process with the user's rights and with limits on time and memory.
+// Returns the text that `work` returned there. `most_bytes`: length of the longest text. Only root
+// may call this.
 ChildsAnswer ask_as_user(uid_t, TimeForUsers&, std::size_t most_bytes,
                          const std::function<std::string()>& work);
 

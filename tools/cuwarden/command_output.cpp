@@ -32,7 +32,8 @@ void write_whole(int descriptor, std::string_view text) {
   }
 }
 
-// A handler, because it is gone after an exec, unlike SIG_IGN.
+// Makes the signal harmless by a handler rather than by SIG_IGN: programs that the command starts
+// would inherit SIG_IGN.
 void turn_into_an_error(int number) {
   struct sigaction action {};
   if (sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
@@ -46,8 +47,8 @@ void turn_into_an_error(int number) {
 void prepare_output() {
   turn_into_an_error(SIGPIPE);
   turn_into_an_error(SIGXFSZ);
-  // Descriptors are given out from 0 on. A write to one of these fails with EBADF, as it does
-  // where the descriptor is closed.
+  // A new descriptor gets the lowest free number, so these loops fill the closed ones of 0 to 2.
+  // They allow no access (O_PATH): a write fails with EBADF, as on a closed descriptor.
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) < 0 && open("/", O_PATH | O_CLOEXEC) < 0) return;
   }

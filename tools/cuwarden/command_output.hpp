@@ -1,5 +1,5 @@
-// Everything that the command says goes through here: one line an error, colour only where a person
-// reads it, nothing that acts on the terminal. Descriptors 1 and 2 are written to nowhere else.
+// All output of the command. An error is one line, colour appears only on a terminal, and nothing
+// foreign can act on the terminal. No other file writes to descriptors 1 and 2.
 #pragma once
 
 #include <string>
@@ -7,29 +7,32 @@
 
 namespace cuwarden {
 
-// Once, at the start of the command. A reader that goes away, and a limit on file sizes, become
-// errors of a write instead of the command's end; its children see both as they were. Descriptors
-// 0 to 2 that are closed are taken, so that no file which is opened later gets their messages;
-// children see them closed.
+// To be called once, at the start of the command. Afterwards a write returns an error, instead of
+// ending the command, if its reader has gone or a file-size limit is reached. Closed descriptors of
+// 0 to 2 are occupied, so that no file opened later receives messages. Child processes see signals
+// and descriptors as they were.
 void prepare_output();
 
-// One line. Letters that act on a terminal become question marks; so do line feeds.
-void print_error(std::string_view line);  // "cuwarden: …" on stderr
+// Writes "cuwarden: " and the line to stderr. Line feeds and letters that act on a terminal become
+// question marks.
+void print_error(std::string_view line);
+// Writes the line, with the letters replaced as in print_error().
 void print_line(int descriptor, std::string_view line);
-// A name from outside that begins a line: '' for an empty one.
+// Returns a foreign name that is to begin a line: '' if the name is empty.
 std::string name_in_a_line(const std::string& name);
-// A text of many lines, with the colours of printable.hpp where wants_colour() allows them. Names
-// from outside have passed printable(): a line feed in them would begin a line.
+// Writes a text of many lines, in the colours of printable.hpp if wants_colour() returns true.
+// Foreign names in the text must have passed printable(), since a line feed in one would begin a
+// line.
 void print(int descriptor, std::string_view text);
 bool wants_colour(int descriptor);
 
 // Records that standard output could not be written, for finish_output().
 void output_failed(int error);
-// The exit status: the verb's own, or 2 after an error line where standard output could not be
-// written. A reader that went away has had enough: that is no error.
+// Returns the command's exit status: `status`, or 2 after an error line if standard output could
+// not be written. A reader that has gone is no error: it has read all that it wanted.
 int finish_output(int status);
 
-// Puts the terminal right before a signal that cannot be survived ends the command; may be null.
+// Restores the terminal. Called before a signal ends the command; null if there is nothing to do.
 extern void (*before_a_crash)();
 
 }  // namespace cuwarden

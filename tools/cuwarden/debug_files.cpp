@@ -10,7 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder with more entries is somebody's whole file system.
+// The search ends after this many entries: a larger folder is a whole file system, given by
+// mistake.
 constexpr std::size_t most_entries = 1'000'000;
 
 std::string hexadecimal(const std::vector<std::uint8_t>& bytes) {

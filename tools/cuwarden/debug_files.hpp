@@ -1,6 +1,6 @@
-// Files with the code or the debug information of those that ran, by build id. They may lie in a
-// folder as GDB, elfutils and debuginfod leave them (.build-id/ab/cdef.debug, ab/cdef.debug,
-// abcdef/debuginfo) or anywhere below it under any name.
+// Finds the files with the code or the debug information of modules, by build id. In a folder they
+// may have the names that GDB, elfutils and debuginfod give them (.build-id/ab/cdef.debug,
+// ab/cdef.debug, abcdef/debuginfo), or any other name at any depth.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ class DebugFiles {
  public:
   explicit DebugFiles(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
-  // The file that says most of the one with this build id (in hexadecimal): with debug information
-  // rather than without. Empty if there is none.
+  // Returns the path of a file with this build id (in hexadecimal), preferably one with debug
+  // information; empty if there is none.
   std::string find(const std::string& build_id);
   bool empty() const { return folders_.empty(); }
 

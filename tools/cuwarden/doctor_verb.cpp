@@ -1,4 +1,4 @@
-// Says what the shim can see on this machine, and how a program reaches CUDA.
+// `cuwarden doctor`: shows how the shim works on this machine, and how a program reaches CUDA.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/wait.h>
@@ -26,15 +26,15 @@ struct ChildAnswer {
   std::string text;
 };
 
-// Sends a line of the answer. Library names and the dynamic linker's errors are in it: a line feed
-// in them does not begin a line.
+// Sends a line of the answer. Line feeds inside of it, from library names and from the dynamic
+// linker's errors, are replaced.
 void answer_line(int answer, const std::string& text) {
   const std::string whole = printable(text) + "\n";
   [[maybe_unused]] const ssize_t count = write(answer, whole.data(), whole.size());
 }
 
-// Runs `body(descriptor)` in a child: a driver that hangs, prints or crashes does not take the
-// command with it. Good: the child said so by its status.
+// Runs `body(descriptor)` in a child, so that a driver that hangs, prints or crashes does no harm
+// to the command. The answer is good if the child's exit status says so.
 template <class Body>
 ChildAnswer ask_child(const Body& body) {
   ChildAnswer answer;
@@ -70,7 +70,7 @@ std::string line(const std::string& topic, const std::string& fact) {
   return text + printable(fact) + "\n";
 }
 
-// Every line of `text` under one topic.
+// Adds each line of `text` to `out`, under one topic.
 void add_lines(const std::string& topic, const std::string& text, std::string& out) {
   std::size_t start = 0;
   bool first = true;
@@ -101,7 +101,7 @@ bool check_shim(std::string& out) {
   return false;
 }
 
-// In the child: the driver's own answers, through its C interface.
+// Asks the driver through its C interface and writes its answers to `answer`. Runs in the child.
 bool ask_driver(int answer) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) {

@@ -1,5 +1,5 @@
-// Where the parts of cuwarden lie, seen from the command's own file: a build folder, an install
-// prefix, or one folder that holds everything.
+// Finds the parts of cuwarden from the path of the command's own file. It may lie in a build
+// folder, in an install prefix, or in one folder with all parts.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,10 @@
 
 namespace cuwarden {
 
-std::optional<std::string> find_shim();           // libcuwarden.so
-std::optional<std::string> find_simulated_gpu();  // folder of libcuda.so.1 and the others
+// Returns the path of libcuwarden.so; null if it is not found.
+std::optional<std::string> find_shim();
+// Returns the folder of the simulated GPU's libraries, such as libcuda.so.1; null if it is not
+// found.
+std::optional<std::string> find_simulated_gpu();
 
 }  // namespace cuwarden

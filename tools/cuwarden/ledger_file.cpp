@@ -22,11 +22,11 @@ namespace {
 
 using ledger::RegionId;
 
-// No writer makes a larger one (8 GiB and the headers of its regions).
+// Size of the largest ledger that is accepted. A writer makes none above 8 GiB and some headers.
 constexpr std::size_t most_bytes = std::size_t{16} << 30;
 
-// A page beyond the end of a file becomes a page of zeros, and the read is repeated. What is not
-// such a read, or cannot be helped, ends the command as it would have ended without this.
+// Handles SIGBUS. If a read went beyond the end of a mapped file, a page of zeros is put there and
+// the read is repeated. In all other cases the command ends as it would without this handler.
 void replace_by_zeros(int signal_number, siginfo_t* info, void*) {
   constexpr std::uintptr_t page = 4096;
   const int error = errno;
@@ -36,14 +36,15 @@ void replace_by_zeros(int signal_number, siginfo_t* info, void*) {
       mmap(start, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
     if (before_a_crash != nullptr) before_a_crash();
     signal(signal_number, SIG_DFL);
-    raise(signal_number);  // one that was sent comes no second time by itself
+    raise(signal_number);  // unlike a fault, a signal that was sent does not come again by itself
   }
   errno = error;
 }
 
-// A file that claims more rows than it has blocks is not read: going through its holes would take
-// hours, and on tmpfs fill the machine with zeros. Where the file system compresses (or packs what
-// is small), few blocks hold many rows.
+// Returns true if the file claims far more rows than its blocks can hold. Such a file is not read:
+// going through its holes would take hours, and on tmpfs it would fill the memory with zeros. A
+// file system that compresses or packs small files holds many rows in few blocks, which is allowed
+// for.
 bool is_hollow(int descriptor, std::uint64_t there, const ledger::Reader& reader) {
   constexpr std::uint64_t slack = 8 << 20;
   const std::uint64_t claimed = reader.process().ledger_bytes;
@@ -94,7 +95,7 @@ std::unique_ptr<LedgerFile> LedgerFile::open_unread(const std::string& path, std
   struct stat status {};
   if (fstat(file->descriptor_.number(), &status) != 0)
     return fail(Failure::unreadable, error_text(errno));
-  // Of what was opened, not of what the path led to before.
+  // The owner is that of the opened file, not of the file that the path led to before.
   if (kind == Kind::ours && status.st_uid != geteuid()) {
     return fail(Failure::other_user, belongs_to(status.st_uid));
   }
@@ -116,7 +117,7 @@ std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::strin
   };
   auto file = open_unread(path, error, failure, kind);
   if (!file) return nullptr;
-  // A process makes the file first and its contents afterwards.
+  // A process makes the file first and fills it afterwards.
   if (file->bytes_ == 0) return fail(Failure::unfinished, "the file is empty");
   if (file->bytes_ > most_bytes) return fail(Failure::no_ledger, "the file is too large");
   file->start_ = mmap(nullptr, file->bytes_, PROT_READ, MAP_SHARED, file->descriptor_.number(), 0);
@@ -124,7 +125,7 @@ std::unique_ptr<LedgerFile> LedgerFile::open(const std::string& path, std::strin
     file->start_ = nullptr;
     return fail(Failure::unreadable, error_text(errno));
   }
-  // Looking at a hole must not read megabytes ahead.
+  // Without this, a look into a hole would read megabytes ahead.
   madvise(file->start_, file->bytes_, MADV_RANDOM);
   ledger::ReadError reason;
   file->reader_ =

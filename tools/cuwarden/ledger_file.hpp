@@ -1,6 +1,6 @@
-// A ledger opened for reading: checked to be a plain file, mapped, and closed again on destruction.
-// Whoever wrote it may still change it, or may be hostile: it is read by ledger::Reader only, and
-// where it shrinks under the reader, zeros are read (zeros_where_files_shrink).
+// A ledger that is opened for reading: checked to be a plain file, mapped, and closed again by the
+// destructor. Its writer may still change it, or may be hostile. So only ledger::Reader reads it,
+// and if the file shrinks meanwhile, zeros are read (zeros_where_files_shrink).
 #pragma once
 
 #include <sys/types.h>
@@ -15,31 +15,35 @@
 
 namespace cuwarden {
 
-// Once, at the start of the command: a mapped file that is cut short is no reason to die.
+// To be called once, at the start of the command. Afterwards, reading a mapped file that was cut
+// short gives zeros instead of ending the command by SIGBUS.
 void zeros_where_files_shrink();
 
 bool is_ledger(const std::string& path);
 
-std::string belongs_to(uid_t);  // "it belongs to NAME"
+std::string belongs_to(uid_t);  // returns "it belongs to NAME"
 
 class LedgerFile {
  public:
   enum class Failure : std::uint8_t {
     none,
-    unreadable,  // not there, not permitted, no plain file
-    other_user,  // it is not ours, and was to be
-    unfinished,  // no process has completed its header
-    no_ledger,   // another file, another version, or damaged
+    unreadable,  // it does not exist, may not be read, or is not a plain file
+    other_user,  // it belongs to another user, and Kind::ours was asked for
+    unfinished,  // its header is not complete
+    no_ledger,   // it is another kind of file, has another version, or is damaged
   };
   enum class Kind : std::uint8_t {
-    any,          // symbolic links are not followed
-    ours,         // nor is it another user's: what it says will be done with our rights
-    kernel_link,  // a link that the kernel made
+    any,          // a file of any user; symbolic links are not followed
+    ours,         // a file of this process's user; symbolic links are not followed
+    kernel_link,  // a link that the kernel made, in /proc
   };
-  // Null with `error` set to the reason, without the path.
+  // Opens a ledger and checks its header. On failure, returns null and sets `error` to the reason,
+  // without the path. Kind::ours is needed if what the file says is done with this process's
+  // rights.
   static std::unique_ptr<LedgerFile> open(const std::string& path, std::string& error,
                                           Failure* failure = nullptr, Kind kind = Kind::any);
-  // Whatever it holds, which is not looked at: only to be locked and removed.
+  // Opens a file without looking at its contents, in order to lock and remove it. On failure as
+  // open().
   static std::unique_ptr<LedgerFile> open_unread(const std::string& path, std::string& error,
                                                  Failure* failure, Kind kind);
   LedgerFile(const LedgerFile&) = delete;
@@ -49,19 +53,21 @@ class LedgerFile {
   const std::string& path() const { return path_; }
   const ledger::Reader& reader() const { return *reader_; }
   ino_t inode() const { return inode_; }
-  // Last change that the file system knows of; a write through a mapping may not be one.
+  // Time of the file's last change, in nanoseconds since 1970. Writes through a mapping may not
+  // count.
   std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
 
-  // True when no living process keeps the file locked, nor another cuwarden; it is ours then until
-  // this object goes. False with `error` 0: somebody has it. False with an errno: no locks here.
+  // Locks the file until this object is destroyed. Returns false if that fails: `error` is 0 if the
+  // writing process or another cuwarden holds the lock, or an errno if locks do not work here.
   bool lock(int& error) const;
-  // Whether it is the file that its process made, and no copy of it.
+  // Returns true if this is the file that its process made, rather than a copy.
   bool is_original() const;
-  // Whether the path still leads to this file.
+  // Returns true if the path still leads to this file.
   bool is_in_place() const;
-  void remove() const;  // if it does
-  // Gives it a name in its folder under which it is not looked for. Its path afterwards, which is
-  // the old one where that cannot be done.
+  // Removes the file, unless the path leads to another one by now.
+  void remove() const;
+  // Renames the file within its folder, so that searches do not find it any more. Returns its path
+  // afterwards, which is the old one if it could not be renamed.
   std::string set_aside() const;
 
  private:

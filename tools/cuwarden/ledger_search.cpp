@@ -16,7 +16,7 @@
 namespace cuwarden {
 namespace {
 
-// Whether the ledger is the process's own, and not one that it only looks at, as we do.
+// Returns true if the process writes this ledger, false if it only reads it, as this command does.
 bool is_of(const LedgerFile& file, pid_t pid) {
   const ledger::ProcessView process = file.reader().process();
   const auto stat = process_stat(pid);
@@ -99,8 +99,8 @@ LiveLedger ledger_of(pid_t pid) {
   const std::string proc = proc_folder(pid);
   std::string why;
   for (const MappedLedger& mapped : mappings.ledgers) {
-    // Its own root folder, for it may live in a container; what was deleted is still in map_files,
-    // for those who may look there.
+    // The path counts below the process's own root folder, since the process may run in a
+    // container. A deleted file can still be opened in map_files, if this process has the right to.
     for (const std::string& path :
          {proc + "/root" + mapped.path, proc + "/map_files/" + mapped.range}) {
       const bool is_link = path.ends_with(mapped.range);

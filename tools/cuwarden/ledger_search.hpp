@@ -1,4 +1,4 @@
-// Where ledgers lie: in the folders that the shim uses, and behind the mappings of a process.
+// Finds ledgers, in the folders that the shim uses and among the mapped files of a process.
 #pragma once
 
 #include <sys/types.h>
@@ -12,22 +12,24 @@
 
 namespace cuwarden {
 
-// Those that the shim tries, with this command's environment and folder in place of the program's.
-// Each folder once, whatever its names.
+// Returns the folders in which the shim would put a ledger, as if this command were the program.
+// A folder with several names is listed once.
 std::vector<std::string> usual_ledger_folders();
 
-// Paths of the ledgers that lie directly in a folder, the oldest first. `error`: an errno, or 0.
+// Returns the paths of the ledgers that lie directly in the folder, the oldest first. Sets `error`
+// to an errno, or to 0 if the folder could be read.
 std::vector<std::string> ledgers_in(const std::string& folder, int& error);
-// Paths of the regular files directly in a folder whose names begin and end so.
+// Returns the paths of the regular files directly in the folder whose names begin with `start` and
+// end with `end`. Sets `error` as ledgers_in() does.
 std::vector<std::string> files_in(const std::string& folder, std::string_view start,
                                   std::string_view end, int& error);
 
 struct LiveLedger {
-  std::unique_ptr<LedgerFile> file;  // null: there is none that can be read, and `error` says why
+  std::unique_ptr<LedgerFile> file;  // null if no ledger can be read; then `error` is the reason
   std::string error;                 // one line
-  bool has_none = false;             // the process records nothing, or not in a file
+  bool has_none = false;             // true if the process records nothing, or not in a file
 };
-// The ledger that a running process has mapped, found without disturbing it.
+// Finds the ledger that a running process has mapped, without disturbing the process.
 LiveLedger ledger_of(pid_t pid);
 
 }  // namespace cuwarden

@@ -30,7 +30,7 @@ int usage_error(const std::string& line) {
 
 using Text = const std::string&;
 
-// Options that are settings of the shim.
+// An option of `run` that sets a setting of the shim.
 struct SettingOption {
   const char *name, *variable, *type, *help;
   bool (*is_accepted)(std::string_view);
@@ -260,7 +260,7 @@ std::string names_of(const std::vector<CLI::App*>& verbs) {
 }
 
 int command_line(int count, char** arguments) {
-  // What follows a lone `--` is a program's command line and none of our business.
+  // The words behind a lone `--` are the program's command line; they are not parsed.
   int own_count = count;
   std::vector<std::string> command;
   bool separated = false;
@@ -296,7 +296,7 @@ int command_line(int count, char** arguments) {
   const std::vector<CLI::App*> verbs{run_app, report_app, snapshot_app, recover_app,
                                      top_app, doctor_app, help_app,     version_app};
 
-  const std::string overview = app.help();  // of a verb, once that is parsed
+  const std::string overview = app.help();  // taken now: after parsing, help() is that of a verb
   if (count < 2) {
     print(STDERR_FILENO, overview);
     return wrong_usage;
@@ -334,7 +334,7 @@ int command_line(int count, char** arguments) {
     print(STDOUT_FILENO, about == nullptr ? overview : about->help("", CLI::AppFormatMode::Normal));
     return 0;
   }
-  // Names that begin with a dash can be given after `--`.
+  // Behind `--` there may be file names that begin with a dash.
   if (report_app->parsed()) {
     report.files.insert(report.files.end(), command.begin(), command.end());
     if (report.files.empty())

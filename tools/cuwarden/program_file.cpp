@@ -22,10 +22,11 @@ extern char** environ;
 namespace cuwarden {
 namespace {
 
-constexpr int most_interpreters = 4;  // as the kernel
+constexpr int most_interpreters = 4;  // the kernel's own limit
 
-// A text that every cudart has had in its table of errors, and that no other library needs. It is
-// put together here, so that this command does not look like a program with a cudart of its own.
+// Returns a text by which a cudart linked into a file is recognised: every version of cudart has it
+// in its table of errors, and no other library needs it. It is put together here, so that this
+// command does not look like a program with a cudart of its own.
 std::string runtime_mark() {
   return std::string("CUDA driver version is insufficient") + " for CUDA runtime version";
 }
@@ -36,7 +37,7 @@ bool is_runnable(const std::string& path) {
          access(path.c_str(), X_OK) == 0;
 }
 
-// The words of a script's first line; empty when it is no script.
+// Returns the words of a script's first line; empty if the file is no script.
 std::vector<std::string> script_line(const std::string& path) {
   char line[256];
   const std::string_view start = read_small_file(path.c_str(), line);
@@ -48,7 +49,7 @@ std::vector<std::string> script_line(const std::string& path) {
   return result;
 }
 
-// `LINKER --list PATH`: the libraries in the places where the program would find them.
+// Returns the libraries that the program would load, as `LINKER --list PATH` lists them.
 std::vector<NeededLibrary> list_libraries(const std::string& linker, const std::string& path) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
@@ -80,7 +81,8 @@ std::vector<NeededLibrary> list_libraries(const std::string& linker, const std::
   std::vector<NeededLibrary> libraries;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    // "\tlibm.so.6 => /lib/libm.so.6 (0x…)", "\tlibx.so => not found", "\t/lib64/ld.so (0x…)"
+    // A line is "\tlibm.so.6 => /lib/libm.so.6 (0x…)", "\tlibx.so => not found" or
+    // "\t/lib64/ld.so (0x…)".
     line.erase(0, line.find_first_not_of(" \t"));
     const auto arrow = line.find(" => ");
     if (arrow == line.npos) continue;

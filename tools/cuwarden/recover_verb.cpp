@@ -1,4 +1,4 @@
-// A line for each ledger that is found: what was made of it.
+// `cuwarden recover`: makes reports of the ledgers that it finds, and says a line for each.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ class Recoverer {
 
   void recover(const std::string& ledger) {
     const Recovery made = recover_as_owner(ledger, request_, time_);
-    // A user may have any number of them: one line is enough.
+    // Only the first of a user's ledgers without time gets a line; a user may have any number.
     if (made.outcome == RecoveryOutcome::no_time && ++left_of_[*made.owner] > 1) return;
     const std::string line = ledger + ": " + made.text;
     if (made.outcome == RecoveryOutcome::failed || made.outcome == RecoveryOutcome::no_time) {
@@ -39,7 +39,7 @@ class Recoverer {
     print_error(line);
     well_ = false;
   }
-  // What one line said for many.
+  // Prints how many more ledgers of each user had no time left.
   void finish() const {
     for (const auto& [owner, count] : left_of_) {
       if (count < 2) continue;
@@ -85,7 +85,7 @@ std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool
   return ledgers;
 }
 
-// Empty if the reports of so many ledgers can go there; otherwise the reason.
+// Returns the reason why `output` cannot take the reports of this many ledgers; empty if it can.
 std::string wrong_output(const std::string& output, std::size_t ledgers) {
   if (output == "-") return "it takes a path: a ledger is removed once its report is on disk";
   if (ledgers > 1 && !output.ends_with('/') && !is_folder(output))

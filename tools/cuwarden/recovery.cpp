@@ -30,10 +30,10 @@ namespace {
 using ledger::EndReason;
 using ledger::RegionId;
 
-// A file that was made so recently may belong to a process that is about to fill it.
+// An unfinished file that is younger than this may belong to a process that is about to fill it.
 constexpr std::int64_t still_being_made_ns = 60'000'000'000;
-// A process is waited for before the kernel has taken its last mapping down, if somebody else
-// looks at it at that moment.
+// Attempts to lock a ledger whose process has just ended. The lock goes with the process's last
+// mapping, which the kernel may remove a little after wait() has returned.
 constexpr int lock_attempts = 50;
 constexpr auto lock_pause = std::chrono::milliseconds(20);
 constexpr const char* advice =
@@ -51,10 +51,11 @@ std::string folder_of(const std::string& path) {
   return slash == path.npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
 }
 
-// Of a damaged ledger's: no rung takes longer.
+// Longest duration of a rung that is believed. A damaged ledger may claim any.
 constexpr std::uint64_t longest_rung_ns = std::uint64_t{366} * 24 * 3600 * 1'000'000'000;
 
-// The last moment of which the ledger, or the file system, knows that the process was there.
+// Returns the last moment at which the process was certainly alive, as the ledger or the file
+// system shows it.
 std::uint64_t last_sign_ns(const LedgerFile& file) {
   const ledger::Reader& reader = file.reader();
   std::uint64_t last = 0;
@@ -74,7 +75,7 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
   for (std::uint64_t row = 1; row < reader.rows(RegionId::incidents); ++row) {
     if (const auto incident = reader.incident(row)) last = std::max(last, incident->last_ns);
   }
-  // What was tried, maybe to the end.
+  // For each incident, the time at which its last recorded rung ended.
   std::map<std::uint32_t, std::uint64_t> tried_until;
   for (std::uint64_t row = 1; row < reader.rows(RegionId::incident_rungs); ++row) {
     const auto rung = reader.incident_rung(row);
@@ -89,7 +90,7 @@ std::uint64_t last_sign_ns(const LedgerFile& file) {
   return modified > 0 ? std::max(last, static_cast<std::uint64_t>(modified)) : last;
 }
 
-// The report that the process wrote before it died.
+// Returns the path of the report that the process wrote before it died; nothing if there is none.
 std::optional<std::string> own_report(const ledger::Reader& reader) {
   const ledger::ProcessView process = reader.process();
   if (!process.report_number && process.end_reason == EndReason::running &&
@@ -120,7 +121,7 @@ void remove_earlier(const std::optional<std::string>& path) {
   report.remove();
 }
 
-// The path itself, or that of a file in it where it is a folder.
+// Returns the path of the file `name` in `path` if `path` is a folder, else `path` itself.
 std::string in_folder(const std::string& path, const std::string& name) {
   struct stat status {};
   const bool is_folder =
@@ -157,7 +158,7 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
   if (realtime_now_ns() - changed < still_being_made_ns) {
     return left_alone(RecoveryOutcome::running, "it is being made");
   }
-  // Its process may only have been stopped for so long: it holds the lock then.
+  // The process may live and have been stopped all the time. Then it still holds the lock.
   std::string ignored;
   int no_locks = 0;
   const auto file = LedgerFile::open_unread(path, ignored, nullptr, LedgerFile::Kind::ours);
@@ -177,8 +178,9 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
           {}};
 }
 
-// The process itself has ended. Its lock stays with a child that was forked while the ledger was
-// being made, for as long as that child lives; a living holder is another cuwarden at work.
+// Returns true if the ledger's process has ended, but its lock lives on in a child. That happens if
+// the child was forked while the ledger was being made. If the lock's holder is the process that
+// took it, another cuwarden is at work on the ledger.
 bool is_left_to_a_child(const LedgerFile& file, const ledger::ProcessView& process) {
   if (const auto holder = lock_holder(file.inode())) {
     const auto stat = process_stat(*holder);
@@ -187,7 +189,8 @@ bool is_left_to_a_child(const LedgerFile& file, const ledger::ProcessView& proce
   return process.pid_namespace != 0 && process.pid_namespace == pid_namespace_of(getpid());
 }
 
-// Null when the process has ended and nobody else is at work: the lock is ours then.
+// Returns the reason to leave the ledger alone. Null if its process has ended and no other cuwarden
+// is at work on it; then this process holds the lock.
 std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& request) {
   const ledger::ProcessView process = file.reader().process();
   const std::string pid = std::to_string(process.pid);
@@ -228,7 +231,7 @@ std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& re
                         "(recover it in there, or as root outside)");
 }
 
-// The first parts of a message hold no null byte; the last one may.
+// Divides a message into `count` parts, at null bytes. Only the last part may hold null bytes.
 std::vector<std::string> parts_of(const std::string& message, std::size_t count) {
   std::vector<std::string> parts;
   std::size_t start = 0;
@@ -275,7 +278,7 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   const bool path_counts = wanted.starts_with('/') && (request.path_is_known || ran_here(process));
   const auto earlier = path_counts ? own_report(file->reader()) : std::nullopt;
   const bool goes_elsewhere = !request.output.empty();
-  // Where it cannot be seen, one report too many does no harm.
+  // If the earlier report cannot be seen from here, a second one is made, which does no harm.
   if (process.report_written && earlier && !goes_elsewhere) {
     file->remove();
     return {RecoveryOutcome::had_report,
@@ -326,8 +329,8 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
   return done;
 }
 
-// The owner may be another by the time that recover() opens the file, which therefore does nothing
-// for a file that is not the acting user's.
+// The file may have another owner by the time that recover() opens it. So recover() leaves a file
+// alone if it does not belong to the user that it acts as.
 Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest& request,
                           TimeForUsers& time) {
   struct stat status {};

@@ -13,56 +13,69 @@
 namespace cuwarden {
 
 enum class RecoveryOutcome : std::uint8_t {
-  recovered,      // there is a report now, and the ledger is gone unless it is damaged
-  had_report,     // the process had written it; the ledger is gone
-  running,        // its process lives: left alone
-  busy,           // another cuwarden is at work on it, or was: left alone
-  out_of_sight,   // whether its process lives cannot be seen from here: left alone
-  other_user,     // it belongs to somebody else, and we are not root: left alone
-  not_wanted,     // CUWARDEN_REPORT_IF wants no report of it; the ledger is gone
-  nothing_in_it,  // its process died before it recorded anything; the ledger is gone
-  failed,         // no report; the ledger stays
-  no_time,        // its owner's ledgers have taken all the time that one user gets: left alone
+  // A report was made. The ledger is removed, or set aside if it is damaged.
+  recovered,
+  // The process had written its report. The ledger is removed.
+  had_report,
+  // The process still lives. Nothing was done.
+  running,
+  // Another cuwarden is at work on the ledger, or was. Nothing was done.
+  busy,
+  // It cannot be seen from here if the process still lives. Nothing was done.
+  out_of_sight,
+  // The ledger belongs to another user, and this process is not root. Nothing was done.
+  other_user,
+  // CUWARDEN_REPORT_IF asks for no report of this process. The ledger is removed.
+  not_wanted,
+  // The process died before it recorded anything. The ledger is removed.
+  nothing_in_it,
+  // No report could be made. The ledger stays.
+  failed,
+  // The owner's other ledgers have taken all the time of one user. Nothing was done.
+  no_time,
 };
 
 struct Recovery {
   RecoveryOutcome outcome = RecoveryOutcome::failed;
-  std::string report{};  // its path: recovered, had_report
-  std::string text{};    // what to tell the user, in one line without the ledger's path
-  std::string kept{};    // where a damaged ledger stays: recovered
-  // Another user, with whose rights it was done; null: with ours.
+  std::string report{};  // the report's path, after recovered and had_report
+  std::string text{};    // one line for the user, without the ledger's path
+  std::string kept{};    // path of a damaged ledger after recovered; empty if it was not damaged
+  // The user with whose rights the report was made; null if with this process's own.
   std::optional<uid_t> owner{};
-  // Bytes of the report, if they were wanted, read with the owner's rights: its path is the
-  // owner's, too, and may lead anywhere. Without an owner, and where it could not be read, nothing.
+  // The report's text, if RecoveryRequest::wants_content and `owner` is set. It was read with the
+  // owner's rights, since the report's path is the owner's choice and may lead anywhere. Empty if
+  // it could not be read.
   std::string content{};
 };
 
 struct RecoveryRequest {
-  // The process whose end the caller has waited for, and the signal that killed it.
+  // The process for which the caller has called wait(), and the signal that killed it; 0 if none.
   pid_t waited_for = 0;
   std::optional<int> signal{};
-  // A report path counts where the process ran. From elsewhere (another host, another container)
-  // the report goes beside the ledger; `run` has started the process itself and knows better.
+  // True if the path in CUWARDEN_REPORT certainly leads to the same folder here as in the process;
+  // `run` knows this, since it started the process. Otherwise, if the process ran on another host
+  // or in another container, the report goes beside the ledger.
   bool path_is_known = false;
-  bool wants_content = false;  // Recovery::content
-  // A person asked for the report of this one ledger: CUWARDEN_REPORT_IF does not count.
+  bool wants_content = false;  // fill Recovery::content
+  // True if a person asked for the report of this one ledger: then CUWARDEN_REPORT_IF does not
+  // count.
   bool always = false;
-  // Path of the report, absolute, or a folder for it; empty: where its process would have written
-  // it. With a path the report is always made, and no other one is removed.
+  // Absolute path of the report, or of a folder for it; empty: the path to which the process would
+  // have written it. If set, the report is always made, and no older one is removed.
   std::string output{};
 };
 
-// For a ledger of another user: longer than the largest report takes.
+// Usual limit of the time for one ledger of another user; longer than the largest report takes.
 inline constexpr std::chrono::minutes usual_time_for_a_ledger{2};
 
-// Acts with the rights that this process has, so only for a ledger of the user that it acts as:
-// what another's file says must not be done with them.
+// Makes the report of a ledger with this process's own rights. So it leaves a ledger of another
+// user alone: this process must not do what another user's file says.
 Recovery recover(const std::string& ledger_path, const RecoveryRequest&);
 
-// The same, where the ledger is another user's and we are root: a child does it with that user's
-// rights, so that whatever the ledger names is read and written as its owner could have done, and
-// the report belongs to the owner. An owner who stops that child, or whose ledger takes long to
-// read, loses the report after a while, and nothing else is held up.
+// Makes the report of a ledger that may belong to another user, if this process is root. A child
+// with the owner's rights does the work: it reads and writes only files that the owner could, and
+// the report belongs to the owner. If the owner stops the child, or if the work takes too long,
+// there is no report, and other ledgers are not held up.
 Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&, TimeForUsers&);
 
 }  // namespace cuwarden

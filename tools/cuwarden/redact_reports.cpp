@@ -12,7 +12,7 @@
 namespace cuwarden {
 namespace {
 
-// "ci.json" becomes "ci.redacted.json", without the host's name.
+// Returns the path of the redacted copy: "ci.redacted.json" for "ci.json", without the host's name.
 std::string name_of_copy(const model::Report& report, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t start = slash == path.npos ? 0 : slash + 1;
@@ -21,7 +21,7 @@ std::string name_of_copy(const model::Report& report, const std::string& path) {
   return path.substr(0, start) + name.substr(0, ending) + ".redacted" + name.substr(ending);
 }
 
-// Byte by byte: JSON escapes all controls.
+// Writes JSON to standard output as it is: JSON escapes all control characters.
 void print_whole(const std::string& text) {
   const auto output = std::make_unique<Output>(STDOUT_FILENO);
   output->write(text);

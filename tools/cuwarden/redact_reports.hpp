@@ -1,4 +1,4 @@
-// `cuwarden report --redact`: copies of reports to send to a vendor.
+// `cuwarden report --redact`: makes copies of reports without private facts, to send to a vendor.
 #pragma once
 
 #include "tools/cuwarden/report_names.hpp"
@@ -6,8 +6,8 @@
 
 namespace cuwarden {
 
-// Writes a copy of each file, with all the names that can be had, and says where it lies. The exit
-// status.
+// Writes a redacted copy of each report, with all function names that can be found, and prints the
+// copies' paths. Returns the exit status.
 int redact_reports(const ReportVerb&, ReportNames&);
 
 }  // namespace cuwarden

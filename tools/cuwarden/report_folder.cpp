@@ -18,7 +18,8 @@ namespace {
 
 enum class Content { report, ledger, empty, other };
 
-// A file that says of which schema it is counts as a report; reading it finds out what is wrong.
+// Tells reports and ledgers by their first bytes. A file that names a report schema counts as a
+// report; reading it later shows if something is wrong with it.
 Content content_of(const Descriptor& file) {
   char start[512];
   const ssize_t count = file.read_some(start);
@@ -60,7 +61,7 @@ FolderContents contents_of(const std::string& folder) {
     const std::string path = folder + (folder.ends_with('/') ? "" : "/") + name;
     const Descriptor file = open_to_read(opened.number(), name.c_str());
     if (!file) {
-      // Folders, pipes, sockets, and links to what is no more, are no reports.
+      // A folder, a pipe, a socket or a dangling link is no report.
       const int error = errno;
       if (error != EISDIR && error != ENXIO && error != ENOENT && error != ELOOP)
         found.unreadable.push_back(path + ": " + error_text(error));

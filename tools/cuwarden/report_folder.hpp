@@ -1,4 +1,4 @@
-// The reports and ledgers that lie in a folder, told by what is in the files.
+// Finds the reports and ledgers in a folder, by the contents of the files.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 namespace cuwarden {
 
 struct FolderContents {
-  int error = 0;                              // an errno where the folder could not be read
-  std::vector<std::string> reports, ledgers;  // paths, by name
-  std::vector<std::string> unreadable;        // a line each: what, and why
+  int error = 0;                              // an errno if the folder could not be read, or 0
+  std::vector<std::string> reports, ledgers;  // paths, sorted by name
+  std::vector<std::string> unreadable;        // a line for each unreadable file, with the reason
 };
 
-// Looks at the regular files directly in the folder, also behind symbolic links, each once. Not at
-// reports that are being written, nor at damaged ledgers, whose reports were made.
+// Looks at each regular file directly in the folder once, through symbolic links, too. Leaves out
+// reports that are being written, and damaged ledgers that were set aside when their report was
+// made.
 FolderContents contents_of(const std::string& folder);
 
 }  // namespace cuwarden

@@ -14,7 +14,8 @@
 namespace cuwarden {
 namespace {
 
-// Or is another one with its number: nothing is lost but names in the file.
+// Returns true if the report's process may still run. A new process with the same pid also counts;
+// then the report merely stays without names.
 bool may_be_running(const model::Process& process) {
   if (process.end_reason == "running" || !process.pid) return true;
   return kill(static_cast<pid_t>(*process.pid), 0) == 0 || errno != ESRCH;
@@ -52,7 +53,7 @@ void ReportNames::complete_file(const std::string& path) {
   std::string ignored;
   if (paths_in(path) == Paths::distrusted) return;
   {
-    // Of thousands of ranks most have all names: their reports are not read further.
+    // A report that has all its names is not read further; of thousands of ranks, most do.
     const Descriptor file = open_to_read(path.c_str());
     const auto head = file ? read_report_head(file.number()) : std::nullopt;
     if (!head || head->has_all_names) return;
@@ -61,7 +62,8 @@ void ReportNames::complete_file(const std::string& path) {
   if (!copy || !lacks_names(copy->report()) || may_be_running(copy->report().process) ||
       !complete_names(copy->report(), naming(Paths::trusted)))
     return;
-  // Where it cannot be replaced it stays as it is; `cuwarden report` completes what it shows.
+  // A file that cannot be replaced stays as it is. `cuwarden report` completes the names that it
+  // shows.
   ignored = copy->replace();
 }
 

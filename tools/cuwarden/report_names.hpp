@@ -1,5 +1,5 @@
-// Completes the names of reports, outside of the processes that wrote them: with all the time that
-// people wait for a command, and with files that only this machine has.
+// Completes the function names in reports after their processes have ended. There is more time for
+// that here than in the process, and this machine may have debug files that the other one lacks.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace cuwarden {
 
 class ReportNames {
  public:
-  // `symbol_folders`: folders of debug files, whose names go before all others.
+  // `symbol_folders`: folders of debug files. Their names take precedence over all others.
   explicit ReportNames(std::vector<std::string> symbol_folders = {});
 
-  // A report names the files that are read for it. Root reads none that a user has named: only what
-  // lies in the folders of symbols counts then.
+  // A report contains the paths of the modules that are read for names. They are distrusted if root
+  // reads another user's report: then only files in the symbol folders are read.
   enum class Paths { trusted, distrusted };
   Paths paths_in(const std::string& report_path) const;
 
+  // Adds missing names to the report's file, if its process has ended. A running process must not
+  // find its report replaced by another file.
   void complete(model::Report&, Paths);
-  // Puts the names into the report's file, if it lacks some and its process has ended: a process
-  // that goes on would find another file in the place of its own.
   void complete_file(const std::string& path);
 
  private:
@@ -31,7 +31,7 @@ class ReportNames {
 
   DebugFiles debug_files_;
   bool has_folders_;
-  std::optional<SymbolBudget> budget_;  // of all reports together, from the first one on
+  std::optional<SymbolBudget> budget_;  // for all reports together; made at the first one
   std::optional<Naming> naming_;
 };
 

@@ -40,7 +40,7 @@ class Report {
 
   void show(const std::string& argument) {
     if (argument != "-" && is_folder(argument)) return show_folder(argument);
-    // A ledger that a killed process left behind becomes the report that it would have written.
+    // From the ledger of a killed process, the report is made that the process would have written.
     if (argument == "-" || !is_ledger(argument)) return show_whole(argument);
     const Recovery made =
         recover_as_owner(argument, {.wants_content = true, .always = true}, time_);
@@ -70,7 +70,7 @@ class Report {
     status_ = 2;
   }
 
-  // What is shown of a report, or null after an error line. Its leaks are judged.
+  // Reads a report, checks its leaks, and returns the text to show; null after an error line.
   template <class Show>
   std::optional<std::string> read(const std::string& path, const Show& show_report,
                                   std::optional<std::string> content = {}) {
@@ -96,14 +96,15 @@ class Report {
     }
     if (!verb_.fail_on_leak) return;
     if (check.count > 0 || check.doubt) status_ = std::max(status_, 1);
-    // As with LeakSanitizer, a check that could not be made has not been passed.
+    // A check that could not be made counts as failed, as it does with LeakSanitizer.
     if (check.count == 0 && check.doubt) {
       print_error(path + ": --fail-on-leak: no leak is in this report, but it is not " +
                   "complete: " + *check.doubt);
     }
   }
 
-  // A filter that no report knows makes all of it wrong: nothing is shown before one does.
+  // Shows the text once a report is known to have a module that --module names; until then it is
+  // kept. If no report has one, the option is wrong and nothing is shown.
   void put(const std::string& text) {
     kept_ += text;
     if (!is_filter_known_) return;
@@ -160,7 +161,7 @@ class Report {
   Paint paint_;
   TimeForUsers time_;
   KnownModules modules_;
-  bool is_filter_known_ = verb_.text.module.empty();  // a report has modules that --module means
+  bool is_filter_known_ = verb_.text.module.empty();  // true once a report has a module of --module
   bool any_read_ = false, first_ = true;
   std::string kept_;
   int status_ = 0;

@@ -20,7 +20,7 @@ namespace {
 using ledger::RegionId;
 
 constexpr std::string_view list_variable = "CUWARDEN_REPORT_LIST";
-// What is searched is little, for anybody may put files there.
+// Files that are looked at in a search. The bound is small, since any user may put files there.
 constexpr std::size_t most_searched = 64;
 constexpr std::size_t most_searched_bytes = std::size_t{64} << 20;
 
@@ -120,7 +120,8 @@ class Collection {
     return false;
   }
 
-  // A report has the run's variable in it. Another user's is read with that user's rights.
+  // Adds the report if it is of this run, which the run's variable in it shows. Another user's
+  // report is read with that user's rights.
   void search_report(const std::string& path) {
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0) return;
@@ -141,7 +142,7 @@ class Collection {
   RecoveryRequest child_;
   TimeForUsers time_;
   RunReports found_;
-  std::set<std::pair<dev_t, ino_t>> files_;  // of the reports that were found
+  std::set<std::pair<dev_t, ino_t>> files_;  // device and inode of each report that was found
 };
 
 }  // namespace
@@ -155,10 +156,11 @@ RunReports reports_of_run(const TemporaryFile& list, const RunPlaces& places,
     if (is_ledger(path))
       collection.recover(path);
     else
-      collection.add(path);  // unless it is a ledger that has gone, for its report is whole
+      collection.add(path);  // does nothing for a ledger that was removed: its report is whole
   }
-  // Only root's processes can take another user's rights and keep the shim. A folder whose path is
-  // too long to be told is searched for any user.
+  // The folders are searched for root, since only root's processes can take another user's rights
+  // and keep the shim. They are also searched if the list is empty: a process cannot enter a path
+  // that is too long into the list.
   if (geteuid() == 0 || collection.is_empty()) {
     collection.search_ledgers();
     collection.search_reports();

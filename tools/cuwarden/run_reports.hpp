@@ -1,4 +1,4 @@
-// The reports of the processes that a `run` has started, once its program has ended.
+// Collects the reports of all processes of a `run` after its program has ended.
 #pragma once
 
 #include <ctime>
@@ -13,27 +13,28 @@ namespace cuwarden {
 
 struct RunReport {
   std::string path;
-  // Its bytes where it is another user's, read with that user's rights; null: read the path.
+  // The report's text if it belongs to another user, read with that user's rights. Null if it can
+  // be read from its path.
   std::optional<std::string> content;
 };
 
 struct RunReports {
   std::vector<RunReport> reports;
-  bool said = false;      // an error line has told why one is missing
-  bool unwanted = false;  // a process had nothing that CUWARDEN_REPORT_IF asks for
+  bool said = false;      // true if an error line has said why a report is missing
+  bool unwanted = false;  // true if CUWARDEN_REPORT_IF asked for no report of a process
 };
 
-// Where the processes of a run leave what they have not told of.
+// The list file of a run, and the folders that are searched for files missing from the list.
 struct RunPlaces {
-  std::string list;  // path of the list; all of the run's processes had it in a variable
-  std::string report_folder = ".";  // that of CUWARDEN_REPORT
+  std::string list;  // path of the list, which all processes of the run have in a variable
+  std::string report_folder = ".";  // folder of the path in CUWARDEN_REPORT
   std::vector<std::string> ledger_folders;
-  std::time_t start = 0;  // older files are not looked at
+  std::time_t start = 0;  // start of the run; older files are not looked at
 };
 
-// Reads the list, and makes reports of the ledgers in it whose processes have died. A process that
-// took another user's rights before its first CUDA call could not open the list: its ledger or
-// report is searched for where it lies usually.
+// Reads the list, and makes the reports of processes that died without one. A process that took
+// another user's rights before its first CUDA call could not open the list. Its ledger or report is
+// searched for in the usual folders.
 RunReports reports_of_run(const TemporaryFile& list, const RunPlaces&,
                           const RecoveryRequest& child);
 

@@ -1,9 +1,9 @@
-// Runs a program under the shim and shows what it reported.
+// `cuwarden run`: runs a program under the shim and shows the reports of its processes.
 //
-// Each process of the program appends two paths to a list file that `run` makes for it (its name
-// is in CUWARDEN_REPORT_LIST), each with a null byte behind it: that of its ledger when it makes
-// it, and that of its report when that is written. A ledger that is still there once the program
-// has ended, and whose process is gone, is made into the report that the process could not write.
+// `run` makes a list file, whose path the processes find in CUWARDEN_REPORT_LIST. Each process
+// appends two paths to it, each followed by a null byte: the path of its ledger when the ledger is
+// made, and the path of its report when the report is written. If a ledger is left when the program
+// has ended, its process could not write the report, and `run` makes it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -47,12 +47,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int status_not_found = 127, status_not_runnable = 126;  // as shells do
-// Less holds no context.
+constexpr int status_not_found = 127, status_not_runnable = 126;  // the shells' exit statuses
+// Least size of the simulated GPU; a smaller one could not hold a context.
 constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t least_report_bytes = std::uint64_t{64} << 10;
-constexpr std::size_t most_summaries = 4;  // the others get a line each
+constexpr std::size_t most_summaries = 4;  // further reports get one line each
 
 class Environment {
  public:
@@ -68,7 +68,7 @@ class Environment {
   void set_if_missing(const std::string& name, const std::string& value) {
     values_.emplace(name, value);
   }
-  // Empty where there is none.
+  // Returns the variable's value; empty if it is not set.
   std::string get(const std::string& name) const {
     const auto found = values_.find(name);
     return found == values_.end() ? std::string() : found->second;
@@ -95,9 +95,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 // --- signals -----------------------------------------------------------------------------------
-// A signal from the terminal reaches the program by itself, as a member of the same group; one
-// that was sent to this command is meant for the program and is passed on. Either way this command
-// stays until the program has ended, and then ends as it did.
+// A signal from the terminal reaches the program directly, since it is in the same process group. A
+// signal that was sent to this command is passed on to the program. In both cases the command stays
+// until the program has ended, and then ends with the same status.
 
 constinit volatile pid_t child_pid = 0;
 
@@ -109,7 +109,8 @@ void pass_on(int signal, siginfo_t* info, void*) {
 
 constexpr int passed_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-// 0 with the child's pid and its wait status, or an errno.
+// Runs the program and waits for its end. Returns 0 and sets the child's pid and wait status, or
+// returns an errno.
 int run_child(const std::string& program, const std::vector<std::string>& command,
               const Environment& environment, pid_t& child, int& wait_status) {
   std::vector<std::string> words = command;
@@ -129,16 +130,16 @@ int run_child(const std::string& program, const std::vector<std::string>& comman
     sigaction(signal, &action, nullptr);
   }
 
-  // Where SIGCHLD is ignored, as below some supervisors, the kernel throws the status of each child
-  // away. The program starts with the default then, as it does below timeout(1).
+  // If SIGCHLD is ignored, as below some supervisors, the kernel discards the status of each child.
+  // So the default is set, which the program inherits, as it does below timeout(1).
   signal(SIGCHLD, SIG_DFL);
 
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setsigmask(&attributes, &before);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  // `…p` runs a script without a first line by the shell, as a shell would; the path has a slash,
-  // so that nothing is searched.
+  // Unlike posix_spawn(), posix_spawnp() hands a script without `#!` to the shell. It searches no
+  // folders, since the path has a slash.
   const int error = posix_spawnp(&child, program.c_str(), nullptr, &attributes,
                                  pointers(words).data(), pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
@@ -154,9 +155,9 @@ int run_child(const std::string& program, const std::vector<std::string>& comman
 
 // --- set-up ------------------------------------------------------------------------------------
 
-// Why the program cannot run on the simulated GPU; empty when it can.
+// Returns the reason why the program cannot run on the simulated GPU; empty if it can.
 std::string refusal(const ProgramFile& program) {
-  if (!program.is_elf) return {};  // a shell script without a first line
+  if (!program.is_elf) return {};  // a shell script without `#!`
   if (!program.is_64_bit_x86) return program.path + " is not a 64-bit x86 program";
   if (program.is_static) {
     return program.path + " is linked statically, so nothing can be preloaded into it";
@@ -179,8 +180,9 @@ bool can_be_preloaded(const std::string& path) {
   return path.find_first_of(" :\t\n") == std::string::npos;
 }
 
-// The program may change its folder before its first CUDA call. A path stays relative where this
-// folder has none: it is too deep, or was removed.
+// Returns the value with an absolute path in it, since the program may change its folder before its
+// first CUDA call. The path stays relative if the current folder has no path: it is too deep, or
+// was removed.
 std::string independent_of_folder(const std::string& name, const std::string& value) {
   std::error_code has_no_path;
   const auto usable = [&](const std::string& path, const std::string& otherwise) {
@@ -201,7 +203,7 @@ std::string independent_of_folder(const std::string& name, const std::string& va
   return value.substr(0, colon + 1) + absolute(value.substr(colon + 1));
 }
 
-// False after an error line.
+// Sets the program's environment up. Returns false after an error line.
 bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile& list,
             const std::optional<TemporaryFile>& devices, Environment& environment) {
   const auto shim = find_shim();
@@ -229,15 +231,15 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
       print_error("--simulate: the simulated GPU is not installed beside this command");
       return false;
     }
-    // Preloaded, so that the program's own RPATH to a real CUDA does not win.
+    // The simulated libraries are preloaded, since the program's RPATH may lead to a real CUDA.
     preloads += ":" + *simulated + "/libcuda.so.1:" + *simulated + "/libcudart.so.13";
     environment.prepend("LD_LIBRARY_PATH", *simulated);
     environment.set("CUWARDEN_SIM_MEMORY", std::to_string(*verb.simulated_bytes));
-    // One device for all processes that the program starts, as there would be.
+    // All processes that the program starts share one simulated device, as they would a real one.
     if (devices && devices->error() == 0)
       environment.set_if_missing("CUWARDEN_SIM_SHARED", devices->path());
   }
-  // The dynamic linker splits LD_PRELOAD at blanks and colons and knows no quoting.
+  // The dynamic linker splits LD_PRELOAD at blanks and colons and has no way to quote them.
   std::string unquoted = preloads;
   std::erase(unquoted, ':');
   if (!can_be_preloaded(*shim) || !can_be_preloaded(unquoted)) {
@@ -255,14 +257,14 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
 
 // --- the end -----------------------------------------------------------------------------------
 
-// Of RLIMIT_FSIZE, which the program inherits. Null: unlimited.
+// Returns RLIMIT_FSIZE in bytes, which the program inherits. Null: unlimited.
 std::optional<std::uint64_t> file_size_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   return limit.rlim_cur;
 }
 
-// Why there is no report, where nothing else was said.
+// Returns the line that says why there is no report, if no other line has said it.
 std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
   const char* enabled = std::getenv("CUWARDEN_ENABLED");
   if (enabled != nullptr && std::string_view(enabled) == "0")
@@ -284,7 +286,7 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
          "their limits (open files, file sizes) before";
 }
 
-// Folders in which processes with this environment put what they cannot tell of.
+// Returns the folders in which processes with this environment leave ledgers and reports.
 RunPlaces places_of_run(const Environment& environment, const TemporaryFile& list) {
   RunPlaces places;
   places.list = list.path();

@@ -22,7 +22,7 @@ std::string proc(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-// The entries of a folder of /proc that are numbers.
+// Returns the numbers among the names in a folder of /proc.
 std::vector<pid_t> numbers_in(const std::string& path) {
   std::vector<pid_t> numbers;
   DIR* folder = opendir(path.c_str());
@@ -36,7 +36,7 @@ std::vector<pid_t> numbers_in(const std::string& path) {
   return numbers;
 }
 
-// All of a file of /proc; `error` is an errno or 0.
+// Returns the contents of a file of /proc. Sets `error` to an errno, or to 0.
 std::string content_of(const std::string& path, int& error) {
   std::string content;
   error = 0;
@@ -65,7 +65,7 @@ std::string_view next_word(std::string_view& text) {
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// "start-end perms offset device inode   path [(deleted)]"
+// Reads a line of /proc/PID/maps: "start-end perms offset device inode   path [(deleted)]".
 void add_mapping(std::string_view line, Mappings& mappings) {
   constexpr std::string_view deleted = " (deleted)";
   const std::string_view range = next_word(line);
@@ -83,7 +83,7 @@ void add_mapping(std::string_view line, Mappings& mappings) {
   if (name.starts_with("libcuwarden.so")) mappings.has_shim = true;
   if (!name.starts_with("cuwarden-ledger-")) return;
   std::from_chars(inode.data(), inode.data() + inode.size(), found.inode);
-  // One file is many mappings: what is in use, what is not yet.
+  // A ledger has several mappings, for its used part and for the part to grow into; it counts once.
   for (const MappedLedger& known : mappings.ledgers) {
     if (known.path == path && known.inode == found.inode) return;
   }
@@ -92,13 +92,15 @@ void add_mapping(std::string_view line, Mappings& mappings) {
   mappings.ledgers.push_back(std::move(found));
 }
 
-// Whether this process, by whatever pid, is the one of the ledger.
+// Returns true if the process `pid` is the one that writes the ledger. Its pid in the ledger may be
+// another one, of another pid namespace.
 bool is_process_of(pid_t pid, const ledger::ProcessView& process, ino_t inode) {
   const auto stat = process_stat(pid);
   if (!stat || stat->ended || stat->start_ticks != process.start_ticks) return false;
-  // Of a copy nobody knows whether the original is still written.
+  // This file is a copy. Its process counts as running, since it may still write the original.
   if (process.file_inode != 0 && process.file_inode != inode) return true;
-  // After an exec the process is the same, and its ledger left behind.
+  // After an exec the process has the same pid and start time, but does not map the ledger any
+  // more.
   const Mappings mappings = mappings_of(pid);
   return mappings.error != 0 ||
          std::ranges::any_of(mappings.ledgers,
@@ -112,7 +114,8 @@ constexpr std::uint32_t initial_pid_namespace = 0xEFFFFFFC;  // PROC_PID_INIT_IN
 std::optional<ProcessStat> process_stat(pid_t pid) {
   int error = 0;
   const std::string text = content_of(proc(pid, "stat"), error);
-  const std::size_t open = text.find('('), close = text.rfind(')');  // the name may hold anything
+  // The name between the parentheses may contain parentheses itself.
+  const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == text.npos || close == text.npos || close < open) return std::nullopt;
   ProcessStat stat;
   stat.name = text.substr(open + 1, close - open - 1);
@@ -133,7 +136,7 @@ std::vector<pid_t> all_pids() { return numbers_in("/proc"); }
 std::string proc_folder(pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
   struct stat status {};
-  // A thread that has ended has no root folder any more.
+  // The folder of a thread that has ended has no `root`.
   if (stat((folder + "/root").c_str(), &status) == 0) return folder;
   for (const pid_t thread : numbers_in(folder + "/task")) {
     const std::string other = folder + "/task/" + std::to_string(thread);
@@ -179,7 +182,7 @@ Life life_of(const ledger::ProcessView& process, ino_t inode) {
     return is_process_of(static_cast<pid_t>(process.pid), process, inode) ? Life::running
                                                                           : Life::ended;
   }
-  // A process of a namespace inside ours is seen by another pid.
+  // A process in an inner pid namespace has another pid here than in its ledger.
   for (const pid_t pid : all_pids()) {
     if (own_pid(pid) == process.pid && is_process_of(pid, process, inode)) return Life::running;
   }
@@ -189,7 +192,8 @@ Life life_of(const ledger::ProcessView& process, ino_t inode) {
 std::optional<pid_t> lock_holder(ino_t inode) {
   int error = 0;
   const std::string text = content_of("/proc/locks", error);
-  // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF", and with "->" those who wait.
+  // A line is "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF". A line with "->" is of a process
+  // that waits for the lock.
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);

@@ -17,7 +17,7 @@ constexpr Runtime runtimes[] = {
     {"libubsan.so", "libclang_rt.ubsan", "UndefinedBehaviorSanitizer", false},
 };
 
-// `library`: a name or a path.
+// Returns the sanitizer whose runtime the library is; null if it is none. `library`: name or path.
 const Runtime* runtime_of(std::string_view library) {
   const std::string_view name = library.substr(library.rfind('/') + 1);
   const auto found = std::ranges::find_if(runtimes, [&](const Runtime& runtime) {
@@ -39,8 +39,8 @@ bool insists_on_being_first(std::string_view library) {
 }
 
 std::string preloaded_behind_sanitizers(std::string_view users, const std::string& preloads) {
-  constexpr std::string_view separators = ": ";  // as the dynamic linker has them
-  std::size_t behind = 0;  // where the first library begins that is no runtime
+  constexpr std::string_view separators = ": ";  // the dynamic linker's
+  std::size_t behind = 0;  // offset of the first library that is no sanitizer's runtime
   while (behind < users.size()) {
     const std::size_t start = users.find_first_not_of(separators, behind);
     if (start == users.npos) break;

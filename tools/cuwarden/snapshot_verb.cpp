@@ -1,5 +1,5 @@
-// The report of a process that goes on. It is read out of the ledger that the process writes to
-// anyway: nothing is asked of the process, which cannot notice.
+// `cuwarden snapshot`: makes the report of a running process. The report is read from the ledger
+// that the process writes in any case, so the process is not disturbed.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,8 +16,8 @@
 namespace cuwarden {
 namespace {
 
-// The name of the report that the process will write, in our own folder: its own may be in another
-// container, or not for us to write in.
+// Returns the file name of the report that the process will write, for use in the current folder.
+// The process's own folder may be in another container, or may not be writable here.
 std::string default_name(const ledger::ProcessView& process) {
   constexpr std::string_view ending = ".json";
   std::string name(process.report_path.substr(process.report_path.rfind('/') + 1));

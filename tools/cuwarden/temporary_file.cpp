@@ -21,11 +21,12 @@ namespace cuwarden {
 namespace {
 
 constexpr std::string_view name_start = "cuwarden-run-";
-// A file is made first and locked afterwards: a younger one may be another run's.
+// Age from which an unlocked file counts as left behind. A file is made first and locked
+// afterwards, so a younger file may be that of another run.
 constexpr time_t least_age_s = 60;
 
-// True where flock() is a lock of the file alone. Over a network it is also one of all its bytes,
-// which programs lock on their own account.
+// Returns true if flock() does not collide with locks of byte ranges. On a network file system it
+// locks all bytes of the file, which programs may want to lock for themselves.
 bool has_own_locks(int descriptor) {
   struct statfs system {};
   constexpr decltype(system.f_type) cifs = 0xff534d42, smb2 = 0xfe534d42;
@@ -33,7 +34,7 @@ bool has_own_locks(int descriptor) {
          system.f_type != SMB_SUPER_MAGIC && system.f_type != cifs && system.f_type != smb2;
 }
 
-// Removes what killed runs of this user have left in the folder.
+// Removes the files that killed runs of this user have left in the folder.
 void remove_left_files(const std::string& folder) {
   DIR* const opened = opendir(folder.c_str());
   if (opened == nullptr) return;

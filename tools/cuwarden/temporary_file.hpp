@@ -1,5 +1,4 @@
-// A file that `run` shares with the program's processes by its path, for as long as the object
-// lives.
+// A file that `run` shares with the processes of its program.
 #pragma once
 
 #include <string>
@@ -8,8 +7,8 @@
 
 namespace cuwarden {
 
-// A file of mode 0600 in $TMPDIR or /tmp, removed by the destructor. It stays locked meanwhile:
-// what a killed `run` left there has no lock, and the next one of the same user removes it.
+// A file of mode 0600 in $TMPDIR or /tmp, which is locked until the destructor removes it. A file
+// that a killed `run` has left is not locked, and the next `run` of the same user removes it.
 class TemporaryFile {
  public:
   TemporaryFile();
@@ -17,10 +16,10 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile();
   const std::string& path() const { return path_; }
-  int error() const { return error_; }  // an errno where it could not be made, or 0
-  // The absolute paths in it, each ended by a null byte, without repetitions.
+  int error() const { return error_; }  // an errno if the file could not be made, or 0
+  // Returns the absolute paths in the file, each once. In the file, a null byte ends each.
   std::vector<std::string> entries() const;
-  // True if it has this entry, which need not be a path.
+  // Returns true if the file has this entry, which need not be a path.
   bool has_entry(std::string_view) const;
 
  private:

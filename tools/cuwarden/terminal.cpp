@@ -1,5 +1,5 @@
-// Signals are blocked except while wait() waits: between two of its calls nothing interrupts, and
-// none is missed. Those of a crash are taken at once.
+// Signals are blocked except while wait() waits, so that none interrupts other work and none is
+// missed. The signals of a crash are never blocked.
 #include "tools/cuwarden/terminal.hpp"
 
 #include <poll.h>
@@ -20,7 +20,7 @@ namespace cuwarden {
 namespace {
 
 constexpr char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
-// All that would end the command by default. SIGBUS has a handler of its own (ledger_file.cpp).
+// All signals that would end the command by default. SIGBUS has its handler in ledger_file.cpp.
 constexpr int ending_signals[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,  SIGALRM,
                                   SIGPIPE, SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGSTKFLT};
 constexpr int other_signals[] = {SIGWINCH, SIGTSTP, SIGCONT};
@@ -30,7 +30,7 @@ constexpr int crash_signals[] = {SIGSEGV, SIGABRT, SIGFPE,  SIGILL,
 termios before{}, raw{};
 volatile std::sig_atomic_t taken = 0, ended_by = 0, resized = 0, stopped = 0, continued = 0;
 
-// Also in a signal handler.
+// Restores the terminal. May be called in a signal handler.
 void give_back() {
   if (taken == 0) return;
   taken = 0;
@@ -38,7 +38,8 @@ void give_back() {
   tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
-// Controls of the terminal that are our own. A terminal that is gone is noticed by wait().
+// Writes control sequences of this file to the terminal. Errors are ignored: wait() notices a
+// terminal that is gone.
 void write_controls(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = write(STDOUT_FILENO, text.data(), text.size());
@@ -126,7 +127,7 @@ TerminalSize Terminal::size() const {
 
 void Terminal::draw(const std::string& lines) const {
   const std::size_t rows = size().rows;
-  // In one piece, over what is there: no flicker.
+  // All lines are written in one piece over the old ones, so that the view does not flicker.
   std::string text = "\033[H";
   std::string_view rest = lines;
   for (std::size_t row = 0; row < rows && !rest.empty(); ++row) {
@@ -139,14 +140,15 @@ void Terminal::draw(const std::string& lines) const {
   write_controls(text + "\033[J");
 }
 
-// Control-Z: the shell gets its terminal as it was, and we ours when we go on.
+// Handles Control-Z: restores the terminal for the shell, stops, and takes the terminal again when
+// the shell continues the command.
 void Terminal::stop_until_continued() {
   give_back();
   handle(SIGTSTP, SIG_DFL);
   raise(SIGTSTP);
   sigset_t unblocked = outside_, ours;
   sigdelset(&unblocked, SIGTSTP);
-  sigprocmask(SIG_SETMASK, &unblocked, &ours);  // here it stops
+  sigprocmask(SIG_SETMASK, &unblocked, &ours);  // the process stops in this call
   sigprocmask(SIG_SETMASK, &ours, nullptr);
   handle(SIGTSTP, note);
   continued = 0;

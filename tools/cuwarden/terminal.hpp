@@ -1,5 +1,5 @@
-// A terminal that is drawn on: raw keys, the alternate screen, no cursor; given back as it was
-// whatever ends the command, a signal included.
+// A terminal that is drawn on: with raw keys, the alternate screen and no cursor. Its old state is
+// restored when the command ends, by a signal, too.
 #pragma once
 
 #include <csignal>
@@ -14,28 +14,29 @@ struct TerminalSize {
 
 class Terminal {
  public:
-  // Null where standard input and output are no terminal that can be drawn on.
+  // Takes the terminal of standard input and output. Returns null if they are no terminal, or one
+  // that cannot be drawn on.
   static std::unique_ptr<Terminal> take();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
   ~Terminal();
 
   TerminalSize size() const;
-  // Lines, separated by line feeds; what does not fit is left out.
+  // Draws lines that are separated by line feeds. Text beyond the terminal's size is left out.
   void draw(const std::string& lines) const;
 
   struct Event {
     enum class Kind : std::uint8_t { time, key, redraw, end } kind = Kind::time;
     char key = 0;
-    int signal = 0;  // end: the one that ends the command; 0: the terminal is gone
+    int signal = 0;  // after `end`: the signal that ends the command; 0 if the terminal is gone
   };
-  // Waits for a key or a signal, at most so long.
+  // Waits for a key or a signal, for at most `milliseconds`.
   Event wait(int milliseconds);
 
  private:
   Terminal() = default;
   void stop_until_continued();
-  sigset_t outside_{};  // the signals that were blocked before
+  sigset_t outside_{};  // signals that were blocked before take()
 };
 
 }  // namespace cuwarden

@@ -1,5 +1,5 @@
-// The stacks of a live process that keep growing, by the ages of what they hold. A rate over the
-// last seconds cannot tell them from a cache that is being filled.
+// Finds the call stacks of a live process whose memory keeps growing, by the ages of their live
+// allocations. A rate over the last seconds cannot tell them from a cache that is being filled.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@ namespace cuwarden {
 
 class GrowingGroups {
  public:
-  // A stack counts once its oldest live allocation is this old. Before that, all that a program
-  // sets up at its start looks like growth.
+  // Age in nanoseconds from which a stack's oldest live allocation counts. Before that age, the
+  // allocations that a program makes at its start look like growth.
   static constexpr std::uint64_t least_age_ns = 60'000'000'000;
 
-  // Looks at every live allocation, no more often than takes a fiftieth of the time. `now_ns`: of
-  // monotonic_ns().
+  // Looks at every live allocation. Returns at once if looking would take more than a fiftieth of
+  // the time. `now_ns`: the value of monotonic_ns().
   void look(const ledger::Reader&, std::uint64_t now_ns);
 
   bool empty() const { return rates_.empty(); }
   std::size_t count() const { return rates_.size(); }
-  std::uint64_t bytes_per_minute() const;  // of all
-  // Null: does not grow.
+  // Returns the growth of all growing stacks together.
+  std::uint64_t bytes_per_minute() const;
+  // Returns the growth of one stack's group; null if the group does not grow.
   std::optional<std::uint64_t> bytes_per_minute(std::uint32_t group) const;
 
  private:

@@ -62,7 +62,8 @@ struct StackRow {
                   keeps_growing_bytes_per_minute)
 };
 
-// Null if only one sample was taken, and beyond the numbers that every reader has.
+// Returns a rate per minute. It is null after only one sample, and if the number is larger than
+// every JSON reader can hold.
 model::SignedFigure per_minute(const Recent& recent, double per_second) {
   const double value = std::round(per_second * 60);
   if (!recent.knows_changes() || std::abs(value) > static_cast<double>(model::largest_number))

@@ -1,4 +1,4 @@
-// What `top --json` says: one `cuwarden.top/1` object (top.schema.json).
+// The output of `top --json`: one `cuwarden.top/1` object (top.schema.json).
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace cuwarden {
 
-// A process, and where its allocations are made.
+// A process and its groups of allocations.
 struct DescribedProcess {
   WatchedProcess process;
   std::vector<GroupSample> groups;  // sorted
   std::function<PlaceName(std::uint32_t)> name_of;
 };
 
-// `with_stacks`: false leaves the table of stacks out.
+// Writes the object. `with_stacks`: if false, the table of stacks is left out.
 void write_top_json(const std::vector<DescribedProcess>&, bool with_stacks, Output&);
 
 }  // namespace cuwarden

@@ -101,7 +101,7 @@ void PlaceNames::look_up(std::shared_ptr<Shared> shared) {
     try {
       found = names_of(shared->file->reader(), wanted, true);
     } catch (const std::exception&) {
-      // Not enough memory for the debug information: modules and offsets stay.
+      // There is not enough memory for the debug information; modules and offsets stay.
     }
     locked.lock();
     for (auto& [id, name] : found) shared->names[id] = std::move(name);

@@ -1,6 +1,6 @@
-// Where a group's allocations are made, for people: its API and the innermost frame of the program.
-// Reading debug information can take seconds, so it is done beside the view, which shows modules
-// and offsets until the names are there.
+// Names the code in which a group's allocations are made: the API, and the innermost frame of the
+// program. Reading debug information can take seconds, so another thread does it. Until then the
+// view shows modules and offsets.
 #pragma once
 
 #include <condition_variable>
@@ -28,10 +28,12 @@ class PlaceNames {
   ~PlaceNames();  // does not wait for names that are being looked up
 
   PlaceName get(std::uint32_t group) const;
-  // Makes sure that get() knows these, and has their functions looked up.
+  // Makes get() know these groups, and starts to look up their functions in another thread.
   void want(const std::vector<std::uint32_t>& groups);
-  bool are_known() const;  // all that were wanted
-  void wait() const;       // until they are
+  // Returns true once all wanted functions were looked up.
+  bool are_known() const;
+  // Waits until are_known().
+  void wait() const;
 
  private:
   struct Shared;

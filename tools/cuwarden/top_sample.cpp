@@ -67,7 +67,7 @@ double Recent::seconds() const {
 
 Change Recent::of_group(const GroupSample& now) const {
   const auto known = oldest_groups_.find(now.id);
-  const GroupSample then =  // a stack that is new has had nothing before
+  const GroupSample then =  // for a new stack: zeros
       known == oldest_groups_.end() ? GroupSample{} : samples_.front().groups[known->second];
   return {difference(now.live_bytes, then.live_bytes) / seconds(),
           difference(now.allocations, then.allocations) / seconds()};

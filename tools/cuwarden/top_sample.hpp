@@ -1,4 +1,4 @@
-// What `top` reads of a ledger at one moment, and what changed between two such moments.
+// The numbers that `top` reads from a ledger at one moment, and their changes between two moments.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,8 @@ struct GroupSample {
 struct Sample {
   std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
   std::vector<GroupSample> groups;
-  std::vector<ledger::SeriesView> series;  // without the host's
-  // Sums over the series: memory of devices (managed memory, which moves, included) and of the
-  // host.
+  std::vector<ledger::SeriesView> series;  // for each device; that of the host is left out
+  // Sums over all series. Managed memory, which moves, counts as memory of a device.
   std::uint64_t device_bytes = 0, host_bytes = 0, live_count = 0, allocations = 0, failures = 0;
 };
 
@@ -35,8 +34,8 @@ struct Change {
   double bytes_per_second = 0, allocations_per_second = 0;
 };
 
-// The samples of the last seconds. Changes are from the oldest to the newest of them: over a time
-// long enough for a rate to mean something, and short enough to see it change.
+// The samples of the last seconds. A change is measured from the oldest sample to the newest. That
+// time is long enough for a meaningful rate, and short enough to see the rate change.
 class Recent {
  public:
   void add(Sample);
@@ -49,13 +48,13 @@ class Recent {
  private:
   double seconds() const;
   std::deque<Sample> samples_;
-  std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;  // id → row of the oldest
+  std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;  // id → row in the oldest sample
 };
 
 enum class SortBy : std::uint8_t { bytes, growth, rate };
-// The groups of the newest sample in that order, the largest first; by growth, those that keep
-// growing come before all others. Groups that have nothing live and make nothing are left
-// out.
+// Returns the groups of the newest sample, sorted, the largest first. For SortBy::growth, groups
+// that keep growing come before all others. Groups without live and without new allocations are
+// left out.
 std::vector<GroupSample> sorted_groups(const Recent&, const GrowingGroups&, SortBy);
 
 }  // namespace cuwarden

@@ -1,4 +1,5 @@
-// The live view. It reads what processes write into their ledgers anyway, and asks nothing of them.
+// `cuwarden top`: the live view. It reads the ledgers that processes write in any case, and does
+// not disturb the processes.
 #include <signal.h>
 #include <unistd.h>
 
@@ -25,17 +26,17 @@ namespace cuwarden {
 namespace {
 
 constexpr int redraw_ms = 1000;
-constexpr int preliminary_ms = 50;                           // while names are being looked up
-constexpr auto once_pause = std::chrono::milliseconds(500);  // two looks show what changes
+constexpr int preliminary_ms = 50;  // time between two views while names are being looked up
+constexpr auto once_pause = std::chrono::milliseconds(500);  // between the two samples of --once
 constexpr std::size_t once_rows = 50;
-constexpr int search_every = 5;  // redraws; all of /proc is read then
+constexpr int search_every = 5;  // redraws between two searches of all of /proc for new processes
 constexpr std::size_t list_head = 4;
 
 class Watched {
  public:
   Watched(pid_t pid, std::unique_ptr<LedgerFile> file) : pid_(pid), file_(std::move(file)) {}
 
-  // False once the process has ended: the last sample stays.
+  // Takes a sample. Returns false once the process has ended; then the last sample stays.
   bool sample() {
     const auto stat = process_stat(pid_);
     if (!recent_.empty()) {
@@ -75,7 +76,7 @@ std::optional<SortBy> sorting(char key) {
   }
 }
 
-// One of the two views: what is read at each tick, and what is shown of it.
+// The base of the two views: of one process, and of all processes. It is read at each tick.
 class View {
  public:
   View() = default;
@@ -83,7 +84,7 @@ class View {
   View& operator=(const View&) = delete;
   virtual ~View() = default;
   virtual void tick() = 0;
-  // Whether the next text will say more, even before the next tick.
+  // Returns true if text() will say more soon, even before the next tick.
   virtual bool is_preliminary() const { return false; }
   virtual std::string text(SortBy, ViewSize, std::size_t screen_rows) = 0;
   virtual void write_json(Output&) = 0;
@@ -159,7 +160,8 @@ class ListScreen : public View {
   int ticks_ = 0;
 };
 
-// The signal to end by, or 0.
+// Shows the view until a key or a signal ends it. Returns the signal that is to end the command, or
+// 0.
 int run_on(Terminal& terminal, View& view) {
   const bool colour = wants_colour(STDOUT_FILENO);
   SortBy by = SortBy::bytes;
@@ -215,14 +217,15 @@ int top_verb(const TopVerb& verb) {
           view->text(SortBy::bytes, {0, once_rows, wants_colour(STDOUT_FILENO), false}, 0));
   }
   if (ended_by != 0) {
-    // Its sender sees what became of it, as if there had been no handler.
+    // The command ends by the signal itself, so that its parent sees the signal in the wait status.
     signal(ended_by, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     raise(ended_by);
   }
-  // Names may still be looked up beside us: no destructor of this process is to get in their way.
+  // Another thread may still be looking up names. _exit() runs no destructor of objects that it
+  // uses.
   _exit(finish_output(0));
 }
 

@@ -39,22 +39,23 @@ std::size_t columns_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, starts_letter));
 }
 
-// Rows of cells. Each column is as wide as its widest cell, so that no two of them touch.
+// A table of text. Each column is as wide as its widest entry, so that no two columns touch.
 class Columns {
  public:
   struct Column {
-    std::size_t least = 0;  // letters; a view whose numbers change does not move for each of them
+    // Least width in letters. With it, the view does not move each time that a number changes.
+    std::size_t least = 0;
     bool right = false;
   };
   Columns(std::vector<Column> columns, std::size_t gap) : columns_(std::move(columns)), gap_(gap) {}
-  // One cell for each column, and a text behind them.
+  // Adds a row: one entry for each column, and a text behind them.
   void add(std::vector<std::string> cells, std::string rest) {
     for (std::size_t i = 0; i < columns_.size(); ++i)
       columns_[i].least = std::max(columns_[i].least, columns_of(cells[i]));
     rows_.push_back({std::move(cells), std::move(rest)});
   }
   std::size_t rows() const { return rows_.size(); }
-  // Letters in front of the text.
+  // Returns the number of letters before the text.
   std::size_t width() const {
     std::size_t sum = 0;
     for (const Column& column : columns_) sum += column.least + gap_;
@@ -87,7 +88,7 @@ std::string place_of(Kind kind, DeviceOrdinal device) {
 
 constexpr const char* not_known_yet = "-";
 
-// "FUNCTION  FILE:LINE" in so many columns: rather less of the function than of the line.
+// Shortens "FUNCTION  FILE:LINE" to `columns` letters; the function is shortened before the line.
 std::string fitted(const std::string& where, std::size_t columns) {
   const std::size_t gap = where.rfind("  ");
   if (cut(where, columns) == where || gap == where.npos) return where;
@@ -97,7 +98,7 @@ std::string fitted(const std::string& where, std::size_t columns) {
   return cut(where.substr(0, gap), columns - line.size() - 2) + "… " + line;
 }
 
-// All growth is told in this unit.
+// All growth is shown in this unit.
 std::string per_minute(std::uint64_t bytes) { return human_bytes(bytes) + "/min"; }
 
 std::string growth(const Change& change) {
@@ -169,7 +170,8 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
   lines.add("");
 }
 
-// Before where it is, for a narrow terminal cuts that.
+// Returns the mark of a growing group. It stands before the function, since a narrow terminal cuts
+// the end of the line.
 std::string growing_mark(const GrowingGroups& growing, std::uint32_t group) {
   const auto rate = growing.bytes_per_minute(group);
   return rate ? "[grows " + per_minute(*rate) + "] " : "";
@@ -180,7 +182,7 @@ std::string growing_mark(const GrowingGroups& growing, std::uint32_t group) {
 std::size_t process_view_head(const WatchedProcess& watched, const ViewSize& size) {
   Lines lines(size);
   add_head(watched, size, lines);
-  return lines.count() + 1;  // the columns' names
+  return lines.count() + 1;  // 1: the line with the names of the columns
 }
 
 std::string process_view(const WatchedProcess& watched, const std::vector<GroupSample>& groups,
@@ -189,7 +191,8 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
   Lines lines(size);
   add_head(watched, size, lines);
   const Recent& recent = *watched.recent;
-  // Where something is allocated matters most: on a narrow terminal the call makes room for it.
+  // The function that allocates matters most. On a narrow terminal the column of the API is left
+  // out.
   const bool is_wide = size.columns == 0 || size.columns >= 110;
   std::vector<Columns::Column> shape{{9, true}, {6, true}, {15, true}, {8, true}, {10}};
   if (is_wide) shape.push_back({14});
@@ -230,7 +233,7 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
 std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy by,
                            const ViewSize& size) {
   Lines lines(size);
-  // The program's name matters more than how many allocations it has.
+  // The program's name matters more than the number of its allocations.
   const bool shows_count = size.columns == 0 || size.columns >= 100;
   std::vector<Columns::Column> shape{{8, true}, {9, true}, {9, true}};
   if (shows_count) shape.push_back({9, true});

@@ -1,4 +1,4 @@
-// What `top` shows, as lines of text.
+// The text that `top` shows.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +13,10 @@
 namespace cuwarden {
 
 struct ViewSize {
-  std::size_t columns = 0;  // 0: as wide as the text
-  std::size_t rows = 0;     // at most so many groups or processes are shown; 0: all
+  std::size_t columns = 0;  // width in letters; 0: as wide as the text
+  std::size_t rows = 0;     // number of groups or processes that are shown at most; 0: all
   bool colour = false;
-  bool keys = false;  // say which there are
+  bool keys = false;  // true: a line lists the keys
 };
 
 struct WatchedProcess {
@@ -27,14 +27,14 @@ struct WatchedProcess {
   bool ended = false;
 };
 
-// One process: its totals, and its groups by call stack. `groups`: sorted. `name_of`: the place of
-// a group by its id.
+// Returns the view of one process: its totals and its groups. `groups`: in the order in which they
+// are shown. `name_of`: returns the name of a group's code by the group's id.
 std::string process_view(const WatchedProcess&, const std::vector<GroupSample>& groups, SortBy,
                          const std::function<PlaceName(std::uint32_t)>& name_of, const ViewSize&);
-// Lines above the groups, for whoever has to know how many fit.
+// Returns the number of lines above the groups; the caller works out from it how many groups fit.
 std::size_t process_view_head(const WatchedProcess&, const ViewSize&);
 
-// One line for each process.
+// Returns the view of several processes, one line for each.
 std::string processes_view(const std::vector<WatchedProcess>&, SortBy, const ViewSize&);
 
 }  // namespace cuwarden

@@ -21,7 +21,7 @@ class UsageFormatter : public CLI::Formatter {
   std::string usage_;
 };
 
-// "--by: 1 required TEXT missing" → "--by"
+// Returns the option of a CLI11 message: "--by" from "--by: 1 required TEXT missing".
 std::string option_in(const std::string& message) {
   const std::size_t start = message.find("--");
   if (start == message.npos) return {};

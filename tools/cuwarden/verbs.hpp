@@ -1,5 +1,5 @@
-// The verbs of the command. Each returns the exit status: 0 done, 1 the check asked for failed,
-// 2 wrong usage or input; `run` returns its program's.
+// The verbs of the command. Each returns the exit status: 0 for success, 1 if a check that was
+// asked for failed, 2 for wrong usage or input. `run` returns the exit status of its program.
 #pragma once
 
 #include <sys/types.h>
@@ -18,37 +18,38 @@ struct ReportVerb {
   std::vector<std::string> files;
   TextOptions text;
   bool fail_on_leak = false;
-  std::vector<std::string> symbol_folders;  // with debug files, by build id
-  bool redact = false;                      // write a copy instead of showing the report
-  std::string output;                       // of that copy; empty: beside the report; "-": stdout
+  std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
+  bool redact = false;                      // write a redacted copy instead of showing the report
+  std::string output;  // path of the copy; empty: beside the report; "-": standard output
 };
 int report_verb(const ReportVerb&);
 
 struct RunVerb {
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> settings;  // variables of the shim
+  std::vector<std::pair<std::string, std::string>> settings;  // variable and value, for the shim
   std::optional<std::uint64_t> simulated_bytes;
 };
 int run_verb(const RunVerb&);
 
 struct SnapshotVerb {
   pid_t pid = 0;
-  std::string output;  // empty: the default name in this folder; "-": standard output
+  std::string output;  // path; empty: the default name in the current folder; "-": standard output
 };
 int snapshot_verb(const SnapshotVerb&);
 
 struct RecoverVerb {
-  std::vector<std::string> places;  // folders or ledgers; empty: the usual folders
-  // The longest that one ledger of another user may take; null: the usual time.
+  std::vector<std::string> places;  // paths of folders or ledgers; empty: the usual folders
+  // Longest time for one ledger of another user; null: usual_time_for_a_ledger.
   std::optional<std::chrono::nanoseconds> longest;
-  std::string output;  // of the report, or a folder for it; empty: where it belongs
+  // Path of the report, or of a folder for reports; empty: the paths chosen by the programs.
+  std::string output;
 };
 int recover_verb(const RecoverVerb&);
 
 struct TopVerb {
   pid_t pid = 0;  // 0: all processes
   bool once = false;
-  bool json = false;  // one object, once
+  bool json = false;  // print one JSON object
 };
 int top_verb(const TopVerb&);
 
