@@ -83,7 +83,7 @@ int finish_output(int status) {
   constexpr int failed = 2;
   if (stdout_error == 0 || stdout_error == EPIPE) return status;
   print_error(std::string("cannot write to standard output: ") + error_text(stdout_error) +
-              "; what was shown is not whole");
+              "; the output is incomplete");
   return failed;
 }
 

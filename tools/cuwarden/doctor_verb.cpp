@@ -192,7 +192,7 @@ bool check_program(const std::vector<std::string>& command, std::string& out) {
     out += line("", "is a script run by " + interpreter);
   }
   if (!program.is_elf) {
-    out += line("", program.path + " is neither a program nor a script with a first line");
+    out += line("", program.path + " is neither a program nor a script that begins with #!");
     return false;
   }
   if (!program.is_64_bit_x86) {

@@ -91,9 +91,9 @@ LiveLedger ledger_of(pid_t pid) {
   const Mappings mappings = mappings_of(pid);
   if (mappings.error != 0) {
     found.error = subject + " (" + stat->name +
-                  ") cannot be looked into: " + error_text(mappings.error) +
-                  (geteuid() == 0 ? "; this container or kernel hides it from its root, too"
-                                  : "; it is another user's, whom only root may watch");
+                  ") cannot be inspected: " + error_text(mappings.error) +
+                  (geteuid() == 0 ? "; this container or kernel hides it from root, too"
+                                  : "; it belongs to another user: run this command as root");
     return found;
   }
   const std::string proc = proc_folder(pid);
@@ -115,8 +115,8 @@ LiveLedger ledger_of(pid_t pid) {
   found.has_none = mappings.ledgers.empty();
   found.error = subject + " (" + stat->name + ") ";
   if (!mappings.ledgers.empty() && mappings.ledgers.front().deleted) {
-    found.error += "goes on in a ledger that was deleted (" + mappings.ledgers.front().path +
-                   "), which only root can still read";
+    found.error += "writes to a ledger that was deleted (" + mappings.ledgers.front().path +
+                   "); only root can still read it";
   } else if (!mappings.ledgers.empty() && !why.empty()) {
     found.error += "has a ledger that cannot be read: " + why;
   } else if (mappings.has_shim) {

@@ -43,7 +43,7 @@ constexpr SettingOption setting_options[] = {
     {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %s %a %r are replaced",
      is_report_path, accepted_report_path},
     {"--report-if", "CUWARDEN_REPORT_IF", "WHEN",
-     "always; or leak, incident, abnormal: a report only where there is one",
+     "always; or leak, incident, abnormal: only if there was one",
      [](std::string_view text) { return parse_report_if(text).has_value(); }, accepted_report_if},
     {"--report-keep", "CUWARDEN_REPORT_KEEP", "N",
      "keep the newest N reports of a program in a folder",
@@ -52,7 +52,7 @@ constexpr SettingOption setting_options[] = {
     {"--stack-depth", "CUWARDEN_STACK_DEPTH", "N", "frames kept per allocation",
      [](std::string_view text) { return parse_number(text, ledger::deepest_stack).has_value(); },
      accepted_stack_depth},
-    {"--log", "CUWARDEN_LOG", "LEVEL", "off, error, warn, info or debug, with :FILE into a file",
+    {"--log", "CUWARDEN_LOG", "LEVEL", "off, error, warn, info or debug; LEVEL:FILE logs to a file",
      [](std::string_view text) {
        return !text.ends_with(':') && parse_log_level(text.substr(0, text.find(':'))).has_value();
      },
@@ -60,21 +60,20 @@ constexpr SettingOption setting_options[] = {
     {"--ledger-dir", "CUWARDEN_LEDGER_DIR", "DIR", "folder of the live ledger",
      [](std::string_view text) { return !text.empty(); }, "a folder"},
     {"--pool", "CUWARDEN_POOL", "MODE",
-     "off; rescue requests that fail; on or auto: serve wasteful ones, too",
+     "off; rescue: serve failing requests; on or auto: wasteful ones, too",
      [](std::string_view text) { return parse_pool_mode(text).has_value(); }, accepted_pool_mode},
-    {"--wait", "CUWARDEN_WAIT", "TIME", "how long a failing request may wait, as 30s or 2m",
+    {"--wait", "CUWARDEN_WAIT", "TIME", "longest wait of a failing request, such as 30s or 2m",
      is_duration, accepted_duration},
-    {"--sync-timeout", "CUWARDEN_SYNC_TIMEOUT", "TIME", "bound on a rescue's synchronisation",
+    {"--sync-timeout", "CUWARDEN_SYNC_TIMEOUT", "TIME", "longest synchronisation of a rescue",
      is_duration, accepted_duration},
     {"--spill", "CUWARDEN_SPILL", "SIZE",
-     "host memory that failing device requests may use, as 8GiB or 25%",
+     "host memory that failing device requests may use, such as 8GiB or 25%",
      [](std::string_view text) { return parse_spill(text).has_value(); }, accepted_spill},
-    {"--mesh", "CUWARDEN_MESH", "on|off",
-     "whether a failing request may have the pool's blocks moved",
+    {"--mesh", "CUWARDEN_MESH", "on|off", "allow the pool to move blocks for a failing request",
      [](std::string_view text) { return parse_on_off(text).has_value(); }, accepted_on_off},
     {"--mesh-pause", "CUWARDEN_MESH_PAUSE", "TIME",
-     "the longest that the program is paused for that", is_duration, accepted_duration},
-    {"--symbol-time", "CUWARDEN_SYMBOL_TIME", "TIME", "bound on naming functions and lines at exit",
+     "longest pause of the program while blocks are moved", is_duration, accepted_duration},
+    {"--symbol-time", "CUWARDEN_SYMBOL_TIME", "TIME", "longest search for function names at exit",
      is_duration, accepted_duration},
 };
 
@@ -215,7 +214,7 @@ CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
             }
             recover.longest = std::chrono::nanoseconds(*time);
           },
-          "the longest for one ledger of another user, for root (default 2m)")
+          "longest time for one ledger of another user; root only (default 2m)")
       ->type_name("TIME");
   return verb;
 }
@@ -225,7 +224,7 @@ CLI::App* declare_top(CLI::App& app, TopVerb& top) {
       "top", "watch a live process by call stack, or all live processes in a line each");
   set_usage(*verb, "top [--once [--json]] [PID]");
   add_pid(*verb, top.pid);
-  verb->add_flag("--once", top.once, "print once and end, as where there is no terminal");
+  verb->add_flag("--once", top.once, "print once and end (the default without a terminal)");
   verb->add_flag("--json", top.json, "print once, as one JSON object (cuwarden.top/1)");
   return verb;
 }

@@ -44,7 +44,7 @@ class Recoverer {
     for (const auto& [owner, count] : left_of_) {
       if (count < 2) continue;
       print_error(std::to_string(count - 1) +
-                  " more ledgers were left alone, for the same reason: " + belongs_to(owner));
+                  " more ledgers were left alone for the same reason: " + belongs_to(owner));
     }
   }
   bool well() const { return well_; }

@@ -294,7 +294,7 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest& request)
     file->remove();
     return {RecoveryOutcome::not_wanted,
             {},
-            subject + ": no report, for " + why_no_report(policy) + ": removed",
+            subject + ": no report, since " + why_no_report(policy) + "; the ledger is removed",
             {}};
   }
   const std::string beside =
@@ -340,8 +340,9 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
   const uid_t owner = status.st_uid;
   if (time.left(owner) <= std::chrono::nanoseconds{}) {
     return {.outcome = RecoveryOutcome::no_time,
-            .text = belongs_to(owner) + ", whose other ledgers have taken all the time that " +
-                    "there is for one user: left alone",
+            .text = belongs_to(owner) +
+                    ", whose other ledgers have used up the time for one user; " +
+                    "it was left alone",
             .owner = owner};
   }
   const auto limit = time.left(owner);
@@ -358,9 +359,9 @@ Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&
   constexpr std::size_t most_words = 64 << 10;
   const ChildsAnswer answer = ask_as_user(owner, time, largest_report + most_words, work);
   if (answer.failure == ChildsAnswer::Failure::late) {
-    return failure(belongs_to(owner) + ", with whose rights it could not be recovered within " +
+    return failure(belongs_to(owner) + ", and was not recovered with that user's rights within " +
                    human_time(static_cast<std::uint64_t>(limit.count())) +
-                   "; `cuwarden recover --timeout TIME` allows more");
+                   "; `cuwarden recover --timeout TIME` allows more time");
   }
   const auto parts = parts_of(answer.text, 5);
   if (parts.empty()) return failure("it cannot be recovered with the rights of its owner");

@@ -47,9 +47,9 @@ class Report {
     if (made.report.empty()) return fail(argument + ": " + made.text);
     print_line(STDERR_FILENO,
                "report: " + made.report +
-                   (made.kept.empty()
-                        ? " (of the ledger, which is removed: all that it held is there)"
-                        : " (of the ledger, which is damaged and stays at " + made.kept + ")"));
+                   (made.kept.empty() ? " (made from the ledger, which is removed)"
+                                      : " (made from the ledger, which is damaged and stays at " +
+                                            made.kept + ")"));
     show_whole(made.report, made.owner ? std::optional(made.content) : std::nullopt);
   }
 
@@ -57,7 +57,7 @@ class Report {
     if (!is_filter_known_ && any_read_) {
       const std::vector<std::string> nearest = modules_.nearest(verb_.text.module);
       print_error("report: --module " + verb_.text.module +
-                  ": no recorded allocation came through a module whose path contains that" +
+                  ": no recorded allocation was made through a module with this in its path" +
                   (nearest.empty() ? "" : "; the nearest are " + listed(nearest)));
       return 2;
     }
@@ -98,8 +98,8 @@ class Report {
     if (check.count > 0 || check.doubt) status_ = std::max(status_, 1);
     // A check that could not be made counts as failed, as it does with LeakSanitizer.
     if (check.count == 0 && check.doubt) {
-      print_error(path + ": --fail-on-leak: no leak is in this report, but it is not " +
-                  "complete: " + *check.doubt);
+      print_error(path + ": --fail-on-leak: the report shows no leak, but it is not complete: " +
+                  *check.doubt);
     }
   }
 
@@ -131,13 +131,13 @@ class Report {
     if (!contents.ledgers.empty()) {
       const std::size_t count = contents.ledgers.size();
       print_error(folder + ": " + std::to_string(count) + (count == 1 ? " process" : " processes") +
-                  " of which there is a ledger and no report, being alive or killed; `cuwarden "
-                  "recover` with this folder makes the reports of killed ones");
+                  " with a ledger but no report, still running or killed; `cuwarden recover` with "
+                  "this folder makes the reports of killed ones");
       if (verb_.fail_on_leak) status_ = std::max(status_, 1);
     }
     if (contents.reports.empty()) {
       if (contents.ledgers.empty())
-        fail(folder + ": it is a folder without reports; give that in which CUWARDEN_REPORT lies");
+        fail(folder + ": the folder has no reports; give the folder of CUWARDEN_REPORT");
       return;
     }
     if (contents.reports.size() == 1) return show_whole(contents.reports.front());

@@ -271,13 +271,13 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
     return "no report: CUWARDEN_ENABLED=0 turns recording off";
   if (signal) {
     return "no report was found: the program was killed by signal " + numbered_signal(*signal) +
-           ", and no CUDA call of it is known that reached the driver";
+           " before any CUDA call of it was seen to reach the driver";
   }
   if (const auto limit = file_size_limit(); limit && *limit < least_report_bytes)
     return "no report was found: no file may be larger than " + std::to_string(*limit) +
            " bytes here (ulimit -f), so that no process can keep its records";
   if (!verb.simulated_bytes && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
-    return "no report: no CUDA call reached a driver, for there is no libcuda.so.1 here; "
+    return "no report: no CUDA call reached a driver, since there is no libcuda.so.1 here; "
            "--simulate 16GiB gives the program a simulated GPU, `cuwarden doctor` says more";
   return "no report was found: as far as is known, the program made no CUDA call that reached the "
          "driver. Unknown are calls of processes that go on in the background, that were started "

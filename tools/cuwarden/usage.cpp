@@ -30,7 +30,7 @@ std::string option_in(const std::string& message) {
 
 std::string unexpected(const CLI::App& app) {
   const auto words = app.remaining(true);
-  if (words.empty()) return "the command line has a word too many";
+  if (words.empty()) return "the command line has too many words";
   const std::string& word = words.front();
   return (word.starts_with('-') ? "there is no option " : "unexpected word: ") + word;
 }
