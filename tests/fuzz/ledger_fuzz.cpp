@@ -1,7 +1,6 @@
-// A ledger is somebody else's file: whatever its bytes are, it gives a report or an error, in
-// bounded time and memory. The input is a list of changes to a whole ledger, for bytes taken as
-// they come would not pass the header; the first byte says how the rest is meant
-// (whole_ledger.hpp).
+// Fuzzes the ledger's reader. A ledger is a foreign file: any bytes must give a report or an error,
+// in bounded time and memory. The input is a list of changes to a whole ledger, since random bytes
+// would fail at the header. The first byte of the input is its FuzzMode (whole_ledger.hpp).
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,7 +23,8 @@ using namespace cuwarden;
 using namespace cuwarden::ledger;
 using namespace cuwarden::test;
 
-// Rows lie at the starts of regions: most offsets go there.
+// Returns the offset at which a change is made. Most changes go to the starts of regions, since the
+// rows lie there.
 std::uint64_t place_of(const FuzzChange& change, const std::vector<std::byte>& ledger) {
   Header header;
   std::memcpy(&header, ledger.data(), sizeof header);
@@ -36,7 +36,7 @@ std::uint64_t place_of(const FuzzChange& change, const std::vector<std::byte>& l
   return (found.offset + change.offset % used) % ledger.size();
 }
 
-// What is written is JSON.
+// Makes the report of the ledger. Its output must be JSON.
 void report(std::span<const std::byte> bytes, bool with_symbols) {
   static const int file = memfd_create("report", MFD_CLOEXEC);
   static std::string text;
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   const std::uint8_t mode = input[0];
   ++input;
   --size;
-  // Page-aligned, as a mapped file is, with nothing readable behind it.
+  // As a mapped file, the bytes begin at a page, and the page behind them cannot be read.
   const std::size_t room = round_up(whole.size(), page_bytes);
   static auto* const pages = static_cast<std::byte*>(
       mmap(nullptr, room + page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -1,5 +1,6 @@
-// ledger_seeds FOLDER: what ledger_fuzz begins with. For each table, changes to its first rows; and
-// what is none of a table's: a cut file, a header alone, names that are looked up.
+// ledger_seeds FOLDER: writes the inputs with which ledger_fuzz begins. For each table there are
+// changes to its first rows. Other inputs are a cut file, a header alone, and one that looks up
+// names.
 #include <array>
 #include <cstring>
 #include <filesystem>

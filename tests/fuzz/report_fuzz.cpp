@@ -1,6 +1,6 @@
-// A report is somebody else's file: whatever is in it, it is shown or refused in a line. The input
-// says where a whole report is to be changed and into what, for text taken as it comes would rarely
-// be JSON; a first byte of 0 takes it as it comes all the same.
+// Fuzzes the functions that read reports. A report is a foreign file: with any contents, it must be
+// shown, or be refused by one line. The input is a list of changes to a whole report, since random
+// text would rarely be JSON. If its first byte is 0, the rest of the input is the report itself.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ using nlohmann::json;
 constexpr const char* clear_screen = "\x1b[2J";
 constexpr const char* turn_around = "\xe2\x80\xae";
 
-// A file without a name, and the name that it has all the same.
+// A file in memory that has no name, and a path by which it can be opened.
 struct File {
   int descriptor = memfd_create("report", MFD_CLOEXEC);
   std::string path = "/proc/self/fd/" + std::to_string(descriptor);
@@ -53,7 +53,7 @@ json whole_report() {
   std::ifstream written(file.path);
   json whole = json::parse(written);
   close(file.descriptor);
-  // A few rows of each table: the timeline is most of it, and tells nothing new.
+  // Keeps a few rows of each table. Otherwise most of the report would be its timeline.
   constexpr std::size_t most_rows = 4;
   for (json& table : whole) {
     if (table.is_array() && table.size() > most_rows) {
@@ -94,7 +94,7 @@ json replacement(std::uint8_t which, const std::vector<json*>& nodes) {
     case 10:
       return which;
     default:
-      return *nodes[which * nodes.size() / 256];  // what stands elsewhere
+      return *nodes[which * nodes.size() / 256];  // a copy of another value of the report
   }
 }
 
@@ -131,7 +131,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     for (int count = 0; size >= 3 && count < 16; ++count, input += 3, size -= 3) {
       change(report, input);
     }
-    // What a change leaves of a text may be no UTF-8.
+    // A change may leave text that is not UTF-8.
     file.hold(report.dump(-1, ' ', false, json::error_handler_t::ignore));
   }
 
@@ -148,7 +148,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   const IndexedReport indexed(std::move(*report));
   const std::string text = text_report(indexed, options);
   check_leaks(indexed, options.module);
-  // Only our own colours act on a terminal, and nothing turns a line around.
+  // The text may contain no control sequence beside cuwarden's own colours, and no character that
+  // reverses the direction of a line.
   if (!options.colour && text.find('\x1b') != text.npos) std::abort();
   if (text.find(clear_screen) != text.npos || text.find(turn_around) != text.npos) std::abort();
   return 0;

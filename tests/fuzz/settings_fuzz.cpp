@@ -1,5 +1,6 @@
-// The environment is the user's: whatever a setting holds, there is a value to go on with and at
-// most a line to act on. The input is the environment: one variable, from zero byte to zero byte.
+// Fuzzes the settings. The environment is the user's: any text in it must give a value for each
+// setting, and at most one line of warning for each. The input is the environment, in which a zero
+// byte ends each variable.
 #include <unistd.h>
 
 #include <cstdint>

@@ -35,11 +35,12 @@ std::vector<std::byte> whole_ledger() {
                                          .largest_file_bytes = smallest});
   if (writer == nullptr || writer->path().empty()) std::abort();
   for (std::uint64_t i = 1; i <= 20; ++i) {
-    // Of this program only: another file's names would be read each time that names are asked for.
+    // All frames are in this program. Frames in other files would make each look-up of names read
+    // those files.
     const std::array<Frame, 3> frames = {reinterpret_cast<Frame>(&whole_ledger) + i,
                                          reinterpret_cast<Frame>(&whole_ledger), i};
     const Kind kind = static_cast<Kind>(i % kind_count);
-    // Few pairs: each has a timeline, and they are most of a report.
+    // There are few pairs of kind and device, since each has a timeline, which makes a report long.
     const DeviceOrdinal device{kind == Kind::pinned ? -1 : i < 3 ? 1 : 0};
     const GroupId group =
         writer->groups.get({writer->stacks.intern(frames, i % 2 == 0), HookId{0}, kind, device});

@@ -1,5 +1,5 @@
-// A ledger with one of everything, as the writer of this build makes it: what is changed in it does
-// not depend on where a version of the layout has its tables.
+// A ledger with at least one row in each table, made by this build's writer. So changes to its
+// tables stay meaningful when a new version of the layout moves them.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,16 @@
 
 namespace cuwarden::test {
 
-// The file's bytes, in a file as small as a ledger can be.
+// Returns the bytes of the ledger, which is as small as a ledger can be.
 std::vector<std::byte> whole_ledger();
 
-// An input of ledger_fuzz is a byte of these, and then changes to the ledger. Names take a hundred
-// times as long as the rest: they are asked for by several bits, which chance sets seldom.
+// The first byte of ledger_fuzz's input; changes to the ledger follow it. `symbolise` consists of
+// several bits, which chance sets seldom, because looking up names takes a hundred times as long as
+// the rest.
 enum FuzzMode : std::uint8_t { as_it_comes = 1, mend_header = 2, cut_short = 4, symbolise = 0xf8 };
 
-// One change: eight bytes at a place, which is a region (one more: the header; 255: anywhere) and
-// an offset in its used part.
+// One change: eight bytes that are written to an offset in the used part of a region. A region
+// number one above the last one means the header; 255 means anywhere in the file.
 struct [[gnu::packed]] FuzzChange {
   std::uint32_t offset : 24;
   std::uint32_t region : 8;

@@ -1,4 +1,4 @@
-"""Comments, docstrings and test names follow the project's rules of prose, as far as a machine sees.
+"""Checks comments and docstrings against those rules of prose that a program can check.
 
 Finds comments that open without a subject, sentences of more than 35 words, and words for which the
 project has another one. A comment that passes must still be understood by its reader.
@@ -17,7 +17,7 @@ FOLDERS = ("glibc_floor", "include", "shim", "runtime_hooks", "reporters", "tool
 C_SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".def")
 # Folders whose comments were not rewritten yet. The list only gets shorter.
 NOT_YET = (
-    "shim", "runtime_hooks/ledger", "tests/end_to_end", "tests/fuzz", "tests/lint", "tests/release",
+    "shim", "runtime_hooks/ledger", "tests/end_to_end", "tests/lint", "tests/release",
     "tests/sanitized", "tests/unit/command", "tests/unit/driver", "tests/unit/hooks",
     "tests/unit/ledger", "tests/unit/reporters", "tests/unit/rescue", "tests/unit/shim",
 )
@@ -26,7 +26,7 @@ OPENERS = re.compile(
     r"^(What|Whatever|Whether|Who|Whoever|Whose|Where|Which|Of|Else|Those|Nobody|Somebody|That|Then"
     r"|The same|The first)\b(?! (?:page|thread|request|call)s?\b)"
 )
-# word -> the project's word
+# word -> the project's word for it
 GLOSSARY = {
     r"famil(?:y|ies)": "hook (or: file of hooks)",
     r"lanes?": "shard",
@@ -42,7 +42,7 @@ IGNORED = re.compile(r"^(NOLINT|clang-format|usage:|---|===|#!|shellcheck|noqa|\
 
 
 def c_comments(text):
-    """(line, text) of each comment: consecutive lines of // are one."""
+    """Yields (line, text) for each comment; consecutive lines of // are one comment."""
     # Strings may hold two slashes.
     code = re.sub(r'"(?:\\.|[^"\\\n])*"', lambda match: '"' * len(match[0]), text)
     block, first, last, column = [], 0, -1, -1
