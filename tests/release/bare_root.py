@@ -1,7 +1,6 @@
-"""A root of the oldest Debian that the machine's package sources have, with glibc and a shell alone.
+"""Makes a root folder with glibc and a shell only, of the oldest Debian that apt's sources offer.
 
-Commands run there without network and as a user without rights; from the host's side the root is a
-plain folder.
+Commands run in it without network and without rights. Seen from outside, the root is a plain folder.
 """
 
 import os
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-# From glibc 2.28 on. The last is what the project is built on: its root is bare, if not old.
+# Releases with glibc 2.28 or newer, the oldest first. The last one is the release that the project is
+# built on: its root is bare, though not old.
 CODENAMES = ("buster", "bullseye", "bookworm")
 PACKAGES = ("libc6", "dash")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -19,7 +19,7 @@ NOBODY = 65534
 
 
 def mirrors():
-    """The servers that this machine's apt takes packages from."""
+    """Returns the servers from which this machine's apt takes packages."""
     said = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
         capture_output=True, text=True,
@@ -28,7 +28,7 @@ def mirrors():
 
 
 def download(mirror, codename, folder):
-    """The packages of a release, into a folder; an apt of its own, which knows nothing of the host's."""
+    """Downloads a release's packages into a folder, with an apt whose state is apart from the host's."""
     for part in ("state/lists/partial", "cache/archives/partial", "packages"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     signed = f"[signed-by={KEYRING}] " if KEYRING.exists() else ""
@@ -66,7 +66,9 @@ def unpack(folder, root):
 
 
 def make(place):
-    """The root's path, kept in `place` for the next run. Skips the test where it cannot be had."""
+    """Returns the path of the root, which stays in `place` for the next run. Skips the test if there is
+    no way to make one.
+    """
     for tool in ("apt-get", "dpkg-deb", "unshare"):
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool} to make a bare root with")
@@ -90,10 +92,10 @@ mount -t proc proc "$1/proc" && exec chroot $2 "$1" /bin/sh -c "cd /tmp; $3"
 
 
 def run(root, script):
-    """Runs a shell script in the root. Skips the test where this machine lets nobody do so."""
+    """Runs a shell script in the root. Skips the test if this machine does not permit it."""
     namespaces = ["unshare", "--net", "--mount", "--pid", "--fork"]
     user = f"--userspec={NOBODY}:{NOBODY}"
-    if os.geteuid() != 0:  # root in the namespace is the same user outside
+    if os.geteuid() != 0:  # in a user namespace this user is root; outside it stays the same user
         namespaces.append("--map-root-user")
         user = ""
     enter = ["sh", "-c", ENTER, "sh", root, user]

@@ -1,5 +1,7 @@
-"""What tools/release packs, unpacked in a root that has glibc and a shell alone: the oldest Debian that
-can be had, no CUDA Toolkit, no C++ runtime, no rights, no network."""
+"""The archives that tools/release makes work in a root of the oldest Debian that can be had.
+
+The root has glibc and a shell only: no CUDA Toolkit, no C++ runtime, no rights and no network.
+"""
 
 import json
 import os
@@ -47,18 +49,18 @@ def unpacked(archive, folder):
 
 @pytest.fixture
 def root(archives, tmp_path):
-    """A copy of the bare root with the archive unpacked in /opt/cuwarden."""
+    """Returns a copy of the bare root with the archive unpacked in /opt/cuwarden."""
     made = bare_root.make(BUILD / "tests" / "release" / "bare")
     copy = tmp_path / "root"
     shutil.copytree(made, copy, symlinks=True)
-    for folder in (tmp_path, *tmp_path.parents[:2]):  # of this user alone otherwise
+    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest makes them for this user only
         folder.chmod(folder.stat().st_mode | 0o111)
     unpacked(archives[0], copy / "opt").rename(copy / "opt" / "cuwarden")
     return copy
 
 
 def leak_in(report, root):
-    """Bytes and functions, outermost last, of the only leak in the report."""
+    """Returns the bytes and the functions (outermost last) of the report's only leak."""
     schema = json.loads((root / "opt/cuwarden/share/cuwarden/report.schema.json").read_text())
     data = json.loads(report.read_text())
     jsonschema.validate(data, schema)
@@ -107,7 +109,7 @@ def test_the_other_verbs_work_in_a_bare_root(root):
 
 
 def test_an_exception_is_caught_in_a_bare_root(root):
-    """Its handler is found by the list of loaded objects: older glibcs have no faster way."""
+    """The unwinder finds the handler by the list of loaded objects; older glibcs have no faster way."""
     (root / "tmp" / "no_report.json").write_text('{"schema": [')
     for arguments in ("report no_report.json", "run --no-such-option"):
         done = bare_root.run(root, f"/opt/cuwarden/bin/cuwarden {arguments}")
@@ -116,7 +118,7 @@ def test_an_exception_is_caught_in_a_bare_root(root):
 
 
 def test_the_debug_files_belong_to_the_products(archives, tmp_path):
-    """Unpacked over the other archive, they lie where a debugger looks."""
+    """The debug archive, unpacked over the other one, puts its files where a debugger looks for them."""
     top = unpacked(archives[0], tmp_path)
     unpacked(archives[1], tmp_path)
     for product in (top / "bin" / "cuwarden", top / "lib" / "libcuwarden.so"):
