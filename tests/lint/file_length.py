@@ -1,4 +1,4 @@
-"""A source file of more than 400 lines has a reason, or is two files.
+"""Checks that a source file of more than 400 lines is listed below with a reason; others are split.
 
 usage: file_length.py SOURCE_ROOT
 """
@@ -10,7 +10,7 @@ LIMIT = 400
 FOLDERS = ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
 SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".py", ".def")
 
-# file -> why it is one file.
+# file -> the reason why it is not split
 REASONS = {}
 
 

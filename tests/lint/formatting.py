@@ -1,5 +1,5 @@
-"""All C++ is as clang-format leaves it. Skipped (77) without the version that the style is for:
-others format a little differently.
+"""Checks that clang-format would change no C++ file. Skipped (exit status 77) if the version of
+clang-format that the style is written for is missing, since other versions format differently.
 
 usage: formatting.py SOURCE_ROOT
 """

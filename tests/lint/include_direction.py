@@ -1,4 +1,4 @@
-"""Data flows one way, and so do includes: each folder may include only the folders below it.
+"""Checks the direction of includes: each folder may include only the folders in its list.
 
 usage: include_direction.py SOURCE_ROOT
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 CORE = ["runtime_hooks/core"]
 FORMAT = ["runtime_hooks/ledger/format"]
-# The ledger is a format to readers, and a set of tables to recorders. Neither side sees the other's.
+# The ledger's readers and its writer both know the format. Neither side may include the other.
 READ = FORMAT + ["runtime_hooks/ledger/read"]
 WRITE = FORMAT + ["runtime_hooks/ledger/storage", "runtime_hooks/ledger/write"]
 DRIVER = ["runtime_hooks/driver"]
@@ -25,11 +25,11 @@ SHIM_ROOMS = ["support", "interpose", "probes", "policy", "process", "exports"]
 # Rooms of the reporters, in the same order.
 REPORTER_ROOMS = ["words", "files", "model", "symbols", "verdicts", "tables", "json", "text", "reports"]
 
-# Folder -> the folders that it may include, itself aside. Folders alone: a single header in these lists
-# would hide that a folder has two roles.
+# Folder -> the folders that it may include beside itself. The lists hold folders only: a single header in
+# one would hide that its folder has two roles.
 ALLOWED = {
     "runtime_hooks/core": [],
-    # What stands in for a newer glibc. Products link it; only the shim also includes it.
+    # Replacements for functions of newer glibcs. Products link them; only the shim also includes them.
     "glibc_floor": CORE,
     "runtime_hooks/driver": CORE,
     "runtime_hooks/ledger/format": CORE,
@@ -43,7 +43,7 @@ ALLOWED = {
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
     "runtime_hooks/hooks": RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE,
     "tools/cuwarden": ["reporters"] + READ + CORE,
-    # Stands in for NVIDIA's libraries: knows nothing of ours.
+    # The simulated GPU replaces NVIDIA's libraries and knows nothing about cuwarden.
     "tools/simulated_gpu": [],
     "samples": [],
 } | {
@@ -55,7 +55,7 @@ ALLOWED = {
     for place, room in enumerate(REPORTER_ROOMS)
 }
 
-# What comes from outside, where it matters who knows it.
+# Foreign headers that only some folders may include.
 OUTSIDE = {
     r"cuda.*\.h|driver_types\.h|vector_types\.h": [
         "runtime_hooks/driver",
@@ -95,7 +95,7 @@ def complaints_about(root, path):
         line = path.read_text().count("\n", 0, match.start()) + 1
         own, outside = match["own"], match["outside"]
         if own is not None:
-            # A header that the build generates lies in the folder that includes it.
+            # A header that the build generates is included by its bare name, from its own folder.
             target = own if "/" in own else f"{folder}/{own}"
             if not any(lies_in(target, allowed) for allowed in [folder, *ALLOWED[folder]]):
                 yield f"{name}:{line}: {folder} may not include {own}"

@@ -1,5 +1,5 @@
-"""Files are opened in one place, which waits for nothing and takes no number of a standard stream:
-runtime_hooks/core/open_file.hpp. Its functions are the only ones by which cuwarden opens a path.
+"""Checks that paths are opened only by the functions of runtime_hooks/core/open_file.hpp. They never
+wait, and they never get a descriptor with the number of a standard stream.
 
 usage: one_place_to_open.py SOURCE_ROOT
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 FOLDERS = ("shim", "runtime_hooks", "reporters", "tools/cuwarden")
 PLACE = "runtime_hooks/core/open_file.hpp"
 
-# file -> the reason why it opens something by itself.
+# file -> the reason why it may open paths by itself
 REASONS = {
     "runtime_hooks/core/standard_numbers.hpp": "stand-in descriptors must get the streams' numbers",
     "reporters/files/given_file.cpp": "the command's own pipes count, and the kinds of files have names",
@@ -21,8 +21,8 @@ REASONS = {
     "tools/cuwarden/temporary_file.cpp": "new files, and what killed runs left of them",
 }
 
-# Calls, and streams that are constructed with a name. Members (`reader.open(`, `Reader::open(`) are
-# functions of ours; libc's own may be written as `::open(`.
+# Matches calls that open a path, and constructors of streams. Members such as `reader.open(` and
+# `Reader::open(` are cuwarden's own functions; `::open(` is libc's.
 OPENS = re.compile(
     r"(?<![\w.>:])(?:::)?(?:open|open64|openat|openat64|openat2|creat|fopen|fopen64|freopen|opendir"
     r"|mkstemp|mkostemp|tmpfile|shm_open)\s*\((?!\s*\)|\s*const|\s*std::)"

@@ -1,5 +1,5 @@
-"""What the products need and show: they are copied into containers and environments that nobody has
-prepared, and libcuwarden.so is preloaded into programs that must not find anything of it but hooks.
+"""Checks the products' imports, exports and sections. They are copied into containers that were not
+prepared for them, and libcuwarden.so is preloaded into programs that may see its hooks and nothing else.
 
 usage: shared_object.py needs PRODUCT
        shared_object.py bound_imports LIBRARY
@@ -18,7 +18,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-# glibc's own, before and since 2.34, when most of them became one.
+# Libraries of glibc. Since version 2.34, most of them are part of libc.so.6.
 GLIBC = {
     "libc.so.6",
     "libm.so.6",
@@ -31,8 +31,8 @@ TLS_BUDGET = 256  # bytes
 GLIBC_FLOOR = (2, 28)
 BOUND_RELOCATIONS = {"R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"}
 
-# What is exported beside the rows of hooks.def: the look-ups, the ends of a process, and
-# what cuwarden.h asks for.
+# Functions that are exported beside the rows of hooks.def: those that look functions up, those that
+# end a process, and those that cuwarden.h calls.
 OTHER_EXPORTS = {
     "dlsym",
     "dlvsym",
@@ -52,9 +52,9 @@ OTHER_EXPORTS = {
 }
 
 
-# Functions of libc that allocate from the host's heap. A report may be written by a signal handler
-# that interrupted the host's malloc: what happens to be called there must not wait for its lock, nor
-# hand out blocks that the shim's own free would then take for its own.
+# Functions of libc that allocate from the program's heap; the shim may not call them. A report may be
+# written in a signal handler that interrupted the program's malloc, whose lock would then be waited for.
+# The shim's own free() would also take their blocks for its own.
 ALLOCATES = set(
     """strdup strndup wcsdup realpath canonicalize_file_name getline getdelim __getdelim asprintf
     vasprintf __asprintf_chk __vasprintf_chk fopen fopen64 fdopen freopen freopen64 tmpfile tmpfile64
@@ -67,7 +67,7 @@ ALLOCATES = set(
 )
 # Functions that take the loader's lock, or change the program's dlerror().
 ASKS_THE_LOADER = {"dladdr", "dladdr1", "dlinfo", "dlopen", "dlclose", "dlerror"}
-# Referred to by the static libraries inside, and never called by what the shim does.
+# Functions that the static libraries inside the shim refer to, but that the shim's code never reaches.
 NEVER_CALLED = {
     "setlocale": "libstdc++: names of a locale that is not the classic one",
     "__newlocale": "libstdc++: named locales",
@@ -93,7 +93,7 @@ def needs(library):
         yield f"needs {name}"
     if not needed:
         yield "needs nothing at all: is this the product?"
-    # A folder beside the product, wherever it is copied to, may be anybody's.
+    # The product may be copied anywhere, so a folder relative to it may belong to any user.
     for path in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.+)\]", dynamic):
         yield f"looks for libraries in {path}"
     if "TEXTREL" in dynamic:
@@ -101,7 +101,7 @@ def needs(library):
 
 
 def bound_imports(library):
-    """shim/interpose/import_binding.cpp runs as an IFUNC resolver, and rewrites entries of these types."""
+    """Checks that all relocations of imports are of types that shim/interpose/import_binding.cpp binds."""
     dynamic = output_of("readelf", "-W", "--dyn-syms", library)
     functions = set(re.findall(r" FUNC +GLOBAL +DEFAULT +UND +(\w+)@GLIBC_", dynamic))
     if not functions:
@@ -119,7 +119,7 @@ def bound_imports(library):
 
 
 def calls_nothing(archive):
-    """The data of the loader is all that it refers to."""
+    """Checks that the archive refers to no symbol beside the loader's data."""
     symbols = output_of("nm", archive)
     used = set(re.findall(r"^ +[Uw] (\w+)$", symbols, re.MULTILINE))
     if not used:
@@ -146,7 +146,7 @@ def build_id(file):
 
 
 def stripped(product, debug_file, lines):
-    """The product has functions' names; the file beside it has the rest, and a debugger finds it."""
+    """Checks that the product keeps function names only, and that a debugger finds the rest beside it."""
     sections = output_of("readelf", "-SW", product)
     for name in sorted(set(re.findall(r"\.z?debug_\w+", sections))):
         yield f"{name} is in the product"
@@ -187,7 +187,7 @@ def heap(library):
 
 
 def static_tls(library):
-    """Comes out of every thread's stack, and out of a small reserve where a library is dlopened."""
+    """Checks the size of static TLS: it comes out of every thread's stack, or out of a small reserve."""
     headers = output_of("readelf", "-lW", library)
     found = re.search(r"^\s*TLS\s+\S+ \S+ \S+ \S+ (0x[0-9a-f]+)", headers, re.MULTILINE)
     if not found:
@@ -197,13 +197,13 @@ def static_tls(library):
 
 
 def hook_names(hooks_def, compiler):
-    """The rows for this toolkit's headers: read by the preprocessor, as the shim reads them."""
+    """Returns the names in hooks.def for this toolkit's headers, expanded by the preprocessor."""
     marks = "\n".join(
         f"#define {macro}(result, name, parameters, arguments) EXPORTED_ROW name;"
         for macro in ("HOOK", "COUNT", "LAUNCH", "QUERY", "SUBMIT", "WAIT", "SHIM", "RUNTIME")
     )
     text = f'#include <cuda.h>\n{marks}\n#include "{hooks_def}"\n'
-    # Every version has its own name there; without this, cuda.h renames them by macros.
+    # Without the definition, macros of cuda.h rename functions; hooks.def names each version itself.
     expanded = output_of(
         *compiler, "-D__CUDA_API_VERSION_INTERNAL", "-x", "c++", "-std=c++20", "-E", "-P", "-",
         text=text,

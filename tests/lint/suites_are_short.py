@@ -1,7 +1,7 @@
-"""No suite may need more than a minute on an idle machine: what one waits for, all wait for.
+"""Checks that no suite has a timeout above a minute, since a run takes as long as its longest suite.
 
-The limit that Meson gives a test is a multiple of its timeout (see tests/meson.build). The fuzzers
-run for a time of their own.
+A suite must end within its timeout on an idle machine. Meson kills it only after a multiple of that
+(see tests/meson.build). The fuzzers are left out, since they run for a fixed time.
 
 usage: suites_are_short.py BUILD
 """

@@ -1,4 +1,4 @@
-"""Text reaches a terminal in one way: through the functions that take out of it what acts on one.
+"""Checks that text reaches a terminal only through functions that remove control characters from it.
 
 usage: terminal_text.py SOURCE_ROOT
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 FOLDERS = ("tools/cuwarden", "reporters", "runtime_hooks", "shim")
 
-# Ways to standard output and standard error.
+# Matches the ways to write to standard output or standard error.
 WAYS = re.compile(
     r"\bstd::(?:cout|cerr|clog|print|println|puts|printf|fputs|perror)\b"
     r"|\b(?:printf|fprintf|vfprintf|puts|fputs|fputc|putchar|fwrite|perror|psignal|dprintf|vdprintf)"
@@ -17,7 +17,7 @@ WAYS = re.compile(
     r"|(?<![\w.>])(?:write|writev)\s*\(\s*(?:fd|descriptor|answer|\w+\[\d\]|\w+_FILENO|\d)\s*,"
     r"|\bOutput>?\s*\(\s*(?:STD(?:OUT|ERR)_FILENO|[12])\b"
 )
-# file -> reason for which it may use them.
+# file -> the reason why it may use them
 MAY_WRITE = {
     "tools/cuwarden/command_output.cpp": "the functions themselves",
     "tools/cuwarden/doctor_verb.cpp": "a pipe to itself",
@@ -29,7 +29,8 @@ MAY_WRITE = {
     "shim/support/message_output.cpp": "the log itself, which passes lines through printable()",
 }
 
-# print() lets line feeds pass; a line with a name from outside goes through print_line().
+# Matches calls of print(), which lets line feeds pass. A line with a foreign name in it must go through
+# print_line().
 MANY_LINES = re.compile(r"(?<![\w.>:])print\s*\(\s*STD(?:OUT|ERR)_FILENO\b|(?<![\w.>:])print\s*\(")
 MAY_PRINT_LINES = {
     "tools/cuwarden/command_output.cpp": "the function itself",
