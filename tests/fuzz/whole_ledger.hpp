@@ -11,9 +11,9 @@ namespace cuwarden::test {
 // Returns the bytes of the ledger, which is as small as a ledger can be.
 std::vector<std::byte> whole_ledger();
 
-// The first byte of ledger_fuzz's input; changes to the ledger follow it. `symbolise` consists of
-// several bits, which chance sets seldom, because looking up names takes a hundred times as long as
-// the rest.
+// Bits of the byte with which ledger_fuzz's input begins; changes to the ledger follow it.
+// `symbolise` consists of several bits, which chance sets seldom, because looking up names takes a
+// hundred times as long as the rest.
 enum FuzzMode : std::uint8_t { as_it_comes = 1, mend_header = 2, cut_short = 4, symbolise = 0xf8 };
 
 // One change: eight bytes that are written to an offset in the used part of a region. A region

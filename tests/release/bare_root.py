@@ -66,9 +66,7 @@ def unpack(folder, root):
 
 
 def make(place):
-    """Returns the path of the root, which stays in `place` for the next run. Skips the test if there is
-    no way to make one.
-    """
+    """Returns the path of the root, which is kept for the next run. Skips the test if none can be made."""
     for tool in ("apt-get", "dpkg-deb", "unshare"):
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool} to make a bare root with")
