@@ -18,8 +18,7 @@ C_SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".def")
 # Folders whose comments were not rewritten yet. The list only gets shorter.
 NOT_YET = (
     "shim", "runtime_hooks/ledger", "tests/end_to_end", "tests/unit/command", "tests/unit/driver",
-    "tests/unit/hooks", "tests/unit/ledger", "tests/unit/reporters", "tests/unit/rescue",
-    "tests/unit/shim",
+    "tests/unit/hooks", "tests/unit/ledger", "tests/unit/reporters", "tests/unit/shim",
 )
 
 OPENERS = re.compile(

@@ -1,4 +1,5 @@
-// The ladder on a driver of the tests' own: what lacks, what helps, and what must not be touched.
+// A ladder on a fake driver. A test says how much memory there is, what gives memory back, and
+// which streams and contexts must not be touched.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,16 +21,16 @@
 
 namespace cuwarden::rescue {
 struct FakeDriver {
-  std::map<CUstream, int> polls_until_idle;  // of each stream; never: a negative number
-  std::map<CUevent, CUstream> events;        // that are not destroyed
+  std::map<CUstream, int> polls_until_idle;  // for each stream; negative: it never becomes idle
+  std::map<CUevent, CUstream> events;        // events that exist, with their streams
   std::uintptr_t made = 0;
   std::vector<CUstream> recorded, synchronised;
   std::atomic<int> queries = 0;
   std::vector<CUcontext> entered;
   std::size_t left = 0;
   CUresult event_state = CUDA_SUCCESS;
-  // By the thread that last did.
   std::mutex lock;
+  // Set by whichever thread called last.
   CUcontext made_current = nullptr;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 };
@@ -53,12 +54,12 @@ inline driver::RealDriver fake_functions() {
     return CUDA_ERROR_NOT_READY;
   };
   real.cuEventSynchronize = [](CUevent event) {
-    // It must have come: else this would wait for as long as the device works.
+    // The event must have come; a real driver would wait for the device here.
     EXPECT_EQ(fake.polls_until_idle[fake.events.at(event)], 0);
     return fake.synchronised.push_back(fake.events.at(event)), CUDA_SUCCESS;
   };
 #if CUDA_VERSION >= 12050
-  // A stream of its own here: null, of all of the context.
+  // A null stream stands for all streams of the context.
   real.cuCtxRecordEvent = [](CUcontext, CUevent event) {
     return fake.events.at(event) = nullptr, CUDA_SUCCESS;
   };
@@ -90,7 +91,7 @@ inline CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream
 
 using RungName = ledger::Rung;
 
-// Means that do what the test says, and count what they are asked for.
+// Means that do as the test says, and count the calls.
 struct FakeMeans final : Means {
   bool is_captured() override { return captured; }
   bool may_enter(ContextId context) override { return alive.contains(context.value); }
@@ -131,7 +132,7 @@ class LadderTest : public testing::Test {
   }
 
   using Rungs = std::vector<std::pair<RungName, RungOutcome>>;
-  // Climbs a new ladder. Returns the rungs that were climbed, and their outcomes.
+  // Climbs a new ladder. Returns the rungs that were climbed, with their outcomes.
   Rungs climb(const Settings& given, bool may_wait = true, bool on_device = true) {
     Ladder ladder(given, clock);
     return climb(ladder, may_wait, on_device);
@@ -172,7 +173,7 @@ class LadderTest : public testing::Test {
   PendingFrees pending;
   std::function<bool()> is_there = [] { return false; };
   bool can_spill = false;
-  std::vector<std::string> named;  // reclaimers
+  std::vector<std::string> named;  // names of the reclaimers that were called
   std::vector<RungName> begun_rungs;
   bool served = false;
   int requests = 0;

@@ -1,4 +1,4 @@
-// Which rungs are climbed, in which order, how long, and when again.
+// The ladder: the order of its rungs, how long each may take, and when it is climbed again.
 #include <algorithm>
 
 #include "tests/unit/rescue/fake_ladder.hpp"
@@ -6,14 +6,15 @@
 namespace cuwarden::rescue {
 namespace {
 
-TEST_F(LadderTest, what_is_there_by_now_takes_one_more_try) {
+TEST_F(LadderTest, a_request_that_the_driver_can_serve_by_now_takes_one_more_try) {
   is_there = [] { return true; };
   EXPECT_EQ(climb(settings), (Rungs{{RungName::retry, RungOutcome::served}}));
   EXPECT_TRUE(served);
   EXPECT_EQ(requests, 1);
 }
 
-TEST_F(LadderTest, where_nothing_helps_every_rung_says_so_and_the_request_is_not_repeated_in_vain) {
+TEST_F(LadderTest,
+       a_request_that_no_rung_helps_has_each_rungs_outcome_and_is_not_repeated_in_vain) {
   EXPECT_EQ(climb(settings), (Rungs{{RungName::retry, RungOutcome::no_memory},
                                     {RungName::synchronise, RungOutcome::nothing_to_do},
                                     {RungName::trim, RungOutcome::nothing_to_do}}));
@@ -47,7 +48,7 @@ TEST_F(LadderTest, a_stream_that_works_on_is_waited_for_as_long_as_is_allowed) {
       << "it is known still";
 }
 
-TEST_F(LadderTest, another_error_ends_it_at_once) {
+TEST_F(LadderTest, another_error_of_the_driver_ends_the_ladder_at_once) {
   Settings waits = settings;
   waits.wait_ns = 60'000'000'000;
   refusal = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -73,7 +74,7 @@ TEST_F(LadderTest, the_pool_gives_back_what_it_keeps) {
       << "page-locked memory likewise";
 }
 
-TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
+TEST_F(LadderTest, memory_that_the_pool_must_keep_for_now_is_asked_for_again) {
   means.pool_is_there = means.pool_keeps = means.pool_must_not = true;
   Ladder ladder(settings, clock);
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::unsafe));
@@ -86,7 +87,7 @@ TEST_F(LadderTest, what_the_pool_must_not_give_now_is_asked_for_again) {
   }
 }
 
-TEST_F(LadderTest, what_the_pool_has_is_moved_where_giving_back_was_not_enough) {
+TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
   means.pool_is_there = means.may_mesh = true;
   is_there = [this] { return means.meshed > 0; };
   const auto last = [&](bool may_wait = true) { return climb(settings, may_wait).back(); };
@@ -104,7 +105,7 @@ TEST_F(LadderTest, what_the_pool_has_is_moved_where_giving_back_was_not_enough) 
   EXPECT_EQ(requests, 1) << "nothing came of it";
 }
 
-TEST_F(LadderTest, what_cannot_be_moved_is_not_tried_again_at_once) {
+TEST_F(LadderTest, a_move_that_was_not_possible_is_not_tried_again_at_once) {
   means.may_mesh = true;
   const Situation again{.device = 1, .bytes = 5000};
   for (const RungOutcome outcome : {RungOutcome::unsafe, RungOutcome::timed_out}) {
@@ -115,7 +116,7 @@ TEST_F(LadderTest, what_cannot_be_moved_is_not_tried_again_at_once) {
   }
 }
 
-TEST_F(LadderTest, what_pends_is_tried_again_at_once_though_nothing_can_be_moved) {
+TEST_F(LadderTest, pending_frees_are_tried_again_at_once_even_if_nothing_can_be_moved) {
   means.may_mesh = true;
   means.mesh_outcome = RungOutcome::timed_out;
   pending.freed_in(stream(16), here);
@@ -143,13 +144,13 @@ TEST_F(LadderTest, nothing_is_moved_before_the_pool_could_give_back_what_it_keep
   EXPECT_EQ(means.meshed, 0);
 }
 
-TEST_F(LadderTest, pools_are_trimmed_where_they_keep_something) {
+TEST_F(LadderTest, memory_pools_are_trimmed_if_they_keep_memory) {
   means.has_idle_pools = true;
   is_there = [this] { return means.trimmed; };
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::trim, RungOutcome::served));
 }
 
-TEST_F(LadderTest, what_others_give_back_is_waited_for_where_the_user_allows_it) {
+TEST_F(LadderTest, other_processes_memory_is_waited_for_if_the_user_allows_it) {
   Settings waits = settings;
   waits.wait_ns = 10'000'000'000;
   is_there = [this] { return requests > 3; };
@@ -160,7 +161,7 @@ TEST_F(LadderTest, what_others_give_back_is_waited_for_where_the_user_allows_it)
   EXPECT_EQ(climb(waits, false).back().first, RungName::trim) << "it helps itself first";
 }
 
-TEST_F(LadderTest, nobody_waits_for_what_others_could_not_make_room_for) {
+TEST_F(LadderTest, a_request_does_not_wait_if_other_processes_could_not_make_room_for_it) {
   Settings waits = settings;
   waits.wait_ns = 10'000'000'000;
   means.others_help = false;
@@ -184,7 +185,7 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   EXPECT_EQ(means.spills, 0) << "whoever asks helps itself first";
 }
 
-TEST_F(LadderTest, the_device_is_left_alone_where_the_hosts_memory_lacks) {
+TEST_F(LadderTest, the_device_is_left_alone_if_host_memory_is_lacking) {
   pending.freed_in(stream(16), here);
   means.has_idle_pools = true;
   EXPECT_EQ(climb(settings, true, false), (Rungs{{RungName::retry, RungOutcome::no_memory}}));
@@ -192,7 +193,7 @@ TEST_F(LadderTest, the_device_is_left_alone_where_the_hosts_memory_lacks) {
   EXPECT_FALSE(means.trimmed);
 }
 
-class ClimbedAgain : public LadderTest {
+class LadderIsClimbedAgain : public LadderTest {
  protected:
   bool climb_with(Ladder& ladder, const Situation& situation,
                   std::vector<RungName>* rungs = nullptr) {
@@ -204,11 +205,11 @@ class ClimbedAgain : public LadderTest {
     situation.can_spill = can_spill;
     return situation;
   }
-  ClimbedAgain() { means.spill_outcome = RungOutcome::no_memory; }
+  LadderIsClimbedAgain() { means.spill_outcome = RungOutcome::no_memory; }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
 };
 
-TEST_F(ClimbedAgain, when_something_was_freed_or_less_is_asked_for) {
+TEST_F(LadderIsClimbedAgain, after_a_free_or_for_a_smaller_request) {
   Ladder ladder(settings, clock);
   EXPECT_TRUE(ladder.is_worth_climbing(before));
   climb_with(ladder, before);
@@ -222,7 +223,7 @@ TEST_F(ClimbedAgain, when_something_was_freed_or_less_is_asked_for) {
   EXPECT_TRUE(ladder.is_worth_climbing(before)) << "others may have gone";
 }
 
-TEST_F(ClimbedAgain, when_it_may_lie_elsewhere_where_what_was_refused_could_not) {
+TEST_F(LadderIsClimbedAgain, if_the_request_may_lie_elsewhere_unlike_the_refused_one) {
   Settings spilling_too = settings;
   spilling_too.spills = true;
   Ladder ladder(spilling_too, clock);
@@ -234,7 +235,7 @@ TEST_F(ClimbedAgain, when_it_may_lie_elsewhere_where_what_was_refused_could_not)
   EXPECT_FALSE(ladder.is_worth_climbing(spilling(before)));
 }
 
-TEST_F(ClimbedAgain, when_it_may_wait_now) {
+TEST_F(LadderIsClimbedAgain, if_the_request_may_wait_now) {
   Settings waits = settings;
   waits.wait_ns = 10'000'000;
   Ladder ladder(waits, clock);
@@ -247,7 +248,8 @@ TEST_F(ClimbedAgain, when_it_may_wait_now) {
   EXPECT_FALSE(ladder.is_worth_climbing(before));
 }
 
-TEST_F(ClimbedAgain, who_waited_in_vain_and_can_spill_does_not_wait_again_at_once) {
+TEST_F(LadderIsClimbedAgain,
+       but_a_request_that_waited_in_vain_and_can_spill_does_not_wait_again_at_once) {
   Settings both = settings;
   both.spills = true;
   both.wait_ns = 30'000'000;
@@ -273,7 +275,7 @@ TEST_F(ClimbedAgain, who_waited_in_vain_and_can_spill_does_not_wait_again_at_onc
   EXPECT_EQ(last_two(), std::pair(RungName::wait, RungName::spill)) << "others may have gone";
 }
 
-TEST_F(ClimbedAgain, where_the_device_had_not_come_to_what_pends) {
+TEST_F(LadderIsClimbedAgain, if_the_device_had_not_reached_the_pending_frees) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
   Ladder ladder({.enabled = true, .sync_timeout_ns = 5'000'000}, clock);

@@ -1,4 +1,4 @@
-// Which streams are waited for, and which are left alone.
+// Pending frees: the streams that a refused request waits for, and those that it leaves alone.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -8,7 +8,7 @@
 namespace cuwarden::rescue {
 namespace {
 
-TEST_F(LadderTest, frees_that_come_while_others_are_waited_for_are_known_the_next_time) {
+TEST_F(LadderTest, frees_during_a_wait_for_others_are_known_the_next_time) {
   pending.freed_in(stream(16), here);
   is_there = [this] {
     if (requests == 2) pending.freed_in(stream(16), here);
@@ -26,7 +26,7 @@ TEST_F(LadderTest, once_a_capture_was_begun_no_stream_is_touched) {
   EXPECT_TRUE(fake.recorded.empty());
 }
 
-TEST_F(LadderTest, nobody_asks_about_a_stream_that_was_destroyed_or_whose_context_has_ended) {
+TEST_F(LadderTest, a_stream_that_was_destroyed_or_whose_context_has_ended_is_not_asked_about) {
   pending.freed_in(stream(16), here);
   pending.stream_ends(stream(16));
   climb(settings);
@@ -37,7 +37,7 @@ TEST_F(LadderTest, nobody_asks_about_a_stream_that_was_destroyed_or_whose_contex
   pending.context_ends(here);
   climb(settings);
   EXPECT_TRUE(fake.recorded.empty());
-  // Its handle may come again.
+  // The driver may give the handle of a destroyed stream to a new one.
   pending.freed_in(stream(16), here);
   pending.freed_in(stream(32), elsewhere);
   pending.context_ends(elsewhere);
@@ -62,7 +62,7 @@ TEST_F(LadderTest, each_context_has_a_default_stream_and_the_current_ones_is_ask
   EXPECT_EQ(fake.synchronised.size(), 1u) << "nothing pends there any more";
 }
 
-TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_alive) {
+TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_if_the_contexts_live) {
   pending.freed_in(stream(16), elsewhere);
   pending.freed_in(nullptr, elsewhere);
   pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
@@ -78,7 +78,7 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_where_these_are_aliv
   EXPECT_EQ(fake.recorded.size(), 1u) << "nothing pends there any more";
 }
 
-TEST_F(LadderTest, what_the_current_context_can_give_leaves_others_alone) {
+TEST_F(LadderTest, other_contexts_are_left_alone_if_the_current_one_gives_enough) {
   means.alive.insert(elsewhere.value);
   pending.freed_in(stream(16), elsewhere);
   pending.freed_in(stream(32), here);
@@ -89,7 +89,7 @@ TEST_F(LadderTest, what_the_current_context_can_give_leaves_others_alone) {
   EXPECT_TRUE(fake.entered.empty());
 }
 
-TEST_F(LadderTest, a_context_that_ends_while_it_is_waited_for_is_asked_for_nothing_any_more) {
+TEST_F(LadderTest, a_context_that_ends_during_the_wait_for_it_is_not_asked_again) {
   for (const ContextId ended : {elsewhere, ContextId{}}) {
     means.alive.insert(elsewhere.value);
     pending.freed_in(stream(16), elsewhere);
@@ -136,7 +136,7 @@ TEST_F(LadderTest, another_threads_own_stream_is_synchronised_when_the_context_i
   EXPECT_EQ(fake.synchronised.size(), 2u);
 }
 
-// The next request looks, and does not wait again.
+// The next request looks at the context without waiting again.
 TEST_F(LadderTest, a_context_that_is_at_work_for_long_is_waited_for_once) {
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   fake.polls_until_idle[nullptr] = -1;
@@ -165,7 +165,7 @@ TEST_F(LadderTest, a_capture_that_begins_meanwhile_is_left_alone) {
   EXPECT_EQ(requests, before) << "the request itself might end it";
 }
 
-TEST_F(LadderTest, in_its_own_stream_the_thread_waits_and_touches_no_other) {
+TEST_F(LadderTest, frees_in_the_threads_own_stream_are_waited_for_without_touching_other_streams) {
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   climb(settings);
   EXPECT_EQ(fake.recorded, std::vector{CU_STREAM_PER_THREAD});
@@ -174,7 +174,7 @@ TEST_F(LadderTest, in_its_own_stream_the_thread_waits_and_touches_no_other) {
   pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
   climb(settings);
   EXPECT_EQ(fake.recorded.size(), 1u) << "of another context";
-  // But for what others freed in theirs.
+  // It also waits for frees by other threads in their own streams.
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   climb(settings);
@@ -182,7 +182,7 @@ TEST_F(LadderTest, in_its_own_stream_the_thread_waits_and_touches_no_other) {
   EXPECT_EQ(fake.synchronised.back(), CU_STREAM_LEGACY);
 }
 
-TEST_F(LadderTest, frees_in_the_threads_own_stream_that_come_meanwhile_are_known_the_next_time) {
+TEST_F(LadderTest, frees_in_the_threads_own_stream_during_a_wait_are_known_the_next_time) {
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   is_there = [this] {
     if (requests == 2) pending.freed_in(CU_STREAM_PER_THREAD, here);
@@ -196,7 +196,7 @@ TEST_F(LadderTest, frees_in_the_threads_own_stream_that_come_meanwhile_are_known
   EXPECT_FALSE(marks.any());
 }
 
-TEST_F(LadderTest, more_streams_than_are_kept_do_no_harm) {
+TEST_F(LadderTest, more_streams_than_the_table_holds_do_no_harm) {
   for (std::uintptr_t i = 1; i < 5000; ++i) pending.freed_in(stream(16 * i), here);
   climb(settings);
   EXPECT_EQ(fake.synchronised.size(), 64u);
@@ -204,7 +204,7 @@ TEST_F(LadderTest, more_streams_than_are_kept_do_no_harm) {
   EXPECT_EQ(fake.synchronised.size(), 128u);
 }
 
-TEST_F(LadderTest, threads_that_free_and_destroy_meanwhile_lose_nothing_for_good) {
+TEST_F(LadderTest, threads_that_free_and_destroy_during_a_wait_lose_nothing_for_good) {
   std::atomic<bool> done{false};
   std::vector<std::thread> others;
   for (std::uintptr_t i = 1; i <= 3; ++i)
@@ -221,7 +221,7 @@ TEST_F(LadderTest, threads_that_free_and_destroy_meanwhile_lose_nothing_for_good
   }
   done.store(true);
   for (std::thread& other : others) other.join();
-  // What is freed from now on is known.
+  // Frees from now on are known.
   fake.synchronised.clear();
   for (std::uintptr_t i = 1; i <= 3; ++i) pending.freed_in(stream(64 * i), here);
   climb(settings);

@@ -1,4 +1,4 @@
-// Caches that a test registers, on the ladder of fake_ladder.hpp.
+// Caches that a test registers as reclaimers, on the ladder of fake_ladder.hpp.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ inline void wait_until_none_runs() {
   for (int now = running; now != 0; now = running) running.wait(now);
 }
 
-// What a reclaimer does, and what it was called with.
+// A cache with a reclaimer: a test says how the reclaimer acts, and sees how it was called.
 struct Cache {
   std::function<std::size_t()> give_back = [] { return std::size_t{4096}; };
   std::atomic<int> calls{0};
@@ -56,7 +56,7 @@ class ReclaimersTest : public LadderTest {
     threads_can_start = true;
   }
   ~ReclaimersTest() override {
-    // A call that is left behind ends with the test.
+    // Lets a call return that no thread waits for any more.
     release();
     wait_until_none_runs();
   }

@@ -1,4 +1,4 @@
-// When functions that give memory back are called, and what becomes of the request.
+// Reclaimers: when they are called, and whether the request is served.
 #include <pthread.h>
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 namespace cuwarden::rescue {
 namespace {
 
-TEST_F(ReclaimersTest, what_a_cache_gives_back_serves_the_request) {
+TEST_F(ReclaimersTest, memory_that_a_cache_gives_back_serves_the_request) {
   Cache& cache = make();
   add("cache", cache);
   is_there = [&] { return cache.calls == 1; };
@@ -28,7 +28,7 @@ TEST_F(ReclaimersTest, what_a_cache_gives_back_serves_the_request) {
   EXPECT_TRUE(troubles.empty());
 }
 
-TEST_F(ReclaimersTest, they_are_called_in_their_order_until_one_has_helped) {
+TEST_F(ReclaimersTest, reclaimers_are_called_in_order_until_one_has_helped) {
   Cache &first = make(), &second = make(), &third = make();
   add("first", first);
   add("second", second);
@@ -40,7 +40,7 @@ TEST_F(ReclaimersTest, they_are_called_in_their_order_until_one_has_helped) {
   EXPECT_EQ(third.calls, 0);
 }
 
-TEST_F(ReclaimersTest, one_that_is_registered_during_the_rescue_is_called) {
+TEST_F(ReclaimersTest, a_reclaimer_that_is_registered_during_the_rescue_is_called) {
   Cache& cache = make();
   is_there = [&] {
     if (ids.empty()) add("late", cache);
@@ -51,14 +51,15 @@ TEST_F(ReclaimersTest, one_that_is_registered_during_the_rescue_is_called) {
   EXPECT_EQ(named, std::vector<std::string>{"late"});
 }
 
-TEST_F(ReclaimersTest, the_hosts_memory_is_device_minus_one) {
+TEST_F(ReclaimersTest, a_request_for_host_memory_calls_reclaimers_with_device_minus_one) {
   Cache& cache = make();
   add("cache", cache);
   climb(with_reclaimers, true, false);
   EXPECT_EQ(cache.device, -1);
 }
 
-TEST_F(ReclaimersTest, none_is_called_for_who_asks_again_nor_where_its_lock_may_be_held) {
+TEST_F(ReclaimersTest,
+       no_reclaimer_is_called_for_a_thread_that_retries_itself_or_may_hold_its_lock) {
   Cache &cache = make(), &other = make();
   add("cache", cache, "libcache.so");
   add("other", other, "libother.so");
@@ -72,7 +73,7 @@ TEST_F(ReclaimersTest, none_is_called_for_who_asks_again_nor_where_its_lock_may_
   EXPECT_EQ(other.calls, 1);
 }
 
-TEST_F(ReclaimersTest, one_that_gives_nothing_back_is_told_of_once) {
+TEST_F(ReclaimersTest, a_reclaimer_that_gives_nothing_back_is_reported_once) {
   Cache& cache = make();
   cache.give_back = [] { return std::size_t{0}; };
   add("cache", cache);
@@ -81,12 +82,12 @@ TEST_F(ReclaimersTest, one_that_gives_nothing_back_is_told_of_once) {
   climb(with_reclaimers);
   EXPECT_EQ(troubles,
             (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::gave_nothing}}));
-  // It may not know what it gave.
+  // A reclaimer may return 0 although it gave memory back.
   is_there = [&] { return cache.calls == 3; };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
 }
 
-TEST_F(ReclaimersTest, one_that_throws_ends_its_own_thread_only) {
+TEST_F(ReclaimersTest, a_reclaimer_that_throws_ends_its_own_thread_only) {
   Cache &cache = make(), &next = make();
   cache.give_back = []() -> std::size_t { throw std::runtime_error("no"); };
   add("cache", cache);
@@ -98,7 +99,7 @@ TEST_F(ReclaimersTest, one_that_throws_ends_its_own_thread_only) {
   EXPECT_EQ(troubles, (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::threw}}));
 }
 
-TEST_F(ReclaimersTest, one_that_ends_its_thread_is_one_that_threw) {
+TEST_F(ReclaimersTest, a_reclaimer_that_ends_its_thread_counts_as_one_that_threw) {
   Cache& cache = make();
   cache.give_back = []() -> std::size_t { pthread_exit(nullptr); };
   add("cache", cache);
@@ -117,7 +118,7 @@ TEST_F(ReclaimersTest, one_that_ends_its_thread_is_one_that_threw) {
 }
 
 TEST_F(ReclaimersTest,
-       one_that_hangs_is_waited_for_as_long_as_is_allowed_and_called_once_at_a_time) {
+       a_reclaimer_that_hangs_is_waited_for_up_to_the_limit_and_called_once_at_a_time) {
   Cache& cache = make();
   cache.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
@@ -131,7 +132,7 @@ TEST_F(ReclaimersTest,
   EXPECT_EQ(cache.calls, 1);
   EXPECT_EQ(troubles,
             (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::does_not_return}}));
-  // When it has returned after all it is as good as any.
+  // Once its late call has returned, the reclaimer is called again like any other.
   release();
   wait_until_none_runs();
   clock.has_time_passed_waiting = [] { return false; };
@@ -140,7 +141,7 @@ TEST_F(ReclaimersTest,
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
 }
 
-TEST_F(ReclaimersTest, who_comes_while_one_runs_waits_for_it_and_has_its_own_if_need_be) {
+TEST_F(ReclaimersTest, a_request_during_a_call_waits_for_the_call_and_makes_its_own_if_needed) {
   Cache& cache = make();
   cache.give_back = [this, &cache] { return cache.calls == 1 ? wait_to_be_let_go() : 1; };
   add("cache", cache);
@@ -158,7 +159,7 @@ TEST_F(ReclaimersTest, who_comes_while_one_runs_waits_for_it_and_has_its_own_if_
   other.join();
 }
 
-TEST_F(ReclaimersTest, what_the_others_call_gave_back_is_enough_if_it_is) {
+TEST_F(ReclaimersTest, a_request_makes_no_call_if_another_requests_call_gave_back_enough) {
   Cache& cache = make();
   cache.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
@@ -175,7 +176,7 @@ TEST_F(ReclaimersTest, what_the_others_call_gave_back_is_enough_if_it_is) {
   EXPECT_EQ(cache.calls, 1);
 }
 
-TEST_F(ReclaimersTest, all_together_have_no_more_time_than_one) {
+TEST_F(ReclaimersTest, all_reclaimers_together_have_one_time_limit) {
   Cache &cache = make(), &other = make();
   cache.give_back = other.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
@@ -186,7 +187,7 @@ TEST_F(ReclaimersTest, all_together_have_no_more_time_than_one) {
   EXPECT_EQ(clock.now_ns() - before, with_reclaimers.sync_timeout_ns);
 }
 
-TEST_F(ReclaimersTest, without_time_none_is_called) {
+TEST_F(ReclaimersTest, without_time_no_reclaimer_is_called) {
   Cache& cache = make();
   add("cache", cache);
   with_reclaimers.sync_timeout_ns = 0;
@@ -194,7 +195,7 @@ TEST_F(ReclaimersTest, without_time_none_is_called) {
   EXPECT_EQ(cache.calls, 0);
 }
 
-TEST_F(ReclaimersTest, what_it_throws_is_gone_when_it_is_said_to_have_returned) {
+TEST_F(ReclaimersTest, a_thrown_exception_is_destroyed_before_the_call_counts_as_returned) {
   struct Exception {
     Exception(std::atomic<bool>& flag, const std::atomic<bool>& may_end)
         : is_there(flag), may_go(may_end) {
@@ -219,7 +220,7 @@ TEST_F(ReclaimersTest, what_it_throws_is_gone_when_it_is_said_to_have_returned) 
   EXPECT_FALSE(is_exception_there);
 }
 
-TEST_F(ReclaimersTest, where_no_thread_can_be_started_nothing_is_called) {
+TEST_F(ReclaimersTest, no_reclaimer_is_called_if_no_thread_can_be_started) {
   threads_can_start = false;
   Cache& cache = make();
   add("cache", cache);
@@ -231,9 +232,9 @@ TEST_F(ReclaimersTest, where_no_thread_can_be_started_nothing_is_called) {
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::no_memory));
 }
 
-class ReclaimersClimbedAgain : public ReclaimersTest {};
+class ReclaimersAreCalledAgain : public ReclaimersTest {};
 
-TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
+TEST_F(ReclaimersAreCalledAgain, if_a_call_was_not_safe_before) {
   Cache& cache = make();
   add("cache", cache);
   Ladder ladder(with_reclaimers, clock);
@@ -248,7 +249,7 @@ TEST_F(ReclaimersClimbedAgain, where_it_was_not_safe_before) {
   EXPECT_FALSE(ladder.is_worth_climbing(now));
 }
 
-TEST_F(ReclaimersClimbedAgain, once_there_is_another_one) {
+TEST_F(ReclaimersAreCalledAgain, once_another_reclaimer_is_registered) {
   Cache &first = make(), &second = make();
   add("first", first);
   Ladder ladder(with_reclaimers, clock);
@@ -259,7 +260,7 @@ TEST_F(ReclaimersClimbedAgain, once_there_is_another_one) {
   EXPECT_TRUE(ladder.is_worth_climbing(now));
 }
 
-TEST_F(ReclaimersClimbedAgain, once_who_asks_again_has_done_so) {
+TEST_F(ReclaimersAreCalledAgain, once_the_allocator_has_retried_by_itself) {
   Cache& cache = make();
   add("cache", cache);
   Ladder ladder(with_reclaimers, clock);

@@ -1,4 +1,4 @@
-// Reclaimers that come and go, also while they run.
+// Reclaimers that are registered and unregistered, also while they run.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 namespace cuwarden::rescue {
 namespace {
 
-TEST_F(ReclaimersTest, what_is_taken_out_is_not_called_and_leaves_its_place_to_others) {
+TEST_F(ReclaimersTest, an_unregistered_reclaimer_is_not_called_and_leaves_its_slot_to_others) {
   Cache& cache = make();
   std::vector<int> many;
   for (std::size_t i = 0; i < Reclaimers::limit; ++i) EXPECT_NE(add("cache", cache), 0);
@@ -22,7 +22,7 @@ TEST_F(ReclaimersTest, what_is_taken_out_is_not_called_and_leaves_its_place_to_o
   EXPECT_EQ(std::ranges::count(ids, again), 1) << "an old number is not somebody else's";
 }
 
-TEST_F(ReclaimersTest, a_running_one_is_waited_for_when_it_is_taken_out) {
+TEST_F(ReclaimersTest, unregistering_waits_for_a_running_call) {
   Cache& cache = make();
   cache.give_back = [this] { return wait_to_be_let_go(); };
   const int id = add("cache", cache);
@@ -39,7 +39,7 @@ TEST_F(ReclaimersTest, a_running_one_is_waited_for_when_it_is_taken_out) {
   EXPECT_TRUE(all.remove(next, clock.now_ns() + 5'000'000'000));
 }
 
-TEST_F(ReclaimersTest, one_may_take_itself_out) {
+TEST_F(ReclaimersTest, a_reclaimer_may_unregister_itself) {
   Cache& cache = make();
   bool taken_out = false;
   int id = 0;
@@ -56,7 +56,7 @@ TEST_F(ReclaimersTest, one_may_take_itself_out) {
   EXPECT_EQ(cache.calls, 1);
 }
 
-TEST_F(ReclaimersTest, a_forked_child_has_them_and_none_of_the_calls) {
+TEST_F(ReclaimersTest, a_forked_child_has_the_reclaimers_and_none_of_their_calls) {
   Cache& cache = make();
   cache.give_back = [this] { return wait_to_be_let_go(); };
   add("cache", cache);
@@ -87,8 +87,7 @@ TEST_F(ReclaimersTest, texts_that_do_not_fit_are_refused) {
   EXPECT_EQ(entry.modules, std::string(255, 'm'));
 }
 
-// Many threads, with reclaimers that come and go.
-TEST_F(ReclaimersTest, under_fire) {
+TEST_F(ReclaimersTest, many_threads_call_reclaimers_that_come_and_go) {
   Cache &stays = make(), &changing = make();
   add("stays", stays);
   std::atomic<bool> done{false};
