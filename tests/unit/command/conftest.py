@@ -1,4 +1,4 @@
-"""A folder that looks like an installation: the command and, beside it, a stand-in for the shim."""
+"""Fixtures: a folder that looks like an installation, with the command and a fake shim beside it."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def installed(tmp_path):
 
 @pytest.fixture
 def cuwarden(installed, tmp_path):
-    """Runs the command; keeps its exit status and what it printed."""
+    """Runs the command; keeps its exit status and its output."""
 
     def call(*arguments, **variables):
         environment = {**os.environ, "TMPDIR": str(tmp_path), **variables}

@@ -1,5 +1,5 @@
-// Stands for libcuwarden.so in the tests of `cuwarden run`: appends $FAKE_REPORT to the list of
-// reports, as the real one does when it has written one. Needs nothing of CUDA.
+// A fake libcuwarden.so for the tests of `cuwarden run`. It appends $FAKE_REPORT to the list of
+// reports, as the real shim does when it has written a report. It needs no CUDA.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-// A process that records two leaks in a real ledger, says so in the list of reports, and is gone
-// without a report. usage: leave_ledger FOLDER REPORT kill|exit|sleep
+// A process that records two leaks in a real ledger, enters it into the list of reports, and ends
+// without a report.
+// usage: leave_ledger FOLDER REPORT kill|exit|sleep
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Whether a ledger's process lives, where no lock says so: told by pid, start time, boot and pid
-// namespace, and by what the process has mapped.
+// Finding out if the process of an unlocked ledger lives: by its pid, start time, boot and pid
+// namespace, and by its mapped files.
 #include "tools/cuwarden/running_processes.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class RunningProcesses : public testing::Test {
 
 TEST_F(RunningProcesses, a_process_that_has_its_ledger_mapped_lives) {
   EXPECT_EQ(life(), Life::running);
-  process.pid_namespace = 0;  // an older writer did not say
+  process.pid_namespace = 0;  // unknown, as in ledgers of older writers
   EXPECT_EQ(life(), Life::running);
 }
 
@@ -42,13 +42,13 @@ TEST_F(RunningProcesses, a_pid_that_was_used_again_is_another_process) {
   EXPECT_EQ(life(), Life::ended);
 }
 
-TEST_F(RunningProcesses, a_pid_that_nobody_has_is_no_process) {
+TEST_F(RunningProcesses, a_pid_that_no_process_has_is_no_process) {
   process.pid = 0x7fffffff;
   EXPECT_EQ(life(), Life::ended);
 }
 
 TEST_F(RunningProcesses, a_process_that_became_another_program_has_left_its_ledger) {
-  // As after an exec: nothing of a ledger is mapped, for a forked child does not inherit it.
+  // The child maps no ledger, as after an exec: a ledger's mappings are not inherited by a fork.
   const pid_t child = fork();
   if (child == 0) {
     pause();
@@ -70,7 +70,7 @@ TEST_F(RunningProcesses, no_process_outlives_its_boot) {
   boot.fill(0xab);
   process.boot_id = boot;
   EXPECT_EQ(life(), Life::ended);
-  boot.fill(0);  // not known
+  boot.fill(0);  // unknown
   EXPECT_EQ(life(), Life::running);
 }
 
@@ -79,7 +79,8 @@ TEST_F(RunningProcesses, a_pid_of_another_namespace_is_looked_for_among_all_proc
   EXPECT_EQ(life(), Life::running)
       << "one has this pid in its own namespace, and the ledger mapped";
   process.pid = 0x7fffffff;
-  constexpr std::uint32_t initial = 0xEFFFFFFC;  // from the outermost all processes are seen
+  constexpr std::uint32_t initial =
+      0xEFFFFFFC;  // the outermost namespace, which sees all processes
   EXPECT_EQ(life(), pid_namespace_of(getpid()) == initial ? Life::ended : Life::unknown);
 }
 
@@ -87,7 +88,7 @@ TEST_F(RunningProcesses, the_ledger_and_nothing_else_is_found_among_the_mappings
   const Mappings mappings = mappings_of(getpid());
   EXPECT_EQ(mappings.error, 0);
   EXPECT_FALSE(mappings.has_shim);
-  // Those of the other tests are mapped as well: a writer is never unmapped.
+  // Ledgers of the other tests are mapped as well, since a writer never unmaps its ledger.
   const auto own = [&](const Mappings& all) {
     std::vector<MappedLedger> found;
     for (const MappedLedger& ledger : all.ledgers) {

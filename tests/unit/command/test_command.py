@@ -1,4 +1,4 @@
-"""The command from the outside: exit statuses, one-line errors, what goes to which stream."""
+"""The command seen from outside: exit statuses, one-line errors, and the streams that it writes to."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def test_help_and_version_succeed(cuwarden):
     assert "--simulate" in cuwarden("run", "--help").stdout
 
 
-def test_help_and_version_are_verbs_too(cuwarden):
+def test_help_and_version_are_also_verbs(cuwarden):
     assert cuwarden("help").stdout == cuwarden("--help").stdout
     assert "snapshot" in cuwarden("help").stdout
     for verb in ("run", "report", "snapshot", "recover", "top", "doctor", "help", "version"):
@@ -42,7 +42,7 @@ def test_help_and_version_are_verbs_too(cuwarden):
 
 
 @pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/null"])
-def test_a_report_of_run_is_a_file_and_no_stream(cuwarden, tmp_path, path):
+def test_the_report_option_of_run_takes_a_file_and_no_stream(cuwarden, tmp_path, path):
     result = cuwarden("run", "--report", path, "--", "sh", "-c", "echo ran")
     assert (result.returncode, result.stdout) == (2, "")
     assert one_line(result.stderr) and "--report takes a path" in result.stderr
@@ -50,13 +50,13 @@ def test_a_report_of_run_is_a_file_and_no_stream(cuwarden, tmp_path, path):
 
 
 @pytest.mark.parametrize("words", [["run", "--", ""], ["doctor", ""], ["recover", ""], ["report", ""]])
-def test_an_empty_name_is_seen(cuwarden, words):
+def test_an_error_line_shows_an_empty_name(cuwarden, words):
     result = cuwarden(*words)
     assert result.returncode in (2, 127)
     assert one_line(result.stderr) and "''" in result.stderr
 
 
-def test_an_unknown_verb_names_those_there_are(cuwarden):
+def test_an_unknown_verb_is_answered_with_the_known_verbs(cuwarden):
     result = cuwarden("frobnicate")
     assert result.returncode == 2
     assert one_line(result.stderr)
@@ -99,14 +99,14 @@ def test_the_programs_status_and_streams_are_its_own(cuwarden):
     assert "no CUDA call" in result.stderr
 
 
-def test_a_killed_program_is_128_and_the_signal_is_named(cuwarden):
+def test_a_killed_program_gives_status_128_plus_the_signal_and_names_it(cuwarden):
     result = cuwarden("run", "--", "sh", "-c", "kill -KILL $$")
     assert result.returncode == 128 + signal.SIGKILL
     assert one_line(result.stderr) and "killed by signal 9 (SIGKILL)" in result.stderr
     assert "signal 11 (SIGSEGV)" in cuwarden("run", "--", "sh", "-c", "kill -SEGV $$").stderr
 
 
-def test_no_program_is_127_and_a_plain_file_126(cuwarden, tmp_path):
+def test_a_missing_program_gives_status_127_and_a_plain_file_126(cuwarden, tmp_path):
     for command in ("no-such-command", "/no/such/command"):
         result = cuwarden("run", "--", command)
         assert result.returncode == 127
@@ -136,7 +136,7 @@ def test_a_programs_own_options_and_separator_are_left_alone(cuwarden):
     assert cuwarden("run", "printf", "%s ", "--report").stdout == "--report "
 
 
-def test_the_list_of_reports_is_private_and_goes(cuwarden, tmp_path):
+def test_the_list_of_reports_is_private_and_is_removed(cuwarden, tmp_path):
     result = cuwarden("run", "--", "sh", "-c", 'stat -c %a "$CUWARDEN_REPORT_LIST"')
     assert result.stdout == "600\n"
     assert not list(tmp_path.glob("cuwarden-run-*"))
@@ -170,7 +170,7 @@ def test_a_killed_process_gets_its_report_from_its_ledger(
     assert left == {"installed", "killed.json"}, "the ledger and the list are gone"
 
 
-def test_a_process_that_ended_without_a_word_ended_for_an_unknown_reason(
+def test_a_process_without_report_that_was_not_killed_ended_for_an_unknown_reason(
     cuwarden, leave_ledger, tmp_path
 ):
     result = cuwarden("run", "--", leave_ledger, tmp_path, tmp_path / "r.json", "exit")
@@ -209,7 +209,7 @@ def test_an_ignored_signal_stays_ignored(installed, tmp_path):
     assert result.stdout == "alive\n"
 
 
-def test_a_shim_that_is_missing_is_one_line(cuwarden, installed):
+def test_a_missing_shim_is_one_error_line(cuwarden, installed):
     (installed / "libcuwarden.so").unlink()
     result = cuwarden("run", "--", "true")
     assert result.returncode == 2
@@ -223,7 +223,7 @@ def test_a_shim_that_is_missing_is_one_line(cuwarden, installed):
 def simulated(installed):
     folder = installed / "tools" / "simulated_gpu"
     folder.mkdir(parents=True)
-    # Stand-ins that load everywhere: this is about what is preloaded, not about what it does.
+    # Fake libraries that load everywhere: the tests look at what is preloaded, not at what it does.
     for name in ("libcuda.so.1", "libcudart.so.13"):
         (folder / name).write_bytes((installed / "libcuwarden.so").read_bytes())
     return folder
@@ -251,7 +251,7 @@ def compile_program(folder, name, text, *flags):
 
 @pytest.mark.parametrize("flags", [[], ["-s"]])
 def test_simulate_refuses_a_static_runtime(cuwarden, simulated, tmp_path, flags):
-    # The text stands in the error table of every cudart, stripped or not.
+    # The text is in the error table of every cudart, stripped or not.
     program = compile_program(
         tmp_path, "carrier", f'#include <stdio.h>\nint main(void) {{ puts("{MARK}"); }}', *flags
     )

@@ -1,4 +1,4 @@
-"""Files that are no reports: a line each, in bounded time and memory."""
+"""A file that is no report gets one error line, in bounded time and memory."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ MOST_SECONDS = 120
 
 @pytest.fixture
 def bounded(installed, tmp_path):
-    """Runs `report FILE` with limits that a report of any use stays far below."""
+    """Runs `report FILE` with limits on time and memory that any useful report stays far below."""
 
     def call(path, **how):
         return subprocess.run(
@@ -83,7 +83,7 @@ NOT_REPORTS = {
 
 
 @pytest.mark.parametrize("kind", NOT_REPORTS)
-def test_what_is_no_report_is_a_line(bounded, tmp_path, kind):
+def test_a_file_that_is_no_report_is_one_error_line(bounded, tmp_path, kind):
     make, reason = NOT_REPORTS[kind]
     path = make(tmp_path / "given")
     done = bounded(path)
@@ -118,7 +118,7 @@ def test_a_report_is_read_from_a_pipe_at_its_writers_pace(bounded, sample_report
     assert done.returncode == 0 and "LEAKS: 8.0 MiB" in done.stdout, done.stderr
 
 
-def test_standard_input_that_is_no_report_is_a_line(bounded):
+def test_standard_input_that_is_no_report_is_one_error_line(bounded):
     with open("/dev/zero") as file:
         done = bounded("-", stdin=file)
     assert done.returncode == 2 and one_line(done.stderr)

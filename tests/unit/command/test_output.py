@@ -1,4 +1,4 @@
-"""The command's output: nothing in it acts on the terminal, and a write that fails is not lost."""
+"""The command's output: nothing in it acts on the terminal, and a failed write changes the exit status."""
 
 import fcntl
 import json
@@ -12,13 +12,13 @@ import pytest
 
 from conftest import built, one_line
 
-# Sets a window's title, begins a line, turns the order of letters around, hides text (by the
-# control of one letter, too), and is no UTF-8.
+# Text that sets a window's title, begins a line, reverses the order of letters and hides text (also by
+# a control of one letter), and that is not UTF-8.
 HOSTILE = b"\033]0;owned\007\ncuwarden: forged \xe2\x80\xae \xc2\x9b8m \033[8m \xff\r\x7f"
 
 
 def acts_on_a_terminal(output):
-    """Letters of these bytes that are neither printable nor a line feed."""
+    """Returns the letters of the output that are neither printable nor a line feed."""
     return [
         letter
         for letter in output.decode(errors="surrogateescape")
@@ -164,7 +164,7 @@ VERBS = [
 
 @pytest.mark.parametrize("arguments", VERBS, ids=lambda words: " ".join(words))
 @pytest.mark.parametrize("how", ["full", "closed"])
-def test_output_that_cannot_be_written_is_a_line_and_status_2(raw, sample_report, arguments, how):
+def test_output_that_cannot_be_written_gives_an_error_line_and_status_2(raw, sample_report, arguments, how):
     words = [str(sample_report) if word == "SAMPLE" else word for word in arguments]
     with open("/dev/full", "wb") as full:
         closing = (lambda: os.close(1)) if how == "closed" else None
@@ -174,7 +174,7 @@ def test_output_that_cannot_be_written_is_a_line_and_status_2(raw, sample_report
 
 
 def gone():
-    """The write end of a pipe that nobody reads."""
+    """Returns the write end of a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
     return os.fdopen(writer, "wb")
@@ -187,8 +187,8 @@ def test_a_reader_that_goes_away_ends_a_report_quietly(raw, sample_report, optio
     assert (done.returncode, done.stderr) == (status, b"")
 
 
-def test_output_that_is_full_for_now_is_waited_for(raw, sample_report):
-    """Of a terminal or pipe that another program has made non-blocking."""
+def test_output_to_a_full_pipe_waits_for_its_reader(raw, sample_report):
+    """Another program may have made a terminal or pipe non-blocking."""
     whole = raw("report", *[sample_report] * 60).stdout
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
@@ -210,7 +210,7 @@ def test_output_that_is_full_for_now_is_waited_for(raw, sample_report):
 
 
 @pytest.mark.parametrize("how", ["gone", "closed", "full"])
-def test_the_status_is_the_programs_whatever_became_of_standard_error(
+def test_the_status_is_the_programs_even_if_standard_error_fails(
     raw, sample_report, tmp_path, how
 ):
     (tmp_path / "work").mkdir()
@@ -223,14 +223,14 @@ def test_the_status_is_the_programs_whatever_became_of_standard_error(
 
 
 def test_the_program_gets_its_standard_streams_and_signals_as_they_were(raw):
-    # posix_spawn() of some glibc ignores the two signals that are its own.
+    # In some glibcs, posix_spawn() ignores the two signals that glibc keeps for itself.
     look = "grep -o '[0-9a-f]\\{7\\}$' /proc/self/status | head -n 4; ls /proc/self/fd"
     closing = {"preexec_fn": lambda: os.close(0)}
     bare = subprocess.run(["sh", "-c", look], stdout=subprocess.PIPE, **closing)
     assert raw("run", "--", "sh", "-c", look, **closing).stdout == bare.stdout
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_one(raw, tmp_path):
+def test_files_that_a_killed_run_left_are_removed_by_the_next_run(raw, tmp_path):
     left, used, other = (tmp_path / f"cuwarden-run-{name}" for name in ("left00", "used00", "new000"))
     for path in (left, used, other):
         path.write_text("")

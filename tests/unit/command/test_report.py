@@ -1,4 +1,4 @@
-"""`cuwarden report`: what it prints and returns, for reports that are whole and for those that are not."""
+"""`cuwarden report`: its output and exit status, for whole and for damaged reports."""
 
 import copy
 import functools
@@ -54,7 +54,7 @@ def test_fail_on_leak_is_status_1_only_with_leaks(cuwarden, sample_report, clean
 
 @pytest.fixture
 def doubtful(clean_report, tmp_path):
-    """A report without leaks in which a part is not complete."""
+    """Returns a function that writes a report without leaks, of which one part is not complete."""
 
     def make(part, reasons):
         report = json.loads(clean_report.read_text())
@@ -68,7 +68,7 @@ def doubtful(clean_report, tmp_path):
 
 
 @pytest.mark.parametrize("part", ["records", "coverage"])
-def test_a_report_that_lacks_records_does_not_pass_for_free_of_leaks(cuwarden, doubtful, part):
+def test_a_report_that_lacks_records_fails_the_leak_check(cuwarden, doubtful, part):
     path = doubtful(part, ["the moon was full"])
     result = cuwarden("report", "--fail-on-leak", path)
     assert result.returncode == 1
@@ -78,12 +78,12 @@ def test_a_report_that_lacks_records_does_not_pass_for_free_of_leaks(cuwarden, d
     assert cuwarden("report", path).returncode == 0
 
 
-def test_a_report_that_lacks_names_only_is_judged_by_its_records(cuwarden, doubtful):
+def test_a_report_that_only_lacks_names_is_judged_by_its_records(cuwarden, doubtful):
     path = doubtful("tool", ["x.so could not be read: its functions are not named"])
     assert cuwarden("report", "--fail-on-leak", path).returncode == 0
 
 
-def test_a_report_of_before_there_were_records_is_judged_by_the_tool(cuwarden, doubtful):
+def test_an_old_report_without_records_is_judged_by_its_tool_table(cuwarden, doubtful):
     path = doubtful("tool", ["a table of the ledger was full"])
     report = json.loads(path.read_text())
     del report["records"]
@@ -93,7 +93,7 @@ def test_a_report_of_before_there_were_records_is_judged_by_the_tool(cuwarden, d
 
 
 @pytest.mark.parametrize("options", [["--min-bytes", "1TiB"], ["--top", "1"], ["--by", "kind"]])
-def test_fail_on_leak_goes_by_the_leaks_and_not_by_the_rows_that_are_shown(
+def test_fail_on_leak_counts_all_leaks_and_not_only_the_rows_that_are_shown(
     cuwarden, sample_report, options
 ):
     assert cuwarden("report", "--fail-on-leak", *options, sample_report).returncode == 1
@@ -105,7 +105,7 @@ def test_fail_on_leak_goes_by_the_leaks_and_not_by_the_rows_that_are_shown(
 
 @pytest.fixture
 def two_modules(sample_report, tmp_path):
-    """A report whose leaks are all of one module, and which knows of another one."""
+    """A report with two modules, one of which has all the leaks."""
     report = json.loads(sample_report.read_text())
     leaking = {"id": 9001, "path": "/opt/vendor/libvendor.so.2", "build_id": None}
     clean = {"id": 9002, "path": "/opt/clean/libclean.so", "build_id": None}
@@ -117,7 +117,7 @@ def two_modules(sample_report, tmp_path):
     return path
 
 
-def test_a_module_filter_restricts_what_is_judged(cuwarden, two_modules):
+def test_a_module_filter_restricts_the_leaks_that_are_judged(cuwarden, two_modules):
     for module, status in (("libvendor", 1), ("/opt/vendor/", 1), ("libclean", 0)):
         result = cuwarden("report", "--fail-on-leak", "--module", module, two_modules)
         assert (result.returncode, result.stderr) == (status, ""), module
@@ -138,7 +138,7 @@ def test_a_module_that_one_of_the_reports_knows_is_a_filter(cuwarden, clean_repo
         assert result.stdout.count("\nMEMORY ") == 2
 
 
-def test_a_leak_of_an_unknown_module_may_be_the_chosen_ones(cuwarden, two_modules):
+def test_a_leak_of_an_unknown_module_fails_the_check_of_any_module(cuwarden, two_modules):
     report = json.loads(two_modules.read_text())
     leaks = [group for group in report["leak_groups"] if group["released_by"] is None]
     leaks[0]["module"] = None
@@ -157,7 +157,7 @@ def test_bad_input_is_one_line_and_the_other_files_are_shown(cuwarden, sample_re
 
 
 def spoiled(report, path, value):
-    """The report with another value at this place; None where there is no such place."""
+    """Returns the report with another value at `path`; None if the report has no such path."""
     report = copy.deepcopy(report)
     *way, last = path
     place = report
@@ -168,7 +168,7 @@ def spoiled(report, path, value):
 
 
 def places(node, path=()):
-    """Every object, first row and field of a report."""
+    """Yields the path of every object, every table's first row and every field of a report."""
     if path:
         yield path
     if isinstance(node, dict):
@@ -194,7 +194,7 @@ def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
     result = cuwarden("report", *fields)
     assert result.returncode == 2
     named = 0
-    for line in result.stderr.splitlines():  # what is not shown may be as it likes
+    for line in result.stderr.splitlines():  # fields that are never shown give no line
         _, path, said = line.split(": ", 2)
         assert said.startswith("a damaged report (") and fields.pop(path) in said, line
         named += 1
@@ -213,7 +213,7 @@ def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
         (("tool", "reasons"), [1], "tool.reasons[0]"),
     ],
 )
-def test_what_is_wrong_with_a_report_is_said_where(
+def test_the_line_about_a_damaged_report_names_the_damaged_field(
     cuwarden, sample_report, tmp_path, place, value, words
 ):
     path = tmp_path / "spoiled.json"

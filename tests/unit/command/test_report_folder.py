@@ -1,4 +1,4 @@
-"""`cuwarden report FOLDER`: a line a process, all of them judged, whatever else lies there."""
+"""`cuwarden report FOLDER`: one line for each process. All reports are judged, other files passed over."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_a_folder_without_reports_is_wrong_input(cuwarden, folder, missing):
     assert one_line(result.stderr) and str(folder) in result.stderr
 
 
-def test_what_cannot_be_read_is_a_line_each_and_the_others_are_shown(
+def test_each_unreadable_file_is_one_line_and_the_other_reports_are_shown(
     cuwarden, folder, sample_report, clean_report
 ):
     whole = sample_report.read_text()
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_a_line_each_and_the_others_are_shown(
     assert "first.json: " in result.stdout and "second.json: " in result.stdout
 
 
-def test_what_is_no_report_is_passed_over(cuwarden, folder, clean_report):
+def test_a_file_that_is_no_report_is_passed_over(cuwarden, folder, clean_report):
     for name in ("a.json", "b.json"):
         shutil.copy(clean_report, folder / name)
     (folder / "link.json").symlink_to("a.json")
@@ -93,11 +93,11 @@ def test_what_is_no_report_is_passed_over(cuwarden, folder, clean_report):
     assert result.stdout.split("\n\n")[0].count("\n") == 1
 
 
-def test_a_ledger_in_the_folder_is_said_to_be_unjudged_and_is_left_there(
+def test_a_ledger_in_the_folder_is_mentioned_and_left_there(
     cuwarden, folder, clean_report
 ):
     shutil.copy(clean_report, folder / "a.json")
-    # As a process that was killed leaves it.
+    # A ledger as a killed process leaves it.
     (folder / "cuwarden-ledger-x").write_bytes(b"CWARDEN1" + bytes(5000))
     before = set(os.listdir(folder))
     result = cuwarden("report", "--fail-on-leak", folder)

@@ -1,4 +1,5 @@
-// `top`: stacks that keep growing are told from those of a program's start, and columns stay apart.
+// `top`: stacks that keep growing are told from those of a program's start, and columns never
+// touch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 
-// One stack that gets 1 MiB each second from its start on.
+// A ledger with one stack that allocates 1 MiB each second from the process's start on.
 struct GrowingLedger : test::FakeLedger {
   GrowingLedger() {
     process.pid = 17;
@@ -92,7 +93,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The words of a row that starts with a number, one for each column.
+// Returns the words of a row that begins with a number; each word is a column.
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
   std::istringstream stream(line);
@@ -117,7 +118,7 @@ TEST(TopView, columns_never_touch) {
   GrowingLedger ledger;
   View view(ledger);
   view.sample(ledger.after(80));
-  // As large as numbers get: counts of ten digits, gibibytes a second.
+  // The largest numbers that occur: counts of ten digits, gibibytes a second.
   ledger::GroupView& group = ledger.groups[0];
   group.live_count = 9'876'543'210;
   group.allocations = 987'654'321'098;
