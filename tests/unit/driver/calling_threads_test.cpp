@@ -1,4 +1,5 @@
-// Which threads are inside the driver, as the end of the process asks it.
+// CallingThreads, which knows the threads that are inside the driver. The end of the process asks
+// it.
 #include "runtime_hooks/driver/calling_threads.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
 
-// Each test in a child: a call that was left stays left for the whole process.
+// Runs a test in a child, since a call that was left without returning stays counted in its
+// process.
 template <class Test>
 bool holds_in_child(const Test& test) {
   const pid_t child = fork();
@@ -73,7 +75,7 @@ TEST(CallingThreadsTest, a_thread_that_ended_inside_stays_inside) {
   }));
 }
 
-TEST(CallingThreadsTest, its_place_taken_by_another_thread_changes_nothing) {
+TEST(CallingThreadsTest, a_thread_that_takes_an_ended_threads_slot_changes_nothing) {
   EXPECT_TRUE(holds_in_child([] {
     std::thread([] { DriverCall left; }).join();
     for (std::size_t i = 0; i < 2 * CallingThreads::most; ++i)
@@ -89,7 +91,7 @@ TEST(CallingThreadsTest, a_forked_child_has_none_of_its_parents_threads) {
   }));
 }
 
-TEST(CallingThreadsTest, threads_without_words_count_too) {
+TEST(CallingThreadsTest, threads_without_a_slot_of_their_own_count_too) {
   EXPECT_TRUE(holds_in_child([] {
     std::vector<std::thread> threads;
     std::atomic<std::size_t> inside{0};

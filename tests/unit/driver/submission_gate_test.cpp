@@ -1,4 +1,4 @@
-// The gate, passed by many threads while it is closed and opened.
+// The submission gate: many threads pass it while it is closed and opened.
 #include "runtime_hooks/driver/submission_gate.hpp"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,9 @@ class SubmissionGateTest : public testing::Test {
   SubmissionGate gate{clock};
 };
 
-// As of memory that is moved: nobody sees it half done.
-TEST_F(SubmissionGateTest, nobody_submits_while_it_is_closed) {
+// While the gate is closed, is_moving is true, as if memory were being moved. Only the closing
+// thread may submit then.
+TEST_F(SubmissionGateTest, no_thread_submits_while_the_gate_is_closed) {
   constexpr std::uint64_t for_ever = std::uint64_t{1} << 60;
   std::atomic<bool> ends{false}, is_moving{false};
   std::atomic<std::uint64_t> passed{0}, wrong{0};
@@ -77,7 +78,7 @@ TEST_F(SubmissionGateTest, nobody_submits_while_it_is_closed) {
   EXPECT_EQ(wrong, 0u);
 }
 
-TEST_F(SubmissionGateTest, who_does_not_come_back_keeps_it_open) {
+TEST_F(SubmissionGateTest, a_thread_that_never_comes_back_keeps_the_gate_open) {
   std::atomic<bool> is_in{false}, ends{false};
   std::thread stays([&] {
     const Through long_one(gate);
@@ -97,7 +98,7 @@ TEST_F(SubmissionGateTest, who_does_not_come_back_keeps_it_open) {
   gate.open();
 }
 
-TEST_F(SubmissionGateTest, one_thread_closes_it_at_a_time_and_none_within_a_submission) {
+TEST_F(SubmissionGateTest, one_thread_at_a_time_closes_the_gate_and_none_within_a_submission) {
   ASSERT_TRUE(close(ms));
   std::thread([this] { EXPECT_FALSE(close(50 * ms)); }).join();
   gate.open();
@@ -111,7 +112,7 @@ TEST_F(SubmissionGateTest, threads_that_are_gone_make_room_for_others) {
   gate.open();
 }
 
-// The thread that would open it is its parent's.
+// The thread that would open the gate exists in the parent only.
 TEST_F(SubmissionGateTest, a_forked_child_does_not_wait_for_its_parent) {
   ASSERT_TRUE(close(1000 * ms));
   std::thread forks([this] {
