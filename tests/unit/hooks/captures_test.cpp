@@ -10,7 +10,7 @@ namespace {
 CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(16 * number); }
 constexpr ContextId here{7}, elsewhere{8};
 
-TEST(CapturesTest, one_is_in_progress_from_its_beginning_to_its_end) {
+TEST(CapturesTest, a_capture_is_in_progress_from_its_beginning_to_its_end) {
   Captures captures;
   EXPECT_FALSE(captures.any());
   EXPECT_TRUE(captures.begins(stream(1), false, here));
@@ -24,7 +24,7 @@ TEST(CapturesTest, one_is_in_progress_from_its_beginning_to_its_end) {
   EXPECT_FALSE(captures.any());
 }
 
-TEST(CapturesTest, it_ends_with_its_stream_or_context) {
+TEST(CapturesTest, a_capture_ends_with_its_stream_or_context) {
   Captures captures;
   captures.begins(stream(1), false, here);
   captures.stream_ends(stream(2));
@@ -38,7 +38,7 @@ TEST(CapturesTest, it_ends_with_its_stream_or_context) {
   EXPECT_FALSE(captures.any());
 }
 
-TEST(CapturesTest, more_than_are_kept_come_to_an_end_as_well) {
+TEST(CapturesTest, captures_beyond_the_tables_limit_also_end) {
   Captures captures;
   for (std::uintptr_t i = 1; i <= 200; ++i) EXPECT_TRUE(captures.begins(stream(i), false, here));
   for (std::uintptr_t i = 1; i <= 199; ++i) {

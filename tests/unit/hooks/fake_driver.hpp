@@ -1,5 +1,5 @@
-// A driver as a table of functions, and a session on it with a ledger in memory. The functions
-// that the recording itself calls spoil errno.
+// A fake driver, which is a table of functions, and a session on it with a ledger in memory.
+// Functions that the recording itself calls change errno on purpose.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct FakeNode {
   bool allocates = false;
   CUdeviceptr address = 0;
   std::size_t bytes = 0;
-  CUgraph child = nullptr;  // of a node that is a graph
+  CUgraph child = nullptr;  // the child graph, if the node is one
 };
 
 struct FakeDriver {
@@ -31,10 +31,10 @@ struct FakeDriver {
   std::vector<CUcontext> pushed;
   CUdeviceptr next_address = 0x10000;
   std::map<CUgraph, std::vector<FakeNode>> graphs;
-  std::function<void()> in_free;  // runs inside cuMemFree_v2
+  std::function<void()> in_free;  // called inside cuMemFree_v2
   std::size_t free_bytes = 100, total_bytes = 1000;
   int readings = 0;   // calls of cuMemGetInfo_v2
-  int questions = 0;  // and of cuFuncGetAttribute
+  int questions = 0;  // calls of cuFuncGetAttribute
   int devices = 2;
   int device_questions = 0;  // calls of cuCtxGetDevice
   int current_device = 0;
@@ -134,7 +134,7 @@ inline driver::RealDriver fake_functions() {
   real.cuGreenCtxDestroy = [](CUgreenCtx) { return CUDA_SUCCESS; };
 #endif
 
-  // A node's handle is its address in the list; a graph keeps its list as it was first read.
+  // A node's handle is its address in the graph's list of nodes.
   real.cuGraphAddMemAllocNode = [](CUgraphNode*, CUgraph graph, const CUgraphNode*, size_t,
                                    CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
     parameters->dptr = fake.next_address += 0x1000;
@@ -186,7 +186,7 @@ class HooksTest : public ::testing::Test {
   }
   ~HooksTest() override { fake = {}; }
 
-  // Calls a hook as the exported function does.
+  // Calls a hook in the same way as the exported function.
   template <class Result, class... Parameters, class... Arguments>
   [[gnu::noinline]] static Result hooked_on(const driver::RealDriver& real, Session& session,
                                             driver::Row row,

@@ -1,4 +1,4 @@
-// A driver whose calls take device memory without being asked for it, as a test says.
+// A fake driver whose calls take as much device memory as a test says, without being asked for any.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ using driver::Row;
 inline constexpr std::size_t mib = 1 << 20;
 inline constexpr int processors = 2, threads_each = 1024;
 
-// A kernel's handle is where this lies.
+// A kernel. The kernel's handle is the object's address.
 struct FakeKernel {
   int local_bytes = 0;
   const char* name = "";
-  int most_threads = 1024;  // a block, for its registers
+  int most_threads = 1024;  // threads of a block for which there are enough registers
 };
 
 class ImplicitMemoryTest : public HooksTest {
@@ -67,7 +67,7 @@ class ImplicitMemoryTest : public HooksTest {
     CUmodule module = nullptr;
     return hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
   }
-  // A question about a kernel; also whether the device was read for it.
+  // Asks about a kernel, which takes `bytes`. Returns true if the device was read for that.
   bool ask(FakeKernel& kernel, std::int64_t bytes) {
     takes = bytes;
     const int readings = fake.readings;
@@ -99,7 +99,7 @@ class ImplicitMemoryTest : public HooksTest {
     return {};
   }
   ledger::ImplicitBytes bytes() const { return device().implicit; }
-  // What was asked for in those that were refused.
+  // Returns what was asked for by each refused call.
   std::vector<ledger::Asked> refused() const {
     std::vector<ledger::Asked> found;
     const ledger::Reader from = reader();
@@ -108,12 +108,13 @@ class ImplicitMemoryTest : public HooksTest {
     return found;
   }
 
-  std::uint64_t block_of = 128;  // threads
+  std::uint64_t block_of = 128;  // threads of a block
 
-  // The driver's side of a call: it takes memory, other threads do what they do, it answers.
+  // The driver's part of a call: takes memory, runs `meanwhile`, which acts as other threads, and
+  // answers.
   static CUresult in_call() {
     fake.free_bytes -= static_cast<std::size_t>(takes);
-    if (const auto now = std::exchange(meanwhile, nullptr)) now();  // once
+    if (const auto now = std::exchange(meanwhile, nullptr)) now();  // called once
     return answer;
   }
   static inline std::int64_t takes;

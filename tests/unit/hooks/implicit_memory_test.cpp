@@ -1,10 +1,10 @@
-// What calls take from the device without being asked for memory, as two readings show it.
+// Device memory that calls take without being asked for memory, measured by two readings.
 #include "tests/unit/hooks/implicit_memory_fixture.hpp"
 
 namespace cuwarden::hooks {
 namespace {
 
-TEST_F(ImplicitMemoryTest, WhatACallTakesIsBookedWhereItBelongs) {
+TEST_F(ImplicitMemoryTest, memory_that_a_call_takes_is_booked_in_the_row_of_its_kind) {
   load(3 * mib);
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * mib, 56 * mib);
   set_limit(CU_LIMIT_STACK_SIZE, 2048, 4 * mib);
@@ -15,12 +15,12 @@ TEST_F(ImplicitMemoryTest, WhatACallTakesIsBookedWhereItBelongs) {
   EXPECT_EQ(bytes().heap, 56 * mib);
   EXPECT_EQ(bytes().local_memory, 4 * mib);
   EXPECT_EQ(bytes().streams, mib);
-  // The reading that they were found by is the device's.
+  // The reading that showed the memory becomes the device's latest one.
   EXPECT_EQ(device().at, ledger::ReadingAt::last_call);
   EXPECT_EQ(device().free_bytes, fake.free_bytes);
 }
 
-TEST_F(ImplicitMemoryTest, WhatIsGivenBackLowersTheRowButNeverBelowZero) {
+TEST_F(ImplicitMemoryTest, memory_that_is_given_back_lowers_the_row_but_never_below_zero) {
   load(4 * mib);
   unload(mib);
   EXPECT_EQ(bytes().modules, 3 * mib);
@@ -28,7 +28,7 @@ TEST_F(ImplicitMemoryTest, WhatIsGivenBackLowersTheRowButNeverBelowZero) {
   EXPECT_EQ(bytes().modules, 0u);
 }
 
-TEST_F(ImplicitMemoryTest, NothingIsBookedWhereAnotherThreadWasInACall) {
+TEST_F(ImplicitMemoryTest, nothing_is_booked_if_another_thread_was_in_a_call) {
   const auto other_thread = [&](auto work) {
     meanwhile = [work] {
       const CallState mine = call_state;
@@ -40,7 +40,7 @@ TEST_F(ImplicitMemoryTest, NothingIsBookedWhereAnotherThreadWasInACall) {
   other_thread([&] { allocate(); });
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
-  // Two such calls at once: neither knows what was its own.
+  // Of two such calls at once, neither can tell its own memory from the other's.
   other_thread([&] { load(5 * mib); });
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
@@ -48,7 +48,7 @@ TEST_F(ImplicitMemoryTest, NothingIsBookedWhereAnotherThreadWasInACall) {
   EXPECT_EQ(bytes().modules, 2 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, WhatIsDoneOnAnotherDeviceMeanwhileDisturbsNothing) {
+TEST_F(ImplicitMemoryTest, calls_on_another_device_disturb_no_measurement) {
   const auto other_thread_on = [&](int device, auto work) {
     meanwhile = [device, work] {
       const CallState mine = call_state;
@@ -69,7 +69,7 @@ TEST_F(ImplicitMemoryTest, WhatIsDoneOnAnotherDeviceMeanwhileDisturbsNothing) {
   other_thread_on(0, [&] { allocate(); });
   load(5 * mib);
   EXPECT_EQ(bytes().modules, 3 * mib);
-  // From a context of another device, but with a handle of this one.
+  // The other thread's context is of another device, but the handle is of this one.
   other_thread_on(1, [&] {
     CUmemGenericAllocationHandle handle = 0;
     CUmemAllocationProp properties{};
@@ -80,7 +80,7 @@ TEST_F(ImplicitMemoryTest, WhatIsDoneOnAnotherDeviceMeanwhileDisturbsNothing) {
   EXPECT_EQ(bytes().modules, 3 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, UnderACaptureTheDeviceIsReadWithTheThreadsModeRelaxedMeanwhile) {
+TEST_F(ImplicitMemoryTest, under_a_capture_the_device_is_read_with_the_threads_mode_relaxed) {
   hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
   fake.capture_mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
   load(3 * mib);
@@ -89,7 +89,8 @@ TEST_F(ImplicitMemoryTest, UnderACaptureTheDeviceIsReadWithTheThreadsModeRelaxed
   EXPECT_EQ(fake.capture_mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
 
-TEST_F(ImplicitMemoryTest, WhatACapturedKernelNeedsIsTakenWhenItsGraphIsInstantiated) {
+TEST_F(ImplicitMemoryTest,
+       a_captured_kernels_local_memory_is_booked_when_its_graph_is_instantiated) {
   hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
   FakeKernel plain{0, "plain"}, deep{3072, "deep"}, deeper{5120, "deeper"};
   launch(plain, 140 * mib);
@@ -106,13 +107,14 @@ TEST_F(ImplicitMemoryTest, WhatACapturedKernelNeedsIsTakenWhenItsGraphIsInstanti
 #if CUDA_VERSION >= 12030
   EXPECT_EQ(device().largest_local_kernel, "deeper");
 #endif
-  // It has what it needs.
+  // The context has enough local memory by now.
   launch(deeper, mib);
   EXPECT_EQ(bytes().local_memory, threads * 4096);
   EXPECT_EQ(bytes().modules, 141 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AnotherGraphsInstantiationIsNotTakenForThatOfTheCapturedKernel) {
+TEST_F(ImplicitMemoryTest,
+       another_graphs_instantiation_is_not_taken_for_that_of_the_captured_kernel) {
   hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
   FakeKernel plain{0, "plain"}, deep{5120, "deep"};
   launch(plain, 140 * mib);
@@ -128,7 +130,7 @@ TEST_F(ImplicitMemoryTest, AnotherGraphsInstantiationIsNotTakenForThatOfTheCaptu
   EXPECT_EQ(bytes().local_memory, processors * threads_each * 4096u);
 }
 
-TEST_F(ImplicitMemoryTest, AQuestionAboutAKernelMayBringItsCodeOnce) {
+TEST_F(ImplicitMemoryTest, a_question_about_a_kernel_may_load_its_code_once) {
   FakeKernel kernel;
   EXPECT_TRUE(ask(kernel, 5 * mib));
   EXPECT_EQ(bytes().modules, 5 * mib);
@@ -142,7 +144,7 @@ TEST_F(ImplicitMemoryTest, AQuestionAboutAKernelMayBringItsCodeOnce) {
   EXPECT_EQ(bytes().modules, 5 * mib) << "no code is as large";
 }
 
-TEST_F(ImplicitMemoryTest, AKernelMayBeLoadedOnEachDevice) {
+TEST_F(ImplicitMemoryTest, a_kernel_may_be_loaded_on_each_device) {
   FakeKernel kernel;
   EXPECT_TRUE(ask(kernel, 5 * mib));
   fake.current_device = 1;
@@ -154,7 +156,8 @@ TEST_F(ImplicitMemoryTest, AKernelMayBeLoadedOnEachDevice) {
   EXPECT_EQ(bytes().modules, 5 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, QuestionsHaveReadingsOfTheirOwnAndAreAskedAgainWhenThereAreSome) {
+TEST_F(ImplicitMemoryTest,
+       questions_have_their_own_ration_of_readings_and_are_measured_again_when_it_allows) {
   std::vector<FakeKernel> kernels(2000);
   int read = 0;
   for (FakeKernel& kernel : kernels) read += ask(kernel, 0) ? 1 : 0;
@@ -164,7 +167,7 @@ TEST_F(ImplicitMemoryTest, QuestionsHaveReadingsOfTheirOwnAndAreAskedAgainWhenTh
   const int before = fake.readings;
   launch(plain, mib);
   EXPECT_EQ(fake.readings, before + 2) << "those of launches are left";
-  // One that there was no reading for is not known.
+  // A kernel that was asked about without a reading does not count as loaded.
   const auto has = [](FakeKernel& kernel) {
     return loaded_kernels.has(reinterpret_cast<CUfunction>(&kernel));
   };
@@ -172,7 +175,8 @@ TEST_F(ImplicitMemoryTest, QuestionsHaveReadingsOfTheirOwnAndAreAskedAgainWhenTh
   EXPECT_FALSE(has(kernels.back()));
 }
 
-TEST_F(ImplicitMemoryTest, MemoryThatIsFreedMeanwhileDisturbsItsDeviceWhereverItIsFreedFrom) {
+TEST_F(ImplicitMemoryTest,
+       a_free_during_a_measurement_disturbs_the_memorys_device_from_any_context) {
   const CUdeviceptr memory = allocate();
   meanwhile = [&] {
     const CallState mine = call_state;
@@ -184,7 +188,7 @@ TEST_F(ImplicitMemoryTest, MemoryThatIsFreedMeanwhileDisturbsItsDeviceWhereverIt
   };
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
-  // One that began before, and ends meanwhile.
+  // A free that began before the measurement and ends during it.
   const ledger::TakenRecord taken = session.allocations.take(Space::pointer, allocate());
   meanwhile = [&] { session.allocations.settle(taken, CUDA_SUCCESS); };
   load(3 * mib);
@@ -193,7 +197,7 @@ TEST_F(ImplicitMemoryTest, MemoryThatIsFreedMeanwhileDisturbsItsDeviceWhereverIt
   EXPECT_EQ(bytes().modules, 2 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AKernelThatWasCapturedIsNewWhenItIsLaunched) {
+TEST_F(ImplicitMemoryTest, a_captured_kernel_counts_as_new_when_it_is_launched) {
   hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
   FakeKernel plain{0, "plain"}, deep{3072, "deep"};
   launch(plain, 140 * mib);
@@ -205,7 +209,8 @@ TEST_F(ImplicitMemoryTest, AKernelThatWasCapturedIsNewWhenItIsLaunched) {
   EXPECT_EQ(fake.readings, readings);
 }
 
-TEST_F(ImplicitMemoryTest, TheFirstLaunchOfAKernelIsReadAndTheNextOnesAskTheDriverNothing) {
+TEST_F(ImplicitMemoryTest,
+       a_kernels_first_launch_is_measured_and_later_ones_ask_the_driver_nothing) {
   FakeKernel kernel{0, "plain"};
   launch(kernel, 140 * mib);
   EXPECT_EQ(bytes().modules, 140 * mib);
@@ -216,7 +221,7 @@ TEST_F(ImplicitMemoryTest, TheFirstLaunchOfAKernelIsReadAndTheNextOnesAskTheDriv
   EXPECT_EQ(fake.questions, questions);
 }
 
-TEST_F(ImplicitMemoryTest, LocalMemoryIsToldApartFromWhatTheFirstLaunchOfAllTakes) {
+TEST_F(ImplicitMemoryTest, local_memory_is_told_apart_from_memory_of_the_processs_first_launch) {
   FakeKernel deep{3072, "deep"}, deeper{5120, "deeper"}, shallow{2048, "shallow"};
   const std::size_t threads = processors * threads_each;
   launch(deep, 140 * mib + threads * 2048);
@@ -233,7 +238,9 @@ TEST_F(ImplicitMemoryTest, LocalMemoryIsToldApartFromWhatTheFirstLaunchOfAllTake
 #endif
 }
 
-TEST_F(ImplicitMemoryTest, WhatAFailedLaunchGivesBackIsTakenFromLocalMemoryFirstAndTakenAgain) {
+TEST_F(
+    ImplicitMemoryTest,
+    memory_that_a_failed_launch_gives_back_is_subtracted_from_local_memory_first_and_taken_again) {
   CUcontext context = nullptr;
   fake.current = nullptr;
   fake.primary_active = false;
@@ -249,12 +256,12 @@ TEST_F(ImplicitMemoryTest, WhatAFailedLaunchGivesBackIsTakenFromLocalMemoryFirst
   EXPECT_EQ(bytes().used_after_first_context, (527 + 148 + 792 - 1342) * mib);
   answer = CUDA_SUCCESS;
   launch(deep, 1000 * mib);
-  // What the context had from the start, and local memory.
+  // The context has its first memory again, and local memory.
   EXPECT_EQ(bytes().used_after_first_context, 527 * mib);
   EXPECT_EQ(bytes().local_memory, (1000 - (1342 - 148 - 792)) * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AKernelsNameIsBounded) {
+TEST_F(ImplicitMemoryTest, a_kernels_name_is_bounded) {
   const std::string name(100'000, 'k');
   FakeKernel kernel{8192, name.c_str()};
   launch(kernel, mib);
@@ -264,7 +271,7 @@ TEST_F(ImplicitMemoryTest, AKernelsNameIsBounded) {
 #endif
 }
 
-TEST_F(ImplicitMemoryTest, AfterAnUnloadEveryKernelIsNew) {
+TEST_F(ImplicitMemoryTest, after_an_unload_every_kernel_is_new) {
   FakeKernel kernel;
   launch(kernel, mib);
   unload(0);
@@ -272,7 +279,7 @@ TEST_F(ImplicitMemoryTest, AfterAnUnloadEveryKernelIsNew) {
   EXPECT_EQ(bytes().modules, 2 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AKernelIsFoundThoughManyOthersWereLaunched) {
+TEST_F(ImplicitMemoryTest, a_kernel_is_found_though_many_others_were_launched) {
   std::vector<FakeKernel> kernels(1000);
   for (FakeKernel& kernel : kernels) launch(kernel, 0);
   std::size_t known = 0;
@@ -283,7 +290,7 @@ TEST_F(ImplicitMemoryTest, AKernelIsFoundThoughManyOthersWereLaunched) {
   EXPECT_FALSE(launched_kernels.expected_slot_has(nullptr));
 }
 
-TEST_F(ImplicitMemoryTest, ReadingsOfFirstLaunchesAreRationedButNotThoseOfLargerLocalMemory) {
+TEST_F(ImplicitMemoryTest, readings_at_first_launches_are_rationed_except_for_larger_local_memory) {
   std::vector<FakeKernel> kernels(2000);
   const int before = fake.readings;
   for (FakeKernel& kernel : kernels) launch(kernel, 0);
@@ -293,7 +300,7 @@ TEST_F(ImplicitMemoryTest, ReadingsOfFirstLaunchesAreRationedButNotThoseOfLarger
   EXPECT_EQ(bytes().local_memory, 6 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AFirstContextsMemoryIsKeptApartFromThatOfFurtherOnes) {
+TEST_F(ImplicitMemoryTest, a_first_contexts_memory_is_kept_apart_from_that_of_further_contexts) {
   CUcontext context = nullptr;
   fake.current = nullptr;
   fake.primary_active = false;
@@ -318,7 +325,7 @@ TEST_F(ImplicitMemoryTest, AFirstContextsMemoryIsKeptApartFromThatOfFurtherOnes)
   EXPECT_EQ(bytes().further_contexts, 0u);
 }
 
-TEST_F(ImplicitMemoryTest, ARefusalForLackOfMemoryIsAnIncidentAndAnyOtherIsNot) {
+TEST_F(ImplicitMemoryTest, a_refusal_for_lack_of_memory_is_an_incident_and_any_other_error_is_not) {
   FakeKernel kernel;
   answer = CUDA_ERROR_INVALID_VALUE;
   EXPECT_EQ(launch(kernel, 0), CUDA_ERROR_INVALID_VALUE);
@@ -333,13 +340,13 @@ TEST_F(ImplicitMemoryTest, ARefusalForLackOfMemoryIsAnIncidentAndAnyOtherIsNot) 
   hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
   EXPECT_EQ(refused(), (std::vector{ledger::Asked::launch, ledger::Asked::module,
                                     ledger::Asked::limit, ledger::Asked::stream}));
-  // It was not launched: the next one is the first.
+  // The launch failed, so the kernel's next launch is its first.
   answer = CUDA_SUCCESS;
   launch(kernel, mib);
   EXPECT_EQ(bytes().modules, mib);
 }
 
-TEST_F(ImplicitMemoryTest, ReadingsLeaveErrnoAlone) {
+TEST_F(ImplicitMemoryTest, readings_leave_errno_alone) {
   FakeKernel kernel{4096, "deep"};
   CUcontext context = nullptr;
   const auto keeps = [&](const char* what, auto call) {

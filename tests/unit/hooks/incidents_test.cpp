@@ -1,4 +1,5 @@
-// Requests that the driver refuses: what is kept of them, and what is asked at that moment.
+// Incidents: the facts that are kept about refused requests, and the questions asked at that
+// moment.
 #include <functional>
 
 #include "tests/unit/hooks/fake_driver.hpp"
@@ -78,7 +79,7 @@ class IncidentsTest : public HooksTest {
 
   static inline bool refuse = true;
   static inline CUresult answer = CUDA_ERROR_OUT_OF_MEMORY;
-  static inline bool answers = true;  // to questions about the device
+  static inline bool answers = true;  // true if the driver answers questions about the device
   static inline int mode = CU_COMPUTEMODE_DEFAULT;
   static inline int readings = 0;
   static inline std::vector<IncidentId> told;
@@ -93,7 +94,7 @@ class IncidentsTest : public HooksTest {
   Session session{*writer, real, {.incomplete = [](ledger::Reason) noexcept {}, .probes = &probes}};
 };
 
-TEST_F(IncidentsTest, TheFirstRefusalIsKeptWithWhatWasKnownAndRepeatsAreCounted) {
+TEST_F(IncidentsTest, the_first_refusal_is_kept_with_its_facts_and_repeats_are_counted) {
   errno = ENOENT;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(errno, ENOENT);
@@ -112,7 +113,7 @@ TEST_F(IncidentsTest, TheFirstRefusalIsKeptWithWhatWasKnownAndRepeatsAreCounted)
   EXPECT_EQ(told, std::vector{all[0].id});
 }
 
-TEST_F(IncidentsTest, WhoHeldMostIsKeptThoughItIsFreedLater) {
+TEST_F(IncidentsTest, the_largest_holders_are_kept_though_their_memory_is_freed_later) {
   refuse = false;
   CUdeviceptr memory = 0;
   call(Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, std::size_t{400});
@@ -174,17 +175,17 @@ TEST_F(IncidentsTest, OtherErrorsAreNone) {
   EXPECT_TRUE(told.empty());
 }
 
-TEST_F(IncidentsTest, AThreadThatIsServedTheSameAfterwardsHasRecovered) {
+TEST_F(IncidentsTest, a_thread_that_is_served_an_equal_request_later_has_recovered) {
   ask(5000);
   refuse = false;
-  EXPECT_EQ(ask(4000), CUDA_SUCCESS);  // less is not the same
+  EXPECT_EQ(ask(4000), CUDA_SUCCESS);  // a smaller request is not equal
   EXPECT_EQ(incidents()[0].recovered, 0u);
   EXPECT_EQ(ask(5000), CUDA_SUCCESS);
-  EXPECT_EQ(ask(5000), CUDA_SUCCESS);  // that one never failed
+  EXPECT_EQ(ask(5000), CUDA_SUCCESS);  // this request never failed in this thread
   EXPECT_EQ(incidents()[0].recovered, 1u);
 }
 
-TEST_F(IncidentsTest, AllAttemptsUntilItIsServedAreRecovered) {
+TEST_F(IncidentsTest, all_attempts_until_the_request_is_served_are_recovered) {
   ask(5000);
   ask(5000);
   refuse = false;
@@ -193,7 +194,7 @@ TEST_F(IncidentsTest, AllAttemptsUntilItIsServedAreRecovered) {
   EXPECT_EQ(incidents()[0].repeats, 1u);
 }
 
-TEST_F(IncidentsTest, AnAttemptThatWasGivenUpIsNotRecoveredByALaterOne) {
+TEST_F(IncidentsTest, an_attempt_that_was_given_up_is_not_recovered_by_a_later_one) {
   ask(5000);
   refuse = false;
   ask(100);  // the program goes on
@@ -205,13 +206,13 @@ TEST_F(IncidentsTest, AnAttemptThatWasGivenUpIsNotRecoveredByALaterOne) {
   EXPECT_EQ(incidents()[0].recovered, 1u);
 }
 
-TEST_F(IncidentsTest, UnderACaptureTheDeviceIsReadAsWell) {
+TEST_F(IncidentsTest, under_a_capture_the_device_is_also_read_for_an_incident) {
   call(Row::cuStreamBeginCapture, cuStreamBeginCapture, CUstream{});
   EXPECT_EQ(ask_in_stream_order(5000), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(incidents().at(0).fact(Fact::free_bytes), 100u);
 }
 
-TEST_F(IncidentsTest, WhereCapturesCannotBeSparedTheDeviceIsNotRead) {
+TEST_F(IncidentsTest, the_device_is_not_read_if_that_would_end_a_capture) {
   const_cast<driver::RealDriver&>(real).cuThreadExchangeStreamCaptureMode = nullptr;
   readings = 0;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
@@ -219,7 +220,7 @@ TEST_F(IncidentsTest, WhereCapturesCannotBeSparedTheDeviceIsNotRead) {
   EXPECT_EQ(incidents().at(0).fact(Fact::free_bytes), std::nullopt);
 }
 
-TEST_F(IncidentsTest, AContextThatTheComputeModeForbidsIsOneWithTheMode) {
+TEST_F(IncidentsTest, a_context_that_the_compute_mode_forbids_is_an_incident_with_the_mode) {
   mode = CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
   answer = CUDA_ERROR_DEVICE_UNAVAILABLE;
   errno = ENOENT;
@@ -238,7 +239,7 @@ TEST_F(IncidentsTest, AContextThatTheComputeModeForbidsIsOneWithTheMode) {
   EXPECT_EQ(incidents()[1].fact(Fact::compute_mode), 2u);
 }
 
-TEST_F(IncidentsTest, TheSameErrorsWithoutSuchAModeAreNone) {
+TEST_F(IncidentsTest, the_error_of_a_forbidding_mode_without_that_mode_is_no_incident) {
   const std::pair<int, CUresult> cases[] = {{CU_COMPUTEMODE_DEFAULT, CUDA_ERROR_DEVICE_UNAVAILABLE},
                                             {CU_COMPUTEMODE_DEFAULT, CUDA_ERROR_UNKNOWN},
                                             {CU_COMPUTEMODE_EXCLUSIVE_PROCESS, CUDA_ERROR_UNKNOWN},
@@ -249,7 +250,7 @@ TEST_F(IncidentsTest, TheSameErrorsWithoutSuchAModeAreNone) {
     answer = error;
     EXPECT_EQ(ask_for_context(), error);
   }
-  // Nor is one of a device that does not answer any more, nor of a request for memory.
+  // Neither is this error of a device that does not answer any more, nor of a request for memory.
   mode = CU_COMPUTEMODE_PROHIBITED;
   answer = CUDA_ERROR_DEVICE_UNAVAILABLE;
   EXPECT_EQ(ask(5000), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -258,13 +259,13 @@ TEST_F(IncidentsTest, TheSameErrorsWithoutSuchAModeAreNone) {
   EXPECT_TRUE(incidents().empty());
 }
 
-TEST_F(IncidentsTest, TheModeIsNoteworthyWhereItIsNotTheUsualOne) {
+TEST_F(IncidentsTest, the_compute_mode_is_noteworthy_if_it_is_not_the_default) {
   EXPECT_EQ(ask_for_context(), CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(incidents().size(), 1u);
   EXPECT_EQ(incidents()[0].fact(Fact::compute_mode), std::nullopt);
 }
 
-TEST_F(IncidentsTest, ADeviceThatCannotBeReadIsAsLargeAsItIs) {
+TEST_F(IncidentsTest, a_device_that_cannot_be_read_still_has_its_size) {
   answers = false;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(incidents().size(), 1u);
@@ -273,7 +274,7 @@ TEST_F(IncidentsTest, ADeviceThatCannotBeReadIsAsLargeAsItIs) {
   EXPECT_EQ(incidents()[0].fact(Fact::memory_pool_idle_bytes), std::nullopt);
 }
 
-TEST_F(IncidentsTest, MorePlacesThanThereIsRoomForAreStillCounted) {
+TEST_F(IncidentsTest, the_table_of_incidents_is_bounded) {
   for (int i = 0; i < 1500; ++i)
     session.refusals.refused(Caller{HookId{0}, __builtin_frame_address(0)},
                              CUDA_ERROR_OUT_OF_MEMORY, ledger::Asked::launch, DeviceOrdinal{i});

@@ -1,4 +1,4 @@
-// Calls that are left without returning, and calls inside calls on other stacks.
+// Calls that a thread leaves without returning from them, and calls inside calls on other stacks.
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -17,7 +17,7 @@ std::jmp_buf back;
 
 class LeftCalls : public HooksTest {
  protected:
-  // Well below the frames of the calls that come after it, however those are inlined.
+  // Its frame lies well below the frames of later calls, even if those are inlined.
   [[gnu::noinline]] void leave_a_free() {
     volatile unsigned char below[1024];
     below[0] = 1;
@@ -30,7 +30,7 @@ class LeftCalls : public HooksTest {
     const RuntimeCall call(Row::cudaFree);
     std::longjmp(back, 1);
   }
-  // Deeper than the call that was left, over the memory that held its frame.
+  // Its frame lies deeper than that of the call that was left, and overwrites it.
   [[gnu::noinline]] CUdeviceptr allocate_deeper() {
     volatile unsigned char over[2048];
     for (auto& byte : over) byte = 1;
@@ -38,20 +38,20 @@ class LeftCalls : public HooksTest {
   }
 };
 
-TEST_F(LeftCalls, TheThreadGoesOnRecording) {
+TEST_F(LeftCalls, a_thread_that_left_a_call_goes_on_recording) {
   leave_a_free();
   allocate();
   EXPECT_EQ(records().size(), 1u);
   EXPECT_EQ(call_state.driver_depth, 0);
 }
 
-TEST_F(LeftCalls, AThreadThatGoesOnDeeperGoesOnRecording) {
+TEST_F(LeftCalls, a_thread_that_calls_again_deeper_on_its_stack_goes_on_recording) {
   leave_a_free();
   allocate_deeper();
   EXPECT_EQ(records().size(), 1u);
 }
 
-TEST_F(LeftCalls, AnotherThreadThanTheFirstGoesOnRecording) {
+TEST_F(LeftCalls, a_thread_other_than_the_first_goes_on_recording) {
   std::thread([&] {
     leave_a_free();
     allocate();
@@ -59,7 +59,7 @@ TEST_F(LeftCalls, AnotherThreadThanTheFirstGoesOnRecording) {
   EXPECT_EQ(records().size(), 1u);
 }
 
-TEST_F(LeftCalls, ALeftRuntimeCallNamesNothingAnyMore) {
+TEST_F(LeftCalls, a_runtime_call_that_was_left_names_no_later_call) {
   if (setjmp(back) == 0) leave_a_runtime_call();
   {
     const RuntimeCall call(Row::cudaMalloc);
@@ -71,8 +71,8 @@ TEST_F(LeftCalls, ALeftRuntimeCallNamesNothingAnyMore) {
   EXPECT_EQ(call_state.runtime_row, 0);
 }
 
-// As a pool of fibre stacks does with one that it takes back.
-TEST_F(LeftCalls, ACallOnAStackThatCannotBeReadAnyMoreIsOver) {
+// A pool of fibre stacks may unmap a stack that it takes back.
+TEST_F(LeftCalls, a_call_on_an_unmapped_stack_is_over) {
   constexpr std::size_t bytes = 4096;
   void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
@@ -84,19 +84,20 @@ TEST_F(LeftCalls, ACallOnAStackThatCannotBeReadAnyMoreIsOver) {
   munmap(page, bytes);
 }
 
-TEST_F(LeftCalls, ACallInsideACallCountsOnce) {
+TEST_F(LeftCalls, a_call_inside_a_call_counts_once) {
   fake.in_free = [this] { allocate(); };
   hooked(Row::cuMemFree_v2, cuMemFree_v2, 1ull);
   EXPECT_TRUE(records().empty());
   EXPECT_EQ(call_state.driver_depth, 0);
 }
 
-// Two stacks beside each other: the inner call lies above the outer one, which is not over.
+// Two stacks beside each other. The inner call's frame lies above that of the outer call, which is
+// not over nevertheless.
 alignas(64) char stacks[2][256 * 1024];
 ucontext_t test_body, outer_fibre, inner_fibre;
 std::function<void()> outer, inner;
 
-TEST_F(LeftCalls, ACallInsideACallOnAnotherStackCountsOnce) {
+TEST_F(LeftCalls, a_call_inside_a_call_on_another_stack_counts_once) {
   inner = [this] { allocate(); };
   outer = [this] {
     fake.in_free = [] { swapcontext(&outer_fibre, &inner_fibre); };

@@ -1,15 +1,15 @@
-// What limits of a context take, and when.
+// Limits of a context: the memory that they take, and the calls that take it.
 #include "tests/unit/hooks/implicit_memory_fixture.hpp"
 
 namespace cuwarden::hooks {
 namespace {
 
-TEST_F(ImplicitMemoryTest, TheHeapThatWasSetIsTakenByTheFirstLaunchThatNeedsIt) {
+TEST_F(ImplicitMemoryTest, a_heap_limits_memory_is_booked_at_the_first_launch_that_needs_the_heap) {
   FakeKernel plain{0, "plain"}, list{0, "list"}, deep_list{3072, "deep_list"};
   launch(plain, 0);
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 256 * mib, 0);
   EXPECT_EQ(bytes().heap, 0u);
-  launch(plain, 4 * mib);  // one that does not
+  launch(plain, 4 * mib);  // a kernel that does not need the heap
   EXPECT_EQ(bytes().heap, 0u);
   launch(list, 261 * mib);
   EXPECT_EQ(bytes().heap, 258 * mib);
@@ -17,7 +17,7 @@ TEST_F(ImplicitMemoryTest, TheHeapThatWasSetIsTakenByTheFirstLaunchThatNeedsIt) 
   FakeKernel large{0, "large"};
   launch(large, 300 * mib);
   EXPECT_EQ(bytes().heap, 258 * mib) << "once";
-  // With more local memory; and no larger than the driver makes it.
+  // The heap comes together with more local memory, and is not larger than the driver makes one.
   fake.free_bytes = fake.total_bytes = 100'000 * mib;
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 300'000 * mib, 0);
   const std::size_t local = processors * threads_each * 2048;
@@ -26,7 +26,7 @@ TEST_F(ImplicitMemoryTest, TheHeapThatWasSetIsTakenByTheFirstLaunchThatNeedsIt) 
   EXPECT_EQ(bytes().heap, (258 + 16'864) * mib);
 }
 
-TEST_F(ImplicitMemoryTest, OnlyWhatIsAsLargeAsTheHeapIsTakenForIt) {
+TEST_F(ImplicitMemoryTest, only_memory_as_large_as_the_heap_is_taken_for_the_heap) {
   FakeKernel plain{0, "plain"}, library{0, "library"}, list{0, "list"};
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 * mib, 0);
   launch(plain, 140 * mib);
@@ -37,7 +37,7 @@ TEST_F(ImplicitMemoryTest, OnlyWhatIsAsLargeAsTheHeapIsTakenForIt) {
   EXPECT_EQ(bytes().heap, 18 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AHeapThatNobodyNeedsIsLookedForInSomeLaunchesOnly) {
+TEST_F(ImplicitMemoryTest, a_heap_that_no_kernel_needs_is_looked_for_in_a_few_launches_only) {
   std::vector<FakeKernel> kernels(3000);
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 * mib, 0);
   const int before = fake.readings;
@@ -45,7 +45,7 @@ TEST_F(ImplicitMemoryTest, AHeapThatNobodyNeedsIsLookedForInSomeLaunchesOnly) {
   EXPECT_LT(fake.readings - before, 2 * 800);
 }
 
-TEST_F(ImplicitMemoryTest, AHeapThatACapturedKernelNeedsComesWithItsGraph) {
+TEST_F(ImplicitMemoryTest, a_heap_that_a_captured_kernel_needs_is_booked_with_its_graph) {
   hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
   FakeKernel list{0, "list"};
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 256 * mib, 0);
@@ -56,7 +56,8 @@ TEST_F(ImplicitMemoryTest, AHeapThatACapturedKernelNeedsComesWithItsGraph) {
   EXPECT_EQ(bytes().heap, 258 * mib);
 }
 
-TEST_F(ImplicitMemoryTest, AHeapThatDoesNotFitIsARefusalOfItsSizeAndOtherLacksAreNone) {
+TEST_F(ImplicitMemoryTest,
+       a_heap_that_does_not_fit_is_a_refusal_of_its_size_and_other_lacks_are_none) {
   FakeKernel list{0, "list"}, greedy{0, "greedy", 64};
   const auto lacks_resources = [&](FakeKernel& kernel) {
     answer = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -80,8 +81,7 @@ TEST_F(ImplicitMemoryTest, AHeapThatDoesNotFitIsARefusalOfItsSizeAndOtherLacksAr
   EXPECT_EQ(incident.result, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 }
 
-TEST_F(ImplicitMemoryTest,
-       TheLastPagesAreNotThereForAHeapAndALargerOneThanIsEverMadeIsAsLargeAsThat) {
+TEST_F(ImplicitMemoryTest, a_heap_gets_no_last_pages_and_is_never_larger_than_the_drivers_largest) {
   FakeKernel list{0, "list"};
   fake.total_bytes = 100'000 * mib;
   fake.free_bytes = 10'000 * mib;
@@ -118,7 +118,7 @@ class RefusedStack : public ImplicitMemoryTest {
   std::uint64_t of_context = 0;
 };
 
-TEST_F(RefusedStack, WhatItGivesBackIsTakenFromTheContextAndTakenAgain) {
+TEST_F(RefusedStack, memory_that_it_gives_back_is_subtracted_from_the_context_and_taken_again) {
   refuse();
   ASSERT_EQ(refused().size(), 1u);
   EXPECT_EQ(bytes().used_after_first_context, of_context - 414 * mib);
@@ -128,7 +128,8 @@ TEST_F(RefusedStack, WhatItGivesBackIsTakenFromTheContextAndTakenAgain) {
   EXPECT_EQ(bytes().local_memory, 0u);
 }
 
-TEST_F(RefusedStack, ItIsTakenAgainBesideLocalMemoryAndWhereReadingsAreSpent) {
+TEST_F(RefusedStack,
+       given_back_memory_is_taken_again_beside_local_memory_and_without_readings_left) {
   std::vector<FakeKernel> kernels(2000);
   for (FakeKernel& kernel : kernels) launch(kernel, 0);
   set_limit(CU_LIMIT_MALLOC_HEAP_SIZE, 400 * mib, 0);
@@ -141,7 +142,7 @@ TEST_F(RefusedStack, ItIsTakenAgainBesideLocalMemoryAndWhereReadingsAreSpent) {
   EXPECT_EQ(bytes().modules, 0u);
 }
 
-TEST_F(RefusedStack, AnotherErrorGivesNothingBack) {
+TEST_F(RefusedStack, another_error_gives_nothing_back) {
   refuse(CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(bytes().used_after_first_context, of_context);
 }

@@ -19,7 +19,7 @@ std::vector<std::uint64_t> addresses(ExecEffects& effects, std::uint64_t exec, b
   return found;
 }
 
-// The calling thread's time on a processor: other work on the machine does not count.
+// Returns the time of one call in the fastest of many rounds, which nothing has interrupted.
 double processor_us() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -38,7 +38,7 @@ double best_us_per_call(Work work) {
   return best;
 }
 
-TEST(ExecEffects, GivesEachGraphItsOwnAllOfThem) {
+TEST(ExecEffects, each_graph_gets_all_of_its_own_effects) {
   const auto effects = std::make_unique<ExecEffects>();
   for (std::uint64_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(effects->add({handle(1), 1000 + i, 8, GroupId{1}, true}));
@@ -53,7 +53,7 @@ TEST(ExecEffects, GivesEachGraphItsOwnAllOfThem) {
   EXPECT_TRUE(addresses(*effects, handle(3), true).empty());
 }
 
-TEST(ExecEffects, ForgetsOneGraphAndUsesItsRoomAgain) {
+TEST(ExecEffects, a_forgotten_graphs_rows_are_used_again) {
   const auto effects = std::make_unique<ExecEffects>();
   std::uint64_t count = 0;
   while (effects->add({handle(count % 50), count, 8, GroupId{1}, true})) ++count;
@@ -68,12 +68,12 @@ TEST(ExecEffects, ForgetsOneGraphAndUsesItsRoomAgain) {
   EXPECT_EQ(addresses(*effects, handle(1000), true).size(), gone);
 }
 
-TEST(ExecEffects, ALaunchCostsByItsOwnNodesNotByThoseOfOthers) {
+TEST(ExecEffects, a_launch_costs_by_its_own_nodes_and_not_by_those_of_others) {
   const auto effects = std::make_unique<ExecEffects>();
   for (std::uint64_t i = 0; i < 4000; ++i)
     ASSERT_TRUE(effects->add({handle(i), i + 1, 8, GroupId{1}, true}));
   std::uint64_t next = 100'000, found = 0;
-  // Looking through 4096 rows takes tens of microseconds.
+  // A search through all 4096 rows would take tens of microseconds.
   EXPECT_LT(best_us_per_call(
                 [&] { effects->for_each(handle(next++), true, [&](const Effect&) { ++found; }); }),
             2.0);
@@ -99,7 +99,7 @@ void make(NodeMakers& makers, std::uint64_t address, std::uint32_t group) {
   makers.made(address, 100 + group, GroupId{group});
 }
 
-TEST(NodeMakers, KnowsTheLatestMakersOfAnAddressTheLatestFirst) {
+TEST(NodeMakers, the_latest_makers_of_an_address_are_known_the_latest_first) {
   const auto makers = std::make_unique<NodeMakers>();
   EXPECT_TRUE(groups_of(*makers, 64).empty());
   for (std::uint32_t group = 1; group <= 3; ++group) make(*makers, 64, group);
@@ -110,10 +110,10 @@ TEST(NodeMakers, KnowsTheLatestMakersOfAnAddressTheLatestFirst) {
   const auto latest = groups_of(*makers, 64);
   ASSERT_EQ(latest.size(), NodeMakers::most_of_one_address);
   for (std::uint32_t i = 0; i < latest.size(); ++i) EXPECT_EQ(latest[i], 9'999 - i);
-  EXPECT_EQ(groups_of(*makers, 65), (std::vector<std::uint32_t>{9}));  // those made no room
+  EXPECT_EQ(groups_of(*makers, 65), (std::vector<std::uint32_t>{9}));  // this node was kept
 }
 
-TEST(NodeMakers, ForgetsTheOldest) {
+TEST(NodeMakers, the_oldest_maker_is_forgotten_when_the_table_is_full) {
   const auto makers = std::make_unique<NodeMakers>();
   make(*makers, 64, 1);
   for (std::uint32_t i = 0; i < 10'000; ++i) make(*makers, 1000 + i, i + 1);

@@ -1,6 +1,6 @@
-// A program's allocator may call CUDA with its own locks held, and a signal handler may have
-// interrupted malloc: recording a call must use no heap at all, not even one of its own, and must
-// not ask the loader. The shim's heap is private, so only here are calls to it seen.
+// Recording a call must use no heap at all and call no loader function. A program's allocator may
+// call CUDA while it holds its own locks, and a signal handler may have interrupted malloc. The
+// shim's heap is private, so only this unit test can see calls of it.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -36,7 +36,7 @@ void free(void* memory) noexcept {
   if (memory != nullptr) ++calls;
   __libc_free(memory);
 }
-// Nothing here has a use for what these would find.
+// The test needs no results of these functions; it only counts their calls.
 int dladdr(const void*, Dl_info*) noexcept {
   ++calls;
   return 0;
@@ -76,12 +76,12 @@ class NoHeap : public HooksTest {
       *writer, real, {.stack_depth = 64, .incomplete = [](ledger::Reason) noexcept {}}};
 };
 
-TEST_F(NoHeap, RecordingACallUsesNoHeapAndAsksNoLoader) {
+TEST_F(NoHeap, recording_a_call_uses_no_heap_and_calls_no_loader_function) {
   const long at_start = calls;
   std::free(std::malloc(1));
   dlsym(nullptr, "");
   ASSERT_EQ(calls, at_start + 3) << "it does count";
-  allocate_and_free(10);  // warm: modules and stacks are known
+  allocate_and_free(10);  // afterwards the modules and stacks are known
   const long before = calls;
   allocate_and_free(1000);
   EXPECT_EQ(calls - before, 0);

@@ -8,22 +8,23 @@ namespace {
 
 using driver::Row;
 
-TEST_F(HooksTest, NoticeOfAnIncompleteLedgerIsGivenOnceForEachReason) {
+TEST_F(HooksTest, notice_of_an_incomplete_ledger_is_given_once_for_each_reason) {
   allocate();
   EXPECT_TRUE(noticed.empty());
-  writer->add_reason(ledger::reason_ledger_in_memory);  // nothing is missing for that
+  writer->add_reason(ledger::reason_ledger_in_memory);  // no record is missing for this reason
   writer->add_reason(ledger::reason_ledger_full);
   allocate();
   EXPECT_EQ(noticed, std::vector{ledger::reason_ledger_full});
   writer->add_reason(ledger::reason_recording_stopped);
-  hooked(Row::cuMemFree_v2, cuMemFree_v2, CUdeviceptr{0x123});  // not ours to count
+  hooked(Row::cuMemFree_v2, cuMemFree_v2, CUdeviceptr{0x123});  // an unknown free in a full ledger
   allocate();
   EXPECT_EQ(noticed, (std::vector{ledger::reason_ledger_full, ledger::reason_recording_stopped}));
   EXPECT_EQ(unknown_frees(), 0u);
 }
 
-// The answer for a context that has ended is an error, and nothing else tells.
-TEST_F(HooksTest, WhereThereIsOneDeviceOnlyWhoWasServedNeedNotAsk) {
+// With one device, the device is known. It is asked for only when session.queries.current() is
+// called.
+TEST_F(HooksTest, with_one_device_a_served_request_does_not_ask_for_the_device) {
   fake.devices = 1;
   allocate();
   const int before = fake.device_questions;
@@ -34,7 +35,7 @@ TEST_F(HooksTest, WhereThereIsOneDeviceOnlyWhoWasServedNeedNotAsk) {
   EXPECT_EQ(fake.device_questions, before + 1);
 }
 
-TEST_F(HooksTest, WhereThereAreMoreDevicesEachServedRequestAsksWhichOneItIs) {
+TEST_F(HooksTest, with_several_devices_each_served_request_asks_for_the_device) {
   allocate();
   fake.current_device = 1;
   const int before = fake.device_questions;
@@ -44,7 +45,7 @@ TEST_F(HooksTest, WhereThereAreMoreDevicesEachServedRequestAsksWhichOneItIs) {
 }
 
 #if CUDA_VERSION >= 12040
-TEST_F(HooksTest, AtExitOnlyContextsThatAreAliveArePushed) {
+TEST_F(HooksTest, at_exit_only_live_contexts_are_made_current) {
   CUcontext context = nullptr;
   CUgreenCtx green = nullptr;
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
@@ -68,7 +69,7 @@ TEST_F(HooksTest, AtExitOnlyContextsThatAreAliveArePushed) {
   EXPECT_TRUE(fake.pushed.empty());
 }
 
-TEST_F(HooksTest, WhatWasAllocatedUnderAGreenContextGoesWithItsPrimaryContext) {
+TEST_F(HooksTest, memory_allocated_under_a_green_context_ends_with_its_primary_context) {
   CUcontext context = nullptr;
   CUgreenCtx green = nullptr;
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
@@ -77,12 +78,12 @@ TEST_F(HooksTest, WhatWasAllocatedUnderAGreenContextGoesWithItsPrimaryContext) {
   fake.current = fake.green;
   allocate();
   hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
-  EXPECT_EQ(records().size(), 1u);  // the primary context is still there
+  EXPECT_EQ(records().size(), 1u);  // the primary context still exists
   hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
   EXPECT_TRUE(records().empty());
 }
 
-TEST_F(HooksTest, AGreenContextThatHeldThePrimaryOneAsTheLastTakesItAlong) {
+TEST_F(HooksTest, a_green_context_that_held_the_primary_one_as_the_last_ends_it) {
   CUcontext context = nullptr;
   CUgreenCtx green = nullptr;
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
@@ -94,7 +95,7 @@ TEST_F(HooksTest, AGreenContextThatHeldThePrimaryOneAsTheLastTakesItAlong) {
 }
 #endif
 
-TEST_F(HooksTest, WhileTheProcessEndsOnlyReleasesOfPrimaryContextsAreCudartsOwn) {
+TEST_F(HooksTest, while_the_process_ends_only_releases_of_primary_contexts_are_cudarts_own) {
   CUcontext context = nullptr;
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
   allocate();
@@ -106,7 +107,7 @@ TEST_F(HooksTest, WhileTheProcessEndsOnlyReleasesOfPrimaryContextsAreCudartsOwn)
   EXPECT_TRUE(records().empty());
 }
 
-TEST_F(HooksTest, QuestionsToTheDriverLeaveErrnoAlone) {
+TEST_F(HooksTest, questions_to_the_driver_leave_errno_alone) {
   hooked(Row::cuStreamBeginCapture, cuStreamBeginCapture, nullptr);
   CUdeviceptr memory = 0;
   CUcontext context = nullptr;
@@ -130,7 +131,7 @@ TEST_F(HooksTest, QuestionsToTheDriverLeaveErrnoAlone) {
   keeps("exit", [&] { session.readings.read_at_exit([] { return true; }); });
 }
 
-TEST_F(HooksTest, AnUpdatedExecutableGraphDoesWhatItsNewGraphDoes) {
+TEST_F(HooksTest, an_updated_executable_graph_has_the_effects_of_its_new_graph) {
   const auto first = reinterpret_cast<CUgraph>(0x100), second = reinterpret_cast<CUgraph>(0x200);
   CUDA_MEM_ALLOC_NODE_PARAMS one{}, other{};
   one.bytesize = 111;
@@ -148,8 +149,8 @@ TEST_F(HooksTest, AnUpdatedExecutableGraphDoesWhatItsNewGraphDoes) {
   EXPECT_EQ(records()[0].bytes.value, 222u);
 }
 
-// Two nodes at one address, in any order that the driver may list them; the other nodes are around.
-TEST_F(HooksTest, ANodeThatTakesAFreedAddressOfItsGraphIsLiveAfterTheLaunch) {
+// Two nodes have one address. The driver may list them, and other nodes, in any order.
+TEST_F(HooksTest, a_node_that_takes_a_freed_address_of_its_graph_is_live_after_the_launch) {
   const auto graph = reinterpret_cast<CUgraph>(0x100);
   const CUgraphNode* const none = nullptr;
   CUgraphNode node = nullptr;
@@ -184,7 +185,7 @@ TEST_F(HooksTest, ANodeThatTakesAFreedAddressOfItsGraphIsLiveAfterTheLaunch) {
   EXPECT_EQ(records().size(), 0u);
 }
 
-TEST_F(HooksTest, TheMemoryNodesOfAChildGraphAreThoseOfTheLaunch) {
+TEST_F(HooksTest, a_child_graphs_memory_nodes_belong_to_the_launch) {
   const auto graph = reinterpret_cast<CUgraph>(0x100), child = reinterpret_cast<CUgraph>(0x200);
   const CUgraphNode* const none = nullptr;
   CUgraphNode node = nullptr;
@@ -203,7 +204,7 @@ TEST_F(HooksTest, TheMemoryNodesOfAChildGraphAreThoseOfTheLaunch) {
   EXPECT_EQ(records()[0].bytes.value, 111u);
 }
 
-TEST_F(HooksTest, AGraphThatIsItsOwnChildIsGivenUp) {
+TEST_F(HooksTest, a_graph_that_is_its_own_child_is_given_up) {
   const auto graph = reinterpret_cast<CUgraph>(0x100);
   const CUgraphNode* const none = nullptr;
   CUgraphNode node = nullptr;
@@ -217,7 +218,8 @@ TEST_F(HooksTest, AGraphThatIsItsOwnChildIsGivenUp) {
   EXPECT_NE(writer->header().reasons.load() & ledger::reason_ledger_full, 0u);
 }
 
-TEST_F(HooksTest, AHandleThatNobodySawMadeIsAnUnknownFreeAndAnEmptyRangeIsNot) {
+TEST_F(HooksTest,
+       releasing_an_unseen_handle_is_an_unknown_free_and_unmapping_an_empty_range_is_not) {
   CUmemGenericAllocationHandle handle = 0;
   CUmemAllocationProp prop{};
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -227,11 +229,11 @@ TEST_F(HooksTest, AHandleThatNobodySawMadeIsAnUnknownFreeAndAnEmptyRangeIsNot) {
   hooked(Row::cuMemRelease, cuMemRelease, 555ull);
   EXPECT_EQ(unknown_frees(), 1u);
   hooked(Row::cuMemUnmap, cuMemUnmap, 0x70000ull, std::size_t{4096});
-  EXPECT_EQ(unknown_frees(), 1u);  // the driver unmaps nothing with success
+  EXPECT_EQ(unknown_frees(), 1u);  // the driver succeeds in unmapping an empty range
 }
 
 #if CUDA_VERSION >= 12010
-TEST_F(HooksTest, AMulticastObjectIsReleasedWithoutBeingUnknown) {
+TEST_F(HooksTest, releasing_a_multicast_object_is_no_unknown_free) {
   CUmemGenericAllocationHandle handle = 0;
   hooked(Row::cuMulticastCreate, cuMulticastCreate, &handle, nullptr);
   hooked(Row::cuMemRelease, cuMemRelease, handle);

@@ -1,4 +1,4 @@
-// Requests that the driver refuses, with rescues on: what the program gets, and what is kept.
+// Requests that the driver refuses while rescues are on: the program's result, and the records.
 #include "runtime_hooks/core/clock.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
@@ -79,7 +79,7 @@ class RescuesTest : public HooksTest {
                    .ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
 };
 
-TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {
+TEST_F(RescuesTest, a_request_that_a_rescue_serves_is_no_failure_and_has_its_record) {
   refusals = 1;
   errno = ENOENT;
   EXPECT_EQ(ask(5000), CUDA_SUCCESS);
@@ -96,7 +96,7 @@ TEST_F(RescuesTest, ARequestThatIsServedAfterAllIsNoFailureAndHasItsRecord) {
   EXPECT_EQ(attempts_by_then, (std::vector{1, 2})) << "what becomes of it is not known at first";
 }
 
-TEST_F(RescuesTest, ARequestThatNothingHelpsFailsOnceAndIsNotTriedAgainAtOnce) {
+TEST_F(RescuesTest, a_request_that_no_rung_helps_fails_once_and_is_not_rescued_again_at_once) {
   refusals = 1000;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(attempts, 2);
@@ -108,19 +108,19 @@ TEST_F(RescuesTest, ARequestThatNothingHelpsFailsOnceAndIsNotTriedAgainAtOnce) {
   EXPECT_TRUE(records().empty());
 }
 
-TEST_F(RescuesTest, TheProgramGetsTheFirstErrorNotThatOfAnotherTry) {
+TEST_F(RescuesTest, the_program_gets_the_first_error_and_not_that_of_another_try) {
   refusals = 1;
   other_error = CUDA_ERROR_ILLEGAL_ADDRESS;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(RescuesTest, AnErrorThatIsNoLackOfMemoryIsTheProgramsOwn) {
+TEST_F(RescuesTest, an_error_other_than_lack_of_memory_goes_to_the_program) {
   other_error = CUDA_ERROR_ILLEGAL_ADDRESS;
   EXPECT_EQ(ask(5000), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_EQ(attempts, 1);
 }
 
-TEST_F(RescuesTest, StreamsInWhichMemoryWasFreedAreSynchronisedWhileTheyAreThere) {
+TEST_F(RescuesTest, streams_in_which_memory_was_freed_are_synchronised_while_they_exist) {
   const auto first = reinterpret_cast<CUstream>(0x100), next = reinterpret_cast<CUstream>(0x200);
   free_in(first);
   free_in(next);
@@ -131,7 +131,7 @@ TEST_F(RescuesTest, StreamsInWhichMemoryWasFreedAreSynchronisedWhileTheyAreThere
   EXPECT_EQ(incident().rescued[static_cast<int>(ledger::Rung::synchronise)], 1u);
 }
 
-TEST_F(RescuesTest, AContextsEndTakesItsStreamsHoweverItEnds) {
+TEST_F(RescuesTest, a_contexts_end_forgets_its_streams_in_each_way_to_end_it) {
   const auto ends = [&](auto end) {
     free_in(reinterpret_cast<CUstream>(0x100));
     end();
@@ -146,7 +146,7 @@ TEST_F(RescuesTest, AContextsEndTakesItsStreamsHoweverItEnds) {
   ends([&] { call(Row::cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, CUdevice{0}); });
 }
 
-TEST_F(RescuesTest, BeforeACaptureStreamsAreLeftAlone) {
+TEST_F(RescuesTest, streams_are_left_alone_once_a_capture_was_begun) {
   free_in(reinterpret_cast<CUstream>(0x100));
   call(Row::cuStreamBeginCapture, cuStreamBeginCapture, CUstream{});
   refusals = 2;
@@ -154,7 +154,7 @@ TEST_F(RescuesTest, BeforeACaptureStreamsAreLeftAlone) {
   EXPECT_TRUE(synchronised.empty());
 }
 
-TEST_F(RescuesTest, WhatTheProgramDidBeforeARescueIsItsRecovery) {
+TEST_F(RescuesTest, a_rescue_after_the_programs_own_retry_counts_as_recovery) {
   refusals = 2;
   EXPECT_EQ(ask(5000), CUDA_ERROR_OUT_OF_MEMORY);
   refusals = 1;
@@ -166,7 +166,8 @@ TEST_F(RescuesTest, WhatTheProgramDidBeforeARescueIsItsRecovery) {
   EXPECT_EQ(failures(), 1u);
 }
 
-TEST_F(RescuesTest, WhatFailsWhereAnotherWasServedIsAnIncidentOfItsOwnAndItsRecoveriesGoThere) {
+TEST_F(RescuesTest,
+       a_failure_after_a_served_request_is_an_incident_of_its_own_with_its_recoveries) {
   for (const std::size_t bytes : {5000, 6000}) {
     refusals = bytes == 5000 ? 1 : 1000;
     EXPECT_EQ(ask(bytes), bytes == 5000 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
