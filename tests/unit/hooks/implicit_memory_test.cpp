@@ -40,7 +40,7 @@ TEST_F(ImplicitMemoryTest, nothing_is_booked_if_another_thread_was_in_a_call) {
   other_thread([&] { allocate(); });
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
-  // Of two such calls at once, neither can tell its own memory from the other's.
+  // Two such calls at once cannot tell their own memory from the other's.
   other_thread([&] { load(5 * mib); });
   load(3 * mib);
   EXPECT_EQ(bytes().modules, 0u);
