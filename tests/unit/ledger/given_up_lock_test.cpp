@@ -1,5 +1,5 @@
-// A thread may leave the ledger with a lock held: the host's signal handler jumps away. The others
-// must get on.
+// A thread may leave the ledger with a lock held, if a signal handler of the program jumps away.
+// The other threads must go on.
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -40,13 +40,13 @@ class GivenUpLockTest : public LedgerTest {
     auto* const base = const_cast<std::byte*>(writer->bytes().data());
     ASSERT_EQ(mprotect(base + region.offset, region.file_bytes, protection), 0);
   }
-  // The write into the record faults, with its shard locked.
+  // Adds a record whose memory is protected: the write faults while the record's shard is locked.
   void leave_with_a_lock_held(std::uint64_t address, GroupId group) {
     struct sigaction jump {
     }, before{};
     jump.sa_handler = jump_outside;
     sigaction(SIGSEGV, &jump, &before);
-    // Its shard has rows already: those of new ones would lie behind what is protected.
+    // The shard gets its rows first; rows made later would lie behind the protected memory.
     add(address, 100, group);
     take(address);
     protect_records(PROT_READ);
@@ -60,9 +60,9 @@ class GivenUpLockTest : public LedgerTest {
   std::uint32_t reasons() const { return writer->header().reasons.load(); }
 };
 
-TEST_F(GivenUpLockTest, NobodyWaitsForEverForALockWhoseHolderJumpedAway) {
+TEST_F(GivenUpLockTest, no_thread_waits_for_ever_for_a_lock_whose_holder_jumped_away) {
   const GroupId group = device_group();
-  add(0x1000, 100, group);  // in another 2 MiB: another shard
+  add(0x1000, 100, group);  // lies in another 2 MiB, and so in another shard
   leave_with_a_lock_held(0x500000, group);
   EXPECT_EQ(reasons() & reason_recording_stopped, 0u);
 
@@ -71,14 +71,14 @@ TEST_F(GivenUpLockTest, NobodyWaitsForEverForALockWhoseHolderJumpedAway) {
   EXPECT_NE(reasons() & reason_recording_stopped, 0u);
   EXPECT_EQ(reasons() & reason_ledger_full, 0u);
 
-  // Who comes later does not wait again, and what other locks guard is as it was.
+  // Later calls do not wait again, and tables under other locks work as before.
   const int before = waits;
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(take(0x500000));
   EXPECT_TRUE(take(0x1000));
   EXPECT_EQ(waits, before);
 }
 
-TEST_F(GivenUpLockTest, AHolderThatIsOnlySlowIsWaitedFor) {
+TEST_F(GivenUpLockTest, a_slow_holder_of_a_lock_is_waited_for) {
   static std::atomic<bool> is_slow, is_back;
   is_slow = is_back = false;
   FutexLock::sleep_while = [](const std::atomic<std::uint32_t>&, std::uint32_t, long) noexcept {
@@ -103,8 +103,8 @@ TEST_F(GivenUpLockTest, AHolderThatIsOnlySlowIsWaitedFor) {
   EXPECT_TRUE(got);
 }
 
-TEST_F(GivenUpLockTest, ALockThatGoesFromHandToHandIsNeverGivenUp) {
-  // Longer than a lock is waited for: half a minute on all cores, and no less would tell.
+TEST_F(GivenUpLockTest, a_lock_that_goes_from_thread_to_thread_is_never_given_up) {
+  // The test must take longer than a lock is waited for: half a minute on all cores.
   if (std::getenv("LARGE_COUNTS") == nullptr) GTEST_SKIP() << "with LARGE_COUNTS only";
   FutexLock::sleep_while = FutexLock::sleep_in_kernel;
   FutexLock lock;
@@ -124,16 +124,17 @@ TEST_F(GivenUpLockTest, ALockThatGoesFromHandToHandIsNeverGivenUp) {
   EXPECT_EQ(refused, 0);
 }
 
-TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
-  // Series lie behind each other: the fifth one's counters and its last bucket are on two pages.
+TEST_F(GivenUpLockTest, a_thread_that_jumped_out_of_a_timeline_update_is_noticed) {
+  // Series lie one behind the other. The counters of the fifth one and its last bucket are on two
+  // pages.
   for (const Kind kind : {Kind::pinned, Kind::managed, Kind::vmm, Kind::array})
     writer->groups.get({StackId{1}, HookId{0}, kind, DeviceOrdinal{0}});
   const GroupId group = device_group();
   add(0x1000, 100, group);
   auto* const base = const_cast<std::byte*>(writer->bytes().data());
   const Region& region = writer->header().regions[static_cast<std::size_t>(RegionId::series)];
-  // All of the series but its first page can be written: the counters lie there, the newest of many
-  // buckets does not.
+  // The series' first page, with its counters, can be written. The page with the newest of many
+  // buckets is protected.
   auto& series = *reinterpret_cast<Series*>(base + region.offset + 5 * sizeof(Series));
   auto* const bucket = reinterpret_cast<std::byte*>(&series.buckets[bucket_count - 1]);
   const auto page = reinterpret_cast<std::uintptr_t>(bucket) / page_bytes * page_bytes;
@@ -143,7 +144,7 @@ TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
   }, before{};
   jump.sa_handler = jump_outside;
   sigaction(SIGSEGV, &jump, &before);
-  // When the newest bucket lies there.
+  // A time whose bucket lies on the protected page.
   NewRecord record;
   record.space = Space::pointer;
   record.group = group;
@@ -167,7 +168,8 @@ TEST_F(GivenUpLockTest, AThreadThatJumpedOutOfTheTimelineIsNoticed) {
   EXPECT_NE(reasons() & reason_recording_stopped, 0u);
 }
 
-TEST_F(GivenUpLockTest, AThreadThatEndsTheProcessWaitsForItsBudgetAloneAndLeavesTheLockToOthers) {
+TEST_F(GivenUpLockTest,
+       a_thread_that_ends_the_process_waits_no_longer_than_its_budget_and_gives_up_no_lock) {
   FutexLock first, second;
   ASSERT_TRUE(first.lock());
   ASSERT_TRUE(second.lock());
@@ -185,7 +187,7 @@ TEST_F(GivenUpLockTest, AThreadThatEndsTheProcessWaitsForItsBudgetAloneAndLeaves
   other.join();
 }
 
-TEST_F(GivenUpLockTest, ALockWhoseHolderComesBackAfterAllIsUsedAgain) {
+TEST_F(GivenUpLockTest, a_lock_whose_holder_comes_back_is_used_again) {
   FutexLock lock;
   ASSERT_TRUE(lock.lock());
   std::thread([&] { EXPECT_FALSE(Locked(lock)); }).join();

@@ -1,4 +1,4 @@
-// What is shown of a process that goes on adds up, whatever its series say.
+// Sums over the groups of a running process: they add up even if its series disagree.
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(GroupSums, a_series_becomes_the_sum_of_its_groups_and_no_others) {
   EXPECT_EQ(view.peak_bytes, 400u);
 }
 
-TEST(GroupSums, a_peak_is_no_lower_than_what_is_live_now) {
+TEST(GroupSums, a_peak_is_no_lower_than_the_live_bytes_now) {
   GroupSums totals;
   totals.add(group(Kind::device, 0, 9, 900));
   SeriesView view = series(Kind::device, 0);
@@ -51,7 +51,7 @@ TEST(GroupSums, a_peak_is_no_lower_than_what_is_live_now) {
   EXPECT_EQ(view.peak_bytes, 900u);
 }
 
-TEST(GroupSums, bytes_of_an_allocation_that_is_not_counted_yet_are_not_live) {
+TEST(GroupSums, bytes_of_an_uncounted_allocation_are_not_live) {
   GroupSums totals;
   totals.add(group(Kind::device, 0, 0, 100));
   SeriesView view = series(Kind::device, 0);

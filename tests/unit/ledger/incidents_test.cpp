@@ -1,4 +1,4 @@
-// Which refusals get a row of their own, on a clock that the test sets.
+// The table of incidents: the refusals that get a row of their own. The test sets the clock.
 #include "runtime_hooks/ledger/write/incidents.hpp"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class LedgerIncidentsTest : public LedgerParts {
   Incidents incidents{storage};
 };
 
-TEST_F(LedgerIncidentsTest, each_place_has_a_row_and_its_repeats_are_counted_there) {
+TEST_F(LedgerIncidentsTest, each_call_site_has_a_row_that_counts_its_repeats) {
   const auto first = refuse(group(1), 100, second);
   EXPECT_TRUE(first.first);
   EXPECT_TRUE(refuse(group(2), 100, second).first);
@@ -60,7 +60,7 @@ TEST_F(LedgerIncidentsTest, each_place_has_a_row_and_its_repeats_are_counted_the
   EXPECT_EQ(seen.last_ns, 5 * hour);
 }
 
-TEST_F(LedgerIncidentsTest, after_recoveries_a_later_refusal_has_facts_of_its_own) {
+TEST_F(LedgerIncidentsTest, after_recoveries_a_later_refusal_gets_a_row_of_its_own) {
   const auto first = refuse(group(1), 100, second);
   incidents.recovered(first.incident, 1);
   EXPECT_FALSE(refuse(group(1), 100, 2 * second).first) << "so soon it is the same matter";
@@ -70,11 +70,11 @@ TEST_F(LedgerIncidentsTest, after_recoveries_a_later_refusal_has_facts_of_its_ow
   EXPECT_NE(later.incident, first.incident);
   EXPECT_EQ(view(later.incident).bytes, 200u);
   EXPECT_EQ(view(first.incident).repeats, 1u);
-  // That one was not recovered: all that follows is a repeat of it.
+  // The last incident was not recovered, so all later refusals are repeats of it.
   EXPECT_FALSE(refuse(group(1), 300, 10 * hour).first);
 }
 
-TEST_F(LedgerIncidentsTest, a_program_that_always_helps_itself_has_few_rows) {
+TEST_F(LedgerIncidentsTest, a_program_that_always_recovers_by_itself_has_few_rows) {
   std::uint32_t rows = 0;
   for (std::uint64_t now = second; now < 1000 * hour; now += 20 * second) {
     const auto refused = refuse(group(1), 100, now);
@@ -85,7 +85,8 @@ TEST_F(LedgerIncidentsTest, a_program_that_always_helps_itself_has_few_rows) {
   EXPECT_LT(rows, 15u);
 }
 
-TEST_F(LedgerIncidentsTest, what_fails_where_all_were_served_has_a_row_of_its_own) {
+TEST_F(LedgerIncidentsTest,
+       a_failure_at_a_call_site_whose_requests_were_all_served_gets_a_row_of_its_own) {
   const auto served = refuse(group(1), 100, second);
   incidents.rescued(served.incident, Rung::retry, 100);
   const auto also_served = refuse(group(1), 200, 2 * second);
@@ -105,7 +106,7 @@ TEST_F(LedgerIncidentsTest, what_fails_where_all_were_served_has_a_row_of_its_ow
   EXPECT_EQ(after.bytes, 500u);
   EXPECT_EQ(after.time_ns, 5 * second);
   EXPECT_EQ(after.repeats, 0u);
-  // From then on they are counted there, however they end.
+  // Later refusals are counted in the new row, whether they are served or not.
   EXPECT_EQ(fail(refuse(group(1), 600, 6 * second), 600, 6 * second).incident, failed.incident);
   const auto later = refuse(group(1), 50, 7 * second);
   incidents.rescued(later.incident, Rung::retry, 50);
@@ -117,7 +118,7 @@ TEST_F(LedgerIncidentsTest, what_fails_where_all_were_served_has_a_row_of_its_ow
   EXPECT_EQ(storage.rows<Group>(RegionId::groups)[1].failures.load(), 2u);
 }
 
-TEST_F(LedgerIncidentsTest, threads_that_fail_where_all_were_served_share_the_new_row) {
+TEST_F(LedgerIncidentsTest, threads_that_fail_at_such_a_call_site_share_the_new_row) {
   const auto served = refuse(group(1), 100, second);
   incidents.rescued(served.incident, Rung::retry, 100);
   const auto one = refuse(group(1), 500, 2 * second), other = refuse(group(1), 500, 2 * second);
@@ -130,7 +131,7 @@ TEST_F(LedgerIncidentsTest, threads_that_fail_where_all_were_served_share_the_ne
   EXPECT_EQ(view(served.incident).repeats, 0u);
 }
 
-TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_is_told_to_its_end) {
+TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_gets_its_end_recorded) {
   const auto refused = refuse(group(1), 100, second), other = refuse(group(2), 100, second);
   incidents.add_rung(refused.incident, {1, Rung::retry, RungOutcome::no_memory, 5, {}});
   incidents.add_rung(refused.incident, {2, Rung::wait, RungOutcome::under_way, 0, {}});
@@ -144,7 +145,7 @@ TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_is_told_to_its_end) {
   EXPECT_EQ(read.incident_rung(3)->outcome, RungOutcome::under_way);
 }
 
-TEST_F(LedgerIncidentsTest, many_that_fail_at_once_where_all_were_served_take_one_row) {
+TEST_F(LedgerIncidentsTest, many_failures_at_once_at_such_a_call_site_take_one_row) {
   const auto served = refuse(group(1), 100, second);
   incidents.rescued(served.incident, Rung::retry, 100);
   std::vector<Refused> in_flight;
@@ -153,8 +154,7 @@ TEST_F(LedgerIncidentsTest, many_that_fail_at_once_where_all_were_served_take_on
   EXPECT_EQ(storage.used(RegionId::incidents), served.incident.value + 2u);
 }
 
-// However the threads' requests end, each is counted once.
-TEST_F(LedgerIncidentsTest, threads_lose_no_request) {
+TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends) {
   for (std::uint32_t place = 1; place <= 50; ++place) {
     const Refusal refusal{.group = group(place), .asked = Asked::memory, .result = 2, .bytes = {5}};
     const std::uint64_t from = storage.used(RegionId::incidents);
@@ -180,7 +180,7 @@ TEST_F(LedgerIncidentsTest, threads_lose_no_request) {
     std::uint64_t refused = 0, rescued = 0, failed = 0, rows = 0;
     for (std::uint64_t i = from; i < storage.used(RegionId::incidents); ++i) {
       const auto row = reader().incident(i);
-      if (!row) continue;  // another thread was first
+      if (!row) continue;  // another thread made the row
       ++rows;
       refused += row->repeats + 1;
       rescued += row->rescued[0];
@@ -194,7 +194,7 @@ TEST_F(LedgerIncidentsTest, threads_lose_no_request) {
   }
 }
 
-TEST_F(LedgerIncidentsTest, the_first_that_fails_keeps_its_row_though_others_were_served) {
+TEST_F(LedgerIncidentsTest, the_first_failed_request_keeps_its_row_though_others_were_served) {
   const auto first = refuse(group(1), 100, second), other = refuse(group(1), 100, second);
   incidents.rescued(other.incident, Rung::retry, 100);
   const auto failed = fail(first, 100, 2 * second);
@@ -202,7 +202,7 @@ TEST_F(LedgerIncidentsTest, the_first_that_fails_keeps_its_row_though_others_wer
   EXPECT_EQ(fail(refuse(group(1), 100, 3 * second), 100, 3 * second).incident, first.incident);
 }
 
-TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
+TEST_F(LedgerIncidentsTest, without_room_a_refusal_counts_in_an_older_row) {
   const GroupId known = group(1);
   const auto first = refuse(known, 100, second);
   for (std::uint32_t stack = 2; stack < 2000; ++stack) refuse(group(stack), 1, second);
@@ -216,7 +216,8 @@ TEST_F(LedgerIncidentsTest, without_room_a_refusal_still_counts_where_it_can) {
   EXPECT_EQ(view(first.incident).repeats, 1u);
 }
 
-TEST_F(LedgerIncidentsTest, all_slabs_of_a_moment_are_kept_or_none_and_the_next_has_room) {
+TEST_F(LedgerIncidentsTest,
+       the_slabs_of_a_moment_are_kept_as_a_whole_or_not_and_the_next_moment_has_room) {
   const auto first = refuse(group(1), 100, second), next = refuse(group(2), 100, second);
   const std::uint64_t most =
       storage.file().geometry().regions[index_of(RegionId::incident_slabs)].capacity_bytes /

@@ -1,4 +1,4 @@
-// Counters by thread: no count is lost, however many threads there are and whatever they do.
+// Counters with a shard for each thread: no count is lost, with any number of threads.
 #include "runtime_hooks/ledger/storage/lanes.hpp"
 
 #include <gtest/gtest.h>
@@ -46,10 +46,10 @@ void free(Writer& writer, std::uint64_t address) {
   writer.allocations.take(Space::pointer, DeviceAddress{address});
 }
 
-// More than there are lanes.
+// More threads than there are shards.
 constexpr int threads = 100;
 
-TEST(Lanes, more_threads_at_a_time_than_lanes_lose_no_count) {
+TEST(Lanes, more_threads_at_a_time_than_shards_lose_no_count) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const GroupId group = device_group_of(*writer);
@@ -64,7 +64,7 @@ TEST(Lanes, more_threads_at_a_time_than_lanes_lose_no_count) {
       all_there.arrive_and_wait();
       for (int turn = 0; turn < turns; ++turn) allocate(*writer, group, address(thread, turn), 100);
       all_allocated.arrive_and_wait();
-      // The neighbour's, all but ten.
+      // Frees the allocations of the neighbouring thread, except for ten.
       for (int turn = 10; turn < turns; ++turn)
         free(*writer, address((thread + 1) % threads, turn));
     });
@@ -83,7 +83,7 @@ TEST(Lanes, more_threads_at_a_time_than_lanes_lose_no_count) {
   EXPECT_EQ(reader.process().recorded_calls, std::uint64_t{threads} * (2 * turns - 10));
 }
 
-TEST(Lanes, threads_that_have_ended_leave_theirs_to_others) {
+TEST(Lanes, ended_threads_leave_their_shards_to_others) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const GroupId group = device_group_of(*writer);
@@ -98,12 +98,13 @@ TEST(Lanes, threads_that_have_ended_leave_theirs_to_others) {
   EXPECT_EQ(reader.hook(0)->calls, std::uint64_t{generations});
   expect_live(reader, {generations, generations * 10});
   EXPECT_EQ(reader.process().reasons & reason_ledger_full, 0u);
-  // One for each lane but the group's own, and none for the lane that all could share.
+  // There is one row for each thread's shard, except for the group's own, and none for the shard
+  // that threads without one share.
   EXPECT_LE(reader.rows(RegionId::cells), 65u);
 }
 
-// One change after the other, whichever thread makes it: so what the peak is admits of no doubt.
-TEST(Lanes, the_peak_is_exact_whatever_credits_threads_have) {
+// Several threads make changes, but one after the other, so that the peak is known exactly.
+TEST(Lanes, the_peak_is_exact_with_any_credits_of_the_threads) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const GroupId group = device_group_of(*writer);
@@ -143,7 +144,7 @@ TEST(Lanes, the_peak_is_exact_whatever_credits_threads_have) {
   const Reader reader = read(*writer);
   EXPECT_EQ(reader.series(1)->peak_bytes, peak);
   EXPECT_EQ(reader.series(1)->peak_count, peak_count);
-  // What is still kept as credits is within what they are allowed.
+  // Bytes that threads still keep as credits are within their limit.
   EXPECT_GE(reader.series(1)->live_bytes, bytes);
   EXPECT_LE(reader.series(1)->live_bytes,
             bytes + 8 * std::max<std::uint64_t>(16 << 10, peak / 4096));
@@ -154,14 +155,14 @@ Writer* interrupted_writer;
 GroupId interrupted_group;
 volatile std::uint64_t interruptions;
 
-TEST(Lanes, a_signal_handler_that_allocates_in_between_loses_no_count) {
+TEST(Lanes, a_signal_handler_that_counts_in_between_loses_no_count) {
   const TemporaryFolder folder;
   Writer* const writer = interrupted_writer = make_writer(folder.path());
   const GroupId group = interrupted_group = device_group_of(*writer);
   struct sigaction action {
   }, before{};
   action.sa_handler = [](int) {
-    // Counts only: the records' locks are not to be taken twice by one thread.
+    // The handler counts only, since one thread must not take a record's lock twice.
     interrupted_writer->lanes.count_call(HookId{0});
     interrupted_writer->incidents.failed({}, {.group = interrupted_group, .bytes = {512}}, {}, 1);
     interruptions = interruptions + 1;
@@ -182,7 +183,7 @@ TEST(Lanes, a_signal_handler_that_allocates_in_between_loses_no_count) {
   EXPECT_EQ(reader.group(group.value)->failures, interruptions);
 }
 
-// Seen from there, every thread of the parent looks as if it had ended.
+// Seen from the child, every thread of the parent looks as if it had ended.
 TEST(Lanes, a_vforked_child_takes_no_living_threads_number) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());

@@ -1,4 +1,4 @@
-// A ledger in a folder of its own, and the sums that a reader finds in it.
+// A ledger in a folder of its own, and the sums that a reader computes from it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ inline std::vector<RecordView> records(const Reader& reader) {
   return found;
 }
 
-// What the live table holds, what the groups say, and what the series say: they must agree.
+// The sums of the live records, of the groups and of the series. All three must agree.
 inline Sum live_in_records(const Reader& reader) {
   Sum sum;
   for (const RecordView& record : records(reader)) {

@@ -1,4 +1,4 @@
-// The ledger's parts, without a writer around them: the test sets the clock.
+// The tables of a ledger without a writer around them. The test sets the clock.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class LedgerParts : public ::testing::Test {
   }
 
   Storage storage;
-  static inline std::uint32_t serial = 0;  // apart from those of the process's other writers
+  static inline std::uint32_t serial = 0;  // tells this ledger's file from those of other writers
   Lanes lanes{storage};
   Totals totals{storage, lanes};
   GroupTable groups{storage, lanes, totals};

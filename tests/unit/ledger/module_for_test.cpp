@@ -1,4 +1,4 @@
-// A shared object to load and unload.
+// A shared object that tests load and unload.
 #ifdef CUWARDEN_TEST_REBUILT
 extern "C" [[gnu::visibility("default")]] int cuwarden_test_module_addition(int value);
 extern "C" int cuwarden_test_module_addition(int value) { return value * 5 + 1; }

@@ -1,4 +1,5 @@
-// Modules are noted when a stack shows them, and told apart when they come and go.
+// The table of modules: modules are noted when a stack contains them, and told apart when they are
+// unloaded and loaded again.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -107,7 +108,7 @@ TEST_F(LedgerTest, generated_code_keeps_its_addresses) {
   const Reader read = reader();
   EXPECT_EQ(read.rows(RegionId::modules), 2u);
   EXPECT_FALSE(read.module_at(reinterpret_cast<std::uintptr_t>(code), 0));
-  // A module loaded after generated code was met is still found.
+  // A module that is loaded after generated code was seen is still found.
   const Library library;
   const std::array<Frame, 2> frames = {reinterpret_cast<std::uintptr_t>(code), library.frame()};
   writer->stacks.intern(frames, false);

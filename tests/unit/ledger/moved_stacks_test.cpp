@@ -1,5 +1,5 @@
-// A stack is the same one wherever the files that it runs through are loaded: what a plugin leaks
-// is one group however often it was loaded. Stacks in other files, and in code without a file, stay
+// A stack stays the same if its files are loaded at other addresses, so that the leaks of a plugin
+// are one group however often it is loaded. Stacks in other files, and in code without a file, stay
 // apart.
 #include "runtime_hooks/ledger/write/moved_stacks.hpp"
 
@@ -49,7 +49,7 @@ class MovedStacksTest : public LedgerTest {
     const std::array<Frame, 2> frames = {library.frame(), beside};
     return writer->stacks.intern(frames, false);
   }
-  // What is in memory of such a stack of before is unloaded, and its addresses are taken.
+  // Interns a stack in a library and unloads the library. Other mappings then take its addresses.
   StackId loaded_and_unloaded(const std::string& path, Frame* address = nullptr) {
     StackId id;
     Frame frame = 0;
@@ -191,9 +191,9 @@ TEST_F(MovedStacksTest, code_without_a_file_is_told_apart_by_its_addresses) {
   EXPECT_NE(writer->stacks.intern(in_one, false), writer->stacks.intern(in_two, false));
 }
 
-TEST(MovedStacks, are_found_whole_or_not_at_all_while_others_take_their_room) {
+TEST(MovedStacks, entries_are_found_whole_or_not_at_all_while_others_take_their_slots) {
   MovedStacks moved;
-  // All have one place in the cache.
+  // All stacks have the same slot of the cache.
   constexpr std::uint64_t hash = 77;
   const auto frames_of = [](std::uint32_t row) {
     std::array<Frame, 40> frames{};

@@ -1,4 +1,5 @@
-// Which cgroup is noted, and what is read of it. That a kill is seen needs a kill: end to end.
+// The process's own cgroup: which one is noted, and what is read from it. An end-to-end test covers
+// kills by the cgroup.
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace cuwarden::ledger {
 namespace {
 
-TEST(OwnCgroup, it_lists_this_process_and_is_told_by_its_number) {
+TEST(OwnCgroup, the_noted_cgroup_lists_this_process_and_is_known_by_its_inode) {
   const OwnCgroup cgroup = own_cgroup();
   if (cgroup.path[0] == '\0') GTEST_SKIP() << "no cgroup here counts memory";
   struct stat status {};
@@ -30,7 +31,7 @@ TEST(OwnCgroup, it_lists_this_process_and_is_told_by_its_number) {
   EXPECT_FALSE(read_cgroup_memory(cgroup.path, cgroup.inode + 1)) << "another cgroup";
 }
 
-TEST(OwnCgroup, what_is_no_folder_of_a_cgroup_is_not_read) {
+TEST(OwnCgroup, a_folder_that_is_no_cgroup_is_not_read) {
   struct stat status {};
   ASSERT_EQ(stat("/proc", &status), 0);
   EXPECT_FALSE(read_cgroup_memory("/proc", status.st_ino));

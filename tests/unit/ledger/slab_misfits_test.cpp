@@ -1,5 +1,5 @@
-// Drivers that lay out small allocations in another way than slabs are counted, and what only looks
-// like it.
+// Drivers that lay out small allocations otherwise than the known slabs, and situations that only
+// look like such a driver.
 #include <utility>
 
 #include "tests/unit/ledger/slab_pages_fixture.hpp"
@@ -7,14 +7,14 @@
 namespace cuwarden::ledger {
 namespace {
 
-// What a driver with other pages, steps or limits would hand out, between pieces like this one's.
+// Pieces of a driver with other pages, steps or limits, between pieces of the known layout.
 class SlabsOfAnotherDriver
     : public SlabPagesTest,
       public testing::WithParamInterface<std::pair<std::uint64_t, std::uint64_t>> {};
-TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
+TEST_P(SlabsOfAnotherDriver, are_not_counted_as_slabs_of_the_known_layout) {
   const GroupId here = group(1);
   const std::uint64_t offset = GetParam().first, bytes = GetParam().second;
-  // Some come about where a thread has freed and others took the page; then it is no other driver.
+  // A few such pieces prove nothing: they come about if a thread frees a page that others take.
   const auto add_from = [&](std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t i = first; i < first + count; ++i) {
       add(here, base + 8 * i * page + 4096, 4096);
@@ -29,8 +29,8 @@ TEST_P(SlabsOfAnotherDriver, are_not_taken_for_those_that_are_counted) {
   EXPECT_FALSE(worst().as_counted);
 }
 
-// A context's allocations are gone for the driver a moment before they are here, and others have
-// taken their place.
+// When a context ends, the driver frees its allocations a moment before the ledger does. Meanwhile
+// other allocations may get the same addresses.
 TEST_F(SlabPagesTest, the_end_of_a_context_does_not_speak_against_the_driver_for_ever) {
   const GroupId here = group(1);
   constexpr std::uint64_t pieces = 40;

@@ -1,4 +1,4 @@
-// Slabs on a ledger's parts, and the worst moment as a reader sees it.
+// Slabs on a ledger's tables, and their worst moment as a reader sees it.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class SlabPagesTest : public LedgerParts {
     return pages;
   }
 
-  // An allocation in slabs, with its record.
+  // Adds an allocation to the slabs, and its record.
   void add(GroupId in, std::uint64_t address, std::uint64_t bytes) {
     slabs.allocated(in, {address}, bytes, 7);
     RecordFields fields;

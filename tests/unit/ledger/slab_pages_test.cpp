@@ -1,4 +1,4 @@
-// The worst moment of slabs, against a count of the test's own.
+// The worst moment of slabs, compared with a model that counts each page.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -11,7 +11,7 @@
 namespace cuwarden::ledger {
 namespace {
 
-// Pages by address, as somebody counts them who has time.
+// A simple and slow count of the pages, by address.
 class Model {
  public:
   void add(std::uint64_t address, std::uint64_t bytes) { pieces_[address / page][address] = bytes; }
@@ -37,7 +37,7 @@ class Model {
   std::map<std::uint64_t, Pieces> pieces_;
 };
 
-TEST_F(SlabPagesTest, the_worst_moment_is_kept_to_the_byte_with_what_each_page_held_then) {
+TEST_F(SlabPagesTest, the_worst_moment_is_kept_to_the_byte_with_each_pages_contents) {
   const GroupId here = group(1);
   std::mt19937_64 random(4711);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> live;  // address, bytes
@@ -46,7 +46,8 @@ TEST_F(SlabPagesTest, the_worst_moment_is_kept_to_the_byte_with_what_each_page_h
   constexpr std::uint64_t pages = 40, slots = 8, slot = page / slots;
   std::vector<bool> taken(pages * slots);
   for (std::uint64_t now = 1; now <= 20'000; ++now) {
-    // Fills and empties in turn, so that the worst is neither at the start nor at the end.
+    // Allocates and frees by turns, so that the worst moment is neither at the start nor at the
+    // end.
     const bool fills = now / 1500 % 2 == 0;
     if (live.empty() || (fills ? random() % 4 != 0 : random() % 4 == 0)) {
       const std::uint64_t at = random() % taken.size();
@@ -85,8 +86,7 @@ TEST_F(SlabPagesTest, the_worst_moment_is_kept_to_the_byte_with_what_each_page_h
   }
 }
 
-TEST_F(SlabPagesTest,
-       what_is_freed_and_allocated_again_changes_nothing_but_a_new_worst_moment_is_one) {
+TEST_F(SlabPagesTest, a_free_and_equal_allocation_changes_nothing_and_a_worse_moment_is_copied) {
   const GroupId here = group(1);
   for (std::uint64_t i = 0; i < 4; ++i) slabs.allocated(here, {base + i * MiB / 2}, MiB / 2, 1);
   slabs.freed(here, {base}, MiB / 2, 5);
@@ -107,7 +107,7 @@ TEST_F(SlabPagesTest,
   slabs.freed(here, {base + MiB}, MiB / 4, 22);
   EXPECT_EQ(worst().locked_bytes, 5 * MiB / 2 + MiB) << "known at once";
   EXPECT_EQ(worst().time_ns, 22u);
-  // One piece of another size at the same place is another piece.
+  // A piece of another size at the same address is another piece.
   slabs.allocated(here, {base + MiB}, MiB / 4, 23);
   slabs.freed(here, {base + MiB}, MiB / 4, 24);
   slabs.allocated(here, {base + MiB}, MiB / 8, 25);
@@ -117,7 +117,7 @@ TEST_F(SlabPagesTest,
   EXPECT_EQ(pages.at(base + 2 * page).bytes, MiB);
 }
 
-TEST_F(SlabPagesTest, whole_pages_lock_nothing_and_their_rounding_is_counted) {
+TEST_F(SlabPagesTest, whole_pages_lock_no_bytes_and_their_rounding_is_counted) {
   const GroupId here = group(1);
   slabs.allocated(here, {base}, 3 * MiB, 1);
   slabs.allocated(here, {base + 4 * MiB}, 4 * MiB, 2);
@@ -131,7 +131,7 @@ TEST_F(SlabPagesTest, whole_pages_lock_nothing_and_their_rounding_is_counted) {
   EXPECT_EQ(worst().page_rounding_bytes, MiB - 512);
 }
 
-TEST_F(SlabPagesTest, what_one_large_piece_leaves_of_its_page_is_rounding_until_small_ones_come) {
+TEST_F(SlabPagesTest, the_rest_of_a_large_pieces_page_is_rounding_until_small_pieces_come) {
   const GroupId here = group(1);
   slabs.allocated(here, {base}, page - MiB / 2, 1);
   slabs.allocated(here, {base + page}, 512, 2);
@@ -146,7 +146,7 @@ TEST_F(SlabPagesTest, what_one_large_piece_leaves_of_its_page_is_rounding_until_
   EXPECT_EQ(worst().locked_bytes, 3 * (page - 512)) << "the small one keeps its page";
 }
 
-TEST_F(SlabPagesTest, half_a_page_is_of_a_slab_and_more_than_that_alone_in_one) {
+TEST_F(SlabPagesTest, half_a_page_is_part_of_a_slab_and_a_larger_piece_has_a_page_alone) {
   const GroupId here = group(1);
   slabs.allocated(here, {base}, MiB, 1);
   EXPECT_EQ(worst().locked_bytes, MiB);
@@ -158,18 +158,18 @@ TEST_F(SlabPagesTest, half_a_page_is_of_a_slab_and_more_than_that_alone_in_one) 
   EXPECT_EQ(worst().page_rounding_bytes, MiB - 512 + 512 + 511);
 }
 
-TEST_F(SlabPagesTest, a_piece_that_crosses_into_the_next_page_is_no_slabs) {
+TEST_F(SlabPagesTest, a_piece_that_crosses_into_the_next_page_is_in_no_slab) {
   slabs.allocated(group(1), {base + page - 512}, 1024, 1);
   EXPECT_EQ(worst().version, 0u);
   slabs.allocated(group(1), {base + 8 * page}, 512, 2);
   EXPECT_EQ(worst().page_rounding_bytes, page - 1024);
 }
 
-TEST_F(SlabPagesTest, what_goes_with_its_context_is_no_moment_to_be_judged) {
+TEST_F(SlabPagesTest, the_end_of_a_context_makes_no_worst_moment) {
   const GroupId here = group(1);
   for (std::uint64_t i = 0; i < 8; ++i) slabs.allocated(here, {base + i * MiB}, MiB, 1);
   EXPECT_EQ(worst().locked_bytes, MiB);
-  // One piece of each page, then the others.
+  // Releases one piece of each page first, then the others.
   for (const std::uint64_t first : {0u, 1u})
     for (std::uint64_t i = first; i < 8; i += 2) slabs.released(here, {base + i * MiB}, MiB);
   EXPECT_EQ(worst().locked_bytes, MiB);
@@ -198,8 +198,9 @@ TEST_F(SlabPagesTest, devices_are_counted_apart_also_where_an_address_changes_ha
   EXPECT_EQ(reader().rows(RegionId::slab_pages), 3u);
 }
 
-// A reader at any moment, as one of a process that was killed, sees what was there at the worst.
-TEST_F(SlabPagesTest, what_a_page_held_at_the_worst_is_there_at_every_moment) {
+// A reader sees the pages of the worst moment at any time, since the process may be killed at any
+// time.
+TEST_F(SlabPagesTest, the_copy_of_the_worst_moment_is_readable_at_every_moment) {
   const GroupId here = group(1);
   constexpr std::uint64_t rounds = 30'000;
   slabs.allocated(here, {base}, MiB / 2, 1);
@@ -228,7 +229,8 @@ TEST_F(SlabPagesTest, what_a_page_held_at_the_worst_is_there_at_every_moment) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// As a process that was killed leaves them: at each moment the copy tells what was then.
+// A page's contents are copied before the page changes, so that a killed process leaves a whole
+// copy.
 TEST_F(SlabPagesTest, a_page_is_copied_before_it_changes) {
   const GroupId here = group(1);
   slabs.allocated(here, {base}, MiB / 2, 1);
@@ -236,14 +238,14 @@ TEST_F(SlabPagesTest, a_page_is_copied_before_it_changes) {
   const std::uint32_t version = worst().version;
   SlabPage& row = storage.rows<SlabPage>(RegionId::slab_pages)[1];
   ASSERT_EQ(row.address, base);
-  // Claimed, and not copied: nothing has changed yet.
+  // The copy was begun and not finished, so the page has not changed yet.
   row.at_worst_version.store(version | slab_copying);
   row.contents_at_worst.store(0);
   EXPECT_EQ(reader().slab_page(1, version)->contents.bytes, MiB / 2);
   slabs.allocated(here, {base + MiB}, 512, 3);
   EXPECT_EQ(row.at_worst_version.load(), version | slab_copying)
       << "nobody ends it, and the change is not kept waiting";
-  // One that was left long ago is taken over.
+  // A copy that was begun for an older worst moment, and never ended, is taken over.
   row.at_worst_version.store((version - 1) | slab_copying);
   slabs.allocated(here, {base + MiB + 512}, 512, 4);
   EXPECT_EQ(row.at_worst_version.load(), version);
@@ -259,8 +261,8 @@ TEST_F(SlabPagesTest, other_kinds_and_addresses_beyond_what_a_process_has_are_le
   slabs.freed(group(2), {std::uint64_t{1} << 50}, 512, 1);
 }
 
-// Changes of each thread in pages of its own: the sum is known at each barrier.
-TEST_F(SlabPagesTest, threads_miss_no_more_of_it_than_each_may_keep_to_itself) {
+// Each thread changes its own pages, and the sum is known at each barrier.
+TEST_F(SlabPagesTest, the_worst_moment_misses_no_more_than_each_thread_may_keep_uncounted) {
   constexpr std::uint64_t threads = 8, pages = 200, slot = 64 << 10, slots = page / slot;
   std::vector<GroupId> places;
   for (std::uint32_t i = 0; i < threads; ++i) places.push_back(group(i + 1));
@@ -270,7 +272,7 @@ TEST_F(SlabPagesTest, threads_miss_no_more_of_it_than_each_may_keep_to_itself) {
       const std::uint64_t own = base + thread * pages * page;
       for (std::uint64_t i = 0; i < pages * slots; ++i)
         slabs.allocated(places[thread], {own + i * slot}, slot, 1);
-      // All but one of each page: that many are locked in the end, and never more.
+      // Frees all but one piece of each page, so that most bytes are locked at the end.
       for (std::uint64_t i = 0; i < pages * slots; ++i)
         if (i % slots != 3) slabs.freed(places[thread], {own + i * slot}, slot, 2);
     });
@@ -283,9 +285,10 @@ TEST_F(SlabPagesTest, threads_miss_no_more_of_it_than_each_may_keep_to_itself) {
   EXPECT_EQ(pages_at_worst(worst().version).size(), threads * pages);
 }
 
-TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
+TEST_F(SlabPagesTest, the_largest_holders_are_copied_with_their_share_of_each_page) {
   const GroupId many = group(1), few = group(2);
-  // Twenty pages with one piece of `few` each, of which ten have three of `many` besides.
+  // There are twenty pages with one piece of `few` each. Ten of them also have three pieces of
+  // `many`.
   for (std::uint64_t i = 0; i < 20; ++i) {
     for (std::uint64_t piece = 1; i < 10 && piece < 4; ++piece)
       add(many, base + i * page + piece * 4096, 4096);
@@ -293,7 +296,8 @@ TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
   }
   const SeriesView::Worst found = worst();
   EXPECT_EQ(found.holders_ns, 7u);
-  // The copy is of the moment at which a further eighth was locked; then every share is known.
+  // The copy is of the moment at which the locked bytes had grown by an eighth; all shares are
+  // known.
   const WorstHolderView &most = found.holders[0], &next = found.holders[1];
   EXPECT_EQ(most.group, few);
   EXPECT_EQ(next.group, many);
@@ -307,7 +311,7 @@ TEST_F(SlabPagesTest, who_locks_most_is_copied_with_each_pages_share) {
   EXPECT_LE(found.pieces_seen, 40u) << "of ten pages; those of the others are alone";
 }
 
-TEST_F(SlabPagesTest, what_the_device_had_said_by_then_is_kept_with_who_locked_it) {
+TEST_F(SlabPagesTest, the_devices_reading_at_the_worst_moment_is_kept_with_the_holders) {
   const GroupId here = group(1);
   const auto row = storage.allocate(RegionId::devices, 1);
   Device& device = storage.rows<Device>(RegionId::devices)[row];

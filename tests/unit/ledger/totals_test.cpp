@@ -1,4 +1,4 @@
-// Peaks and the timeline, on a clock that the test sets.
+// Peaks and the timeline. The test sets the clock.
 #include "runtime_hooks/ledger/write/totals.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST_F(TotalsTest, series_are_kept_by_kind_and_device) {
   EXPECT_FALSE(reader().series(5));
 }
 
-TEST_F(TotalsTest, the_peak_names_those_who_held_it) {
+TEST_F(TotalsTest, the_peak_names_the_groups_that_held_it) {
   totals.allocated(group(1), 1000, 1 * ms);
   totals.allocated(group(2), 500, 2 * ms);
   totals.freed(group(1), 1000, 3 * ms);
@@ -52,7 +52,7 @@ TEST_F(TotalsTest, the_peak_names_those_who_held_it) {
   EXPECT_EQ(reader().group(3)->at_peak_bytes, 0u);
 }
 
-TEST_F(TotalsTest, what_is_shown_of_the_peak_is_within_one_percent) {
+TEST_F(TotalsTest, the_copied_peak_is_within_one_percent) {
   for (std::uint64_t i = 0; i < 20'000; ++i)
     totals.allocated(group(static_cast<std::uint32_t>(i % 3 + 1)), 100 + i % 7, i);
   std::uint64_t shown = 0;
@@ -62,7 +62,7 @@ TEST_F(TotalsTest, what_is_shown_of_the_peak_is_within_one_percent) {
   EXPECT_GE(static_cast<double>(shown), peak * 0.99);
 }
 
-TEST_F(TotalsTest, quiet_buckets_show_what_was_live_before) {
+TEST_F(TotalsTest, quiet_buckets_show_the_bytes_that_were_live_before) {
   totals.allocated(group(1), 100, 0);
   totals.freed(group(1), 100, 5 * ms);
   totals.allocated(group(1), 30, 9 * ms);
@@ -95,8 +95,8 @@ TEST_F(TotalsTest, a_long_run_folds_its_buckets_and_loses_no_maximum) {
 }
 
 TEST_F(TotalsTest, folding_agrees_with_a_recount) {
-  // One change in each millisecond; whatever the width became, each bucket must show the highest
-  // value within it.
+  // One change happens in each millisecond. Each bucket, of any width, must show the highest value
+  // within it.
   std::vector<std::uint64_t> live_after;
   std::uint64_t live = 0, seed = 1;
   for (std::uint64_t t = 0; t < 5000; ++t) {

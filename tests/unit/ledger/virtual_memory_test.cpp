@@ -1,4 +1,4 @@
-// Handles are not bytes: their memory is live while a reference or a mapping is left.
+// Virtual memory: a handle's memory is live as long as the handle has a reference or a mapping.
 #include "runtime_hooks/ledger/write/virtual_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ TEST_F(VirtualMemoryTest, a_refused_unmapping_restores_exactly_its_mappings) {
     map(at(i), {100 + i});
     writer->virtual_memory.release_begin({100 + i});
   }
-  unmap(at(3));  // this one stays away
+  unmap(at(3));  // this mapping is not restored
   const auto before = in(Space::vmm_mapping);
   ASSERT_EQ(before.size(), 3u);
   unmap(at(0), 8 * MiB);
@@ -145,7 +145,7 @@ TEST_F(VirtualMemoryTest, one_unmapping_may_cover_mappings_of_several_sizes) {
     address += size;
   }
   create(handle);
-  map({address}, handle);  // just behind the range
+  map({address}, handle);  // lies just behind the range
   unmap(base, address - base.value);
   expect_live(reader(), {1, 2 * MiB});
   ASSERT_EQ(in(Space::vmm_mapping).size(), 1u);
@@ -231,7 +231,7 @@ TEST_F(VirtualMemoryTest, rows_are_used_again) {
     writer->virtual_memory.release_begin({i + 1});
   }
   expect_live(reader(), {0, 0});
-  // What undo remembers, and one block of rows for each shard.
+  // The rows are those that an undo may need, and one block of rows for each shard.
   EXPECT_LT(reader().rows(RegionId::records), 4096u * 2 + 64 * 64 + 100);
 }
 

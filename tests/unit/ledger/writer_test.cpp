@@ -1,4 +1,4 @@
-// What a reader finds after each thing that a writer is told.
+// The writer: after each call of it, a reader finds the expected rows.
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 #include <dlfcn.h>
@@ -78,7 +78,7 @@ TEST_F(LedgerTest, the_file_is_locked_for_as_long_as_it_is_mapped) {
   EXPECT_EQ(reader().process().lock_held, held);
   struct statfs system {};
   ASSERT_EQ(fstatfs(file, &system), 0);
-  constexpr long overlay = 0x794c7630;  // maps another file than the one it opens
+  constexpr long overlay = 0x794c7630;  // overlayfs maps another file than the one that was opened
   EXPECT_EQ(held, system.f_type != overlay);
   const std::span<const std::byte> bytes = writer->bytes();
   munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
@@ -180,7 +180,7 @@ TEST_F(LedgerTest, a_contexts_end_releases_what_it_owns) {
     record.bytes = ByteCount{i};
     writer->allocations.add(record);
   }
-  record.address = DeviceAddress{0xa0000};  // of another context
+  record.address = DeviceAddress{0xa0000};  // belongs to another context
   record.context = ContextId{6};
   writer->allocations.add(record);
   record.address = DeviceAddress{0xb0000};  // not owned
@@ -313,7 +313,7 @@ TEST_F(LedgerTest, devices_keep_their_last_reading) {
   EXPECT_FALSE(reader().device(2));
 }
 
-TEST_F(LedgerTest, what_was_not_asked_for_is_kept_by_device_until_its_contexts_have_ended) {
+TEST_F(LedgerTest, implicit_memory_is_kept_for_each_device_until_its_contexts_have_ended) {
   const std::uint8_t uuid[16] = {1};
   writer->devices.identify(DeviceOrdinal{2}, "Simulated H200", uuid);
   const auto of_device = [&] { return reader().device(1).value(); };
