@@ -1,4 +1,4 @@
-// Which of the limits above a process bounds it: on made-up cgroups, and on the one that it is in.
+// The cgroup limit that leaves a process the least room: in made-up cgroups, and in the real one.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// As many levels as a test wants, innermost first; each has the files that it names.
+// Nested made-up cgroups, innermost first. Each level has the files that a test gives it.
 class MadeUpCgroup {
  public:
   using Files = std::map<std::string, std::string>;
@@ -39,7 +39,7 @@ class MadeUpCgroup {
   std::size_t at_ = 0;
 };
 
-TEST(Cgroup, the_limit_that_leaves_the_least_is_told_with_what_is_used_there) {
+TEST(Cgroup, the_limit_that_leaves_the_least_room_is_read_with_the_bytes_used_there) {
   MadeUpCgroup cgroup(true, {{{"memory.max", "1000\n"}, {"memory.current", "100\n"}},
                              {{"memory.max", "5000\n"}, {"memory.current", "4900\n"}},
                              {{"memory.max", "max\n"}, {"memory.current", "9000\n"}},
@@ -49,7 +49,7 @@ TEST(Cgroup, the_limit_that_leaves_the_least_is_told_with_what_is_used_there) {
   EXPECT_EQ(room.used_bytes, 4900u);
 }
 
-TEST(Cgroup, what_the_kernel_can_read_again_is_told_apart) {
+TEST(Cgroup, memory_that_the_kernel_can_read_again_is_read_apart) {
   const char* const stat = "anon 300\ninactive_file 40\nactive_file 500\nunevictable 7\n";
   MadeUpCgroup second(
       true, {{{"memory.max", "1000\n"}, {"memory.current", "900\n"}, {"memory.stat", stat}}});
@@ -64,13 +64,13 @@ TEST(Cgroup, what_the_kernel_can_read_again_is_told_apart) {
   EXPECT_EQ(tightest_cgroup(without).cache_bytes, 0u);
 }
 
-TEST(Cgroup, a_limit_that_is_exceeded_leaves_nothing) {
+TEST(Cgroup, an_exceeded_limit_leaves_no_room) {
   MadeUpCgroup cgroup(true, {{{"memory.max", "1000\n"}, {"memory.current", "1200\n"}},
                              {{"memory.max", "5000\n"}, {"memory.current", "4999\n"}}});
   EXPECT_EQ(tightest_cgroup(cgroup).used_bytes, 1200u);
 }
 
-TEST(Cgroup, without_any_limit_its_own_use_is_told) {
+TEST(Cgroup, without_any_limit_the_processs_own_cgroup_is_read) {
   MadeUpCgroup second(true, {{{"memory.max", "max\n"}, {"memory.current", "700\n"}},
                              {{"memory.current", "9000\n"}}});
   const CgroupRoom of_second = tightest_cgroup(second);
@@ -83,7 +83,7 @@ TEST(Cgroup, without_any_limit_its_own_use_is_told) {
   EXPECT_EQ(room.used_bytes, 700u);
 }
 
-TEST(Cgroup, numbers_that_do_not_fit_are_none) {
+TEST(Cgroup, numbers_that_do_not_fit_are_unknown) {
   EXPECT_EQ(cgroup_number("18446744073709551615\n", {}), UINT64_MAX);
   EXPECT_EQ(cgroup_number("18446744073709551616\n", {}), std::nullopt);
   MadeUpCgroup cgroup(true, {{{"memory.max", "99999999999999999999999\n"}}});
@@ -91,7 +91,7 @@ TEST(Cgroup, numbers_that_do_not_fit_are_none) {
   EXPECT_EQ(tightest_cgroup(cgroup).used_bytes, std::nullopt);
 }
 
-TEST(Cgroup, of_this_process_is_the_one_whose_room_is_told) {
+TEST(Cgroup, the_cgroup_of_this_process_is_read) {
   const ledger::OwnCgroup own = ledger::own_cgroup();
   const HostLimits limits = read_host_limits();
   if (own.path[0] == '\0') {

@@ -1,4 +1,5 @@
-// What is read of an NVML that answers as a test tells it to, and of none.
+// The processes on a device, read from a fake NVML that answers as a test says, or without any
+// NVML.
 #include "shim/probes/device_processes.hpp"
 
 #include <dlfcn.h>
@@ -29,7 +30,7 @@ static_assert(sizeof uuid == 16 + 1);
 
 class DeviceProcesses : public testing::Test {
  protected:
-  // Its answers begin as those of a device that nobody uses.
+  // Loads a fake NVML. Its first answers are those of a device that no process uses.
   void use(const char* library) {
     library_ = library;
     void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -50,7 +51,7 @@ class DeviceProcesses : public testing::Test {
   shim::DeviceProcesses read(std::span<DeviceProcess> into) {
     return read_device_processes(std::span<const char, 16>(uuid, 16), into, library_);
   }
-  // What was listed, one text for each process.
+  // Returns the listed processes, one text for each.
   std::vector<std::string> listed() {
     DeviceProcess into[8];
     const auto result = read(into);
@@ -71,14 +72,14 @@ class DeviceProcesses : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
-TEST_F(DeviceProcesses, of_both_kinds_are_listed_once_with_the_largest_first) {
+TEST_F(DeviceProcesses, processes_of_both_kinds_are_listed_once_with_the_largest_first) {
   use(FAKE_NVML_3);
   compute({{10, 100}, {11, 300}, {12, 50}});
   graphics({{20, 200}, {11, 300}, {12, 70}, {10, 30}});
   EXPECT_EQ(listed(), (Texts{"11:300", "20:200", "10:100", "12:70"}));
 }
 
-TEST_F(DeviceProcesses, are_listed_by_every_version_of_the_functions) {
+TEST_F(DeviceProcesses, every_version_of_NVMLs_functions_lists_the_processes) {
   for (const char* library : {FAKE_NVML_1, FAKE_NVML_2, FAKE_NVML_3}) {
     use(library);
     compute({{10, 100}, {11, 300}, {12, 200}});
@@ -86,14 +87,14 @@ TEST_F(DeviceProcesses, are_listed_by_every_version_of_the_functions) {
   }
 }
 
-TEST_F(DeviceProcesses, are_asked_of_an_older_function_where_the_newest_has_no_driver_below_it) {
+TEST_F(DeviceProcesses, an_older_function_is_asked_if_the_driver_lacks_the_newest) {
   use(FAKE_NVML_2);
   compute({{10, 100}, {11, 300}});
   fake_->newest_result = 13;  // NVML_ERROR_FUNCTION_NOT_FOUND
   EXPECT_EQ(listed(), (Texts{"11:300", "10:100"}));
 }
 
-TEST_F(DeviceProcesses, are_read_by_the_size_of_the_entries_that_were_written) {
+TEST_F(DeviceProcesses, entries_are_read_by_the_size_in_which_they_were_written) {
   for (const unsigned bytes : {16u, 24u, 32u}) {
     use(FAKE_NVML_3);
     fake_->entry_bytes = bytes;
@@ -104,21 +105,21 @@ TEST_F(DeviceProcesses, are_read_by_the_size_of_the_entries_that_were_written) {
   }
 }
 
-TEST_F(DeviceProcesses, are_read_by_the_declared_size_where_all_was_written) {
+TEST_F(DeviceProcesses, entries_are_read_by_the_declared_size_if_the_whole_buffer_was_written) {
   use(FAKE_NVML_3);
   fake_->clears_all = true;
   compute({{10, 100}, {11, 300}});
   EXPECT_EQ(listed(), (Texts{"11:300", "10:100"}));
 }
 
-TEST_F(DeviceProcesses, of_which_NVML_knows_no_bytes_are_listed_last) {
+TEST_F(DeviceProcesses, processes_of_unknown_bytes_are_listed_last) {
   use(FAKE_NVML_3);
   compute({{10, ~0ull}, {11, 300}, {12, ~0ull}});
   graphics({{12, 5}});
   EXPECT_EQ(listed(), (Texts{"11:300", "12:5", "10:?"}));
 }
 
-TEST_F(DeviceProcesses, that_do_not_fit_are_counted_and_the_largest_are_kept) {
+TEST_F(DeviceProcesses, processes_that_do_not_fit_are_counted_and_the_largest_are_kept) {
   use(FAKE_NVML_3);
   compute({{10, 100}, {11, 300}, {12, 50}, {13, 200}});
   DeviceProcess into[2];
@@ -128,7 +129,7 @@ TEST_F(DeviceProcesses, that_do_not_fit_are_counted_and_the_largest_are_kept) {
   EXPECT_EQ(read({}).found, 4u);
 }
 
-TEST_F(DeviceProcesses, may_be_as_many_as_two_lists_of_512) {
+TEST_F(DeviceProcesses, two_lists_of_512_processes_are_read) {
   use(FAKE_NVML_3);
   fake_->compute_count = 512;
   graphics({{1, 5}, {2, 5}});
@@ -142,7 +143,7 @@ TEST_F(DeviceProcesses, may_be_as_many_as_two_lists_of_512) {
   EXPECT_EQ(into[0].used_bytes, 512u);
 }
 
-TEST_F(DeviceProcesses, beyond_what_is_read_are_counted_by_NVML) {
+TEST_F(DeviceProcesses, processes_beyond_those_that_are_read_are_counted_by_NVML) {
   use(FAKE_NVML_3);
   fake_->compute_count = 4000;
   const auto result = read({});
@@ -152,21 +153,21 @@ TEST_F(DeviceProcesses, beyond_what_is_read_are_counted_by_NVML) {
   EXPECT_EQ(fake_->shutdowns, 1);
 }
 
-TEST_F(DeviceProcesses, of_a_part_of_a_device_are_found_by_its_own_name) {
+TEST_F(DeviceProcesses, processes_of_a_slice_are_found_by_the_slices_name) {
   use(FAKE_NVML_3);
   fake_->known_uuid = mig_text;
   compute({{10, 100}});
   EXPECT_EQ(listed(), (Texts{"10:100"}));
 }
 
-TEST_F(DeviceProcesses, without_graphics_are_those_of_compute) {
+TEST_F(DeviceProcesses, without_graphics_functions_the_compute_processes_are_listed) {
   use(FAKE_NVML_3);
   compute({{10, 100}});
   fake_->graphics_result = 3;
   EXPECT_EQ(listed(), (Texts{"10:100"}));
 }
 
-TEST_F(DeviceProcesses, that_nobody_may_list_say_why) {
+TEST_F(DeviceProcesses, a_list_that_NVML_refuses_has_a_reason) {
   library_ = "libno-such-nvml.so.1";
   EXPECT_EQ(answer(), Answer::no_library);
   use(FAKE_NVML_0);
@@ -197,7 +198,7 @@ TEST_F(DeviceProcesses, that_nobody_may_list_say_why) {
   }
 }
 
-TEST_F(DeviceProcesses, of_an_NVML_that_refuses_to_begin_are_not_asked_for_and_it_is_not_ended) {
+TEST_F(DeviceProcesses, an_NVML_that_fails_to_initialise_is_asked_nothing_and_not_shut_down) {
   for (const auto& [code, expected] : {std::pair(9, Answer::not_initialised),
                                        {18, Answer::not_initialised},
                                        {4, Answer::not_permitted}}) {
@@ -209,14 +210,14 @@ TEST_F(DeviceProcesses, of_an_NVML_that_refuses_to_begin_are_not_asked_for_and_i
   }
 }
 
-TEST_F(DeviceProcesses, are_asked_for_in_a_use_that_is_ended) {
+TEST_F(DeviceProcesses, NVML_is_shut_down_after_each_use) {
   use(FAKE_NVML_3);
   for (int i = 0; i < 3; ++i) answer();
   EXPECT_EQ(fake_->inits, 3);
   EXPECT_EQ(fake_->shutdowns, 3);
 }
 
-TEST_F(DeviceProcesses, leave_errno_and_dlerror_as_they_were) {
+TEST_F(DeviceProcesses, errno_and_dlerror_stay_as_they_were) {
   dlerror();
   for (const char* library : {"libno-such-nvml.so.1", FAKE_NVML_0, FAKE_NVML_1}) {
     library_ = library;
@@ -227,14 +228,14 @@ TEST_F(DeviceProcesses, leave_errno_and_dlerror_as_they_were) {
   }
 }
 
-TEST_F(DeviceProcesses, have_a_text_for_every_answer) {
+TEST_F(DeviceProcesses, every_answer_of_NVML_has_a_text) {
   std::set<std::string> texts;
   for (int i = 0; i <= static_cast<int>(Answer::failed); ++i)
     texts.insert(text_of(static_cast<Answer>(i)));
   EXPECT_EQ(texts.size(), static_cast<std::size_t>(Answer::failed) + 1);
 }
 
-TEST_F(DeviceProcesses, of_this_number_are_this_process) {
+TEST_F(DeviceProcesses, a_process_with_this_processs_pid_is_this_process) {
   use(FAKE_NVML_3);
   compute({{static_cast<unsigned>(getpid()), 300}, {static_cast<unsigned>(getppid()), 200}});
   DeviceProcess into[2];
@@ -243,7 +244,7 @@ TEST_F(DeviceProcesses, of_this_number_are_this_process) {
   EXPECT_EQ(into[1].whose, getppid() != 0 ? Whose::another : Whose::unsure);
 }
 
-// A child in a pid namespace of its own, where it is number 1 and alone.
+// Runs `holds` in a child with its own pid namespace, in which the child is alone and has pid 1.
 int in_own_namespace(const std::function<bool()>& holds) {
   const pid_t child = fork();
   if (child == 0) {
@@ -259,7 +260,8 @@ int in_own_namespace(const std::function<bool()>& holds) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_F(DeviceProcesses, in_a_pid_namespace_are_told_apart_where_all_numbers_are_of_that_namespace) {
+TEST_F(DeviceProcesses,
+       in_a_pid_namespace_this_process_is_found_only_if_all_pids_are_of_that_namespace) {
   use(FAKE_NVML_3);
   const auto whose_of_first = [&] {
     DeviceProcess into[2];
@@ -267,10 +269,10 @@ TEST_F(DeviceProcesses, in_a_pid_namespace_are_told_apart_where_all_numbers_are_
     return into[0].whose;
   };
   const int status = in_own_namespace([&] {
-    // /proc is still the outer one's, which does not show the namespace of a foreign process.
+    // /proc is still that of the outer namespace, in which a process's inner namespace is not seen.
     compute({{1, 300}});
     if (whose_of_first() != Whose::this_process) return false;
-    compute({{1, 300}, {4'000'000, 200}});  // nobody's here: the machine's numbers
+    compute({{1, 300}, {4'000'000, 200}});  // a pid unknown here: NVML tells the machine's pids
     if (whose_of_first() != Whose::unsure) return false;
     compute({{4'000'000, 200}});
     return whose_of_first() == Whose::unsure;

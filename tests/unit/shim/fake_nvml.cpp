@@ -1,4 +1,4 @@
-// NVML as the tests want it: FAKE_NVML_VERSION says which functions there are.
+// A fake NVML. FAKE_NVML_VERSION chooses the functions that it has.
 #include "tests/unit/shim/fake_nvml.hpp"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What a test tells the NVML of its own to answer, and what that one counted.
+// The answers that a test gives to the fake NVML, and the calls that the fake NVML has counted.
 #pragma once
 
 struct FakeNvml {
@@ -10,23 +10,25 @@ struct FakeNvml {
 
   int init_result = 0;
   const char* known_uuid = nullptr;
-  int handle_result = 0;  // for the device that is known
+  int handle_result = 0;  // result of looking up the known device
   int compute_result = 0;
   int graphics_result = 0;
-  // What the function of the newest version answers, where it is not to do its work.
+  // Result of the newest version of the function; 0 if it works.
   int newest_result = 0;
   Process compute[most] = {};
-  unsigned compute_count = 0;  // above `most`: numbered from 1000 on, of 1, 2, 3… bytes
+  // Number of processes. Those above `most` have pids from 1000 on, and 1, 2, 3… bytes.
+  unsigned compute_count = 0;
   Process graphics[most] = {};
   unsigned graphics_count = 0;
-  unsigned entry_bytes = 0;  // 0: as its version says
-  bool clears_all = false;   // the whole of what it was given, first
+  unsigned entry_bytes = 0;  // size of a written entry; 0: as the function's version declares it
+  bool clears_all = false;   // true: the whole given buffer is cleared before it is written to
 
-  // Of the device that the known one is a slice of; 2 is NVML_ERROR_INVALID_ARGUMENT: it is none.
+  // Result of looking up the device of which the known one is a slice. 2 is
+  // NVML_ERROR_INVALID_ARGUMENT: the known one is no slice.
   int whole_result = 2;
   int memory_result = 0;
   unsigned long long whole_bytes = 0;
-  unsigned long long own_bytes = 1;  // of the known one
+  unsigned long long own_bytes = 1;  // bytes of the known device
 
   int inits = 0;
   int shutdowns = 0;

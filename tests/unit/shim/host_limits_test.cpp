@@ -1,4 +1,5 @@
-// What is read of the host's memory: on made-up files, whose answer is known, and on this machine.
+// The limits of the host's memory: read from made-up files, whose answer is known, and on this
+// machine.
 #include "shim/probes/host_limits.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t unknown = HostLimits::unknown, unlimited = HostLimits::unlimited;
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-// A folder in /proc's place that holds what a test puts there.
+// A folder that is read instead of /proc, with files that a test puts there.
 class MadeUpProc {
  public:
   MadeUpProc() {
@@ -53,7 +54,7 @@ class MadeUpProc {
     std::ofstream(folder_ / name) << text;
   }
   void remove(const std::string& name) { fs::remove_all(folder_ / name); }
-  // In the file's place something that can be opened and not read.
+  // Replaces the file by a folder, which can be opened and not read.
   void make_unreadable(const std::string& name) {
     remove(name);
     fs::create_directories(folder_ / name);
@@ -70,7 +71,7 @@ class MadeUpProc {
   fs::path folder_;
 };
 
-TEST(HostLimits, are_what_the_files_say) {
+TEST(HostLimits, the_limits_are_those_in_the_files) {
   const HostLimits limits = MadeUpProc().read();
   EXPECT_EQ(limits.ram_bytes, 24684092u * 1024ull);
   EXPECT_EQ(limits.ram_available_bytes, gib);
@@ -84,7 +85,7 @@ TEST(HostLimits, are_what_the_files_say) {
   EXPECT_EQ(limits.largest_gap_bytes, 0x4000'0000'0000u - 65536u) << "below the first";
 }
 
-TEST(HostLimits, of_no_files_are_unknown_but_what_the_kernel_itself_was_asked) {
+TEST(HostLimits, without_files_only_the_limits_from_system_calls_are_known) {
   MadeUpProc proc;
   proc.remove("");
   const HostLimits limits = proc.read();
@@ -96,7 +97,7 @@ TEST(HostLimits, of_no_files_are_unknown_but_what_the_kernel_itself_was_asked) {
   EXPECT_NE(limits.address_space_limit_bytes, unknown);
 }
 
-TEST(HostLimits, of_a_file_that_is_missing_or_unreadable_are_unknown_alone) {
+TEST(HostLimits, only_the_limits_of_a_missing_or_unreadable_file_are_unknown) {
   const HostLimits whole = MadeUpProc().read();
   const std::vector<std::pair<std::string, std::vector<std::uint64_t HostLimits::*>>> files = {
       {"meminfo",
@@ -120,14 +121,14 @@ TEST(HostLimits, of_a_file_that_is_missing_or_unreadable_are_unknown_alone) {
         EXPECT_EQ(limits.*field, unknown) << name;
         limits.*field = whole.*field;
       }
-      // What the cgroup uses goes its own way.
+      // The bytes that the cgroup uses change by themselves, so they are not compared.
       limits.cgroup_used_bytes = whole.cgroup_used_bytes;
       EXPECT_EQ(std::memcmp(&limits, &whole, sizeof whole), 0) << name;
     }
   }
 }
 
-TEST(HostLimits, of_a_file_that_is_cut_are_unknown_rather_than_too_small) {
+TEST(HostLimits, the_limits_of_a_truncated_file_are_unknown_rather_than_too_small) {
   MadeUpProc proc;
   proc.put("meminfo", "MemTotal:       24684092 kB\nMemAvailable:    104");
   proc.put("sys/vm/max_map_count", "655");
@@ -142,7 +143,7 @@ TEST(HostLimits, of_a_file_that_is_cut_are_unknown_rather_than_too_small) {
   EXPECT_EQ(limits.largest_gap_bytes, unknown);
 }
 
-TEST(HostLimits, that_do_not_fit_or_are_no_numbers_are_unknown) {
+TEST(HostLimits, limits_that_do_not_fit_or_are_no_numbers_are_unknown) {
   for (const char* number : {"18446744073709551615", "18446744073709551616", "18014398509481984",
                              "99999999999999999999999999", "-1", "", "many", "0x10"}) {
     MadeUpProc proc;
@@ -159,8 +160,8 @@ TEST(HostLimits, that_do_not_fit_or_are_no_numbers_are_unknown) {
   EXPECT_EQ(proc.read().max_mappings, 2147483647u);
 }
 
-TEST(HostLimits, count_lines_that_are_cut_at_any_place_once) {
-  // Longer than one read, and with names that shift the cuts.
+TEST(HostLimits, a_line_that_is_split_between_two_reads_is_counted_once) {
+  // The text is longer than one read, and its names shift the line that is split.
   std::string maps;
   std::uint64_t at = 0x10000;
   for (unsigned i = 0; i < 500; ++i, at += 0x3000) {
@@ -178,7 +179,7 @@ TEST(HostLimits, count_lines_that_are_cut_at_any_place_once) {
   EXPECT_EQ(proc.read().largest_gap_bytes, 0x7000u);
 }
 
-TEST(HostLimits, find_the_gap_above_the_last_mapping_and_none_where_all_is_taken) {
+TEST(HostLimits, the_gap_above_the_last_mapping_is_found_and_none_if_all_addresses_are_taken) {
   MadeUpProc proc;
   proc.put("thread-self/maps", "00010000-1000000000 rw-p 00000000 00:00 0 \n");
   EXPECT_EQ(proc.read().largest_gap_bytes, 0x7fff'ffff'f000u - 0x10'0000'0000u);
@@ -188,7 +189,7 @@ TEST(HostLimits, find_the_gap_above_the_last_mapping_and_none_where_all_is_taken
   EXPECT_EQ(proc.read().largest_gap_bytes, 0u) << "beyond what four-level page tables reach";
 }
 
-TEST(HostLimits, of_mappings_that_no_kernel_writes_are_unknown) {
+TEST(HostLimits, lines_that_no_kernel_writes_give_unknown_limits) {
   for (const char* text :
        {"", "\n", "7000-6000 rw-p\n", "7000-8000 rw-p\n6000-7000 rw-p\n", "7000 8000 rw-p\n",
         "-8000 rw-p\n", "7000-\n", "11112222333344445-2 rw-p\n", "hello\n"}) {
@@ -199,7 +200,7 @@ TEST(HostLimits, of_mappings_that_no_kernel_writes_are_unknown) {
   }
 }
 
-TEST(HostLimits, of_an_older_kernel_are_those_of_the_whole_process) {
+TEST(HostLimits, an_older_kernels_files_are_read_for_the_whole_process) {
   MadeUpProc proc;
   proc.remove("thread-self");
   proc.put("self/maps", MadeUpProc::maps);
@@ -208,7 +209,7 @@ TEST(HostLimits, of_an_older_kernel_are_those_of_the_whole_process) {
   EXPECT_EQ(proc.read().address_space_bytes, 301u * 4096u);
 }
 
-TEST(HostLimits, of_mappings_without_end_are_given_up) {
+TEST(HostLimits, a_list_of_mappings_without_end_is_given_up) {
   MadeUpProc proc;
   std::string many;
   for (std::uint64_t i = 0; i < most_mappings + 10; ++i) {
@@ -229,7 +230,7 @@ std::size_t lines_of_maps() {
   return lines;
 }
 
-TEST(HostLimits, of_this_process_follow_what_it_does) {
+TEST(HostLimits, the_limits_of_this_process_follow_its_mappings) {
   const HostLimits before = read_host_limits();
   if (before.mappings == unknown) GTEST_SKIP() << "no /proc here";
   EXPECT_NEAR(static_cast<double>(before.mappings), static_cast<double>(lines_of_maps()), 3);
@@ -243,8 +244,9 @@ TEST(HostLimits, of_this_process_follow_what_it_does) {
   munmap(taken, 64 * gib);
 }
 
-// The kernel itself says whether the largest gap is one, and whether there is a larger.
-TEST(HostLimits, name_a_gap_that_a_mapping_fits_in_and_no_larger_one_does) {
+// Tries mappings of the gap's size and of a larger one, so that the kernel confirms the largest
+// gap.
+TEST(HostLimits, a_mapping_fits_into_the_largest_gap_and_no_larger_one_does) {
   const auto fits = [](std::uint64_t bytes) {
     void* const made =
         mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -253,12 +255,12 @@ TEST(HostLimits, name_a_gap_that_a_mapping_fits_in_and_no_larger_one_does) {
   };
   const std::uint64_t gap = read_host_limits().largest_gap_bytes;
   if (gap == unknown) GTEST_SKIP() << "no /proc here";
-  // Next to the stack and at address zero the kernel keeps a little free.
+  // The kernel keeps a little address space free next to the stack and at address zero.
   EXPECT_TRUE(fits(gap - (std::uint64_t{8} << 20)));
   EXPECT_FALSE(fits(gap + 4096));
 }
 
-TEST(HostLimits, show_a_limit_of_the_address_space) {
+TEST(HostLimits, a_limit_of_the_address_space_is_read) {
   const pid_t child = fork();
   if (child == 0) {
     const struct rlimit limit { 500 * gib, RLIM_INFINITY };
@@ -277,7 +279,7 @@ std::size_t open_descriptors() {
       std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
 }
 
-TEST(HostLimits, leave_errno_and_the_descriptors_as_they_were) {
+TEST(HostLimits, errno_and_the_descriptors_stay_as_they_were) {
   const std::size_t before = open_descriptors();
   errno = 4711;
   read_host_limits();
@@ -287,7 +289,7 @@ TEST(HostLimits, leave_errno_and_the_descriptors_as_they_were) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(HostLimits, are_read_without_any_descriptor_left) {
+TEST(HostLimits, the_limits_are_read_without_any_free_descriptor) {
   const pid_t child = fork();
   if (child == 0) {
     const struct rlimit none { 0, 0 };
@@ -312,7 +314,7 @@ bool has_ended(pid_t thread) {
   return name_end != text.npos && text.compare(name_end, 3, ") Z") == 0;
 }
 
-TEST(HostLimits, are_read_after_the_first_thread_has_ended) {
+TEST(HostLimits, the_limits_are_read_after_the_first_thread_has_ended) {
   const pid_t child = fork();
   if (child == 0) {
     std::thread([] {
@@ -335,7 +337,7 @@ double processor_ms() {
 }
 
 TEST(HostLimits, many_mappings_are_read_in_little_time) {
-  // Neighbours that differ, so that the kernel does not join them.
+  // Neighbouring mappings have different rights, so that the kernel does not join them.
   constexpr std::size_t pages = 64'000;
   auto* const start = static_cast<char*>(
       mmap(nullptr, pages * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));

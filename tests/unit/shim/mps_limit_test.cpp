@@ -1,4 +1,5 @@
-// What MPS's variable says for a device, and that nonsense in it says nothing.
+// The memory limit of a device in MPS's environment variable. Text that is not understood gives
+// none.
 #include "shim/probes/mps_limit.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ std::optional<std::uint64_t> limit(std::string_view text, int device = 0) {
   return mps_limit_of(text, DeviceOrdinal{device});
 }
 
-TEST(MpsLimit, IsTheOneOfTheDevice) {
+TEST(MpsLimit, the_limit_is_that_of_the_device) {
   EXPECT_EQ(limit("0=2G,1=512M"), 2 * GiB);
   EXPECT_EQ(limit("0=2G,1=512M", 1), 512 * MiB);
   EXPECT_EQ(limit("0=2G,1=512M", 2), std::nullopt);
@@ -21,7 +22,7 @@ TEST(MpsLimit, IsTheOneOfTheDevice) {
   EXPECT_EQ(limit("0=2G", -1), std::nullopt);
 }
 
-TEST(MpsLimit, ComesInTheUnitsThatPeopleWrite) {
+TEST(MpsLimit, the_limit_may_have_any_unit_that_MPS_accepts) {
   EXPECT_EQ(limit("0=512MB"), 512 * MiB);
   EXPECT_EQ(limit("0=512MiB"), 512 * MiB);
   EXPECT_EQ(limit("0=64k"), 64 * KiB);
@@ -32,7 +33,7 @@ TEST(MpsLimit, ComesInTheUnitsThatPeopleWrite) {
   EXPECT_EQ(limit(" 0 = 3G , 1 = 4G ", 1), 4 * GiB);
 }
 
-TEST(MpsLimit, IsUnknownWhereTheTextIsNotUnderstood) {
+TEST(MpsLimit, the_limit_is_unknown_if_the_text_is_not_understood) {
   for (const char* text : {"", "0", "0=", "0=G", "0=-1G", "0=2X", "0=2Gi", "0=2GG", "2G", "=2G",
                            ",", "0=99999999999999999999", "0=18446744073709551615G", "GPU-1234=2G"})
     EXPECT_EQ(limit(text), std::nullopt) << text;

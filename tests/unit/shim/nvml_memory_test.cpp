@@ -1,4 +1,4 @@
-// What is taken of an NVML that answers as a test tells it to.
+// A device's memory, read from a fake NVML that answers as a test says.
 #include "shim/probes/nvml_memory.hpp"
 
 #include <dlfcn.h>
@@ -40,14 +40,14 @@ class NvmlMemoryTest : public testing::Test {
   FakeNvml* fake_ = nullptr;
 };
 
-TEST_F(NvmlMemoryTest, of_a_whole_device_is_not_that_of_its_slice) {
+TEST_F(NvmlMemoryTest, the_memory_of_a_whole_device_is_not_that_of_its_slice) {
   use(FAKE_NVML_3);
   EXPECT_EQ(whole(), 80ull << 30);
   EXPECT_EQ(fake_->inits, 1);
   EXPECT_EQ(fake_->shutdowns, 1);
 }
 
-TEST_F(NvmlMemoryTest, that_is_free_is_what_the_device_or_slice_itself_has) {
+TEST_F(NvmlMemoryTest, the_free_memory_is_that_of_the_device_or_slice_itself) {
   use(FAKE_NVML_3);
   fake_->own_bytes = 4711;
   EXPECT_EQ(free(), 4711 / 2);
@@ -59,14 +59,14 @@ TEST_F(NvmlMemoryTest, that_is_free_is_what_the_device_or_slice_itself_has) {
   EXPECT_EQ(free(), std::nullopt);
 }
 
-TEST_F(NvmlMemoryTest, of_the_whole_of_what_is_no_slice_is_none) {
+TEST_F(NvmlMemoryTest, a_device_that_is_no_slice_has_no_whole_device_above_it) {
   use(FAKE_NVML_3);
   fake_->whole_result = 2;
   EXPECT_EQ(whole(), std::nullopt);
   EXPECT_EQ(fake_->shutdowns, 1);
 }
 
-TEST_F(NvmlMemoryTest, that_nobody_may_ask_for_is_unknown) {
+TEST_F(NvmlMemoryTest, memory_that_NVML_refuses_to_tell_is_unknown) {
   use(FAKE_NVML_3);
   fake_->memory_result = 4;
   EXPECT_EQ(whole(), std::nullopt);
@@ -77,14 +77,14 @@ TEST_F(NvmlMemoryTest, that_nobody_may_ask_for_is_unknown) {
   use(FAKE_NVML_3);
   fake_->known_uuid = "MIG-00000000-0000-0000-0000-000000000000";
   EXPECT_EQ(whole(), std::nullopt);
-  use(FAKE_NVML_1);  // older than MIG
+  use(FAKE_NVML_1);  // this version is older than MIG
   EXPECT_EQ(whole(), std::nullopt);
   EXPECT_EQ(fake_->shutdowns, 1);
   library_ = "libno-such-nvml.so.1";
   EXPECT_EQ(whole(), std::nullopt);
 }
 
-TEST_F(NvmlMemoryTest, leave_errno_and_dlerror_as_they_were) {
+TEST_F(NvmlMemoryTest, errno_and_dlerror_stay_as_they_were) {
   dlerror();
   for (const char* library : {"libno-such-nvml.so.1", FAKE_NVML_1, FAKE_NVML_3}) {
     library_ = library;

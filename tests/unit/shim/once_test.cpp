@@ -1,4 +1,4 @@
-// pthread_once as the shim carries it for old glibcs: linked into this program in libc's place.
+// The shim's own pthread_once for old glibcs, which replaces libc's in this program.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<int> calls{0};
 
-TEST(Once, RunsTheWorkOnceForAllThreads) {
+TEST(Once, the_work_runs_once_for_all_threads) {
   static pthread_once_t control = PTHREAD_ONCE_INIT;
   calls = 0;
   std::vector<std::thread> threads;
@@ -35,18 +35,18 @@ TEST(Once, RunsTheWorkOnceForAllThreads) {
   EXPECT_EQ(saw_it_done, 8);
 }
 
-TEST(Once, StartsAfreshAfterWorkThatThrew) {
+TEST(Once, the_work_starts_again_after_it_threw) {
   static pthread_once_t control = PTHREAD_ONCE_INIT;
   calls = 0;
   EXPECT_THROW(pthread_once(&control, [] { throw std::runtime_error("once"); }),
                std::runtime_error);
-  alarm(20);  // rather than waiting for ever
+  alarm(20);  // ends a test that would wait for ever
   pthread_once(&control, [] { ++calls; });
   alarm(0);
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Once, AForkedChildDoesNotWaitForAThreadThatItDoesNotHave) {
+TEST(Once, a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have) {
   static pthread_once_t control = PTHREAD_ONCE_INIT;
   static std::atomic<bool> inside{false}, may_go{false};
   std::thread worker([] {

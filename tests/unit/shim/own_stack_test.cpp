@@ -1,4 +1,4 @@
-// The stack that reports are written on.
+// The stack on which reports are written.
 #include "shim/support/own_stack.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<Range> mapped_ranges() {
   return ranges;
 }
 
-TEST(ReportStack, IsNotTheCallers) {
+TEST(ReportStack, the_report_stack_is_not_the_callers) {
   struct Seen {
     std::uintptr_t here = 0;
   } seen;
@@ -43,7 +43,7 @@ TEST(ReportStack, IsNotTheCallers) {
   EXPECT_GT(own > seen.here ? own - seen.here : seen.here - own, std::uintptr_t{1} << 20);
 }
 
-TEST(ReportStack, EndsInAPageWithoutAccess) {
+TEST(ReportStack, the_report_stack_ends_in_a_page_without_access) {
   struct Seen {
     std::uintptr_t here = 0;
     std::vector<Range> ranges;
@@ -67,7 +67,7 @@ TEST(ReportStack, EndsInAPageWithoutAccess) {
   FAIL() << "the stack is in no mapping";
 }
 
-TEST(ReportStack, CarriesExceptionsThatAreCaughtOnIt) {
+TEST(ReportStack, exceptions_can_be_thrown_and_caught_on_the_report_stack) {
   bool caught = false;
   cuwarden::shim::call_on_own_stack(
       [](void* argument) {
