@@ -1,4 +1,5 @@
-// Requests that the device would serve, were it not a slice, limited, or forbidden.
+// Verdicts on requests that the device would serve if it were not a slice, under a quota, or
+// forbidden.
 #include "tests/unit/reporters/verdict_case.hpp"
 
 namespace cuwarden {
@@ -7,7 +8,7 @@ namespace {
 using ledger::Asked;
 using ledger::Fact;
 
-TEST_F(Verdicts, AContextThatTheComputeModeForbidsLacksNoMemory) {
+TEST_F(Verdicts, a_context_that_the_compute_mode_forbids_lacks_no_memory) {
   given.incident.asked = Asked::context;
   given.incident.bytes = 0;
   given.incident.result = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -23,14 +24,14 @@ TEST_F(Verdicts, AContextThatTheComputeModeForbidsLacksNoMemory) {
   EXPECT_NE(verdict(), "device_restricted");
   set(Fact::compute_mode, ledger::unknown_bytes);
   EXPECT_NE(verdict(), "device_restricted");
-  // The mode is no reason for a device that is full.
+  // If the device is full, the compute mode is not the reason.
   set(Fact::compute_mode, 3);
   set(Fact::free_bytes, 100 * MiB);
   given.incident.result = out_of_memory;
   EXPECT_EQ(verdict(), "device_full_own");
 }
 
-TEST_F(Verdicts, WhoHasTheOneContextIsPartOfTheProof) {
+TEST_F(Verdicts, the_process_with_the_only_context_is_part_of_the_proof) {
   given.incident.asked = Asked::context;
   given.incident.bytes = 0;
   given.incident.result = 46;
@@ -40,7 +41,7 @@ TEST_F(Verdicts, WhoHasTheOneContextIsPartOfTheProof) {
   EXPECT_EQ(proof("other_processes_bytes"), 5 * GiB);
 }
 
-TEST_F(Verdicts, ASliceRestrictsWhatTheWholeDeviceCouldServe) {
+TEST_F(Verdicts, a_slice_restricts_requests_that_the_whole_device_could_serve) {
   given.slice = "Some GPU MIG 1g.10gb";
   set(Fact::total_bytes, 10 * GiB);
   given.incident.bytes = 10 * GiB + 1;
@@ -54,13 +55,13 @@ TEST_F(Verdicts, ASliceRestrictsWhatTheWholeDeviceCouldServe) {
   given.incident.bytes = 80 * GiB + 1;
   EXPECT_EQ(verdict(), "larger_than_device");
   EXPECT_EQ(proof("whole_device_bytes"), 80 * GiB);
-  // What fits the slice is refused for other reasons.
+  // A request that fits into the slice was refused for another reason.
   given.incident.bytes = 9 * GiB;
   live(Kind::device, 8 * GiB);
   EXPECT_EQ(verdict(), "device_full_own");
 }
 
-TEST_F(Verdicts, ASliceOfADeviceOfUnknownSizeIsTooSmallAndSaysThatItIsASlice) {
+TEST_F(Verdicts, a_slice_of_a_device_of_unknown_size_is_too_small_and_called_a_slice) {
   given.slice = "Some GPU MIG 1g.10gb";
   set(Fact::total_bytes, 10 * GiB);
   given.incident.bytes = 20 * GiB;
@@ -71,7 +72,7 @@ TEST_F(Verdicts, ASliceOfADeviceOfUnknownSizeIsTooSmallAndSaysThatItIsASlice) {
   EXPECT_EQ(judge(given).advice.find("slice"), std::string::npos);
 }
 
-TEST_F(Verdicts, AQuotaIsToBlameWhereEnoughWasFreeAndTheProcessWouldHavePassedIt) {
+TEST_F(Verdicts, a_quota_is_to_blame_if_enough_was_free_and_the_process_would_have_passed_it) {
   set(Fact::free_bytes, 50 * GiB);
   live(Kind::device, 12 * GiB);
   EXPECT_EQ(verdict(), "unknown");
@@ -87,7 +88,7 @@ TEST_F(Verdicts, AQuotaIsToBlameWhereEnoughWasFreeAndTheProcessWouldHavePassedIt
   EXPECT_EQ(verdict(), "unknown") << "it has more already: nobody enforces it";
 }
 
-TEST_F(Verdicts, WhatADriverTakesForAProcessCountsInItsQuotaAndWhatIsOthersDoesNot) {
+TEST_F(Verdicts, the_drivers_memory_for_a_process_counts_in_its_quota_and_others_memory_does_not) {
   set(Fact::free_bytes, 50 * GiB);
   set(Fact::mps_limit_bytes, 9 * GiB);
   live(Kind::imported, 30 * GiB);
@@ -101,7 +102,7 @@ TEST_F(Verdicts, WhatADriverTakesForAProcessCountsInItsQuotaAndWhatIsOthersDoesN
   EXPECT_EQ(proof("held_bytes"), 1 * GiB + 1);
 }
 
-TEST_F(Verdicts, AQuotaProvesNothingWhereTheDeviceIsFullOrWasNotRead) {
+TEST_F(Verdicts, a_quota_proves_nothing_if_the_device_is_full_or_was_not_read) {
   live(Kind::device, 98 * GiB);
   set(Fact::mps_limit_bytes, 20 * GiB);
   EXPECT_EQ(verdict(), "device_full_own") << "no MPS server may be there to enforce it";

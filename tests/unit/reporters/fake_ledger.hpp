@@ -1,5 +1,6 @@
-// Rows that a test states itself, behind the reader's interface. The test's program is linked with
-// this in place of the real reader, so that times, addresses and modules can be what a case needs.
+// A ledger whose rows a test states itself, behind the reader's interface. The test program is
+// linked with this instead of the real reader, so a test may choose any times, addresses and
+// modules.
 #pragma once
 
 #include <vector>
@@ -16,7 +17,7 @@ struct FakeLedger {
 
   ledger::ProcessView process;
   std::vector<ledger::RecordView> records;
-  std::vector<ledger::GroupView> groups;  // group i has id i + 1, and so on
+  std::vector<ledger::GroupView> groups;  // in each table, the row at index i has id i + 1
   std::vector<Stack> stacks;
   std::vector<ledger::ModuleView> modules;
   std::vector<ledger::SeriesView> series;
@@ -29,7 +30,7 @@ struct FakeLedger {
   std::vector<ledger::NamedCountView> unhooked_lookups;
   std::vector<ledger::NamedValueView> settings, environment;
 
-  // Ids count up from 1.
+  // Adds a stack and returns its id; ids count up from 1.
   StackId add_stack(std::vector<ledger::Frame> frames, bool truncated = false);
   GroupId add_group(StackId, HookId, Kind, DeviceOrdinal);
   void add_record(GroupId, std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);

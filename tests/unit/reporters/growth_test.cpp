@@ -1,4 +1,5 @@
-// When a leak counts as growing: by where the survivors' births lie, not by how many there are.
+// A leak counts as growing by the times at which its surviving allocations were made, not by their
+// number.
 #include "reporters/model/growth.hpp"
 
 #include <gtest/gtest.h>
@@ -48,8 +49,8 @@ TEST(Growth, a_process_that_ends_at_once_has_no_quarters) {
   EXPECT_FALSE(growth_of(5, 5, {5, 5, 5, 5, 5}).growing());
 }
 
-// A minute in all: what is made in its first quarter may stay for good reasons.
-TEST(Growth, its_rate_is_of_what_came_after_the_first_quarter) {
+// The process runs for a minute. Allocations of its first quarter may be meant to stay.
+TEST(Growth, the_rate_counts_survivors_after_the_first_quarter) {
   constexpr std::uint64_t second = 1'000'000'000;
   Growth growth = growth_of(0, 60 * second, {});
   growth.add(0, 1'000'000);
@@ -58,7 +59,7 @@ TEST(Growth, its_rate_is_of_what_came_after_the_first_quarter) {
   EXPECT_NEAR(static_cast<double>(*growth.bytes_per_minute()), 6000, 60);
 }
 
-TEST(Growth, what_does_not_grow_has_no_rate) {
+TEST(Growth, a_group_that_does_not_grow_has_no_rate) {
   EXPECT_FALSE(growth_of(0, 400, {0, 150, 390}).bytes_per_minute());
   EXPECT_FALSE(growth_of(5, 5, {5, 5, 5, 5, 5}).bytes_per_minute());
 }

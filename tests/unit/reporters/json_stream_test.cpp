@@ -1,5 +1,4 @@
-// A report that is shown as it is, by `snapshot --output -` or by cat, does not act on the
-// terminal.
+// JSON that is shown unchanged, by `snapshot --output -` or by cat, does not act on the terminal.
 #include "reporters/json/json_stream.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What an allocation is called and whose it is: the program's own call, outside CUDA's libraries.
+// The name and the owner of an allocation: the program's own call, outside CUDA's libraries.
 #include <gtest/gtest.h>
 
 #include "reporters/symbols/cuda_frames.hpp"

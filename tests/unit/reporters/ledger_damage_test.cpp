@@ -1,4 +1,5 @@
-// What leads nowhere is found, and a ledger that says itself what it lacks is not called damaged.
+// Damage in a ledger, such as ids without a row, is found. A ledger that lacks rows and says so
+// itself is not called damaged.
 #include "reporters/tables/ledger_damage.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ class DamagedLedger : public testing::Test {
   test::FakeLedger ledger;
 };
 
-TEST_F(DamagedLedger, a_whole_one_is_not_called_damaged) {
+TEST_F(DamagedLedger, a_whole_ledger_is_not_called_damaged) {
   EXPECT_FALSE(damage().any()) << damage().sentence();
 }
 
@@ -25,7 +26,7 @@ TEST_F(DamagedLedger, a_live_allocation_without_its_group_is_lost) {
   EXPECT_NE(damage().sentence().find("1 live allocation belongs to no"), std::string::npos);
 }
 
-TEST_F(DamagedLedger, what_lies_in_the_processs_memory_only_is_no_damage) {
+TEST_F(DamagedLedger, tables_in_the_processs_memory_only_are_no_damage) {
   ledger.records[0].group = {99};
   ledger.groups[1].stack = {99};
   ledger.process.reasons = ledger::reason_ledger_partly_in_memory;
@@ -39,7 +40,7 @@ TEST_F(DamagedLedger, names_that_had_no_room_are_no_damage) {
   EXPECT_FALSE(damage().any()) << damage().sentence();
 }
 
-TEST_F(DamagedLedger, records_that_vanished_are_noticed_where_nobody_writes_any_more) {
+TEST_F(DamagedLedger, vanished_records_are_noticed_once_no_process_writes_any_more) {
   ledger.records.erase(ledger.records.begin(), ledger.records.begin() + 2);
   EXPECT_EQ(damage().counted - damage().listed, 2u);
   EXPECT_FALSE(damage(false).any()) << "a process that goes on changes the one after the other";
@@ -52,7 +53,7 @@ TEST_F(DamagedLedger, a_mapping_has_no_part_in_the_sums) {
   EXPECT_FALSE(damage().any()) << damage().sentence();
 }
 
-TEST_F(DamagedLedger, figures_that_no_process_reaches_are_counted) {
+TEST_F(DamagedLedger, numbers_that_no_process_reaches_count_as_damage) {
   ledger.records[1].bytes = {std::uint64_t{1} << 60};
   ledger.series[0].peak_bytes = UINT64_MAX;
   EXPECT_EQ(damage().absurd_figures, 2u);

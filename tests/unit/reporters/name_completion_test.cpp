@@ -1,4 +1,4 @@
-// A report that lacks names gets them from the file that ran, and says what it still lacks.
+// A report that lacks names gets them from the files that ran, and says which it still lacks.
 #include "reporters/symbols/name_completion.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::string build_id_of(const std::string& path) {
   return text;
 }
 
-// Of an inlined call in the fixture, by two stacks.
+// Returns a report with two stacks that both contain an inlined call of the fixture.
 model::Report report_of(const std::string& path, const std::string& build_id) {
   FILE* const output = popen(fixture().c_str(), "r");
   unsigned long long offset = 0;
@@ -101,14 +101,14 @@ TEST(NameCompletion, a_name_without_a_folder_is_no_path) {
   EXPECT_TRUE(found.frames[0].function);
 }
 
-TEST(NameCompletion, files_that_are_not_here_are_no_loss_to_a_report_that_lacked_nothing) {
+TEST(NameCompletion, missing_files_cost_nothing_if_the_report_has_all_names) {
   model::Report report = report_of("/nonexistent/libx.so", build_id_of(fixture()));
   report.names = model::Completeness();
   EXPECT_FALSE(complete(report));
   EXPECT_TRUE(report.names->complete);
 }
 
-TEST(SystemLibraries, are_known_by_their_files_names) {
+TEST(SystemLibraries, system_libraries_are_known_by_their_file_names) {
   for (const char* path :
        {"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/lib/libm-2.28.so",
         "/opt/conda/lib/libstdc++.so.6.0.30", "linux-vdso.so.1", "libgcc_s.so.1",

@@ -1,4 +1,4 @@
-// Numbers, times and versions as people read them, and what the environment says about the job.
+// Numbers, times and versions as people read them, and facts about the job from the environment.
 #include "reporters/words/quantities.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Texts of a report without folders, hosts and users.
+// Redaction removes folders, hosts and users from the texts of a report.
 #include "reporters/model/redaction.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(Redaction, a_known_file_may_have_blanks_in_its_path) {
             "functions of train may lack lines");
 }
 
-TEST(Redaction, hosts_and_users_go_where_they_are_whole_words) {
+TEST(Redaction, host_and_user_names_are_removed_as_whole_words) {
   EXPECT_EQ(sentence("cuwarden-node-17.json"), "cuwarden-host-17.json");
   EXPECT_EQ(sentence("of alice, malice and nodes"), "of user, malice and nodes");
 }
@@ -50,7 +50,7 @@ TEST(Redaction, other_slashes_stay) {
   EXPECT_EQ(sentence("Big operator/(Big, Big)"), "Big operator/(Big, Big)");
 }
 
-TEST(Redaction, names_that_the_schema_or_the_program_has_stay_though_a_host_is_called_so) {
+TEST(Redaction, names_of_the_schema_or_the_program_stay_though_a_host_has_the_same_name) {
   model::Report given = report();
   given.frames.emplace_back().function = "tree::node::grow(int)";
   given.frames.back().file = "/a/node.cpp";
@@ -59,7 +59,7 @@ TEST(Redaction, names_that_the_schema_or_the_program_has_stay_though_a_host_is_c
   EXPECT_EQ(given.devices[0].name, "node");
 }
 
-TEST(Redaction, a_report_keeps_what_is_nobodys) {
+TEST(Redaction, a_report_keeps_texts_that_name_no_host_user_or_folder) {
   model::Report given = report();
   redact(given);
   EXPECT_FALSE(given.process.host);

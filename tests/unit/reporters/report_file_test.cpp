@@ -1,4 +1,4 @@
-// A report file is whole or not there, private, and never in another's place.
+// A report file is whole or does not exist, is private, and never replaces another file.
 #include "reporters/reports/report_file.hpp"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ class ReportFiles : public testing::Test {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
   }
-  // Runs `body` in a child, so that limits and identities end with it; its status.
+  // Runs `body` in a child, so that limits and user ids end with it. Returns the child's status.
   template <class Body>
   static int in_child(const Body& body) {
     const pid_t child = fork();
@@ -126,7 +126,7 @@ TEST_F(ReportFiles, the_second_write_replaces_the_first) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(ReportFiles, a_file_that_took_the_place_meanwhile_is_not_replaced) {
+TEST_F(ReportFiles, a_file_that_took_the_path_meanwhile_is_not_replaced) {
   ReportFile file(at("report.json"));
   ASSERT_TRUE(file.write(ledger.reader(), quick()));
   fs::rename(file.path(), at("kept.json"));
@@ -169,7 +169,7 @@ TEST_F(ReportFiles, processes_with_one_path_get_a_whole_file_each) {
 TEST_F(ReportFiles, a_folder_that_cannot_be_written_is_one_line_of_error) {
   fs::permissions(folder, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_exec);
   EXPECT_EQ(in_child([&] {
-              // Root may write everywhere.
+              // Root may write everywhere, so the child becomes another user.
               if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 3;
               ReportFile file(at("report.json"));
               if (file.write(ledger.reader(), quick())) return 1;

@@ -1,4 +1,4 @@
-// The beginning of a report tells which process it is about, and if its names are whole.
+// The first fields of a report name its process and say if all function names are known.
 #include "reporters/json/report_head.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::string report(const std::string& names) {
           "end_ns": 9, "end_reason": "exit"}, "the rest": )";
 }
 
-TEST(ReportHead, is_known_before_the_rest_is_read) {
+TEST(ReportHead, the_head_is_known_before_the_rest_is_read) {
   const auto head = head_of(report(""));
   ASSERT_TRUE(head);
   EXPECT_EQ(head->program, "/bin/app");
@@ -36,7 +36,7 @@ TEST(ReportHead, is_known_before_the_rest_is_read) {
   EXPECT_FALSE(head->running);
 }
 
-TEST(ReportHead, names_are_whole_where_the_report_says_so_and_nowhere_else) {
+TEST(ReportHead, names_are_whole_only_if_the_report_says_so) {
   EXPECT_TRUE(head_of(report(R"("names": {"complete": true, "reasons": []}, )"))->has_all_names);
   EXPECT_FALSE(
       head_of(report(R"("names": {"complete": false, "reasons": ["x"]}, )"))->has_all_names);

@@ -1,4 +1,4 @@
-// A report says exactly what the ledger's rows say, joins by id, and keeps what is unknown null.
+// for unknown values.
 #include <gtest/gtest.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ TEST_F(ReportJson, a_group_has_the_count_bytes_and_births_of_its_live_records) {
   EXPECT_TRUE(row["lost_count"].is_null());
 }
 
-TEST_F(ReportJson, what_a_context_released_is_a_group_apart_and_no_leak) {
+TEST_F(ReportJson, memory_that_a_context_released_is_a_group_of_its_own_and_no_leak) {
   const json row = group("device", "context");
   EXPECT_EQ(row["count"], 2);
   EXPECT_EQ(row["bytes"], 8192);
@@ -95,7 +95,7 @@ TEST_F(ReportJson, the_account_of_a_device_adds_up_to_what_it_uses) {
   EXPECT_TRUE(report["devices"][1]["at"].is_null());
 }
 
-TEST_F(ReportJson, what_no_allocation_call_explains_has_rows_of_its_own) {
+TEST_F(ReportJson, memory_that_no_allocation_call_explains_has_rows_of_its_own) {
   ledger.devices[0].implicit = {.used_after_first_context = 300u << 20,
                                 .further_contexts = 200u << 20,
                                 .modules = 30u << 20,
@@ -123,10 +123,10 @@ TEST_F(ReportJson, what_no_allocation_call_explains_has_rows_of_its_own) {
   EXPECT_EQ(report["devices"][0]["local_memory_kernel_thread_bytes"], 4096);
   EXPECT_TRUE(report["devices"][1]["local_memory_kernel"].is_null());
 
-  // So much is no context: others had it.
+  // This is more than any context takes, so other processes had it.
   ledger.devices[0].implicit.used_after_first_context = std::uint64_t{3} << 30;
   EXPECT_EQ(account(report_of(ledger))["context"], 200 << 20);
-  // A damaged ledger's numbers are in no account.
+  // Numbers of a damaged ledger are left out of the account.
   ledger.devices[0].implicit.modules = UINT64_MAX;
   report = report_of(ledger);
   rows = account(report);
@@ -136,7 +136,7 @@ TEST_F(ReportJson, what_no_allocation_call_explains_has_rows_of_its_own) {
   EXPECT_EQ(sum, 600 << 20);
 }
 
-TEST_F(ReportJson, every_id_that_is_used_is_there_and_nothing_else) {
+TEST_F(ReportJson, every_id_that_is_used_has_a_row_and_no_other_row_is_written) {
   ledger.add_stack({0x1234});  // no group refers to it
   const json report = report_of(ledger);
   std::set<json> stacks, used_stacks, frames, used_frames, modules, used_modules;
@@ -164,7 +164,7 @@ TEST_F(ReportJson, a_module_whose_allocations_were_all_freed_is_listed) {
   EXPECT_TRUE(paths.contains("/opt/libclean.so"));
 }
 
-TEST_F(ReportJson, a_cut_stack_says_so) {
+TEST_F(ReportJson, a_truncated_stack_is_marked_as_such) {
   const json row = group("vmm");
   const json report = report_of(ledger);
   for (const json& stack : report["stacks"]) {
@@ -206,7 +206,7 @@ TEST_F(ReportJson, a_name_that_is_not_utf_8_does_not_stop_the_report) {
   EXPECT_EQ(report["modules"].back()["path"], "/opt/vendor/libvendor \xef\xbf\xbd.so");
 }
 
-TEST_F(ReportJson, the_ledgers_troubles_are_sentences) {
+TEST_F(ReportJson, the_reasons_why_a_ledger_is_incomplete_are_sentences) {
   ledger.process.reasons = ledger::reason_ledger_full | ledger::reason_ledger_in_memory;
   ledger.process.unknown_frees = 3;
   ledger.unhooked_lookups = {{
@@ -241,7 +241,7 @@ TEST_F(ReportJson, only_hooks_that_were_called_are_listed) {
   for (const json& hook : hooks) EXPECT_GT(hook["calls"].get<int>(), 0);
 }
 
-TEST_F(ReportJson, one_file_at_two_places_is_one_module) {
+TEST_F(ReportJson, one_file_at_two_addresses_is_one_module) {
   const std::string path(ledger.process.program);
   const ledger::ModuleView first = ledger.modules[0];
   ledger.add_module(path, 0x600000000000, first.end - first.start).file = first.id;

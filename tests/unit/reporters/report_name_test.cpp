@@ -1,4 +1,4 @@
-// Names of reports fit into their folders, differ, and end as the user's pattern expects.
+// File names of reports: they fit into their folders, differ, and keep their ending.
 #include "reporters/files/report_name.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(ReportNames, a_shortened_name_keeps_its_beginning_and_its_end) {
   }
 }
 
-TEST(ReportNames, shortened_names_differ_where_the_names_do) {
+TEST(ReportNames, names_that_differ_still_differ_when_shortened) {
   const std::string same(300, 'x');
   EXPECT_NE(fitting_name(same + "a" + same, 143), fitting_name(same + "b" + same, 143));
   EXPECT_EQ(fitting_name(same + "a" + same, 143), fitting_name(same + "a" + same, 143));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 
-// A frame inside a function of this program, as the unwinder would give it.
+// Returns a frame inside a function of this program, as the unwinder would find it.
 ledger::Frame inside(void (*function)(FakeLedger&)) {
   return reinterpret_cast<std::uint64_t>(function) + 4;
 }
@@ -66,7 +66,7 @@ void fill_sample(FakeLedger& ledger) {
           end = info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
         }
         static_cast<FakeLedger*>(data)->add_module("", info->dlpi_addr, end);
-        return 1;  // the program itself comes first
+        return 1;  // ends the loop: the program itself is listed first
       },
       &ledger);
   ledger.add_module("/opt/vendor/libvendor \xff.so", 0x7f0000000000, 0x100000);
@@ -91,7 +91,7 @@ void fill_sample(FakeLedger& ledger) {
   ledger.add_record(handle, 0xabc, 2u << 20, 7 * second);
   ledger.records.back().space = Space::vmm_handle;
   ledger.records.back().references = 1;
-  // A mapping of that handle has no bytes of its own.
+  // The handle's mapping has no bytes of its own.
   ledger.add_record(handle, 0x7f1400000000, 2u << 20, 8 * second);
   ledger.records.back().space = Space::vmm_mapping;
   ledger.records.back().flags = ledger::record_counts_no_bytes;

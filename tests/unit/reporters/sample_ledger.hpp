@@ -1,12 +1,12 @@
-// A ledger with one of everything, whose stacks lie in the running test program itself.
+// A ledger with at least one row of each kind. Its stacks lie in the running test program itself.
 #pragma once
 
 #include "tests/unit/reporters/fake_ledger.hpp"
 
 namespace cuwarden::test {
 
-// Fills what a plausible process leaves: a growing device leak (6 × 1 MiB), a pinned leak, a group
-// that a context released, an unmapped VMM handle, readings, a timeline.
+// Fills the ledger as a plausible process would: with a growing device leak (6 × 1 MiB), a pinned
+// leak, a group that a context released, an unmapped VMM handle, readings and a timeline.
 void fill_sample(FakeLedger&);
 
 }  // namespace cuwarden::test

@@ -18,7 +18,7 @@ TEST(SettingValues, times_have_units) {
     EXPECT_EQ(parse_duration_ns(bad), std::nullopt) << bad;
 }
 
-TEST(SettingValues, what_may_be_spilled_is_an_amount_or_a_share) {
+TEST(SettingValues, the_limit_of_spilling_is_a_size_or_a_share) {
   const auto bytes = [](const char* text) { return parse_spill(text).value().bytes; };
   EXPECT_EQ(bytes("8GiB"), std::uint64_t{8} << 30);
   EXPECT_EQ(bytes("8GB"), 8'000'000'000u);
@@ -36,7 +36,7 @@ TEST(SettingValues, what_may_be_spilled_is_an_amount_or_a_share) {
   EXPECT_FALSE(parse_spill("1." + std::string(400, '1') + "GiB").has_value());
 }
 
-TEST(SettingValues, words_are_what_they_are) {
+TEST(SettingValues, settings_that_are_words_take_known_words_only) {
   for (std::size_t i = 0; i < std::size(pool_mode_names); ++i)
     EXPECT_EQ(parse_pool_mode(pool_mode_names[i]), static_cast<PoolMode>(i));
   for (std::size_t i = 0; i < std::size(log_level_names); ++i)

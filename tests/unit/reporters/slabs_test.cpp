@@ -1,4 +1,4 @@
-// Slabs as they are seen from addresses and sizes, of ledgers that a test states row by row.
+// Slabs as they are worked out from addresses and sizes. A test states its ledger row by row.
 #include "reporters/tables/slabs.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST_F(Slabs, large_allocations_are_rounded_to_pages) {
   EXPECT_EQ(all.locked_bytes, 0u);
 }
 
-TEST_F(Slabs, one_that_is_alone_is_of_a_slab_where_another_like_it_would_fit) {
+TEST_F(Slabs, a_piece_alone_in_its_page_is_in_a_slab_if_another_like_it_would_fit) {
   const GroupId here = group(0);
   add(here, base, MiB);
   add(here, base + page, MiB + 512);
@@ -65,7 +65,7 @@ TEST_F(Slabs, one_that_is_alone_is_of_a_slab_where_another_like_it_would_fit) {
   EXPECT_EQ(all.largest_piece, 0u) << "none was seen to share a page";
 }
 
-// As the driver gives them (measured): what one of 1.5 MiB leaves of its page goes to smaller ones.
+// The driver gives the rest of a page with a piece of 1.5 MiB to smaller pieces (measured).
 TEST_F(Slabs, large_pieces_share_their_pages_with_small_ones) {
   const GroupId here = group(0);
   add(here, base, page - MiB / 2);
@@ -80,8 +80,8 @@ TEST_F(Slabs, large_pieces_share_their_pages_with_small_ones) {
   EXPECT_EQ(all.largest_piece, page - 512);
 }
 
-// As a snapshot may read it: freed, and the place given to another one meanwhile.
-TEST_F(Slabs, of_two_that_overlap_the_older_is_gone) {
+// A snapshot may read an allocation that is freed meanwhile, and another one that gets its address.
+TEST_F(Slabs, the_older_of_two_overlapping_allocations_is_gone) {
   const GroupId here = group(0);
   add(here, base + 512, 4 * KiB, 1);
   add(here, base, 64 * MiB, 2);
@@ -99,12 +99,12 @@ TEST_F(Slabs, of_two_that_overlap_the_older_is_gone) {
   EXPECT_EQ(all.rounding_bytes, 0u);
 }
 
-TEST_F(Slabs, what_no_driver_hands_out_does_no_harm) {
+TEST_F(Slabs, addresses_that_no_driver_hands_out_do_no_harm) {
   const GroupId here = group(0);
   add(here, 0x1000, (std::uint64_t{1} << 63) + 1);
   add(here, 0x2000, 512, 2);
   add(here, UINT64_MAX - 100, 50);
-  add(here, UINT64_MAX - 10, 500);  // round the end of all addresses
+  add(here, UINT64_MAX - 10, 500);  // wraps around the end of all addresses
   add(here, base, 0);
   const Fragmentation all = found();
   for (const Slab& slab : all.slabs) EXPECT_LE(slab.cut_bytes, all.page_bytes);
@@ -120,7 +120,7 @@ TEST_F(Slabs, devices_and_other_kinds_are_kept_apart) {
   EXPECT_EQ(found(0).holders.size(), 1u);
 }
 
-TEST_F(Slabs, what_is_locked_is_shared_by_those_that_keep_it) {
+TEST_F(Slabs, locked_bytes_are_shared_among_the_groups_that_lock_them) {
   const GroupId one = group(0), other = group(0);
   add(one, base, 4 * KiB);
   add(other, base + 4 * KiB, 4 * KiB);

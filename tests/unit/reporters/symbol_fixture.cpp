@@ -1,5 +1,6 @@
-// Built in several ways (position-independent, fixed, stripped) for the symboliser's test. Prints,
-// for one call that was inlined: its address in the file's own terms and the two lines concerned.
+// A program for the symboliser's test, built position-independent, fixed and stripped. For a call
+// that was inlined, it prints the address as an offset in the file, and the two source lines of the
+// call.
 #include <link.h>
 
 #include <cstdint>
@@ -13,11 +14,11 @@ struct Call {
 };
 
 __attribute__((noinline)) std::uint64_t return_address() {
-  // Minus one: inside the call, as the ledger keeps it.
+  // Minus one: the address is inside the call instruction, as the ledger keeps it.
   return reinterpret_cast<std::uint64_t>(__builtin_return_address(0)) - 1;
 }
 
-// The line is taken in the expression that holds the call, so that both are on one line.
+// __LINE__ is in the same expression as the call, so that both are on one line.
 __attribute__((always_inline)) inline Call inner(int outer_line) {
   const Call call{return_address(), __LINE__, outer_line};
   return call;
@@ -35,7 +36,7 @@ int main() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
         *static_cast<std::uint64_t*>(data) = info->dlpi_addr;
-        return 1;  // the program comes first
+        return 1;  // ends the loop: the program is listed first
       },
       &base);
   const fixture::Call call = fixture::outer();

@@ -1,5 +1,5 @@
-// Functions, lines and inlined calls of real files, checked against what the programs themselves
-// say about their addresses and lines.
+// Functions, lines and inlined calls of real files, compared with the addresses and lines that the
+// programs themselves print.
 #include "reporters/symbols/symbolizer.hpp"
 
 #include <dlfcn.h>
@@ -78,7 +78,7 @@ TEST(Symbolise, without_debug_information_the_symbol_table_names_the_function) {
   EXPECT_EQ(frames[0].line, 0);
 }
 
-TEST(Symbolise, without_time_nothing_is_named_and_it_is_said) {
+TEST(Symbolise, without_time_nothing_is_named_and_the_result_says_so) {
   const std::string program = folder() + "/symbol_fixture_pie";
   SymbolBudget none(std::chrono::nanoseconds{0});
   const std::vector<std::uint64_t> addresses{call_of(program).address};
@@ -196,7 +196,7 @@ TEST(Symbolise, a_pipe_in_place_of_the_debug_information_is_not_waited_for) {
                            [&] { return symbolised(program.c_str(), std::vector{address}).at(0); });
   const bool waits = frames.wait_for(std::chrono::seconds(20)) != std::future_status::ready;
   EXPECT_FALSE(waits);
-  if (waits) {  // let it go, or the test would wait too
+  if (waits) {  // releases the thread, for which the test would wait otherwise
     const int writer = open(debug.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     frames.wait();
     close(writer);

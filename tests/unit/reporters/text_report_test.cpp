@@ -1,4 +1,4 @@
-// What the summary for people says.
+// The text of a report, as people read it.
 #include "reporters/text/text_report.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class TextReport : public testing::Test {
     EXPECT_TRUE(report) << error;
     return report ? text_report(IndexedReport(std::move(*report)), text_options) : "";
   }
-  // The text of the sample's report with some of it changed.
+  // Returns the text of the sample's report, with the given fields changed.
   std::string text_with(const nlohmann::json& changes) {
     return text_of_changed(report_with(changes));
   }
@@ -69,7 +69,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_F(TextReport, of_an_allocator_that_hands_out_parts_it_says_that_it_cannot_be_seen_into) {
+TEST_F(TextReport, the_text_says_that_an_allocator_handing_out_parts_cannot_be_looked_into) {
   EXPECT_EQ(text().find("only it can say"), std::string::npos);
   for (const char* path :
        {"/env/torch/lib/libc10_cuda.so", "/env/cupy/cuda/memory.cpython-312.so"}) {
@@ -87,7 +87,7 @@ TEST_F(TextReport, of_an_allocator_that_hands_out_parts_it_says_that_it_cannot_b
   }
 }
 
-TEST_F(TextReport, it_says_who_ended_how_and_what_leaks) {
+TEST_F(TextReport, the_text_names_the_process_its_end_and_its_leaks) {
   const std::string out = text();
   EXPECT_TRUE(has(out, "(pid 41233 on node-7) exited with status 0 after 1 min 40 s")) << out;
   EXPECT_TRUE(has(out, "LEAKS: 8.0 MiB in 8 allocations never freed")) << out;
@@ -105,14 +105,15 @@ TEST_F(TextReport, it_says_who_ended_how_and_what_leaks) {
   EXPECT_FALSE(has(out, "\033")) << "no colour unless asked for";
 }
 
-TEST_F(TextReport, without_leaks_it_says_so) {
+TEST_F(TextReport, the_text_says_if_there_are_no_leaks) {
   ledger.records.clear();
   const std::string out = text();
   EXPECT_TRUE(has(out, "no leaks")) << out;
   EXPECT_FALSE(has(out, "LEAKS")) << out;
 }
 
-// Calls at different offsets of one source line, made by turns: none of them grows by itself.
+// Calls at different offsets of one source line are made by turns, so that no offset grows by
+// itself.
 TEST_F(TextReport, groups_that_show_the_same_frames_are_one_and_grow_together) {
   auto report = report_with(nlohmann::json::object());
   const auto leak = report["leak_groups"][0];
@@ -150,7 +151,7 @@ TEST_F(TextReport, groups_that_show_the_same_frames_are_one_and_grow_together) {
   EXPECT_TRUE(has(apart, " 2. 1.0 MiB in 1 allocation ")) << apart;
 }
 
-TEST_F(TextReport, sums_by_module_api_and_kind) {
+TEST_F(TextReport, leaks_are_summed_by_module_api_or_kind) {
   TextOptions options;
   options.by = GroupBy::kind;
   EXPECT_TRUE(has(text(options), "2.0 MiB  vmm (GPU 0)"));
@@ -160,7 +161,7 @@ TEST_F(TextReport, sums_by_module_api_and_kind) {
   EXPECT_TRUE(has(text(options), "7 allocations from 2 stacks, 1 growing"));
 }
 
-TEST_F(TextReport, filters_say_what_they_leave_out) {
+TEST_F(TextReport, filters_say_how_much_they_leave_out) {
   TextOptions options;
   options.min_bytes = 1u << 20;
   EXPECT_TRUE(has(text(options), "left out by the filters: 4.0 KiB from 1 stack"));
@@ -224,9 +225,9 @@ TEST_F(TextReport,
   EXPECT_FALSE(has(with(), "this is"));
 }
 
-// Three refusals of which two were rescued: the program saw one. Nothing is locked, whatever the
-// verdict.
-TEST_F(TextReport, what_was_tried_and_what_of_it_helped_is_told) {
+// Two of three refused requests were rescued, so the program saw one failure. The text mentions no
+// locked bytes, since there are none.
+TEST_F(TextReport, the_text_lists_the_rungs_and_those_that_helped) {
   const nlohmann::json incident = {{"id", 1},
                                    {"api", "cudaMalloc"},
                                    {"asked_for", "memory"},
@@ -277,7 +278,7 @@ TEST_F(TextReport, the_devices_that_are_visible_are_named_without_a_job_too) {
   EXPECT_TRUE(has(text(), "\n  CUDA_VISIBLE_DEVICES=1,0\n"));
 }
 
-TEST_F(TextReport, what_comes_and_goes_is_counted_where_it_was_made) {
+TEST_F(TextReport, allocations_and_frees_are_counted_at_their_call_sites) {
   const auto with = [&](nlohmann::json holder) {
     return text_with({{"totals",
                        {{{"kind", "pinned"},

@@ -1,5 +1,5 @@
-// Stands for a third-party library: no debug information, hidden visibility, stripped.
-// Prints nothing; the test loads it and asks for addresses.
+// Represents a third-party library: stripped, without debug information, with hidden functions. The
+// test loads it and asks for addresses.
 #include <cstdint>
 
 namespace {
@@ -9,9 +9,9 @@ __attribute__((noinline)) std::uint64_t hidden(std::uint64_t* caller) {
 }
 }  // namespace
 
-// In `exported_place`: an address inside the exported function; returns one inside a hidden one.
+// Sets `exported_place` to an address inside this function. Returns one inside a hidden function.
 extern "C" __attribute__((visibility("default"))) std::uint64_t vendor_open(
     std::uint64_t* exported_place) {
   const std::uint64_t inside = hidden(exported_place);
-  return inside + (*exported_place == 0 ? 1 : 0);  // no tail call
+  return inside + (*exported_place == 0 ? 1 : 0);  // work after the call prevents a tail call
 }

@@ -1,4 +1,4 @@
-// A request that was refused, of which a test states what was known.
+// A refused request. A test states the facts that were known about it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Verdicts from facts that a test states: each has a case at its edge, and one beside it.
+// Verdicts from facts that a test states. Each verdict has a case that just proves it, and one that
+// just does not.
 #include "tests/unit/reporters/verdict_case.hpp"
 
 namespace cuwarden {
@@ -7,7 +8,7 @@ namespace {
 using ledger::Asked;
 using ledger::Fact;
 
-TEST_F(Verdicts, WithoutAnythingThatProvesOneItIsUnknown) {
+TEST_F(Verdicts, without_proof_of_any_verdict_the_verdict_is_unknown) {
   EXPECT_EQ(verdict(), "held_by_unlisted_owner") << "nobody is known to hold 98 GiB";
   set(Fact::free_bytes, 93 * GiB);
   EXPECT_EQ(verdict(), "unknown");
@@ -16,7 +17,7 @@ TEST_F(Verdicts, WithoutAnythingThatProvesOneItIsUnknown) {
   EXPECT_FALSE(judge(given).advice.empty());
 }
 
-TEST_F(Verdicts, AnAbsurdSizeIsOneWhateverElseIsTrue) {
+TEST_F(Verdicts, an_absurd_size_is_the_verdict_whatever_else_is_true) {
   live(Kind::device, 98 * GiB);
   given.incident.bytes = UINT64_MAX;
   EXPECT_EQ(verdict(), "size_overflow");
@@ -26,7 +27,7 @@ TEST_F(Verdicts, AnAbsurdSizeIsOneWhateverElseIsTrue) {
   EXPECT_EQ(verdict(), "larger_than_device");
 }
 
-TEST_F(Verdicts, ARequestOfTheWholeDeviceIsNotLargerThanIt) {
+TEST_F(Verdicts, a_request_of_the_whole_device_is_not_larger_than_it) {
   live(Kind::device, 98 * GiB);
   given.incident.bytes = 100 * GiB + 1;
   EXPECT_EQ(verdict(), "larger_than_device");
@@ -35,9 +36,9 @@ TEST_F(Verdicts, ARequestOfTheWholeDeviceIsNotLargerThanIt) {
   EXPECT_NE(verdict(), "larger_than_device");
 }
 
-TEST_F(Verdicts, SlabsAreToBlameWhereTheyLockWhatWasMissing) {
+TEST_F(Verdicts, slabs_are_to_blame_if_they_lock_the_missing_bytes) {
   live(Kind::device, 90 * GiB);
-  // 6 GiB and what the driver keeps for itself.
+  // The missing bytes are 6 GiB, and the driver keeps a little for itself.
   set(Fact::slab_locked_bytes, 6 * GiB + 6 * MiB);
   EXPECT_EQ(verdict(), "slab_fragmentation");
   EXPECT_EQ(proof("slab_locked_bytes"), 6 * GiB + 6 * MiB);
@@ -47,7 +48,7 @@ TEST_F(Verdicts, SlabsAreToBlameWhereTheyLockWhatWasMissing) {
   EXPECT_EQ(verdict(), "slab_fragmentation") << "together they do";
 }
 
-TEST_F(Verdicts, ALittleWasteIsNotWhatFillsADevice) {
+TEST_F(Verdicts, a_little_waste_is_not_to_blame_for_a_full_device) {
   live(Kind::device, 97 * GiB);
   set(Fact::free_bytes, 7 * MiB);
   given.incident.bytes = 3 * MiB;
@@ -55,7 +56,7 @@ TEST_F(Verdicts, ALittleWasteIsNotWhatFillsADevice) {
   EXPECT_EQ(verdict(), "device_full_own");
   set(Fact::rounding_bytes, 3 * GiB);
   EXPECT_EQ(verdict(), "slab_fragmentation");
-  // Less of the device, but as much as is worth something to the request.
+  // The bytes are a smaller part of the device, but enough to matter for the request.
   set(Fact::free_bytes, 2 * GiB);
   given.incident.bytes = 3 * GiB;
   live(Kind::device, 96 * GiB);
@@ -66,18 +67,18 @@ TEST_F(Verdicts, ALittleWasteIsNotWhatFillsADevice) {
   EXPECT_EQ(verdict(), "device_full_own");
 }
 
-TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {
+TEST_F(Verdicts, frees_are_pending_if_memory_pools_kept_memory_that_the_driver_could_not_take) {
   set(Fact::memory_pool_idle_bytes, 90 * GiB);
   EXPECT_EQ(verdict(), "pending_frees");
   EXPECT_EQ(proof("pending_free_bytes"), 90 * GiB);
   set(Fact::memory_pool_idle_bytes, 6 * GiB);
   EXPECT_NE(verdict(), "pending_frees");
-  // What graphs use beyond their allocations waits for no free, and is idle all the same.
+  // Memory of graphs beyond their allocations is idle, too, although no free is pending.
   set(Fact::graph_rest_bytes, 90 * GiB);
   EXPECT_NE(verdict(), "pending_frees");
   EXPECT_EQ(account_of(given)->of("mempool_idle"), 96 * GiB);
   set(Fact::graph_rest_bytes, 0);
-  // What is live may keep a chunk each.
+  // Each live allocation may keep a whole chunk.
   set(Fact::memory_pool_idle_bytes, 10 * GiB);
   live_count(128);
   EXPECT_NE(verdict(), "pending_frees");
@@ -85,7 +86,7 @@ TEST_F(Verdicts, FreesArePendingWherePoolsKeptWhatTheDriverCouldNotTake) {
   EXPECT_EQ(verdict(), "pending_frees");
 }
 
-TEST_F(Verdicts, ALibraryHoldsItWhereSomebodyElseAsked) {
+TEST_F(Verdicts, a_library_holds_the_memory_if_another_module_asked) {
   live(Kind::device, 95 * GiB);
   given.modules = {{"/lib/libcache.so", 90 * GiB}, {"/bin/app", 5 * GiB}};
   EXPECT_EQ(verdict(), "held_by_framework");
@@ -99,7 +100,7 @@ TEST_F(Verdicts, ALibraryHoldsItWhereSomebodyElseAsked) {
   EXPECT_EQ(verdict(), "device_full_own") << "less than was missing";
 }
 
-TEST_F(Verdicts, OthersHoldItWhereTheyHoldMoreThanThisProcess) {
+TEST_F(Verdicts, other_processes_hold_the_memory_if_they_hold_more_than_this_one) {
   live(Kind::device, 40 * GiB);
   set(Fact::other_processes_bytes, 57 * GiB);
   EXPECT_EQ(verdict(), "held_by_other_processes");
@@ -113,7 +114,7 @@ TEST_F(Verdicts, OthersHoldItWhereTheyHoldMoreThanThisProcess) {
   EXPECT_EQ(proof("unlisted_bytes"), 67 * GiB) << "98 in use, 30 own, and a context";
 }
 
-TEST_F(Verdicts, WhatWasOpenedOfOthersIsTheirsAndCountsOnce) {
+TEST_F(Verdicts, memory_opened_from_another_process_belongs_to_it_and_counts_once) {
   live(Kind::device, 20 * GiB);
   live(Kind::imported, 50 * GiB);
   set(Fact::other_processes_bytes, 78 * GiB);
@@ -124,16 +125,16 @@ TEST_F(Verdicts, WhatWasOpenedOfOthersIsTheirsAndCountsOnce) {
   EXPECT_EQ(account->unexplained, 0);
   EXPECT_EQ(verdict(), "held_by_other_processes");
   EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
-  // Where nobody lists them, what was opened is known nevertheless.
+  // If other processes cannot be listed, opened memory still proves that they hold it.
   set(Fact::other_processes_bytes, ledger::unknown_bytes);
   EXPECT_EQ(verdict(), "held_by_other_processes");
   EXPECT_EQ(proof("opened_bytes"), 50 * GiB);
-  // Of what is opened and not theirs there is no more than they have.
+  // Opened memory counts for no more than other processes have.
   set(Fact::other_processes_bytes, 1 * GiB);
   EXPECT_EQ(account_of(given)->of("other_processes"), 0u);
 }
 
-TEST_F(Verdicts, WhatNoAllocationAskedForIsImplicit) {
+TEST_F(Verdicts, memory_that_no_allocation_asked_for_is_implicit) {
   live(Kind::device, 90 * GiB);
   for (const Asked asked : {Asked::launch, Asked::module, Asked::stream, Asked::limit}) {
     given.incident.asked = asked;
@@ -150,7 +151,7 @@ TEST_F(Verdicts, WhatNoAllocationAskedForIsImplicit) {
   EXPECT_EQ(verdict(), "implicit_memory");
 }
 
-TEST_F(Verdicts, PinnedMemoryMeetsTheHostsLimits) {
+TEST_F(Verdicts, pinned_memory_meets_the_hosts_limits) {
   given.kind = Kind::pinned;
   given.device = no_device;
   given.incident.bytes = 8 * GiB;
@@ -175,7 +176,7 @@ TEST_F(Verdicts, PinnedMemoryMeetsTheHostsLimits) {
   EXPECT_EQ(verdict(), "unknown");
 }
 
-TEST_F(Verdicts, WhatIsRegisteredMayBeThereAlreadyButMustFitTheMachine) {
+TEST_F(Verdicts, memory_to_be_registered_may_exist_already_but_must_fit_the_machine) {
   given.kind = Kind::registered;
   given.device = no_device;
   given.incident.bytes = 8 * GiB;
@@ -189,10 +190,10 @@ TEST_F(Verdicts, WhatIsRegisteredMayBeThereAlreadyButMustFitTheMachine) {
   EXPECT_EQ(proof("ram_bytes"), 8 * GiB - 1);
 }
 
-TEST_F(Verdicts, AGapIsMissingWhereAddressesRunOutFirst) {
+TEST_F(Verdicts, a_gap_is_missing_if_addresses_run_out_first) {
   given.kind = Kind::pinned;
   given.device = no_device;
-  set(Fact::ram_available_bytes, 1 * GiB);  // would be a reason too
+  set(Fact::ram_available_bytes, 1 * GiB);  // this fact alone would be another reason
   set(Fact::largest_gap_bytes, 8 * GiB);
   EXPECT_EQ(verdict(), "host_ram_exhausted");
   set(Fact::largest_gap_bytes, 8 * GiB - 1);
@@ -210,7 +211,7 @@ TEST_F(Verdicts, AGapIsMissingWhereAddressesRunOutFirst) {
   EXPECT_EQ(verdict(), "address_space_gap");
 }
 
-TEST_F(Verdicts, AContextNeedsAddressesForAllMemory) {
+TEST_F(Verdicts, a_context_needs_addresses_for_all_memory) {
   given.incident.asked = Asked::context;
   given.incident.bytes = 0;
   set(Fact::total_bytes, ledger::unknown_bytes);
@@ -222,7 +223,7 @@ TEST_F(Verdicts, AContextNeedsAddressesForAllMemory) {
   EXPECT_EQ(verdict(), "address_space_gap");
 }
 
-TEST_F(Verdicts, WithoutAReadingOnlyWhatNeedsNoneIsProven) {
+TEST_F(Verdicts, without_a_reading_only_verdicts_that_need_none_are_proven) {
   set(Fact::free_bytes, ledger::unknown_bytes);
   EXPECT_FALSE(account_of(given).has_value());
   EXPECT_EQ(verdict(), "unknown");
@@ -236,7 +237,7 @@ TEST_F(Verdicts, WithoutAReadingOnlyWhatNeedsNoneIsProven) {
   EXPECT_FALSE(proves("free_bytes"));
 }
 
-TEST_F(Verdicts, WithoutAContextNVMLSaysHowFullTheDeviceIs) {
+TEST_F(Verdicts, without_a_context_NVML_says_how_full_the_device_is) {
   given.incident.asked = Asked::context;
   given.incident.bytes = 0;
   set(Fact::free_bytes, ledger::unknown_bytes);
@@ -246,7 +247,7 @@ TEST_F(Verdicts, WithoutAContextNVMLSaysHowFullTheDeviceIs) {
   EXPECT_EQ(proof("free_bytes"), 636 * MiB);
   set(Fact::nvml_free_bytes, 646 * MiB);
   EXPECT_EQ(verdict(), "unknown") << "a context has room there";
-  // There is none yet, so that it may be the addresses that lack.
+  // There is no context yet, so addresses may be lacking.
   set(Fact::nvml_free_bytes, 100 * MiB);
   set(Fact::ram_bytes, 64 * GiB);
   set(Fact::address_space_bytes, 1 * GiB);
@@ -254,7 +255,7 @@ TEST_F(Verdicts, WithoutAContextNVMLSaysHowFullTheDeviceIs) {
   EXPECT_EQ(verdict(), "address_space_gap");
 }
 
-TEST_F(Verdicts, ADeviceThatSaysWhatCannotBeHasNoAccount) {
+TEST_F(Verdicts, a_device_with_impossible_numbers_has_no_account) {
   set(Fact::total_bytes, 1);
   EXPECT_FALSE(account_of(given).has_value());
   EXPECT_EQ(verdict(), "larger_than_device");

@@ -1,4 +1,4 @@
-// The worst moment of slabs, of ledgers that a test states row by row.
+// The worst moment of slabs. A test states its ledger row by row.
 #include "reporters/tables/worst_slabs.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class WorstSlabsTest : public testing::Test {
   std::vector<std::string> reasons;
 };
 
-TEST_F(WorstSlabsTest, its_slabs_are_those_of_its_device_that_held_something) {
+TEST_F(WorstSlabsTest, the_worst_moments_slabs_are_those_of_its_device_that_held_something) {
   const WorstSlabs worst = found().at(0);
   EXPECT_EQ(worst.time_ns, 42u);
   EXPECT_EQ(worst.locked_bytes, 3 * MiB);
@@ -63,7 +63,7 @@ TEST_F(WorstSlabsTest, its_slabs_are_those_of_its_device_that_held_something) {
   EXPECT_EQ(worst.memory_pool_idle_bytes, 2 * MiB);
 }
 
-TEST_F(WorstSlabsTest, where_the_driver_cuts_in_another_way_nothing_is_claimed) {
+TEST_F(WorstSlabsTest, nothing_is_claimed_if_the_driver_cuts_slabs_in_another_way) {
   Fragmentation seen;
   EXPECT_EQ(found({{0, seen}}).size(), 1u);
   seen.step_bytes = 256;
@@ -76,7 +76,7 @@ TEST_F(WorstSlabsTest, where_the_driver_cuts_in_another_way_nothing_is_claimed) 
   EXPECT_TRUE(found({{0, seen}}).empty());
 }
 
-TEST_F(WorstSlabsTest, where_not_all_were_counted_nothing_is_claimed) {
+TEST_F(WorstSlabsTest, nothing_is_claimed_if_not_all_slabs_were_counted) {
   ledger.series[0].worst.all_counted = false;
   EXPECT_TRUE(found().empty());
   ledger.series[0].worst.all_counted = true;
@@ -84,7 +84,7 @@ TEST_F(WorstSlabsTest, where_not_all_were_counted_nothing_is_claimed) {
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(WorstSlabsTest, that_nothing_is_claimed_is_said_where_it_may_have_been_much) {
+TEST_F(WorstSlabsTest, a_missing_claim_is_mentioned_if_much_may_have_been_locked) {
   ledger.series[0].worst.as_counted = false;
   EXPECT_TRUE(found().empty());
   EXPECT_TRUE(reasons.empty()) << "3 MiB";
@@ -107,7 +107,7 @@ TEST_F(WorstSlabsTest, a_device_that_never_had_a_slab_has_no_worst_moment) {
   EXPECT_TRUE(found().empty());
 }
 
-TEST_F(WorstSlabsTest, holders_that_were_never_copied_are_none) {
+TEST_F(WorstSlabsTest, holders_that_were_never_copied_are_not_listed) {
   ledger.series[0].worst.holders = {};
   EXPECT_TRUE(found().at(0).holders.empty());
 }

@@ -1,4 +1,4 @@
-// Writes the sample ledger's report, for the tests that check reports from the outside.
+// Writes the report of the sample ledger, for tests that read reports with other programs.
 // usage: write_sample_report PATH [times]
 #include <cstdio>
 #include <cstdlib>
