@@ -1,4 +1,4 @@
-// The first fields of a report name its process and say if all function names are known.
+// Reads the head of a report, which names the process and says if all function names are known.
 #include "reporters/json/report_head.hpp"
 
 #include <gtest/gtest.h>
