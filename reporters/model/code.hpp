@@ -9,6 +9,7 @@
 
 namespace cuwarden::model {
 
+// A call stack.
 struct Stack {
   Id id = 0;
   std::vector<Id> frames;  // innermost first
@@ -16,6 +17,7 @@ struct Stack {
   CUWARDEN_FIELDS(id, frames, truncated)
 };
 
+// A function on call stacks. An inlined function has a frame of its own.
 struct Frame {
   Id id = 0;
   Text function, file;  // null: unknown
@@ -29,6 +31,7 @@ struct Frame {
   CUWARDEN_MAY_LACK(language, address)
 };
 
+// A file of code on call stacks.
 struct Module {
   Id id = 0;
   std::string path;

@@ -9,6 +9,7 @@
 
 namespace cuwarden::model {
 
+// Memory of a device that is free inside the process but lost to other requests.
 struct Fragmentation {
   Id device = 0;
   Text at;  // null: the device was never read
@@ -22,12 +23,14 @@ struct Fragmentation {
                     excess_bytes)
 };
 
+// Slabs of a device by the size of their pieces, at the end or at the worst moment.
 struct SlabClass {
   Id device = 0;
   Figure class_bytes, slab_count, live_count, live_bytes;
   CUWARDEN_FIELDS(device, class_bytes, slab_count, live_count, live_bytes)
 };
 
+// A slab of a device at the end.
 struct Slab {
   Id device = 0;
   std::string address;
@@ -35,6 +38,7 @@ struct Slab {
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
 
+// A call stack whose pieces lock slabs at the end.
 struct SlabHolder {
   Id device = 0;
   MaybeId stack;
@@ -43,6 +47,7 @@ struct SlabHolder {
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };
 
+// The moment of the run at which most freed memory of a device was locked in slabs.
 struct WorstFragmentation {
   Id device = 0;
   Figure time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen;
@@ -52,6 +57,7 @@ struct WorstFragmentation {
   CUWARDEN_MAY_LACK(rounding_bytes, pieces_seen, mempool_idle_bytes, largest_request_bytes, read_ns)
 };
 
+// A slab of a device at that moment.
 struct WorstSlab {
   Id device = 0;
   std::string address;
@@ -59,6 +65,7 @@ struct WorstSlab {
   CUWARDEN_FIELDS(device, address, live, live_bytes)
 };
 
+// A call stack that locked most a little before that moment, at `time_ns`.
 struct WorstSlabHolder {
   Id device = 0;
   MaybeId stack;
@@ -68,6 +75,7 @@ struct WorstSlabHolder {
   CUWARDEN_MAY_LACK(time_ns, of_locked_bytes)
 };
 
+// Fragmentation of a device at an incident.
 struct IncidentFragmentation {
   Id incident = 0;
   Id device = 0;
@@ -78,12 +86,14 @@ struct IncidentFragmentation {
                   mempool_idle_bytes, largest_request_bytes)
 };
 
+// Slabs at an incident by the size of their pieces.
 struct IncidentSlabClass {
   Id incident = 0;
   Figure class_bytes, slab_count, live_count, live_bytes;
   CUWARDEN_FIELDS(incident, class_bytes, slab_count, live_count, live_bytes)
 };
 
+// A slab at an incident.
 struct IncidentSlab {
   Id incident = 0;
   std::string address;

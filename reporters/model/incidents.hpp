@@ -8,6 +8,7 @@
 
 namespace cuwarden::model {
 
+// A request that was refused, with its repeats from the same call stack, and its verdict.
 struct Incident {
   Id id = 0;
   Figure time_ns;  // of the first refusal
@@ -32,6 +33,7 @@ struct Incident {
                     failed_count, last_ns, last_bytes)
 };
 
+// A fact that was known at the first refusal of an incident.
 struct IncidentFact {
   Id incident = 0;
   std::string fact;
@@ -39,6 +41,7 @@ struct IncidentFact {
   CUWARDEN_FIELDS(incident, fact, value)
 };
 
+// An attempt to serve the first refused request of an incident.
 struct Rung {
   Id incident = 0;
   Figure order;
@@ -48,6 +51,7 @@ struct Rung {
   CUWARDEN_FIELDS(incident, order, rung, outcome, duration_ns, reclaimer)
 };
 
+// A call stack that held most at an incident.
 struct IncidentHolder {
   Id incident = 0;
   MaybeId stack;

@@ -11,6 +11,7 @@
 
 namespace cuwarden::model {
 
+// A device that the process used, with its last reading.
 struct Device {
   Id device = 0;
   Text uuid, name;
@@ -23,6 +24,7 @@ struct Device {
   CUWARDEN_MAY_LACK(uuid, time_ns, local_memory_kernel, local_memory_kernel_thread_bytes)
 };
 
+// A part of a device's used bytes. Only the item `unexplained` may be negative.
 struct AccountItem {
   Id device = 0;
   MaybeId incident;  // null: at the last reading
@@ -31,6 +33,7 @@ struct AccountItem {
   CUWARDEN_FIELDS(device, incident, item, bytes)
 };
 
+// Another process that held memory of a device, as NVML lists it.
 struct DeviceProcess {
   MaybeId device;
   MaybeId incident;
@@ -41,6 +44,7 @@ struct DeviceProcess {
   CUWARDEN_MAY_LACK(device, incident, program)
 };
 
+// Sums of all allocations of a kind on a device.
 struct Total {
   std::string kind;
   MaybeId device;
@@ -51,11 +55,13 @@ struct Total {
   CUWARDEN_MAY_LACK(frees)
 };
 
+// Sums of the leak groups: neither suppressed nor released by a context.
 struct Leaks {
   Figure bytes, count, suppressed_bytes, released_by_context_bytes;
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
 };
 
+// Allocations that were not freed, of one call stack, kind, function and device.
 struct LeakGroup {
   MaybeId stack;
   std::string kind;
@@ -81,6 +87,7 @@ struct LeakGroup {
                     reachable_count, reachable_bytes, example_address, unmapped_count)
 };
 
+// cuwarden's own pool, with rescues, spill and meshing.
 struct Pool {
   std::string mode;
   Figure rescued_count, rescued_bytes, served_count, served_bytes, held_bytes, returned_bytes;
@@ -95,6 +102,7 @@ struct Pool {
                     spilled_bytes, spilled_peak_bytes, spilled_count, ipc_refused)
 };
 
+// Live bytes of a kind on a device in a span of time.
 struct Bucket {
   Figure time_ns, width_ns;
   MaybeId device;
@@ -104,6 +112,7 @@ struct Bucket {
   CUWARDEN_MAY_LACK(width_ns, device, max_bytes)
 };
 
+// A call stack that held memory at its device's peak.
 struct PeakHolder {
   MaybeId device;
   std::string kind;

@@ -19,6 +19,7 @@ inline Completeness completeness(std::vector<std::string> reasons) {
   return {reasons.empty(), std::move(reasons)};
 }
 
+// The program that wrote the report, and what the report lacks in all.
 struct Tool {
   Text name, version;
   bool complete = true;
@@ -27,6 +28,7 @@ struct Tool {
   CUWARDEN_MAY_LACK(name, version)
 };
 
+// The process that the report is about, by its ledger.
 struct Process {
   Figure pid, parent;  // parent: 0 in another pid namespace
   Text program;        // path
@@ -43,6 +45,7 @@ struct Process {
   CUWARDEN_MAY_LACK(parent, driver_package_version, cuda_runtime_version)
 };
 
+// The cgroup that counts the process's memory, by the kernel when the report is made.
 struct MemoryCgroup {
   Text path;
   Figure limit_bytes;  // null: none
@@ -51,6 +54,7 @@ struct MemoryCgroup {
   CUWARDEN_MAY_LACK(path, limit_bytes, peak_bytes, oom_kills)
 };
 
+// The job of a scheduler or launcher, by the process's environment; null: not set there.
 struct Job {
   Text scheduler, job_id, job_step, array_task;
   Figure rank;
@@ -59,6 +63,7 @@ struct Job {
   CUWARDEN_MAY_LACK(job_step, array_task, visible_devices)
 };
 
+// A setting of cuwarden's in force in the process.
 struct Setting {
   std::string name;
   Text value;
@@ -66,24 +71,28 @@ struct Setting {
   CUWARDEN_FIELDS(name, value, source)
 };
 
+// An environment variable of the process, from the list that core/job.hpp and the shim keep.
 struct Variable {
   std::string name;
   Text value;
   CUWARDEN_FIELDS(name, value)
 };
 
+// A hooked function that the program called.
 struct HookCalls {
   std::string name;
   Figure calls;
   CUWARDEN_FIELDS(name, calls)
 };
 
+// A driver function that the program looked up and that no hook stands for.
 struct UnhookedLookup {
   std::string name;
   Figure count;
   CUWARDEN_FIELDS(name, count)
 };
 
+// The cost of recording, by the ledger.
 struct Overhead {
   Figure recorded_calls;
   Figure shim_ns;  // null: not measured

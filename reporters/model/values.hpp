@@ -15,7 +15,8 @@ namespace cuwarden::model {
 // from a damaged ledger, and are written as null.
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 53;
 
-// A count, bytes or nanoseconds, by the field's name; null: unknown.
+// A count, or by the field's name bytes (`_bytes`) or nanoseconds since the process's start
+// (`_ns`). Null if it is unknown.
 using Figure = std::optional<std::uint64_t>;
 // A number that may be negative; null: unknown.
 using SignedFigure = std::optional<std::int64_t>;
