@@ -43,8 +43,13 @@ ALLOWED = {
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
     "runtime_hooks/hooks": RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE,
     "tools/cuwarden": ["reporters"] + READ + CORE,
+    "tools/cuwarden/top": ["tools/cuwarden", "reporters"] + READ + CORE,
     # The simulated GPU replaces NVIDIA's libraries and knows nothing about cuwarden.
-    "tools/simulated_gpu": [],
+    "tools/simulated_gpu": ["tools/simulated_gpu/device"],
+    "tools/simulated_gpu/device": [],
+    "tools/simulated_gpu/driver": ["tools/simulated_gpu/device"],
+    # Links nothing of the driver: it finds the driver's functions as any program does.
+    "tools/simulated_gpu/runtime": ["tools/simulated_gpu/device"],
     "samples": [],
 } | {
     f"shim/{room}": [f"shim/{lower}" for lower in SHIM_ROOMS[:place]]
@@ -82,7 +87,8 @@ def lies_in(path, folder):
 
 
 def folder_of(path):
-    return next((folder for folder in ALLOWED if lies_in(path, folder)), None)
+    """The innermost one; a room is no part of the folder that it lies in."""
+    return max((folder for folder in ALLOWED if lies_in(path, folder)), key=len, default=None)
 
 
 def complaints_about(root, path):
@@ -97,7 +103,9 @@ def complaints_about(root, path):
         if own is not None:
             # A header that the build generates is included by its bare name, from its own folder.
             target = own if "/" in own else f"{folder}/{own}"
-            if not any(lies_in(target, allowed) for allowed in [folder, *ALLOWED[folder]]):
+            if folder_of(target) not in {folder, *ALLOWED[folder]} and not any(
+                lies_in(target, allowed) for allowed in ALLOWED[folder] if allowed not in ALLOWED
+            ):
                 yield f"{name}:{line}: {folder} may not include {own}"
         else:
             for pattern, folders in OUTSIDE.items():

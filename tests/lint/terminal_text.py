@@ -23,7 +23,7 @@ MAY_WRITE = {
     "tools/cuwarden/doctor_verb.cpp": "a pipe to itself",
     "tools/cuwarden/acting_as.cpp": "a pipe to itself",
     "tools/cuwarden/terminal.cpp": "controls of the terminal, of its own",
-    "tools/cuwarden/top_verb.cpp": "JSON, which escapes all controls",
+    "tools/cuwarden/top/top_verb.cpp": "JSON, which escapes all controls",
     "tools/cuwarden/redact_reports.cpp": "a report in JSON, which escapes all controls",
     "tools/cuwarden/snapshot_verb.cpp": "a report in JSON, which escapes all controls",
     "shim/support/message_output.cpp": "the log itself, which passes lines through printable()",
@@ -39,7 +39,7 @@ MAY_PRINT_LINES = {
     "tools/cuwarden/main.cpp": "help",
     "tools/cuwarden/report_verb.cpp": "the text of a report",
     "tools/cuwarden/run_verb.cpp": "the text of a report",
-    "tools/cuwarden/top_verb.cpp": "the view",
+    "tools/cuwarden/top/top_verb.cpp": "the view",
 }
 
 

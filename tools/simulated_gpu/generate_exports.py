@@ -113,7 +113,7 @@ def main():
 
     with open(options.declarations, "w", encoding="utf-8") as out:
         out.write("// Written by generate_exports.py.\n#pragma once\n")
-        out.write('#include "tools/simulated_gpu/driver_headers.hpp"\n\n')
+        out.write('#include "tools/simulated_gpu/device/driver_headers.hpp"\n\n')
         out.write('extern "C" {\n' + extra + "}\n\n")
         out.write("namespace cuwarden::simulated_gpu::entry {\n")
         for name in sorted(implemented & prototypes.keys()):
@@ -122,7 +122,7 @@ def main():
 
     with open(options.exports, "w", encoding="utf-8") as out:
         out.write("// Written by generate_exports.py.\n")
-        out.write('#include "tools/simulated_gpu/export_guard.hpp"\n#include "driver_entries.hpp"\n\n')
+        out.write('#include "tools/simulated_gpu/driver/export_guard.hpp"\n#include "driver_entries.hpp"\n\n')
         out.write("using namespace cuwarden::simulated_gpu;\n")
         out.write('extern "C" {\n')
         for name, prototype in sorted(prototypes.items()):

@@ -64,7 +64,7 @@ def main():
 
     with open(options.declarations, "w", encoding="utf-8") as out:
         out.write("// Written by generate_runtime_exports.py.\n#pragma once\n")
-        out.write('#include "tools/simulated_gpu/runtime_headers.hpp"\n\n')
+        out.write('#include "tools/simulated_gpu/runtime/runtime_headers.hpp"\n\n')
         out.write('extern "C" {\n' + extra + "}\n\n")
         out.write("namespace cuwarden::simulated_runtime::entry {\n")
         for name in sorted(written):
@@ -74,8 +74,8 @@ def main():
     with open(options.exports, "w", encoding="utf-8") as out:
         out.write("// Written by generate_runtime_exports.py.\n")
         out.write('#include "runtime_entries.hpp"\n')
-        out.write('#include "tools/simulated_gpu/runtime_driver.hpp"\n')
-        out.write('#include "tools/simulated_gpu/runtime_state.hpp"\n\n')
+        out.write('#include "tools/simulated_gpu/runtime/runtime_driver.hpp"\n')
+        out.write('#include "tools/simulated_gpu/runtime/runtime_state.hpp"\n\n')
         out.write('using namespace cuwarden::simulated_runtime;\nextern "C" {\n')
         for name, prototype in sorted(prototypes.items()):
             target = PER_THREAD.sub("", name)

@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "tests/unit/reporters/fake_ledger.hpp"
-#include "tools/cuwarden/top_growth.hpp"
-#include "tools/cuwarden/top_sample.hpp"
-#include "tools/cuwarden/top_view.hpp"
+#include "tools/cuwarden/top/top_growth.hpp"
+#include "tools/cuwarden/top/top_sample.hpp"
+#include "tools/cuwarden/top/top_view.hpp"
 
 namespace cuwarden {
 namespace {

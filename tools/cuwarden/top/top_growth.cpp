@@ -1,0 +1,40 @@
+#include "tools/cuwarden/top/top_growth.hpp"
+
+#include <memory>
+
+#include "reporters/tables/leak_groups.hpp"
+#include "tools/cuwarden/top/top_sample.hpp"
+
+namespace cuwarden {
+namespace {
+
+constexpr std::uint64_t share = 50;
+
+}  // namespace
+
+void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
+  const std::uint64_t start_ns = reader.process().start_monotonic_ns;
+  if (now_ns < next_look_ns_ || now_ns < start_ns + least_age_ns) return;
+  const std::uint64_t begun_ns = monotonic_ns();
+  rates_.clear();
+  const auto sums = std::make_unique<ledger::GroupSums>();
+  for (const LeakGroup& group : live_groups(reader, now_ns - start_ns, *sums)) {
+    if (group.released_by_context || group.growth.end_ns < group.growth.first_ns + least_age_ns)
+      continue;
+    if (const auto rate = group.growth.bytes_per_minute()) rates_[group.group.id.value] = *rate;
+  }
+  next_look_ns_ = now_ns + (monotonic_ns() - begun_ns) * (share + 1);
+}
+
+std::uint64_t GrowingGroups::bytes_per_minute() const {
+  std::uint64_t sum = 0;
+  for (const auto& [group, rate] : rates_) sum += rate;
+  return sum;
+}
+
+std::optional<std::uint64_t> GrowingGroups::bytes_per_minute(std::uint32_t group) const {
+  const auto found = rates_.find(group);
+  return found == rates_.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace cuwarden

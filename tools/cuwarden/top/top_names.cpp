@@ -1,0 +1,145 @@
+#include "tools/cuwarden/top/top_names.hpp"
+
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "reporters/symbols/cuda_frames.hpp"
+#include "reporters/symbols/group_label.hpp"
+#include "reporters/tables/call_frames.hpp"
+#include "reporters/words/printable.hpp"
+
+namespace cuwarden {
+namespace {
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+PlaceName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
+                  const CallFrames& frames) {
+  const auto hook = reader.hook(group.api.value);
+  PlaceName name;
+  const auto stack = reader.stack(group.stack.value);
+  std::vector<NamedFrame> named;
+  if (stack) {
+    for (const std::uint32_t id : frames.frame_ids(*stack)) {
+      const FrameRow& frame = frames.frame(id);
+      std::string_view path, function, file;
+      if (frame.module != 0) path = frames.modules().at(frame.module).path;
+      if (frame.function != nullptr) function = *frame.function;
+      if (frame.file != nullptr) file = *frame.file;
+      named.push_back({frame.module, path, function, file});
+      if (!name.where.empty() || is_cuda_frame(path, function, file)) continue;
+      char offset[32];
+      std::snprintf(offset, sizeof offset, "+0x%llx",
+                    static_cast<unsigned long long>(frame.offset));
+      const std::string place =
+          frame.module == 0 ? std::string(offset + 1) : file_name(std::string(path)) + offset;
+      name.where = function.empty() ? place : std::string(function);
+      if (frame.file != nullptr && frame.line > 0) {
+        name.where += "  " + file_name(*frame.file) + ":" + std::to_string(frame.line);
+      } else if (!function.empty()) {
+        name.where += "  " + place;
+      }
+    }
+  }
+  name.api = printable(label_group(hook ? hook->name : "", named).api);
+  name.where = name.where.empty() ? "no stack was recorded" : printable(name.where);
+  return name;
+}
+
+std::unordered_map<std::uint32_t, PlaceName> names_of(const ledger::Reader& reader,
+                                                      const std::vector<std::uint32_t>& ids,
+                                                      bool with_symbols) {
+  CallFrames frames(reader);
+  std::vector<ledger::GroupView> groups;
+  for (const std::uint32_t id : ids) {
+    const auto group = reader.group(id);
+    if (!group) continue;
+    groups.push_back(*group);
+    frames.add_stack(group->stack);
+  }
+  std::vector<std::string> reasons;
+  SymbolBudget unbounded;
+  frames.name_all(with_symbols ? &unbounded : nullptr, reasons);
+  std::unordered_map<std::uint32_t, PlaceName> names;
+  for (const auto& group : groups) names[group.id.value] = name_of(reader, group, frames);
+  return names;
+}
+
+}  // namespace
+
+struct PlaceNames::Shared {
+  std::shared_ptr<const LedgerFile> file;
+  std::mutex lock;
+  std::condition_variable changed;
+  std::unordered_map<std::uint32_t, PlaceName> names;
+  std::vector<std::uint32_t> wanted;
+  bool busy = false, ending = false;
+};
+
+PlaceNames::PlaceNames(std::shared_ptr<const LedgerFile> file)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->file = std::move(file);
+  std::thread(look_up, shared_).detach();
+}
+
+PlaceNames::~PlaceNames() {
+  const std::scoped_lock locked(shared_->lock);
+  shared_->ending = true;
+  shared_->changed.notify_all();
+}
+
+void PlaceNames::look_up(std::shared_ptr<Shared> shared) {
+  std::unique_lock locked(shared->lock);
+  for (;;) {
+    shared->changed.wait(locked, [&] { return shared->ending || !shared->wanted.empty(); });
+    if (shared->ending) return;
+    const auto wanted = std::exchange(shared->wanted, {});
+    shared->busy = true;
+    locked.unlock();
+    std::unordered_map<std::uint32_t, PlaceName> found;
+    try {
+      found = names_of(shared->file->reader(), wanted, true);
+    } catch (const std::exception&) {
+      // There is not enough memory for the debug information; modules and offsets stay.
+    }
+    locked.lock();
+    for (auto& [id, name] : found) shared->names[id] = std::move(name);
+    shared->busy = false;
+    shared->changed.notify_all();
+  }
+}
+
+PlaceName PlaceNames::get(std::uint32_t group) const {
+  const std::scoped_lock locked(shared_->lock);
+  const auto known = shared_->names.find(group);
+  return known == shared_->names.end() ? PlaceName{} : known->second;
+}
+
+void PlaceNames::want(const std::vector<std::uint32_t>& groups) {
+  std::vector<std::uint32_t> fresh;
+  {
+    const std::scoped_lock locked(shared_->lock);
+    for (const std::uint32_t id : groups) {
+      if (!shared_->names.contains(id)) fresh.push_back(id);
+    }
+  }
+  if (fresh.empty()) return;
+  auto quick = names_of(shared_->file->reader(), fresh, false);
+  const std::scoped_lock locked(shared_->lock);
+  for (auto& [id, name] : quick) shared_->names.try_emplace(id, std::move(name));
+  shared_->wanted.insert(shared_->wanted.end(), fresh.begin(), fresh.end());
+  shared_->changed.notify_all();
+}
+
+bool PlaceNames::are_known() const {
+  const std::scoped_lock locked(shared_->lock);
+  return shared_->wanted.empty() && !shared_->busy;
+}
+
+void PlaceNames::wait() const {
+  std::unique_lock locked(shared_->lock);
+  shared_->changed.wait(locked, [&] { return shared_->wanted.empty() && !shared_->busy; });
+}
+
+}  // namespace cuwarden

@@ -1,0 +1,112 @@
+#include "tools/cuwarden/top/top_sample.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "runtime_hooks/ledger/read/group_sums.hpp"
+
+namespace cuwarden {
+namespace {
+
+using ledger::RegionId;
+
+constexpr std::uint64_t window_ns = 10'000'000'000;
+
+bool is_host_memory(Kind kind) { return kind == Kind::pinned || kind == Kind::registered; }
+
+double difference(std::uint64_t now, std::uint64_t then) {
+  return static_cast<double>(now) - static_cast<double>(then);
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+Sample take_sample(const ledger::Reader& reader) {
+  Sample sample;
+  sample.time_ns = monotonic_ns();
+  ledger::GroupSums totals;
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::groups); ++row) {
+    const auto group = reader.group(row);
+    if (!group) continue;
+    totals.add(*group);
+    sample.groups.push_back({group->id.value, ledger::GroupSums::live_bytes(*group),
+                             group->live_count, group->allocations, group->kind, group->device});
+  }
+  for (std::uint64_t row = 1; row < reader.rows(RegionId::series); ++row) {
+    auto series = reader.series(row);
+    if (!series || series->host_rss) continue;
+    totals.put_into(*series);
+    (is_host_memory(series->kind) ? sample.host_bytes : sample.device_bytes) += series->live_bytes;
+    sample.live_count += series->live_count;
+    sample.allocations += series->allocations;
+    sample.failures += series->failures;
+    sample.series.push_back(*series);
+  }
+  return sample;
+}
+
+void Recent::add(Sample sample) {
+  samples_.push_back(std::move(sample));
+  const std::uint64_t now = samples_.back().time_ns;
+  while (samples_.size() > 2 && now - samples_[1].time_ns >= window_ns) samples_.pop_front();
+  oldest_groups_.clear();
+  const auto& groups = samples_.front().groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) oldest_groups_[groups[i].id] = i;
+}
+
+double Recent::seconds() const {
+  return std::max(difference(samples_.back().time_ns, samples_.front().time_ns) / 1e9, 1e-3);
+}
+
+Change Recent::of_group(const GroupSample& now) const {
+  const auto known = oldest_groups_.find(now.id);
+  const GroupSample then =  // for a new stack: zeros
+      known == oldest_groups_.end() ? GroupSample{} : samples_.front().groups[known->second];
+  return {difference(now.live_bytes, then.live_bytes) / seconds(),
+          difference(now.allocations, then.allocations) / seconds()};
+}
+
+Change Recent::of_all() const {
+  const Sample& now = samples_.back();
+  const Sample& then = samples_.front();
+  return {difference(now.device_bytes + now.host_bytes, then.device_bytes + then.host_bytes) /
+              seconds(),
+          difference(now.allocations, then.allocations) / seconds()};
+}
+
+std::vector<GroupSample> sorted_groups(const Recent& recent, const GrowingGroups& growing,
+                                       SortBy by) {
+  struct Ranked {
+    bool first;
+    double rank;
+    GroupSample group;
+  };
+  std::vector<Ranked> ranked;
+  for (const GroupSample& group : recent.newest().groups) {
+    const Change change = recent.of_group(group);
+    if (group.live_count == 0 && change.allocations_per_second <= 0) continue;
+    const double rank = by == SortBy::bytes    ? static_cast<double>(group.live_bytes)
+                        : by == SortBy::growth ? change.bytes_per_second
+                                               : change.allocations_per_second;
+    const bool first = by == SortBy::growth && growing.bytes_per_minute(group.id);
+    ranked.push_back({first, rank, group});
+  }
+  std::ranges::stable_sort(ranked, [](const Ranked& left, const Ranked& right) {
+    if (left.first != right.first) return left.first;
+    if (left.rank != right.rank) return left.rank > right.rank;
+    return left.group.live_bytes > right.group.live_bytes;
+  });
+  std::vector<GroupSample> groups;
+  groups.reserve(ranked.size());
+  for (const Ranked& entry : ranked) groups.push_back(entry.group);
+  return groups;
+}
+
+}  // namespace cuwarden

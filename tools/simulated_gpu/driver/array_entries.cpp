@@ -1,0 +1,199 @@
+// Entry points for arrays and mipmapped arrays.
+#include <algorithm>
+
+#include "tools/simulated_gpu/device/arrays.hpp"
+#include "tools/simulated_gpu/driver/entry.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+// Returns the bytes of one channel of an array element.
+std::size_t format_size(CUarray_format format) {
+  switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+CUresult make_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& shape, Array*& made) {
+  auto array = std::make_unique<Array>();
+  array->shape = shape;
+  array->context = &context;
+  if (array->element() == 0 || shape.Width == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::size_t area = 0;
+  if (__builtin_mul_overflow(array->row(), array->rows(), &area) ||
+      __builtin_mul_overflow(area, array->slices(), &array->size)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Range range;
+  range.requested = array->size;
+  range.context = &context;
+  range.device = context.device;
+  range.start = take_linear(context, array->size, range.in_slab, range.held);
+  if (range.start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  range.flags = kArrayMemory;
+  array->data = range.start;
+  simulator().ranges.insert(range);
+  made = arrays().add(std::move(array));
+  return CUDA_SUCCESS;
+}
+
+CUresult drop_array(Array& array) {
+  Range* range = simulator().ranges.at(array.data);
+  arrays().remove(&array);
+  if (array.context->destroyed || range == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  release_range(*range);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+std::size_t Array::element() const { return format_size(shape.Format) * shape.NumChannels; }
+
+Handles<Array>& arrays() {
+  static auto* const made = new Handles<Array>;
+  return *made;
+}
+
+Handles<MipmappedArray>& mipmapped_arrays() {
+  static auto* const made = new Handles<MipmappedArray>;
+  return *made;
+}
+
+namespace entry {
+
+CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
+  InContext at;
+  SIM_TRY(at.error);
+  if (out == nullptr || shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(refuse_under_capture(at.sim));
+  Array* made = nullptr;
+  SIM_TRY(make_array(*at.context, *shape, made));
+  *out = reinterpret_cast<CUarray>(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) {
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_ARRAY3D_DESCRIPTOR wide{shape->Width,  shape->Height,      0,
+                                     shape->Format, shape->NumChannels, 0};
+  return entry::cuArray3DCreate_v2(out, &wide);
+}
+
+CUresult cuArrayCreate(CUarray* out, const CUDA_ARRAY_DESCRIPTOR_v1* shape) {
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_ARRAY3D_DESCRIPTOR wide{shape->Width,  shape->Height,      0,
+                                     shape->Format, shape->NumChannels, 0};
+  return entry::cuArray3DCreate_v2(out, &wide);
+}
+
+CUresult cuArray3DCreate(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR_v1* shape) {
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_ARRAY3D_DESCRIPTOR wide{shape->Width,  shape->Height,      shape->Depth,
+                                     shape->Format, shape->NumChannels, shape->Flags};
+  return entry::cuArray3DCreate_v2(out, &wide);
+}
+
+CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  const Array* array = arrays().find(handle);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *shape = array->shape;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
+  CUDA_ARRAY3D_DESCRIPTOR wide{};
+  SIM_TRY(entry::cuArray3DGetDescriptor_v2(&wide, handle));
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *shape = {wide.Width, wide.Height, wide.Format, wide.NumChannels};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* needs, CUarray handle,
+                                      CUdevice) {
+  InContext at;
+  SIM_TRY(at.error);
+  const Array* array = arrays().find(handle);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (needs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *needs = {};
+  needs->size = round_up(array->size, kSlabStep);
+  needs->alignment = kSlabStep;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuArrayDestroy(CUarray handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  const auto find = [&] { return arrays().find(handle); };
+  Array* array = find();
+  if (array == nullptr || array->level) return CUDA_ERROR_INVALID_HANDLE;
+  SIM_TRY(refuse_under_capture(at.sim));
+  wait_for(at.lock, *at.context);
+  array = find();
+  return array == nullptr ? CUDA_ERROR_INVALID_HANDLE : drop_array(*array);
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape,
+                                unsigned int levels) {
+  InContext at;
+  SIM_TRY(at.error);
+  if (out == nullptr || shape == nullptr || levels == 0) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(refuse_under_capture(at.sim));
+  auto mipmapped = std::make_unique<MipmappedArray>();
+  CUDA_ARRAY3D_DESCRIPTOR level = *shape;
+  const auto half = [](std::size_t& extent) { extent = extent > 1 ? extent / 2 : extent; };
+  for (unsigned i = 0; i < levels; ++i) {
+    Array* made = nullptr;
+    if (const CUresult result = make_array(*at.context, level, made); result != CUDA_SUCCESS) {
+      for (Array* before : mipmapped->levels) drop_array(*before);
+      return result;
+    }
+    made->level = true;
+    mipmapped->levels.push_back(made);
+    half(level.Width);
+    half(level.Height);
+    half(level.Depth);
+  }
+  *out = reinterpret_cast<CUmipmappedArray>(mipmapped_arrays().add(std::move(mipmapped)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMipmappedArrayGetLevel(CUarray* out, CUmipmappedArray handle, unsigned int level) {
+  InContext at;
+  SIM_TRY(at.error);
+  MipmappedArray* mipmapped = mipmapped_arrays().find(handle);
+  if (mipmapped == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (out == nullptr || level >= mipmapped->levels.size()) return CUDA_ERROR_INVALID_VALUE;
+  *out = reinterpret_cast<CUarray>(mipmapped->levels[level]);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  MipmappedArray* mipmapped = mipmapped_arrays().find(handle);
+  if (mipmapped == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  mipmapped_arrays().remove(mipmapped);
+  wait_for(at.lock, *at.context);
+  CUresult result = CUDA_SUCCESS;
+  for (Array* level : mipmapped->levels) result = std::max(result, drop_array(*level));
+  return result;
+}
+
+}  // namespace entry
+}  // namespace cuwarden::simulated_gpu

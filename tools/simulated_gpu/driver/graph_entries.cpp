@@ -1,0 +1,345 @@
+// Entry points for building, instantiating and launching graphs.
+#include <algorithm>
+
+#include "tools/simulated_gpu/device/modules.hpp"
+#include "tools/simulated_gpu/device/work.hpp"
+#include "tools/simulated_gpu/driver/entry.hpp"
+
+namespace cuwarden::simulated_gpu {
+namespace {
+
+void drop_node(Node& node) {
+  std::erase(node.graph->nodes, &node);
+  nodes().remove(&node);
+}
+
+CUresult allocate_now(const Node& node) {
+  Simulator& sim = simulator();
+  Device& device = *sim.device(node.allocation.poolProps.location.id);
+  const std::size_t held = round_up(node.allocation.bytesize, kPage);
+  const std::size_t spare = device.graph_reserved - device.graph_used;
+  if (held > spare) {
+    // Trimming takes the spare part away as well, so the missing bytes are counted after it.
+    if (!device.charge(held - spare)) {
+      trim_device(device);
+      if (!device.charge(held - (device.graph_reserved - device.graph_used)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    device.graph_reserved = device.graph_used + held;
+  }
+  device.graph_used += held;
+  device.graph_used_high = std::max(device.graph_used_high, device.graph_used);
+  device.graph_reserved_high = std::max(device.graph_reserved_high, device.graph_reserved);
+  Range range;
+  range.start = node.allocation.dptr;
+  range.requested = node.allocation.bytesize;
+  range.held = held;
+  range.kind = RangeKind::graph;
+  range.device = &device;
+  sim.ranges.insert(range);
+  return CUDA_SUCCESS;
+}
+
+CUresult free_now(CUdeviceptr address, Stream& stream) {
+  Simulator& sim = simulator();
+  Range* range = sim.ranges.at(address);
+  if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (range->kind == RangeKind::graph) return release_graph_memory(sim, *range);
+  if (range->kind != RangeKind::stream_ordered) return CUDA_ERROR_INVALID_VALUE;
+  MemoryPool* pool = range->pool;
+  sim.ranges.erase(address);
+  pool->give_pending(address, &stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult run(const std::vector<Node>& list, Stream& stream) {
+  for (const Node& node : list) {
+    if (!node.enabled) continue;
+    if (node.kind == NodeKind::allocate) SIM_TRY(allocate_now(node));
+    if (node.kind == NodeKind::release) SIM_TRY(free_now(node.freed, stream));
+    if (node.work) node.work(stream);
+  }
+  return CUDA_SUCCESS;
+}
+
+void flatten(const Graph& graph, std::vector<Node>& list) {
+  for (const Node* node : graph.nodes) {
+    if (node->kind == NodeKind::child && node->child != nullptr) {
+      flatten(*node->child, list);
+    } else {
+      list.push_back(*node);
+    }
+  }
+}
+
+CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
+  InContext at;
+  SIM_TRY(at.error);
+  Graph* graph = graphs().find(handle);
+  if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto exec = std::make_unique<GraphExec>();
+  exec->context = at.context;
+  exec->flags = flags;
+  flatten(*graph, exec->nodes);
+  for (const Node& node : exec->nodes) {
+    const Kernel* const kernel =
+        node.kind == NodeKind::kernel ? kernels().find(node.kernel.func) : nullptr;
+    if (kernel != nullptr) SIM_TRY(prepare_launch(*at.context, *kernel));
+  }
+  *out = reinterpret_cast<CUgraphExec>(graph_execs().add(std::move(exec)));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace entry {
+
+CUresult cuGraphCreate(CUgraph* out, unsigned int flags) {
+  Locked at;
+  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  *out = reinterpret_cast<CUgraph>(graphs().add(std::make_unique<Graph>()));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph handle) {
+  Locked at;
+  Graph* graph = graphs().find(handle);
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (Node* node : graph->nodes) nodes().remove(node);
+  graphs().remove(graph);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                             size_t count) {
+  Locked at;
+  Node* node = nullptr;
+  return add_node(node, out, handle, dependencies, count, NodeKind::empty,
+                  CU_GRAPH_NODE_TYPE_EMPTY);
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                                  size_t count, CUgraph child) {
+  Locked at;
+  Node* node = nullptr;
+  Graph* inner = graphs().find(child);
+  if (inner == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(
+      add_node(node, out, handle, dependencies, count, NodeKind::child, CU_GRAPH_NODE_TYPE_GRAPH));
+  node->child = inner;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                                 size_t count, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  Locked at;
+  Node* node = nullptr;
+  if (parameters == nullptr || kernels().find(parameters->func) == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::kernel,
+                   CU_GRAPH_NODE_TYPE_KERNEL));
+  node->kernel = *parameters;
+  const Clock::duration time = at.sim.settings.kernel_time;
+  node->work = [time](Stream& stream) { enqueue(stream, time); };
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+  Locked at;
+  Node* node = nullptr;
+  if (parameters == nullptr || parameters->bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::allocate,
+                   CU_GRAPH_NODE_TYPE_MEM_ALLOC));
+  node->allocation = *parameters;
+  if (const CUresult result = reserve_graph_memory(*node); result != CUDA_SUCCESS) {
+    drop_node(*node);
+    return result;
+  }
+  parameters->dptr = node->allocation.dptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
+  Locked at;
+  const Node* node = nodes().find(handle);
+  if (node == nullptr || node->kind != NodeKind::allocate || parameters == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  *parameters = node->allocation;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
+                               size_t count, CUdeviceptr address) {
+  Locked at;
+  Node* node = nullptr;
+  if (address == 0) return CUDA_ERROR_INVALID_VALUE;
+  SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::release,
+                   CU_GRAPH_NODE_TYPE_MEM_FREE));
+  node->freed = address;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* address) {
+  Locked at;
+  const Node* node = nodes().find(handle);
+  if (node == nullptr || node->kind != NodeKind::release || address == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  *address = node->freed;
+  return CUDA_SUCCESS;
+}
+
+// Supports the node kinds that concern memory and launches.
+CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData*, size_t count, CUgraphNodeParams* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  switch (parameters->type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return entry::cuGraphAddEmptyNode(out, graph, dependencies, count);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+      CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+      wanted.poolProps = parameters->alloc.poolProps;
+      wanted.accessDescs = parameters->alloc.accessDescs;
+      wanted.accessDescCount = parameters->alloc.accessDescCount;
+      wanted.bytesize = parameters->alloc.bytesize;
+      SIM_TRY(entry::cuGraphAddMemAllocNode(out, graph, dependencies, count, &wanted));
+      parameters->alloc.dptr = wanted.dptr;
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return entry::cuGraphAddMemFreeNode(out, graph, dependencies, count, parameters->free.dptr);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return entry::cuGraphAddMemcpyNode(out, graph, dependencies, count,
+                                         &parameters->memcpy.copyParams,
+                                         parameters->memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const CUDA_MEMSET_NODE_PARAMS_v2& rows = parameters->memset;
+      const CUDA_MEMSET_NODE_PARAMS wanted{rows.dst,         rows.pitch, rows.value,
+                                           rows.elementSize, rows.width, rows.height};
+      return entry::cuGraphAddMemsetNode(out, graph, dependencies, count, &wanted, rows.ctx);
+    }
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* parameters) {
+  return entry::cuGraphAddNode_v2(out, graph, dependencies, nullptr, count, parameters);
+}
+
+CUresult cuGraphDestroyNode(CUgraphNode handle) {
+  Locked at;
+  Node* node = nodes().find(handle);
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  drop_node(*node);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+  Locked at;
+  const Node* node = nodes().find(handle);
+  if (node == nullptr || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *type = node->type;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
+  Locked at;
+  const Graph* graph = graphs().find(handle);
+  if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (out != nullptr) {
+    for (size_t i = 0; i < *count; ++i)
+      out[i] = i < graph->nodes.size() ? reinterpret_cast<CUgraphNode>(graph->nodes[i]) : nullptr;
+    *count = std::min(*count, graph->nodes.size());
+  } else {
+    *count = graph->nodes.size();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
+  Locked at;
+  const Graph* graph = graphs().find(handle);
+  if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  size_t found = 0;
+  for (Node* node : graph->nodes) {
+    if (!node->dependencies.empty()) continue;
+    if (out != nullptr && found < *count) out[found] = reinterpret_cast<CUgraphNode>(node);
+    ++found;
+  }
+  *count = out != nullptr ? std::min(*count, found) : found;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
+  return instantiate(out, graph, flags);
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = instantiate(out, graph, parameters->flags);
+  parameters->result_out =
+      result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  parameters->hErrNode_out = nullptr;
+  return result;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char*,
+                            size_t) {
+  if (error_node != nullptr) *error_node = nullptr;
+  return instantiate(out, graph, 0);
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char*,
+                               size_t) {
+  if (error_node != nullptr) *error_node = nullptr;
+  return instantiate(out, graph, 0);
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
+  Locked at;
+  const GraphExec* exec = graph_execs().find(handle);
+  if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = exec->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec handle) {
+  Locked at;
+  GraphExec* exec = graph_execs().find(handle);
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  graph_execs().remove(exec);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  Stream* stream = nullptr;
+  SIM_TRY(find_stream(*at.context, stream_handle, stream));
+  return graph_execs().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
+  InContext at;
+  SIM_TRY(at.error);
+  GraphExec* exec = graph_execs().find(handle);
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  SIM_TRY(find_stream(*at.context, stream_handle, stream));
+  if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const bool auto_free = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  for (const Node& node : exec->nodes) {
+    if (node.kind != NodeKind::allocate) continue;
+    Range* live = at.sim.ranges.at(node.allocation.dptr);
+    if (live == nullptr) continue;
+    if (!auto_free) return CUDA_ERROR_INVALID_VALUE;  // Memory of the last launch was not freed.
+    SIM_TRY(release_graph_memory(at.sim, *live));
+  }
+  return run(exec->nodes, *stream);
+}
+
+}  // namespace entry
+}  // namespace cuwarden::simulated_gpu
