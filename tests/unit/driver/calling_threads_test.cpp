@@ -51,14 +51,17 @@ TEST(CallingThreadsTest, a_thread_inside_is_waited_for_until_the_deadline_alone)
     std::thread other([&] {
       DriverCall call;
       stage = 1;
-      while (stage != 2) sleep_ns(ms);
+      stage.notify_all();
+      stage.wait(1);
       call.returned(CUDA_SUCCESS);
     });
-    while (stage != 1) sleep_ns(ms);
+    stage.wait(0);
     const bool inside = !all_outside();
     ManualClock clock;
     clock.while_asleep = [&] {
-      if (stage.exchange(2) == 1) other.join();
+      if (stage.exchange(2) != 1) return;
+      stage.notify_all();
+      other.join();
     };
     const bool came_back = calling_threads.are_all_outside(clock.now_ns() + ms, clock);
     return inside && came_back && all_outside();
@@ -100,12 +103,14 @@ TEST(CallingThreadsTest, threads_without_a_slot_of_their_own_count_too) {
       threads.emplace_back([&] {
         DriverCall call;
         ++inside;
-        while (!ends) sleep_ns(ms);
+        inside.notify_one();
+        ends.wait(false);
         call.returned(CUDA_SUCCESS);
       });
-    while (inside != threads.size()) sleep_ns(ms);
+    for (std::size_t now = inside; now != threads.size(); now = inside) inside.wait(now);
     const bool were_inside = calling_threads.are_too_many() && !all_outside();
     ends = true;
+    ends.notify_all();
     for (std::thread& thread : threads) thread.join();
     return were_inside && all_outside();
   }));
