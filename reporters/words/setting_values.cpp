@@ -116,7 +116,7 @@ std::optional<unsigned> parse_report_keep(std::string_view text) {
 bool is_report_path(std::string_view text) {
   if (text == "-") return false;  // a user who means standard output; "./-" is a file
   if (text == path_of_no_report) return true;
-  // What lies there is the system's: descriptors of the process, terminals, devices.
+  // Paths there belong to the system: descriptors of the process, terminals, devices.
   if (text.starts_with("/proc/") || (text.starts_with("/dev/") && !text.starts_with("/dev/shm/")))
     return false;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -4,7 +4,7 @@
 namespace cuwarden {
 
 // Calls `work` and returns its result. Where the process may have less than a megabyte of stack,
-// the work is done in a thread with eight; the limit itself is left for the programs that are
+// the work is done on one of eight megabytes. The limit itself stays, for the programs that are
 // started.
 int with_enough_stack(int (*work)(int, char**), int count, char** arguments);
 

@@ -80,7 +80,7 @@ class ReclaimersTest : public LadderTest {
       return true;
     };
   }
-  // The first wait of the climbing thread releases the caches; time passes in none. To be called
+  // Has the climbing thread release the caches in its first wait; time passes in none. To be called
   // before other threads wait.
   void release_in_first_wait() {
     clock.has_time_passed_waiting = [this, climbing = std::this_thread::get_id()] {
