@@ -87,6 +87,8 @@ struct Rescue {
   Clock& clock;
   FunctionRef<void(const RungReport&)> tell;
 
+  // A wait on the device had been in vain shortly before this rescue.
+  bool has_waited_in_vain = was_in_vain(before.waited_ns, settings.wait_ns);
   bool pool_must_wait = false;  // the pool was not allowed to give back what it keeps
   // For the reclaim rung: the reclaimer whose turn it is, the end of the time for all reclaimers,
   // and a bit for each reclaimer that had nothing to give.

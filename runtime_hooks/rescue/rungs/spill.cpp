@@ -16,14 +16,11 @@ RungOutcome run(Rescue& rescue, std::size_t) {
 
 }  // namespace
 
-constinit const Rung spill_at_once{.name = ledger::Rung::spill,
-                                   .applies =
-                                       [](Rescue& rescue, std::size_t) {
-                                         return can_spill(rescue) &&
-                                                rescue.was_in_vain(rescue.before.waited_ns,
-                                                                   rescue.settings.wait_ns);
-                                       },
-                                   .run = run};
+constinit const Rung spill_at_once{
+    .name = ledger::Rung::spill,
+    .applies = [](Rescue& rescue,
+                  std::size_t) { return can_spill(rescue) && rescue.has_waited_in_vain; },
+    .run = run};
 
 constinit const Rung spill{
     .name = ledger::Rung::spill,

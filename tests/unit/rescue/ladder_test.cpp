@@ -275,6 +275,25 @@ TEST_F(LadderIsClimbedAgain,
   EXPECT_EQ(last_two(), std::pair(RungName::wait, RungName::spill)) << "others may have gone";
 }
 
+TEST_F(LadderIsClimbedAgain,
+       and_the_time_that_earlier_rungs_take_does_not_make_a_vain_wait_an_old_one) {
+  Settings both = settings;
+  both.spills = true;
+  both.wait_ns = 30'000'000;
+  Ladder ladder(both, clock);
+  can_spill = true;
+  climb_with(ladder, before);
+  is_there = [this] {
+    clock.sleep_ns(330'000'000);
+    return false;
+  };
+  means.spill_outcome = RungOutcome::served;
+  std::vector<RungName> rungs;
+  climb_with(ladder, before, &rungs);
+  EXPECT_EQ(rungs.back(), RungName::spill);
+  EXPECT_EQ(std::ranges::count(rungs, RungName::wait), 0);
+}
+
 TEST_F(LadderIsClimbedAgain, if_the_device_had_not_reached_the_pending_frees) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
