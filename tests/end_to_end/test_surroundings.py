@@ -331,3 +331,19 @@ def test_on_a_network_file_system_the_ledger_is_in_memory_and_it_is_said(place, 
     assert "no folder" in why and "set CUWARDEN_LEDGER_DIR" in why
     assert "in memory" in run.said_about("CUWARDEN_LEDGER_DIR", "network file system")
     assert run.ledgers == []
+
+
+def test_a_cancelled_thread_leaves_a_shared_simulated_device_whole(place, tmp_path):
+    run = place.run_both([program("cancelled")], {"CUWARDEN_SIM_SHARED": tmp_path / "shared"})
+    assert (run.returncode, run.said) == (0, [])
+    assert run.report["leaks"]["count"] == 0
+
+
+def test_a_shared_simulated_device_that_may_not_grow_is_a_line(place, tmp_path):
+    def no_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared"}
+    run = place.run([program("allocate")], env, shim=False, preexec_fn=no_files)
+    assert run.returncode == 0
+    assert "the devices are this process's alone" in run.stderr

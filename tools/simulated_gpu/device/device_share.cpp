@@ -3,7 +3,9 @@
 #include "tools/simulated_gpu/device/device_share.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,17 +24,37 @@ struct flock byte(short type, off_t at) {
   return lock;
 }
 
+// To lengthen a file beyond the limit raises a signal that ends the program.
+bool may_have_size(std::size_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return true;
+  errno = EFBIG;
+  return false;
+}
+
+// The lock of a file is a point at which pthread_cancel ends a thread, within a call of the driver.
+int lock_uncancelled(int file, int command, struct flock& lock) {
+  int before = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  const int result = fcntl(file, command, &lock);
+  const int error = errno;
+  pthread_setcancelstate(before, nullptr);
+  errno = error;
+  return result;
+}
+
 }  // namespace
 
 void DeviceShare::join(const std::string& path) {
   file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   void* mapped = MAP_FAILED;
-  if (file_ >= 0 && ftruncate(file_, sizeof(Slot) * kSlots) == 0) {
+  if (file_ >= 0 && may_have_size(sizeof(Slot) * kSlots) &&
+      ftruncate(file_, sizeof(Slot) * kSlots) == 0) {
     mapped = mmap(nullptr, sizeof(Slot) * kSlots, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   }
   for (int slot = 0; mapped != MAP_FAILED && own_ < 0 && slot < kSlots; ++slot) {
     struct flock lock = byte(F_WRLCK, slot);
-    if (fcntl(file_, F_SETLK, &lock) == 0) own_ = slot;
+    if (lock_uncancelled(file_, F_SETLK, lock) == 0) own_ = slot;
   }
   if (own_ < 0) {
     std::fprintf(stderr,
@@ -48,7 +70,7 @@ void DeviceShare::join(const std::string& path) {
 
 bool DeviceShare::owned_by_another(int slot) const {
   struct flock lock = byte(F_WRLCK, slot);
-  return slot != own_ && fcntl(file_, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  return slot != own_ && lock_uncancelled(file_, F_GETLK, lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 std::size_t DeviceShare::used_by_others(int device) const {
@@ -75,14 +97,14 @@ void DeviceShare::publish(int device, std::size_t used) {
 DeviceShare::Taking::Taking(const DeviceShare& share) : share_(share) {
   if (!share_.joined()) return;
   struct flock lock = byte(F_WRLCK, kSlots);
-  while (fcntl(share_.file_, F_SETLKW, &lock) != 0 && errno == EINTR) {
+  while (lock_uncancelled(share_.file_, F_SETLKW, lock) != 0 && errno == EINTR) {
   }
 }
 
 DeviceShare::Taking::~Taking() {
   if (!share_.joined()) return;
   struct flock lock = byte(F_UNLCK, kSlots);
-  fcntl(share_.file_, F_SETLK, &lock);
+  lock_uncancelled(share_.file_, F_SETLK, lock);
 }
 
 }  // namespace cuwarden::simulated_gpu
