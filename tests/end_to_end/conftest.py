@@ -1,4 +1,4 @@
-"""Fixtures for programs under the shim. The build folder comes from Meson, by END_TO_END_BUILD."""
+"""Fixtures for programs under the shim. Meson gives the build folder in END_TO_END_BUILD."""
 
 import functools
 
@@ -14,7 +14,7 @@ def pytest_report_header(config):
 
 @pytest.fixture
 def place(tmp_path):
-    """Folders of the test's own for programs, reports and ledgers."""
+    """Returns the test's own folders for programs, reports and ledgers."""
     made = shimmed.Place(tmp_path)
     yield made
     for process in made.started:
@@ -41,7 +41,7 @@ def run_bare(place):
 
 @pytest.fixture
 def run_both(place):
-    """Runs bare and shimmed, and finds that the program notices no difference."""
+    """Runs a program bare and under the shim, and checks that its output and status are equal."""
     return place.run_both
 
 
@@ -53,7 +53,7 @@ def cuwarden(place):
 
 @pytest.fixture
 def live(place):
-    """Starts a program under the shim that goes on; it ends with the test."""
+    """Starts a program under the shim beside the test; the program is ended with the test."""
 
     def begin(*command, env=None, **popen):
         return shimmed.start(place, command, env, **popen)

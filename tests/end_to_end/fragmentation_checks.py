@@ -1,10 +1,10 @@
-"""What a report says of a checkerboard, held against what the device itself gave back."""
+"""Checks of the reports of checkerboard programs, against the bytes that the device itself gave back."""
 
 MIB = 1 << 20
 
 
 def is_close(found, expected, whole):
-    """Within 1 % of the whole."""
+    """Returns true if the two numbers differ by less than 1 % of `whole`."""
     return abs(found - expected) <= whole / 100
 
 
@@ -15,13 +15,13 @@ def check_checkerboard(report, facts, piece_bytes):
     (row,) = report["fragmentation"]
     freed, given_back = facts["freed_bytes"], facts["given_back_bytes"]
     held = facts["held_when_full_bytes"] - given_back
-    lost = held - facts["live_bytes"]  # of what the device says it holds, nobody's
+    lost = held - facts["live_bytes"]  # bytes that the device holds beside live allocations
     assert is_close(row["slab_locked_bytes"] + row["rounding_bytes"], lost, held), (row, facts)
     if piece_bytes <= MIB:
         assert row["slab_count"] * row["page_bytes"] == held, (row, facts)
     else:
         assert row["slab_count"] == 0 and row["slab_locked_bytes"] == 0
-    if 2 * MIB % piece_bytes == 0:  # else the ends of slabs are lost as well
+    if 2 * MIB % piece_bytes == 0:  # otherwise the ends of slabs are lost as well
         assert is_close(row["slab_locked_bytes"], freed - given_back, held), (row, facts)
     assert row["page_bytes"] == 2 * MIB
     assert row["excess_bytes"] == 0
@@ -33,9 +33,11 @@ def check_checkerboard(report, facts, piece_bytes):
 
 
 def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
-    """Of a checkerboard of halves that was cleared before the end. As the first of its slabs is cleared
-    a little more is locked, until its last piece is freed. Where threads make it together, slabs that
-    lose all of their pieces may have locked more before they did."""
+    """Checks the worst moment of a checkerboard of halves that was cleared before the end.
+
+    While its first slab is cleared, a little more is locked, until the slab's last piece is freed. If
+    several threads make it, slabs may have locked more before they lost all of their pieces.
+    """
     assert report["fragmentation"] == [] and report["slab_map"] == []
     (row,) = report["worst_fragmentation"]
     held = facts["held_when_full_bytes"] - facts["given_back_bytes"]
@@ -52,13 +54,13 @@ def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
         whole = row["slab_count"] * 2 * MIB
         assert is_close(live_bytes, whole - row["slab_locked_bytes"], whole), (row, facts)
     assert live_bytes >= facts["live_bytes"] - 2 * MIB
-    if piece_bytes <= MIB // 4:  # larger ones may be alone in their pages by then
+    if piece_bytes <= MIB // 4:  # a larger piece may be alone in its page at that moment
         assert row["pieces_seen"] >= 8 * MIB // piece_bytes
     if row["read_ns"] is not None:
-        # Before it was at its worst: more was free then.
+        # The reading is from before the worst moment, so more was free.
         assert row["read_ns"] <= row["time_ns"] + 20_000_000
         assert row["largest_request_bytes"] % (2 * MIB) == 0 and row["largest_request_bytes"] > 0
-    assert 0 <= row["time_ns"] <= report["process"]["end_ns"]  # as of the last tick
+    assert 0 <= row["time_ns"] <= report["process"]["end_ns"]  # the clock ticks coarsely
     assert len(report["worst_slab_map"]) == row["slab_count"]
     live = sum(slab["live"] for slab in report["worst_slab_map"])
     assert live == live_bytes // piece_bytes
@@ -68,14 +70,14 @@ def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
     (holder,) = report["worst_slab_holders"]
     assert any("fill" in name for name in names_of(holder) if name)
     assert holder["of_locked_bytes"] <= row["slab_locked_bytes"]
-    # Copied when an eighth more was locked than the time before, if a look at all that is live does
-    # not take too long for the time that the process has run.
+    # The holders are copied each time that the locked bytes have grown by an eighth, unless looking at
+    # all live allocations takes too long for the time that the process has run.
     assert holder["of_locked_bytes"] >= 14 * MIB
     assert 0.99 * holder["of_locked_bytes"] <= holder["locked_bytes"] <= holder["of_locked_bytes"]
 
 
 def check_idle_pools(report, facts):
-    """The driver's own figures of its pools."""
+    """Checks the idle bytes of memory pools against the driver's own figures."""
     (row,) = report["fragmentation"]
     assert row["mempool_idle_bytes"] == facts["reserved_bytes"] - facts["used_bytes"]
     assert row["slab_count"] == 0

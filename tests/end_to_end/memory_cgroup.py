@@ -1,5 +1,8 @@
-"""A memory cgroup of a test's own, with a limit: below the one that the tests run in, or below the nearest
-above it that passes the memory controller on. What is limited there stays limited."""
+"""A memory cgroup of a test's own, with a limit.
+
+It is made below the cgroup that the tests run in, or below the nearest one above that passes the memory
+controller on. So limits of the tests' own cgroup still hold.
+"""
 
 import os
 import time
@@ -12,13 +15,13 @@ MOUNT = Path("/sys/fs/cgroup")
 
 
 def own_paths():
-    """What /proc/self/cgroup says, by controllers; "" is version 2."""
+    """Returns the paths in /proc/self/cgroup by their controllers; "" stands for version 2."""
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     return {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
 
 
 def parent_folder():
-    """Where a cgroup can be made whose memory can be limited, or a reason why not."""
+    """Returns (folder, None) if a cgroup with a memory limit can be made there, else (None, reason)."""
     if os.geteuid() != 0:
         return None, "only root makes cgroups"
     for controllers, path in own_paths().items():
@@ -34,7 +37,7 @@ def parent_folder():
 
 
 class Cgroup:
-    """`limit` in bytes; the test is skipped where there can be none."""
+    """A cgroup whose memory is limited to `limit` bytes; skips the test if none can be made."""
 
     def __init__(self, limit=LIMIT):
         parent, why_not = parent_folder()
@@ -56,16 +59,16 @@ class Cgroup:
 
     def _limit(self, files):
         for name, value in files.items():
-            if (self.folder / name).exists():  # there may be no swap to limit
+            if (self.folder / name).exists():  # a kernel without swap has no limit of swap
                 (self.folder / name).write_text(str(value))
 
     def entered_by(self, *command):
-        """The command, as a member."""
+        """Returns a command that enters the cgroup and then runs `command`."""
         script = f'echo 0 > {self.folder}/cgroup.procs && exec "$@"'
         return ["/bin/sh", "-c", script, "sh", *map(str, command)]
 
     def remove(self):
-        for _ in range(100):  # a dead process is a member until the kernel is done with it
+        for _ in range(100):  # a dead process stays a member until the kernel has removed it
             try:
                 self.folder.rmdir()
                 return

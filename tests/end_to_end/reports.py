@@ -1,4 +1,4 @@
-"""Questions to a report, asked the way its readers ask: by the tables and their ids only."""
+"""Reads reports as their users do: only by their tables and the ids in them."""
 
 import json
 import re
@@ -21,8 +21,8 @@ def schema():
 
 
 def bare_name(function):
-    """`amr::Patch::allocate(unsigned long)` and `(anonymous namespace)::allocate(int)` are
-    `allocate`: what the source calls it."""
+    """Returns a function's name as the source has it: `allocate` for
+    `amr::Patch::allocate(unsigned long)` and `(anonymous namespace)::allocate(int)`."""
     if function is None:
         return None
     name = function.replace("(anonymous namespace)", "anonymous")
@@ -31,7 +31,7 @@ def bare_name(function):
 
 
 class Report:
-    """A report that has been found to be whole: valid by its schema, and consistent in itself."""
+    """A report that was checked when it was read: it is valid by its schema and consistent in itself."""
 
     def __init__(self, data, path=None):
         self.data = data
@@ -61,7 +61,7 @@ class Report:
     def _check_joins(self):
         for stack in self.stacks.values():
             assert all(frame in self.frames for frame in stack["frames"])
-        if self.data["records"]["complete"]:  # a damaged ledger may have one twice
+        if self.data["records"]["complete"]:  # the report of a damaged ledger may have a row twice
             different = {(tuple(s["frames"]), s["truncated"]) for s in self.stacks.values()}
             assert len(different) == len(self.stacks), "equal stacks are listed twice"
         for frame in self.frames.values():
@@ -97,11 +97,11 @@ class Report:
     # --- leaks
 
     def leaks(self):
-        """The real leaks: what no context released."""
+        """Returns the real leaks, without the groups that a context released."""
         return [group for group in self.data["leak_groups"] if group["released_by"] is None]
 
     def functions(self, group):
-        """The stack's functions outside CUDA's own libraries, innermost first, as (name, row)."""
+        """Returns the stack's functions outside CUDA's own libraries as (name, row), innermost first."""
         return [
             (bare_name(frame["function"]), frame)
             for frame in self.stack_frames(group)
@@ -123,7 +123,7 @@ class Report:
         return None if module is None else Path(self.modules[module]["path"]).name
 
     def groups_of(self, function, line=None, *, api=None, kind=None):
-        """The groups whose innermost frame of the program is this function, at this line."""
+        """Returns the groups whose innermost frame of the program is in this function, at this line."""
         found = []
         for group in self.data["leak_groups"]:
             functions = self.functions(group)
@@ -136,7 +136,7 @@ class Report:
         return found
 
     def check_leak(self, fact):
-        """The report has exactly this leak: the facts are the program's own."""
+        """Checks that the report has a group equal to this leak, whose facts the program has printed."""
         groups = self.groups_of(fact["function"], fact["line"], api=fact["api"], kind=fact["kind"])
         assert groups, f"no group for {fact}; there are:\n{self.describe_leaks()}"
         assert sum(group["count"] for group in groups) == fact["count"], fact
@@ -149,7 +149,7 @@ class Report:
         return groups
 
     def check_leaks(self, facts):
-        """The report has these leaks, and no others."""
+        """Checks that the report has these leaks and no others."""
         for fact in facts:
             self.check_leak(fact)
         real = [fact for fact in facts if fact.get("released_by") is None]
@@ -167,7 +167,7 @@ class Report:
     # --- totals
 
     def totals(self):
-        """By kind, over all devices."""
+        """Returns the totals by kind, summed over all devices."""
         sums = {}
         for row in self.data["totals"]:
             kind = sums.setdefault(row["kind"], {})

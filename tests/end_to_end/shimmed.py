@@ -1,6 +1,6 @@
-"""Runs programs as users do: bare, or under the preloaded shim, on the simulated GPU.
+"""Runs programs as users do: bare or under the preloaded shim, on the simulated GPU.
 
-A run has folders of its own: what the shim writes there, reports and leftovers, is all there is.
+A run has folders of its own, so every file in them was written by the run.
 """
 
 import json
@@ -23,12 +23,13 @@ RUNTIME = BUILD / "tools" / "simulated_gpu" / "libcudart.so.13"
 PROGRAMS = BUILD / "tests" / "end_to_end" / "programs"
 SAMPLES = BUILD / "samples"
 
-# Nothing here takes a tenth of it on an idle machine: it ends what hangs.
+# A program that runs longer is taken to hang and is ended. On an idle machine no program takes a tenth of
+# this time.
 PATIENCE_S = 240
 
 
 def until(is_so, process=None):
-    """What `is_so` returns, once that is true; fails where the process has ended before."""
+    """Waits until is_so() returns a true value, and returns it. Fails if `process` ends before."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := is_so()):
         assert process is None or process.poll() is None, "the process has ended"
@@ -37,7 +38,7 @@ def until(is_so, process=None):
     return found
 
 
-# Time passes for the shim only while it sleeps, and costs the test nothing.
+# Preloaded, this library makes the shim's time pass only while the shim sleeps, at no cost of real time.
 DRIVEN_CLOCK = PROGRAMS / "libdriven_clock.so"
 
 
@@ -51,7 +52,7 @@ def sample(name):
 
 @dataclass
 class Run:
-    """What one run of a program left: its output, its status, and every file that appeared."""
+    """The result of one run of a program: its output, its status, and every file that appeared."""
 
     stdout: str
     stderr: str
@@ -68,17 +69,17 @@ class Run:
 
     @property
     def last_line(self):
-        """The facts that the program prints about itself."""
+        """Returns the facts that the program prints about itself, in its last line."""
         return json.loads(self.stdout.strip().splitlines()[-1])
 
     @property
     def said(self):
-        """What cuwarden itself said."""
+        """Returns the lines of stderr that cuwarden wrote."""
         return [line for line in self.stderr.splitlines() if line.startswith("cuwarden: ")]
 
     @property
     def own_stderr(self):
-        """What the program itself said."""
+        """Returns the lines of stderr that the program wrote."""
         return "".join(
             line
             for line in self.stderr.splitlines(keepends=True)
@@ -86,21 +87,21 @@ class Run:
         )
 
     def said_about(self, *parts):
-        """The single line in which cuwarden says all of these."""
+        """Returns the single line of cuwarden's that has all of these parts."""
         lines = [line for line in self.said if all(part in line for part in parts)]
         assert len(lines) == 1, f"{len(lines)} lines with {parts}; stderr:\n{self.stderr}"
         return lines[0]
 
 
 class Place:
-    """Where a test's programs run."""
+    """The folders in which a test's programs run."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.work = folder / "work"
         self.reports = folder / "reports"
         self.ledger = folder / "ledger"
-        self.started = []  # by start(); what is left of it ends with the test
+        self.started = []  # processes of start(); those that still run are ended with the test
         for part in (self.work, self.reports, self.ledger):
             part.mkdir()
 
@@ -115,14 +116,14 @@ class Place:
             and name not in ("ASAN_OPTIONS", "MALLOC_PERTURB_")
         }
         preloaded = ([SHIM] if shim else []) + list(preload)
-        if DRIVER in preloaded:  # where libnvidia-ml.so.1 lies, which is loaded when it is needed
+        if DRIVER in preloaded:  # the folder also has libnvidia-ml.so.1, which is loaded when needed
             env["LD_LIBRARY_PATH"] = str(DRIVER.parent)
         if preloaded:
             env["LD_PRELOAD"] = ":".join(map(str, preloaded))
         if shim:
             env["CUWARDEN_REPORT"] = str(self.reports / "%e-%p.json")
             env["CUWARDEN_LEDGER_DIR"] = str(self.ledger)
-            env["CUWARDEN_SYMBOL_TIME"] = "1m"  # no test's outcome is to hang on a slow machine
+            env["CUWARDEN_SYMBOL_TIME"] = "1m"  # enough for a slow machine
         for name, value in (changes or {}).items():
             if not shim and name.startswith("CUWARDEN_") and not name.startswith("CUWARDEN_SIM_"):
                 continue
@@ -133,7 +134,7 @@ class Place:
         return env
 
     def run(self, command, env=None, *, shim=True, preload=(DRIVER, RUNTIME), **popen):
-        """Runs `command`; an entry of `env` that is None is taken out of the environment."""
+        """Runs `command`. A variable that is None in `env` is removed from the environment."""
         before = set(self.reports.rglob("*")) | set(self.work.rglob("*.json"))
         ledgers_before = set(self.ledger.rglob("*"))
         popen.setdefault("cwd", self.work)
@@ -162,7 +163,10 @@ class Place:
         )
 
     def run_both(self, command, env=None, **how):
-        """Runs bare and shimmed; the program must not notice the difference. Returns the latter."""
+        """Runs the command bare and under the shim, and checks that output and status are equal.
+
+        Returns the run under the shim.
+        """
         bare = self.run(command, env, shim=False, **how)
         shimmed = self.run(command, env, shim=True, **how)
         assert bare.said == []
@@ -173,7 +177,7 @@ class Place:
 
 
 def cuwarden(place, *arguments, env=None, **popen):
-    """Runs the command as a user does, not under the shim."""
+    """Runs the `cuwarden` command as a user does; the command itself is not under the shim."""
     popen.setdefault("cwd", place.work)
     return subprocess.run(
         [str(COMMAND), *map(str, arguments)],
@@ -188,7 +192,7 @@ def cuwarden(place, *arguments, env=None, **popen):
 
 
 def start(place, command, env=None, **popen):
-    """Starts a program under the shim and goes on beside it."""
+    """Starts a program under the shim and does not wait for it."""
     popen.setdefault("cwd", place.work)
     popen.setdefault("stdin", subprocess.DEVNULL)
     process = subprocess.Popen(
@@ -203,7 +207,7 @@ def start(place, command, env=None, **popen):
 
 
 def dead(place, how="kill"):
-    """What a killed process left, and what it said of itself."""
+    """Runs a process that is killed. Returns its ledger and the facts that it printed about itself."""
     run = place.run([program("dying"), how])
     assert run.returncode < 0
     assert run.reports == []

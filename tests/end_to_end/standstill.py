@@ -1,8 +1,8 @@
-"""Tests that failed while the machine stood still are run again.
+"""Runs a failed test again if the machine stood still during the test.
 
-A virtual machine that is not scheduled for a second, or disks that block it, tears any measure of
-time apart: growth that is judged by quarters of a run, or what is read within a bound. A thread that
-sleeps briefly sees that. A test that fails without such a moment fails.
+A virtual machine may not be scheduled for a second, or disks may block it. Tests that depend on time
+then fail without a fault. A thread that sleeps briefly, again and again, notices such a moment. Without
+one, a failed test stays failed.
 """
 
 import threading
@@ -17,10 +17,10 @@ ATTEMPTS = 3
 
 
 class Watch:
-    """Of one run of pytest."""
+    """The moments of standstill during one run of pytest."""
 
     def __init__(self):
-        self.standstills = []  # seconds
+        self.standstills = []  # length of each, in seconds
         self.repeated = []
         threading.Thread(target=self.watch, daemon=True).start()
 
@@ -48,7 +48,7 @@ def pytest_runtest_protocol(item, nextitem):
     for attempt in range(1, ATTEMPTS + 1):
         before = len(watch.standstills)
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
-        # The thread wakes a moment after all others.
+        # Waits until the watching thread has had time to notice a standstill.
         time.sleep(2 * SLEEP_S if any(report.failed for report in reports) else 0)
         still = watch.standstills[before:]
         if not any(report.failed for report in reports) or not still or attempt == ATTEMPTS:

@@ -1,4 +1,4 @@
-"""Whatever is wrong around a program, it behaves as without the shim, and nothing is lost."""
+"""With bad paths, full disks, missing drivers or wrong arguments, a program behaves as without the shim."""
 
 import resource
 import shutil
@@ -104,7 +104,7 @@ def test_a_limit_on_file_sizes_never_kills_the_program(place, limit):
         report.check_leaks(run.last_line["leaked"])
 
 
-# --- what is not there
+# --- missing parts
 
 
 @pytest.mark.parametrize("preload", [(), (DRIVER, RUNTIME)], ids=["no_libraries", "libraries"])
@@ -123,7 +123,7 @@ def test_without_a_driver_a_program_gets_the_same_errors(place, tmp_path):
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(RUNTIME, alone / "libcudart.so.13")
-    # Linked with the driver as well: a stand-in that says it is not there would change the answer.
+    # The program is linked with the driver, too, so a fake driver would change the answer.
     run = place.run_both(
         [sys.executable, "-c", WITHOUT_DRIVER], preload=(alone / "libcudart.so.13",)
     )

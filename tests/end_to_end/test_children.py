@@ -1,5 +1,5 @@
-"""Processes that make others: one report for each that used CUDA, none of which has another's
-records, while the parent's threads go on."""
+"""Processes that make child processes: each process that used CUDA has one report with its own records
+only, while the parent's threads go on."""
 
 import os
 import sys
@@ -37,11 +37,11 @@ def test_fifty_forks_while_threads_allocate_mix_no_reports(place, round):
     assert all(child["process"]["parent"] == parent_pid for child in children)
     after_exec = [r for r in children if r["process"]["program"].endswith("/allocate")]
     turns = range(1, 51)
-    # Each was told to allocate another number of times: by fork and exec 2, 6, …; by vfork 4, 8, …
+    # Each child allocates another number of times: by fork and exec 2, 6, …; by vfork 4, 8, …
     assert sorted(r["leaks"]["count"] for r in after_exec) == [n for n in turns if n % 2 == 0]
     tried = [r for r in children if r["process"]["program"].endswith("/forking")]
     assert len(tried) <= len([n for n in turns if n % 4 == 3])
-    for report in tried:  # CUDA refused them, and nothing of the parent's is in theirs
+    for report in tried:  # CUDA refused these children's calls; the reports have no parent's record
         assert report["leak_groups"] == []
         assert sum(total["allocations"] for total in report["totals"]) == 0
     assert len(children) == len(after_exec) + len(tried)
@@ -107,7 +107,7 @@ def test_each_of_pythons_workers_has_a_report_of_its_own_and_its_helpers_have_no
 
 
 def test_a_vforked_child_that_becomes_another_program_has_a_report_of_its_own(place):
-    # subprocess makes its children by vfork where it can.
+    # subprocess uses vfork if it can.
     code = (
         "import ctypes, json, subprocess, sys\n"
         "rt, p = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n"
@@ -135,7 +135,7 @@ def test_a_32_bit_child_runs_as_without_the_shim_but_for_the_linkers_own_line(pl
     assert run.returncode == 0, run.stderr
     status, stdout, stderr = run.last_line
     assert (status, stdout) == (7, "32\n")
-    # One line for each library that is preloaded, and none of ours.
+    # The linker writes one line for each preloaded library; cuwarden writes none.
     assert len(stderr) == 3 and all("wrong ELF class" in line for line in stderr)
     assert run.report["leaks"]["count"] == 1
     assert run.said == [] and run.ledgers == []

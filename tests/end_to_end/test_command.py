@@ -1,4 +1,4 @@
-"""The command, seen from a shell: `run` is the program with a report and a summary."""
+"""The command as used in a shell. `run` acts like the program itself, plus a report and a summary."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_the_simulated_device_has_the_size_that_was_asked_for(cuwarden, place):
     assert [device["total_bytes"] for device in report["devices"]] == [2 << 30]
 
 
-# A program of its own: what the shim finds by this name, any program does.
+# A program that lists processes by the NVML that any program would find by this name.
 LIST_PROCESSES = """
 import ctypes
 nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -187,7 +187,7 @@ def test_run_passes_settings_on(cuwarden, place):
     assert [stack["truncated"] for stack in report.stacks.values()] == [True]
 
 
-def test_run_of_a_program_without_cuda_says_that_there_is_nothing_to_report(cuwarden, place):
+def test_run_says_that_a_program_without_cuda_has_no_report(cuwarden, place):
     done = cuwarden(*simulated(place, "/bin/echo", "hello"))
     assert (done.returncode, done.stdout) == (0, "hello\n")
     assert list(place.reports.iterdir()) == []
@@ -314,12 +314,12 @@ def test_the_peak_s_holders_are_shown_where_the_peak_was_far_above_the_end(cuwar
     assert re.match(r"at its peak, after .*, 65\.0 MiB of device memory \(GPU 0\) were held by\n", at_peak)
     first, second = at_peak.index("48.0 MiB in 3 allocations"), at_peak.index("16.0 MiB in 1 allocation")
     assert first < at_peak.index("hold_most") < second < at_peak.index("hold_less")
-    # Where nothing went away the leaks say it all.
+    # If no memory was freed before the end, the leaks already show the peak's holders.
     run = place.run([sample("lost_on_throw")])
     assert "at its peak" not in cuwarden("report", run.report.path).stdout
 
 
-def test_what_went_with_its_context_is_shown_with_its_stacks(cuwarden, place):
+def test_memory_released_with_its_context_is_shown_with_its_stacks(cuwarden, place):
     run = place.run([sample("context_reset")])
     released = [fact for fact in run.last_line["leaked"] if fact.get("released_by") == "context"]
     shown = cuwarden("report", run.report.path).stdout

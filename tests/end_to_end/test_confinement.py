@@ -1,5 +1,5 @@
-"""A seccomp filter that a program installs on itself may end it for a system call of cuwarden's. The
-program must end as it would have ended bare, and its report must come from the ledger."""
+"""Programs that install a seccomp filter on themselves, which might kill them for a system call of
+cuwarden's. Such a program ends as without the shim, and its report is made from its ledger."""
 
 import ctypes
 import struct
@@ -111,7 +111,7 @@ def install_harmless_filter():
 
     execveat, errno_answer, allow = 322, 0x00050001, 0x7FFF0000
     filter_ = (
-        instruction(0x20, 0, 0, 0)  # the number of the call
+        instruction(0x20, 0, 0, 0)  # loads the number of the system call
         + instruction(0x15, 0, 1, execveat)
         + instruction(0x06, 0, 0, errno_answer)
         + instruction(0x06, 0, 0, allow)

@@ -1,4 +1,4 @@
-"""A ledger is somebody else's file: whatever has become of it, `cuwarden recover` comes to an end."""
+"""A ledger is a foreign file: `cuwarden recover` comes to an end with any damage in it."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ def test_a_damaged_ledger_is_a_line_and_the_others_are_recovered(cuwarden, place
 
 
 def kept_and_report(place, folder):
-    """The damaged ledger under its new name, and the report beside it or where it was wanted."""
+    """Returns the damaged ledger under its new name, and the report, beside it or at the wanted path."""
     (kept,) = place.ledger.glob("cuwarden-damaged-*")
     assert not list(place.ledger.glob("cuwarden-ledger-*"))
     (path,) = folder.glob("*.json")
@@ -56,7 +56,7 @@ def test_a_ledger_that_is_cut_short_gives_what_is_left_and_says_so(cuwarden, pla
 
 
 def overwrite_at_random(path, chance):
-    """Changes some bytes of what is filled of a sparse file; the texts before the rows, too."""
+    """Changes some bytes in the filled parts of a sparse file, and in the texts before the rows."""
     with open(path, "r+b") as file:
         extents, end = [], 0
         while True:
@@ -69,12 +69,12 @@ def overwrite_at_random(path, chance):
         extreme = [b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", b"\1", b"\xff\xff"]
         for _ in range(chance.choice([1, 5, 50, 500])):
             start, end = chance.choice(extents)
-            # The header's checked part is a matter of its own: leave most of it.
+            # Most of the header stays as it is, since a wrong checksum would end the reading at once.
             file.seek(chance.randrange(max(start, 300), end - 8) & ~1)
             file.write(chance.choice([*extreme, chance.randbytes(8)]))
 
 
-def test_whatever_the_bytes_are_recover_comes_to_an_end(cuwarden, place):
+def test_recover_comes_to_an_end_with_any_bytes_in_the_ledger(cuwarden, place):
     chance = random.Random(11)
     original = place.folder / "original"
     ledger, _ = dead(place)
@@ -86,7 +86,7 @@ def test_whatever_the_bytes_are_recover_comes_to_an_end(cuwarden, place):
         done = cuwarden("recover", ledger)
         assert done.returncode in (0, 2), (done.returncode, done.stderr)
         assert len(done.stdout.splitlines()) + len(done.stderr.splitlines()) == 1
-        # Nothing that may still be of use is taken away.
+        # No file that may still be useful is removed.
         kept = list(place.ledger.glob("cuwarden-damaged-*"))
         assert bool(kept) == ("is damaged and stays" in done.stdout)
         noticed += len(kept)
@@ -137,14 +137,14 @@ def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(c
         assert empty.exists()
 
 
-# --- hostile ones: rows are claimed, which the header's checksum does not cover
+# --- hostile ledgers: they claim rows, whose number the header's checksum does not cover
 
 RECORDS, GROUPS, STACKS, FRAMES, SERIES, HOOKS, CELLS = 0, 1, 2, 3, 7, 9, 13
 REGIONS, REGION = 22, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
 
 
 class Claims:
-    """The tables of a ledger, to be filled by hand."""
+    """Writes false rows into the tables of a ledger."""
 
     def __init__(self, path):
         self.file = open(path, "r+b")
@@ -158,7 +158,7 @@ class Claims:
         self.file.close()
 
     def claim(self, table, rows, row=None):
-        """Says that there are so many, and writes them: row(1), row(2), …"""
+        """Claims that the table has `rows` rows, and writes them: row(1), row(2), …"""
         at = self.regions + table * struct.calcsize(REGION)
         self.file.seek(at)
         offset, capacity, size, *_ = struct.unpack(REGION, self.file.read(struct.calcsize(REGION)))
@@ -216,7 +216,7 @@ def test_stacks_that_share_their_frames_are_named_as_far_as_there_are_frames(cuw
         claims.claim(GROUPS, stacks, lambda i: group_row(i, allocations=1))
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
-    # No whole ledger has two stacks of the same frames, so this report is no valid one.
+    # A whole ledger never has two stacks of the same frames, so this report is not valid.
     (report,) = place.reports.iterdir()
     assert len(json.loads(report.read_text())["stacks"]) == 2
 
@@ -226,14 +226,14 @@ def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwa
     groups = 200_000
     with Claims(ledger) as claims:
         claims.claim(GROUPS, groups, lambda i: group_row(0, first_cell=i))
-        # Each is its own successor.
+        # Each row of the chain is its own successor.
         claims.claim(CELLS, groups, lambda i: struct.pack("<IIII5Q", i, 7, i, 0, 1, 1, 0, 0, 0))
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
     only_report(place)
 
 
-# --- damage that can be seen: what leads nowhere, and sums that do not agree
+# --- damage that can be seen: ids without a row, and sums that do not agree
 
 NOWHERE = struct.pack("<I", 4000)
 
@@ -269,7 +269,7 @@ def test_damage_that_can_be_seen_is_said_and_keeps_the_ledger(cuwarden, place, v
     assert kept.stat().st_ino == before
     (line,) = (line for line in (done.stdout + done.stderr).splitlines() if str(kept) in line)
     assert "damaged" in line and str(path) in line
-    # It can be read again, which makes another report and no third name.
+    # The damaged ledger can be read again, which makes another report and no third name.
     assert cuwarden("report", kept).returncode == 0
     assert kept.stat().st_ino == before and len(list(place.reports.iterdir())) == 2
 
@@ -296,7 +296,7 @@ def test_run_keeps_a_damaged_ledger_too(cuwarden, place):
 
 
 @pytest.mark.parametrize("how", ["kill", "terminate", "segfault", "overflow"])
-def test_a_ledger_that_nobody_damaged_is_not_called_damaged(cuwarden, place, how):
+def test_an_undamaged_ledger_is_not_called_damaged(cuwarden, place, how):
     dead(place, how)
     assert cuwarden("recover", place.ledger).returncode == 0
     report = only_report(place)

@@ -1,5 +1,5 @@
-"""Killed at any moment, a process leaves a ledger that tells the truth: what its calls had returned
-is there, what it had freed is not. The processes keep accounts of their own to compare with."""
+"""A process that is killed at any moment leaves a true ledger: it has all memory that calls had returned,
+and none that was freed. The processes keep their own accounts to compare with."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ KINDS = ("device", "pinned", "stream_ordered", "managed")
 
 
 class Account:
-    """What under_load says of itself: see there."""
+    """The account that the program under_load keeps; its source describes the file."""
 
     def __init__(self, path):
         self.path = path
@@ -43,10 +43,10 @@ class Account:
 
 
 def slot_of(report, group):
-    """The names on the stack between main or load and the call are the slot's bits."""
+    """Returns the slot of a group: the function names between main or load and the call are its bits."""
     names = [bare_name(frame["function"]) for frame in report.stack_frames(group)]
     bits = [name == "one" for name in names if name in ("one", "zero")]
-    # Innermost first; the outermost is the entry, and each below it one bit, the lowest first.
+    # The names are innermost first. The outermost one is the entry; each other one is a bit of the slot.
     assert len(bits) == LEVELS + 1, names
     return sum(bit << place for place, bit in enumerate(reversed(bits[:-1])))
 
@@ -112,7 +112,7 @@ def test_killed_while_the_ledger_grows_all_returned_calls_are_there(place):
         process = start(place, [program("under_load"), "grow", account.path, 0])
         account.wait_for_operations(process)
         (ledger,) = place.ledger.iterdir()
-        # The records' region grows in steps of 16 KiB and more: at some step of the first few.
+        # Waits for one of the first growths of the region of records, whose steps are 16 KiB and more.
         grown = ledger.stat().st_blocks * 512 + chance.randrange(0, 600_000)
         until(lambda: ledger.stat().st_blocks * 512 > grown, process)
         kill(process)
@@ -133,7 +133,7 @@ def unfinished(place):
 
 @pytest.mark.parametrize("after_the_first", [False, True], ids=["first", "with_symbols"])
 def test_killed_while_its_report_is_written_it_gets_one_whole_report(place, after_the_first):
-    """The report is written twice: quickly, then with symbols."""
+    """The process writes its report twice: first quickly, then with function names."""
     stacks = 1500
     hits = 0
     for _ in range(max(5, ROUNDS // 20)):
@@ -146,7 +146,7 @@ def test_killed_while_its_report_is_written_it_gets_one_whole_report(place, afte
                 break
         kill(process)
         ledgers = list(place.ledger.iterdir())
-        if not ledgers:  # it was quicker
+        if not ledgers:  # the process had already ended
             for path in place.reports.iterdir():
                 path.unlink()
             continue

@@ -1,5 +1,5 @@
-"""Files that cuwarden opens in somebody else's process: none waits, none is another thing than a
-file, and none has the number of a standard stream."""
+"""Files that cuwarden opens in the program's process: opening never waits, opens nothing but files, and
+never takes the number of a standard stream."""
 
 import os
 import pty
@@ -20,7 +20,7 @@ ALLOCATE = [program("allocate"), "3", "5000"]
 
 @pytest.mark.parametrize("when", ["when_begun", "when_ended"])
 @pytest.mark.parametrize("numbers", ["12", "0", "012"])
-def test_what_threads_print_to_closed_streams_reaches_no_file(place, numbers, when):
+def test_output_to_closed_streams_reaches_no_file(place, numbers, when):
     for _ in range(20 if numbers == "12" else 5):
         run = place.run([program("streams"), numbers, when, "return"])
         assert run.returncode == 0
@@ -30,7 +30,7 @@ def test_what_threads_print_to_closed_streams_reaches_no_file(place, numbers, wh
         run.report.path.unlink()
 
 
-def test_what_threads_print_to_closed_streams_does_not_reach_the_ledger(place, cuwarden):
+def test_output_to_closed_streams_does_not_reach_the_ledger(place, cuwarden):
     for _ in range(20):
         run = place.run([program("streams"), "12", "when_begun", "kill"])
         (ledger,) = run.ledgers
@@ -105,7 +105,7 @@ def test_a_log_that_becomes_a_fifo_while_the_program_runs_holds_nothing_up(place
     assert log.is_fifo()
 
 
-def test_what_is_no_file_takes_no_messages(run_both, tmp_path):
+def test_messages_go_to_nothing_but_a_file(run_both, tmp_path):
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(tmp_path / "socket"))
     for path in (tmp_path, tmp_path / "socket", "/dev/full", "/dev/fd/77", tmp_path / "no/folder"):
@@ -144,7 +144,7 @@ def test_the_log_can_go_to_a_descriptor_that_the_program_was_given(place):
 
 
 def test_a_log_at_the_file_size_limit_ends_no_program(place):
-    # The signal SIGXFSZ would end the program: stderr is a file that may grow no further.
+    # stderr is a file at its size limit: a write to it raises SIGXFSZ, which would end the program.
     line = 'ulimit -f 0; exec "$@" 2>"$0"'
     run = place.run(["sh", "-c", line, place.folder / "errors", *ALLOCATE],
                     {"CUWARDEN_STACK_DEPTH": "deep"})  # fmt: skip

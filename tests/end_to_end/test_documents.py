@@ -1,4 +1,4 @@
-"""Documents: links lead somewhere, README is short, and the commands that are shown work."""
+"""The documents: each link has a target, README is short, and the commands in them work."""
 
 import os
 import re
@@ -21,7 +21,7 @@ DOCUMENTS = sorted(
 )
 PREFIX = f"{shimmed.SOURCE}/"
 
-# Commands that build, install or test the project: a reason for each why they are not run here.
+# Commands that are not run here, each with the reason: they build, install or test the project.
 NOT_RUN = {
     r"tools/quickstart": "installs packages; its own test is a person's first five minutes",
     r"tools/test( --full)?": "this test is a part of it",
@@ -132,7 +132,7 @@ def test_a_command_that_a_document_shows_works(command, shown, place, live):
         assert made.returncode == 0, made.stderr
     if "PID" in line:
         process = live(shimmed.program("dying"), "wait")
-        process.stdout.readline()  # it has allocated by then
+        process.stdout.readline()  # the program prints it after its allocations
         line = line.replace("PID", str(process.pid))
     run = shown(line)
     ends_with_1 = ("--fail-on-leak", "--pool on", "SIM_FAIL")

@@ -1,4 +1,4 @@
-"""Threads that end the process at the same moment: eight whose cudaMalloc failed, as a rule. One of
+"""Several threads end the process at the same moment, for example eight whose cudaMalloc failed. One of
 them writes the report, and the others do not end the process meanwhile."""
 
 import signal
@@ -9,7 +9,7 @@ from shimmed import program
 
 ROUNDS = 20
 
-# The ways, the threads, and the statuses that the bare program may end with.
+# The ways to end, the number of threads, and the statuses with which the bare program may end.
 TOGETHER = [
     ("exit", 2, {1}),
     ("exit", 8, {1}),
@@ -41,7 +41,8 @@ def test_threads_that_end_the_process_at_once_leave_one_whole_report_with_names(
         run.report.path.unlink()
 
 
-# A block of exit handlers that libc has freed holds nothing that a thread could go on with.
+# The driver's exit handler takes time. Memory that libc frees is overwritten (MALLOC_PERTURB_), so a
+# thread that goes on with freed exit handlers fails.
 LIKE_A_DEVICE = {"CUWARDEN_SIM_END_TIME": "20ms", "MALLOC_PERTURB_": "165"}
 
 

@@ -1,4 +1,4 @@
-"""What the report says of slabs and rounding is what the device itself gives back, or keeps."""
+"""The report's figures of slabs and rounding agree with the bytes that the device gives back or keeps."""
 
 import json
 import signal
@@ -25,14 +25,14 @@ def checkerboard(run_shimmed, piece_bytes, pattern, *more):
     return run.report, row, run.last_line
 
 
-# The sizes of the driver's own table, and odd ones.
+# Sizes of the driver's own table of size classes, and odd sizes.
 @pytest.mark.parametrize("pattern", ["half", "most", "none"])
 @pytest.mark.parametrize(
     "piece_bytes",
     [4 * KIB, 64 * KIB, 256 * KIB, MIB, 3 * MIB // 2, 2 * MIB, 3 * MIB, 64 * MIB,
      5000, 33 * KIB + 1, 700 * KIB, MIB + 1],
 )  # fmt: skip
-def test_what_is_locked_is_what_was_freed_and_not_given_back(run_shimmed, piece_bytes, pattern):
+def test_locked_bytes_are_those_freed_and_not_given_back(run_shimmed, piece_bytes, pattern):
     checkerboard(run_shimmed, piece_bytes, pattern)
 
 
@@ -42,7 +42,7 @@ def test_threads_share_slabs(run_shimmed):
 
 @pytest.mark.parametrize("piece_bytes", [4 * KIB, 64 * KIB, MIB, 33 * KIB + 1])
 @pytest.mark.parametrize("threads", ["1", "4"])
-def test_the_worst_moment_is_there_when_all_is_gone_at_the_end(
+def test_the_worst_moment_is_reported_when_all_is_freed_at_the_end(
     run_shimmed, cuwarden, piece_bytes, threads
 ):
     command = [program("checkerboard"), str(piece_bytes), "half", str(BUDGET), threads, "gone"]
@@ -63,7 +63,7 @@ def test_the_worst_moment_survives_a_kill(place):
     check_worst_moment(report, run.last_line, 64 * KIB, names_in(report))
 
 
-def test_what_is_worst_at_the_end_is_said_once(run_shimmed, cuwarden):
+def test_a_worst_moment_at_the_end_is_said_once(run_shimmed, cuwarden):
     report, row, _ = checkerboard(run_shimmed, 64 * KIB, "half")
     (worst,) = report["worst_fragmentation"]
     assert worst["slab_locked_bytes"] == row["slab_locked_bytes"]
@@ -110,7 +110,7 @@ def test_rounding_is_told_apart_from_slabs(run_shimmed, cuwarden):
     assert "lost to rounding" in cuwarden("report", report.path).stdout
 
 
-def test_a_program_without_waste_hears_nothing_of_it(run_shimmed, cuwarden):
+def test_a_program_without_waste_gets_no_line_about_waste(run_shimmed, cuwarden):
     report, row, _ = checkerboard(run_shimmed, 2 * MIB, "half")
     assert row["slab_locked_bytes"] == row["rounding_bytes"] == 0
     assert "FRAGMENTATION" not in cuwarden("report", report.path).stdout
@@ -123,7 +123,7 @@ ALL = str((1 << 64) - 1)
 
 
 @pytest.mark.parametrize("mib", ["8", "64", "200"])
-def test_what_pools_keep_is_in_the_account(run_both, cuwarden, mib):
+def test_memory_that_memory_pools_keep_is_in_the_account(run_both, cuwarden, mib):
     run = run_both([program("idle_pools"), ALL, mib])
     facts = run.last_line
     assert facts["reserved_bytes"] - facts["used_bytes"] >= int(mib) * MIB
@@ -131,7 +131,7 @@ def test_what_pools_keep_is_in_the_account(run_both, cuwarden, mib):
     assert "idle in pools" in cuwarden("report", run.report.path).stdout
 
 
-def test_what_a_graph_keeps_for_its_next_launch_is_in_the_account(run_both):
+def test_memory_that_a_graph_keeps_for_its_next_launch_is_in_the_account(run_both):
     run = run_both([program("idle_pools"), ALL, "64", "graph"])
     facts = run.last_line
     assert facts["reserved_bytes"] - facts["used_bytes"] >= 64 * MIB
@@ -139,7 +139,7 @@ def test_what_a_graph_keeps_for_its_next_launch_is_in_the_account(run_both):
     assert accounts["mempool_idle"] == facts["reserved_bytes"] - facts["used_bytes"]
 
 
-def test_pools_that_keep_nothing_are_not_in_the_account(run_both):
+def test_memory_pools_that_keep_nothing_are_not_in_the_account(run_both):
     run = run_both([program("idle_pools"), "0", "64"])
     assert run.last_line["reserved_bytes"] >= run.last_line["used_bytes"]
     accounts = {row["item"]: row["bytes"] for row in run.report["accounts"]}
@@ -147,7 +147,7 @@ def test_pools_that_keep_nothing_are_not_in_the_account(run_both):
     assert accounts.get("mempool_idle", 0) == idle
 
 
-def test_a_driver_that_does_not_say_leaves_it_unknown(run_shimmed):
+def test_memory_pools_idle_bytes_are_unknown_if_the_driver_does_not_tell_them(run_shimmed):
     env = {"CUWARDEN_SIM_FAIL": "cuDeviceGetGraphMemAttribute:*:801"}
     run = run_shimmed([program("idle_pools"), ALL, "64"], env)
     assert run.returncode == 0, run.stderr
@@ -157,7 +157,7 @@ def test_a_driver_that_does_not_say_leaves_it_unknown(run_shimmed):
     assert sum(row["bytes"] for row in run.report["accounts"]) == device["used_bytes"]
 
 
-# --- reports of processes that did not write their own
+# --- reports that the process did not write itself
 
 
 def test_a_killed_processs_row_says_when_the_device_was_read(place, cuwarden):

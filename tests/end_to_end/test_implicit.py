@@ -1,5 +1,5 @@
-"""Memory that no allocation call explains: what the account says of it is what the program found by
-reading the device itself around each step."""
+"""Memory that no allocation call explains: the account's figures are those that the program finds by
+reading the device before and after each step."""
 
 import pytest
 
@@ -42,21 +42,21 @@ def test_every_step_has_a_row_of_its_size(run_both, cuwarden, what):
     assert "the kernel deep(int*, int): 4.0 KiB for each thread" in text
 
 
-def test_of_several_contexts_one_takes_its_own_with_it(run_both):
+def test_the_end_of_one_of_several_contexts_lowers_their_row_by_its_memory(run_both):
     _, rows, facts = taken(run_both, "second_ended")
     explained = facts["afterwards"] - rows["unexplained"]
     assert explained == close_to(facts["afterwards"])
     assert rows["context"] == close_to(facts["first_context"])
 
 
-def test_it_goes_with_the_last_context(run_both):
+def test_implicit_memory_ends_with_the_last_context(run_both):
     _, rows, facts = taken(run_both, "ended")
     assert rows["context"] == close_to(facts["context_afterwards"])
     assert set(rows) == {"context", "unexplained"}
     assert abs(rows["unexplained"]) <= rows["context"] / 100
 
 
-def test_a_context_among_other_processes_is_not_as_large_as_they(run_both):
+def test_a_contexts_size_does_not_include_other_processes_memory(run_both):
     _, rows, facts = taken(run_both, "all", {"CUWARDEN_SIM_OTHER_PROCESS": "3GiB"})
     assert facts["first_context"] > 3 << 30
     assert rows["context"] == close_to(facts["second_context"])
@@ -64,7 +64,7 @@ def test_a_context_among_other_processes_is_not_as_large_as_they(run_both):
     assert rows["unexplained"] == close_to(facts["first_context"] - (3 << 30))
 
 
-def test_other_processes_that_nobody_lists_stay_unexplained(run_both):
+def test_memory_of_unlisted_processes_stays_unexplained(run_both):
     env = {"CUWARDEN_SIM_OTHER_PROCESS": "3GiB", "CUWARDEN_SIM_NVML": "refuse"}
     _, rows, facts = taken(run_both, "all", env)
     assert "other_processes" not in rows
@@ -90,7 +90,7 @@ def test_a_refusal_for_lack_of_memory_is_an_incident_and_reaches_the_program(
     assert (incident["api"], incident["asked_for"]) == (api, asked_for)
     assert incident["verdict"] == "implicit_memory"
     assert incident["bytes"] is None and incident["proof"]["free_bytes"] > 0
-    # No memory was asked for.
+    # The call does not ask for memory, so the incident has no number of bytes.
     assert all(total["failures"] == 0 for total in run.report["totals"])
 
 
@@ -101,7 +101,7 @@ def test_any_other_failure_of_a_launch_is_no_incident(run_both):
     assert all(total["failures"] == 0 for total in run.report["totals"])
 
 
-# Written after the rules.
+# These cases were written after the rules of the verdicts.
 SHORTAGES = [
     ["launch", "local=65536"],
     ["launch", "local=20000", "room=1000", "device=1"],
@@ -123,11 +123,11 @@ SHORTAGES = [
 GIVEN_BACK = 414 << 20  # by the simulated GPU, as measured
 ASKED_FOR = {"heap": "launch", "stack": "limit", "streams": "stream"}
 FUNCTIONS = {"heap": "launch", "stack": "set_stack", "module": "load", "streams": "make_stream"}
-OUT_OF_MEMORY, OUT_OF_RESOURCES = 2, 701  # the driver's answer where the heap does not fit
+OUT_OF_MEMORY, OUT_OF_RESOURCES = 2, 701  # 701 is the driver's answer if the heap does not fit
 
 
 @pytest.mark.parametrize("command", SHORTAGES, ids="-".join)
-def test_a_call_that_was_not_asked_for_memory_lacks_some(run_both, command):
+def test_a_call_that_fails_for_implicit_memory_is_an_incident(run_both, command):
     env = {"CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_SIM_DEVICES": "2"}
     run = run_both([program("shortages"), *command], env)
     known = run.last_line
@@ -140,7 +140,7 @@ def test_a_call_that_was_not_asked_for_memory_lacks_some(run_both, command):
     assert incident["bytes"] == needs.get(command[0])
     assert incident["repeats"] == 0
     assert incident["device"] == int("device=1" in command)
-    # Where local memory lacks, the driver gives back what the context had from the start.
+    # If local memory is lacking, the driver gives back memory that the context had from its start.
     given_back = GIVEN_BACK if command[0] in ("launch", "stack") else 0
     assert incident["proof"]["free_bytes"] == known["free_bytes"] + given_back
     assert incident["proof"].get("given_back_bytes", 0) == given_back
@@ -152,6 +152,6 @@ def test_a_call_that_was_not_asked_for_memory_lacks_some(run_both, command):
     rows = {r["item"]: r["bytes"] for r in run.report["accounts"] if r["incident"] is not None}
     facts = {row["fact"]: row["value"] for row in run.report["incident_facts"]}
     assert sum(rows.values()) == facts["total_bytes"] - facts["free_bytes"]
-    # What there is beside is the program's own, and the context.
+    # All other memory is the program's own, or the context's.
     assert rows["live_device"] == known["held_beside"] + (2 << 20) * (command[0] == "launch")
     assert abs(rows["unexplained"]) <= facts["total_bytes"] / 100

@@ -1,5 +1,5 @@
-"""Requests that are refused for lack of memory: each gets the verdict that fits, with figures that the
-program's own count confirms. The variations were written after the rules."""
+"""Requests that are refused for lack of memory: each gets the right verdict, with figures that the
+program's own count confirms. The variations were written after the rules of the verdicts."""
 
 import sys
 
@@ -55,7 +55,7 @@ def environment(**changes):
 
 
 def refused(**changes):
-    """What the driver refuses is refused to the program."""
+    """Returns an environment without rescues, so that the program gets each refusal of the driver."""
     return environment(CUWARDEN_POOL="off", **changes)
 
 
@@ -71,7 +71,7 @@ def option(command, name, otherwise):
 
 
 def check_account(report, incident):
-    """The rows of the moment add up to what was in use then."""
+    """Checks that the incident's account adds up to the bytes that were in use at that moment."""
     facts = {
         row["fact"]: row["value"]
         for row in report["incident_facts"]
@@ -84,7 +84,7 @@ def check_account(report, incident):
 
 
 def check_fragmentation(report, incident, facts):
-    """The slabs of the moment, by size class, and who locks them."""
+    """Checks the incident's slabs by size class, and the groups that lock them."""
     (row,) = report["incident_fragmentation"]
     for name in ("slab_count", "slab_locked_bytes", "rounding_bytes"):
         assert row[name] == facts[name]
@@ -107,7 +107,7 @@ def check_fragmentation(report, incident, facts):
 
 
 @pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
-def test_the_verdict_is_the_one_that_fits(run_both, command):
+def test_each_refusal_gets_the_verdict_that_fits(run_both, command):
     run = run_both([program("shortages"), *command], refused())
     known = run.last_line
     incident = only_incident(run.report)
@@ -134,7 +134,7 @@ def test_the_verdict_is_the_one_that_fits(run_both, command):
 
 @pytest.mark.parametrize("more", ["1", "2", "100", "5000", "70000"])
 @pytest.mark.parametrize("device", ["0", "1"])
-def test_what_no_such_device_can_hold_is_said_so(run_both, more, device):
+def test_a_request_larger_than_the_device_is_called_so(run_both, more, device):
     run = run_both([program("shortages"), "larger", f"more={more}", f"device={device}"], refused())
     incident = only_incident(run.report)
     assert incident["verdict"] == "larger_than_device"
@@ -160,8 +160,8 @@ def test_a_negative_or_absurd_size_is_an_overflow(run_both, size):
     "options", [[], ["count=4"], ["count=9", "device=1"], ["thread=1"], ["api=driver", "count=2"]]
 )
 def test_a_request_waits_for_another_threads_free_as_the_driver_lets_it(run_both, options):
-    """A free waits for the device, and whoever asks meanwhile waits for the free: so what is being
-    freed at that moment is missing to nobody."""
+    """A free waits for the device, and a request during the free waits for the free. So memory that is
+    being freed at that moment is not missing to the request."""
     run = run_both(
         [program("shortages"), "freeing", *options], refused(CUWARDEN_SIM_KERNEL_TIME="400ms")
     )
@@ -193,11 +193,11 @@ def test_another_process_is_named_with_what_it_holds(run_both, other):
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("nvml", ["refuse", "hide_others"])
-def test_what_nobody_in_sight_holds_has_an_unlisted_owner(run_both, other, nvml):
+def test_memory_that_no_listed_process_holds_has_an_unlisted_owner(run_both, other, nvml):
     report, incident, held = beside_another(run_both, other, CUWARDEN_SIM_NVML=nvml)
     assert incident["verdict"] == "held_by_unlisted_owner", incident
     assert report["device_processes"] == []
-    # What contexts take is not known to the byte.
+    # The size of contexts is not known to the byte.
     assert incident["proof"]["unlisted_bytes"] == pytest.approx(held, abs=1 << 30)
     assert incident["proof"]["own_bytes"] == 0
 
@@ -214,7 +214,7 @@ def test_a_request_that_failed_although_enough_was_free_is_unknown(run_both):
 
 @pytest.mark.parametrize("api", ["runtime", "driver"])
 @pytest.mark.parametrize("rounds", [1, 7])
-def test_what_the_program_recovers_from_is_no_alarm(run_both, cuwarden, api, rounds):
+def test_refusals_that_the_program_always_recovers_from_raise_no_alarm(run_both, cuwarden, api, rounds):
     command = ["recovers", f"rounds={rounds}", f"api={api}"]
     run = run_both([program("shortages"), *command], refused())
     assert run.last_line["failures"] == rounds and run.last_line["served"] == rounds
@@ -226,7 +226,7 @@ def test_what_the_program_recovers_from_is_no_alarm(run_both, cuwarden, api, rou
     assert f"no alarm: {rounds} request" in shown
 
 
-def test_what_the_program_recovers_from_but_once_is_an_incident(run_both, cuwarden):
+def test_one_refusal_without_recovery_is_an_incident(run_both, cuwarden):
     run = run_both([program("shortages"), "recovers", "rounds=4", "gives_up=1"], refused())
     assert run.last_line["served"] == 3
     incident = only_incident(run.report)
@@ -248,7 +248,7 @@ def test_repeats_are_counted_and_not_listed(run_both):
 
 
 def test_the_report_is_on_disk_when_the_process_dies_later(place, live, cuwarden):
-    """A whole report lies there from the first incident on, and recover replaces it."""
+    """From the first incident on there is a whole report, which recover replaces."""
     process = live(program("shortages"), "repeats", "times=100000000", env=refused())
     path = place.reports / f"shortages-{process.pid}.json"
     until(path.exists, process)
@@ -279,12 +279,12 @@ for size in (1 << 20, 2 << 30):
 
 
 @pytest.mark.parametrize("mode", ["off", "rescue"])
-def test_a_request_in_the_stream_of_another_device_is_that_devices(place, mode):
+def test_a_request_in_another_devices_stream_counts_for_that_device(place, mode):
     run = place.run([sys.executable, "-c", OTHERS_STREAM], environment(CUWARDEN_POOL=mode))
     assert run.stdout == "0\n2\n", run.stderr
     (incident,) = run.report["incidents"]
     assert (incident["device"], incident["kind"]) == (1, "stream_ordered")
-    # Its context is not entered: another thread may be ending it.
+    # The other device's context is not entered, since another thread may be ending it.
     assert incident["verdict"] == "unknown"
     rows = {row["device"]: row for row in run.report["totals"] if row["kind"] == "stream_ordered"}
     assert rows[1]["live_bytes"] == 1 << 20 and rows[1]["failures"] == 1 and 0 not in rows

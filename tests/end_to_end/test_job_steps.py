@@ -1,5 +1,5 @@
-"""Ranks of one job on one machine: what each report says of the rank, the job and the device, so that
-who shares a device with whom can be told from the reports alone.
+"""Ranks of one job on one machine. Each report names its rank, job and device, so that the reports alone
+show which ranks share a device.
 """
 
 import sys
@@ -11,7 +11,7 @@ from test_situations import OUT_OF_MEMORY, PAGE, call_at, run_alike
 
 
 def started(run_bare, list_of_devices, devices):
-    """What a process sees: the number of its devices, and the last digit of each one's UUID."""
+    """Returns the number of devices that a process sees, and the last digit of each device's UUID."""
     code = (
         "import ctypes\n"
         "cuda = ctypes.CDLL('libcuda.so.1')\n"
@@ -35,7 +35,7 @@ def test_a_process_counts_the_devices_that_it_may_see(run_bare, visible, seen):
     assert started(run_bare, visible, 3) == [str(len(seen)), *seen]
 
 
-def test_where_one_device_is_simulated_the_machines_own_list_is_not_meant(run_bare):
+def test_a_list_of_the_machines_devices_does_not_restrict_the_simulated_device(run_bare):
     assert started(run_bare, "5", None) == ["1", "0"]
 
 
@@ -64,7 +64,7 @@ def run_step(place, tmp_path, ranks, size, **changes):
 
 
 def check_rank(facts, own, report):
-    """The report says of the rank what the rank says; returns the one incident."""
+    """Checks the report against the rank's own facts. Returns the report's only incident."""
     request = own["request"]
     assert request["error"] == OUT_OF_MEMORY
     assert call_at("slurm_step", "cudaMalloc", request["line"])
@@ -94,8 +94,7 @@ def check_rank(facts, own, report):
     return incident
 
 
-# Rank 0 takes four times as much as any other: with few others, and contexts that are small beside
-# it, that is most of the device.
+# Rank 0 takes four times as much as any other rank. With few other ranks, that is most of the device.
 @pytest.mark.parametrize(
     "size, ranks, first_verdict",
     [
@@ -111,12 +110,12 @@ def test_each_rank_of_a_step_on_one_device_is_told_who_holds_it(
     assert sorted(reports) == list(range(ranks))
     uuids = {own["device_uuid"] for own in facts["ranks"]}
     assert uuids == {device["uuid"] for report in reports.values() for device in report["devices"]}
-    assert len(uuids) == 1 and uuids.pop().endswith("3031")  # the second, which each calls its 0
+    assert len(uuids) == 1 and uuids.pop().endswith("3031")  # device 1, which each rank calls 0
     held = [own["live_bytes"] for own in facts["ranks"]]
     for own in facts["ranks"]:
         report = reports[own["rank"]]
         incident = check_rank(facts, own, report)
-        # All ranks have contexts alike, and each is refused when all is taken.
+        # All ranks have contexts of one size, and each is refused when the device is full.
         context = (own["total_bytes"] - own["free_bytes"] - sum(held)) / ranks
         others = sum(held) - own["live_bytes"] + (ranks - 1) * context
         verdict = first_verdict if own["rank"] == 0 else "held_by_other_processes"
@@ -144,11 +143,11 @@ def test_the_text_names_the_ranks_job_and_the_device_behind_its_number(place, tm
             f"{facts['ranks'][rank]['device_uuid']}: if other ranks' reports name the same device, "
             "give each rank a device of its own\n"
         )
-        # Where the rank itself holds most, another device would not help.
+        # If the rank itself holds most, another device would not help.
         assert (hint in text) == (rank != 0), text
 
 
-def test_ranks_that_nobody_lists_are_unlisted_owners(place, tmp_path):
+def test_unlisted_ranks_are_unlisted_owners(place, tmp_path):
     facts, reports = run_step(place, tmp_path, 3, "16GiB", CUWARDEN_SIM_NVML="hide_others")
     verdicts = [
         check_rank(facts, own, reports[own["rank"]])["verdict"] for own in facts["ranks"]
@@ -157,7 +156,7 @@ def test_ranks_that_nobody_lists_are_unlisted_owners(place, tmp_path):
     assert all(report["device_processes"] == [] for report in reports.values())
 
 
-def test_a_rank_with_a_device_of_its_own_blames_nobody(place, tmp_path):
+def test_a_rank_with_a_device_of_its_own_blames_no_other_rank(place, tmp_path):
     facts, reports = run_step(place, tmp_path, 2, "3GiB", CUWARDEN_SIM_SHARED=None)
     for own in facts["ranks"]:
         assert check_rank(facts, own, reports[own["rank"]])["verdict"] == "device_full_own"

@@ -1,4 +1,4 @@
-"""Names and folders at the system's limits: every process's records can be reached all the same."""
+"""Names and folders at the system's length limits: the records of every process can still be reached."""
 
 import os
 import re
@@ -77,7 +77,7 @@ def test_folders_of_a_path_are_shortened_too(place):
 
 @pytest.fixture
 def deep_folder(place):
-    """A descriptor of a folder whose path is longer than the system takes."""
+    """Returns a descriptor of a folder whose path is longer than the system accepts."""
     top = place.folder / "deep"
     top.mkdir()
     folder = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
@@ -102,7 +102,7 @@ def removed_folder(place):
 
 
 @pytest.mark.parametrize("folder", ["deep_folder", "removed_folder"])
-def test_where_the_folder_has_no_path_the_report_goes_to_the_temporary_one(place, request, folder):
+def test_in_a_folder_without_a_path_the_report_goes_to_the_temporary_folder(place, request, folder):
     where = request.getfixturevalue(folder)
     run = place.run(
         [program("allocate"), "3"],

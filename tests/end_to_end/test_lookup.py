@@ -1,4 +1,4 @@
-"""Every way to a driver function leads through the hooks; no other lookup is touched."""
+"""Each way to look up a driver function leads to the hooks. Lookups of other functions are not changed."""
 
 import shutil
 
@@ -126,7 +126,7 @@ def test_the_hooks_are_not_found_where_no_driver_is_in_the_process(run_both):
     assert run.reports == []
 
 
-def test_a_lookup_that_depends_on_its_caller_still_does(run_both):
+def test_a_lookup_that_depends_on_its_caller_still_sees_its_caller(run_both):
     run = run_both([program("names"), "next", PROGRAMS / "libnext_library.so"], preload=NO_CUDA)
     assert run.stdout == "next of the library: 2\nnext of a versioned name: 2\ndefault: 1\n"
 
@@ -162,7 +162,7 @@ def test_each_library_reaches_the_runtime_that_it_was_linked_with(
     else:
         run = run_both(command, {"LD_LIBRARY_PATH": library_path}, preload=NO_CUDA)
     counted = run.stdout.splitlines()[-1]
-    # The other runtime counts its calls: its own library's, the two of its pair included.
+    # The other runtime counts its calls: they are its own library's, including the two of its pair.
     assert counted.endswith(": 6" if order == "own_first" else ": 4"), run.stdout
     totals = run.report.totals()["device"]
     mib = 1 << 20

@@ -1,5 +1,7 @@
-"""What the driver promises of memory, held against the driver itself and against each mode of
-CUWARDEN_POOL: the program's assertions are the driver's own, so that they hold for it, too."""
+"""Checks the driver's promises about memory, with the driver alone and in each mode of CUWARDEN_POOL.
+
+All assertions hold for the driver alone, too.
+"""
 
 import re
 
@@ -23,7 +25,7 @@ def contract(place, mode, tests):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_is_what_the_driver_promises(place, mode):
+def test_memory_keeps_each_promise_of_the_driver(place, mode):
     run = contract(place, mode, f"-{SHARING}")
     assert int(re.search(r"PASSED  \] (\d+) tests", run.stdout)[1]) > 60
     assert run.said == []
@@ -33,7 +35,7 @@ def test_memory_is_what_the_driver_promises(place, mode):
     if mode in ("off", "rescue"):
         assert pool["served_count"] == 0
     else:
-        # Nothing passes because the driver served it all: of twelve sizes ten are the pool's.
+        # The pool has served ten of the twelve sizes, so the test did not only test the driver.
         assert pool["served_count"] > 600
     if mode == "on":
         made = totals["device"]["allocations"] + totals["pinned"]["allocations"]
@@ -41,7 +43,7 @@ def test_memory_is_what_the_driver_promises(place, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_of_the_pool_is_shared_by_nobody(place, mode):
+def test_no_two_allocations_of_the_pool_overlap(place, mode):
     run = contract(place, mode, SHARING)
     if mode != "bare":
         served = mode in ("auto", "on")

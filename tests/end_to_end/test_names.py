@@ -1,5 +1,5 @@
-"""Names that the report at exit had no time for are completed outside of the process, from the files
-that ran or their debug files, and a copy can be made that says nothing of whose report it is."""
+"""Function names that the report at exit had no time for are completed later, by the command. It reads the
+files that ran, or their debug files. It can also make a redacted copy of a report."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def plugin(place):
-    """A copy of the plugin that the test may change."""
+    """Returns a copy of the plugin, which the test may change."""
     folder = place.folder / "lib of alice"
     folder.mkdir()
     return shutil.copy(PLUGIN, folder / "plugin.so")
@@ -30,7 +30,7 @@ def leaking(plugin):
 
 
 def own_frames(report):
-    """The frames in the plugin and the program."""
+    """Returns the report's frames in the plugin and in the program."""
     names = ("plugin.so", "reloading")
     return [f for f in report["frames"] if f["module"] and report.module_name(f["module"]) in names]
 
@@ -49,7 +49,7 @@ def split_off_debug_information(path, into):
     subprocess.run(["objcopy", "--strip-all", path], check=True)
 
 
-def test_report_names_what_the_process_had_no_time_for(place, plugin, cuwarden):
+def test_report_finds_names_that_the_process_had_no_time_for(place, plugin, cuwarden):
     run = place.run(leaking(plugin), NO_TIME)
     assert not any(map(is_named, own_frames(run.report)))
     assert not run.report["names"]["complete"] and run.report["records"]["complete"]
@@ -121,7 +121,7 @@ def test_symbols_are_found_by_build_id_on_another_machine(place, plugin, cuwarde
     debug.parent.mkdir(parents=True)
     split_off_debug_information(plugin, debug)
     other = place.folder / "symbols" / "plugin.so"
-    shutil.copy(PROGRAMS / "libleaking_plugin_rebuilt.so", other)  # the name is not what counts
+    shutil.copy(PROGRAMS / "libleaking_plugin_rebuilt.so", other)  # has the name, and another build id
     run = place.run(leaking(plugin))
     plugin.unlink()
     assert "leaking_plugin.cpp" not in cuwarden("report", run.report.path).stdout
@@ -148,7 +148,7 @@ def test_symbols_takes_a_folder(place, plugin, cuwarden):
     assert "nowhere' is none" in wrong.stderr and wrong.stderr.count("\n") == 1
 
 
-# --- copies to send away
+# --- redacted copies
 
 
 def texts(value):
@@ -169,8 +169,8 @@ SECRETS = {
 }
 
 
-def test_a_redacted_copy_says_nothing_of_whose_it_is(place, plugin, cuwarden):
-    shutil.rmtree(place.ledger)  # the report says that the ledger had to go elsewhere
+def test_a_redacted_copy_names_no_host_user_or_folder(place, plugin, cuwarden):
+    shutil.rmtree(place.ledger)  # so that the report has a message with the path of this folder
     run = place.run(leaking(plugin), SECRETS | NO_TIME)
     plugin.unlink()
     original = run.report
@@ -192,18 +192,18 @@ def test_a_redacted_copy_says_nothing_of_whose_it_is(place, plugin, cuwarden):
     assert copy["redacted"] is True and "redacted" not in original.data
     assert not [t for t in texts(copy.data) if re.search(r"/[\w.-]+/", t)]
 
-    # Everything else is there, and is shown.
+    # The copy has everything else, and it is shown.
     for table in ("totals", "timeline", "stacks", "peak_holders", "leaks"):
         assert copy[table] == original[table]
     assert {f["offset"] for f in copy["frames"]} == {f["offset"] for f in original["frames"]}
     shown = cuwarden("report", path).stdout
     assert "16.0 MiB in 4 allocations" in shown and "unknown host" in shown
-    # Whoever gets it names the rest by build ids.
+    # The receiver can complete the names by build ids.
     named = cuwarden("report", "--symbols", PROGRAMS, path).stdout
     assert "leaking_plugin.cpp" in named
 
 
-def test_a_redacted_copy_has_the_names_that_can_be_had(place, plugin, cuwarden):
+def test_a_redacted_copy_has_all_function_names_that_can_be_found(place, plugin, cuwarden):
     run = place.run(leaking(plugin), NO_TIME)
     output = place.folder / "copy.json"
     assert cuwarden("report", "--redact", "--output", output, run.report.path).returncode == 0

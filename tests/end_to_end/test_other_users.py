@@ -1,4 +1,4 @@
-"""`cuwarden recover` and the ledgers of other users: with their rights, or not at all."""
+"""`cuwarden recover` and the ledgers of other users: it reads them with their owners' rights only."""
 
 import contextlib
 import json
@@ -24,7 +24,9 @@ NOBODY = 65534
 
 @pytest.fixture
 def shared():
-    """A place in which nobody may write, too. Not below pytest's own folder, which it closes."""
+    """A folder that all users can reach. It is not below pytest's own folder, which other users cannot
+    enter.
+    """
     with tempfile.TemporaryDirectory(prefix="cuwarden-test-") as folder:
         os.chmod(folder, 0o755)
         place = shimmed.Place(Path(folder))
@@ -117,7 +119,7 @@ def test_a_ledger_that_another_user_can_read_is_left_alone_too(shared):
         assert list(shared.reports.iterdir()) == []
 
 
-# Exchanges the two files over and over, so that what was looked at is not what is opened.
+# Exchanges the two files over and over, so that the file that was checked is not the one that is opened.
 EXCHANGE = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
@@ -133,7 +135,7 @@ def test_root_does_not_act_on_a_users_ledger_that_took_the_place_of_roots_own(cu
     private = shared.folder / "roots_own"
     private.mkdir(mode=0o700)
     hostile, _ = dead_nobody(shared, private / "report.json")
-    hostile.chmod(0)  # its owner's rights are not enough, so that it stays to be tried again
+    hostile.chmod(0)  # its owner cannot read it, so it stays and can be tried again
     roots = shared.ledger / "cuwarden-ledger-of-root"
     roots.write_text("no ledger, and root's")
     os.chown(shared.ledger, NOBODY, NOBODY)
@@ -155,7 +157,7 @@ def test_root_does_not_act_on_a_users_ledger_that_took_the_place_of_roots_own(cu
     assert len(list(shared.ledger.iterdir())) == 2
 
 
-# --- users who hold root up
+# --- users who try to hold root's command up
 
 # Stops every process of the command that has the rights of this user, until it is told to end.
 STOP = """
@@ -189,7 +191,7 @@ def stopping_roots_children():
 
 @as_root
 def test_a_user_who_stops_roots_children_loses_reports_and_holds_up_nothing_else(shared):
-    """Many ledgers, so that one at least is hit; root's own comes behind them all."""
+    """There are many ledgers, so that at least one child is stopped; root's own ledger comes last."""
     ledger, _ = dead_nobody(shared)
     for number in range(200):
         copy = f"{ledger}-{number}"
@@ -205,7 +207,7 @@ def test_a_user_who_stops_roots_children_loses_reports_and_holds_up_nothing_else
     assert lines and all("belongs to nobody" in line for line in lines), lines
     late = [line for line in lines if "--timeout" in line]
     assert 1 <= len(late) <= 6, lines
-    # What is left when a user's time is used up takes two lines at most.
+    # The ledgers that are left when a user's time is used up take at most two lines.
     assert len(lines) <= len(late) + 2, lines
     assert not roots.exists()
     only_report(own).check_leaks(facts)
@@ -213,7 +215,7 @@ def test_a_user_who_stops_roots_children_loses_reports_and_holds_up_nothing_else
     assert children.returncode == 1, "a child was left behind"
 
 
-# Puts a link to root's own report in the place of each report that root makes for the user.
+# Replaces each report that root makes for the user by a link to root's own report.
 EXCHANGE_REPORT = """
 import os, sys
 path, secret = sys.argv[1:]
@@ -299,7 +301,7 @@ def test_a_process_of_another_user_that_cannot_write_its_report_has_one_made(sha
 
 
 @as_root
-def test_of_a_process_in_another_root_folder_it_is_not_said_that_it_made_no_call(shared):
+def test_a_process_in_another_root_folder_is_not_said_to_have_made_no_call(shared):
     inside = shared.folder / "inside"
     (inside / "tmp").mkdir(parents=True)
     code = f"""

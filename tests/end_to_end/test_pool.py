@@ -1,5 +1,5 @@
-"""CUWARDEN_POOL=on and auto: small and badly rounded requests come from the pool, and nobody notices
-but for the room that is left."""
+"""CUWARDEN_POOL=on and auto: small and badly rounded requests are served by the pool. The program notices
+no difference beside the memory that is left."""
 
 import re
 
@@ -15,7 +15,7 @@ def pooled(mode="on", **changes):
     return {"CUWARDEN_SIM_MEMORY": "3GiB", "CUWARDEN_POOL": mode, **changes}
 
 
-# Pieces of a page, what crosses pages, and what the driver serves as well.
+# Sizes of pieces within a page, of pieces that cross pages, and of requests that the driver serves.
 SIZES = [1536, 700_001, 2 * MIB - 512, 3 * MIB, 5 * MIB + 12345, 13 * MIB, 4 * MIB, 100 * MIB + 1]
 
 
@@ -41,7 +41,7 @@ def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(place, mode, size
 
 @pytest.mark.parametrize("make", ["pitch", "3d"])
 @pytest.mark.parametrize("size", [700_000, 3 * MIB, 6_100_000])
-def test_rows_come_from_it_likewise(place, make, size):
+def test_rows_of_cudaMallocPitch_come_from_the_pool(place, make, size):
     arguments = [POINTER, f"make={make}", f"bytes={size}", "rounds=2"]
     plain = place.run(arguments, pooled(), shim=False)
     run = place.run(arguments, pooled())
@@ -54,7 +54,7 @@ def test_rows_come_from_it_likewise(place, make, size):
 
 
 @pytest.mark.parametrize("how", ["async", "thread", "capture"])
-def test_it_is_freed_as_the_drivers_is(place, how):
+def test_the_pools_memory_is_freed_in_each_way_the_drivers_is(place, how):
     run = place.run([POINTER, f"bytes={3 * MIB}", f"free={how}"], pooled())
     assert run.last_line["free_after"] == run.last_line["free_before"], run.stdout
     assert "free: 0" in run.stdout and "twice: 1" in run.stdout
@@ -64,7 +64,7 @@ def test_it_is_freed_as_the_drivers_is(place, how):
 
 
 @pytest.mark.parametrize("peer", ["before", "after", "taken"])
-def test_peers_may_use_it_as_they_may_the_drivers(place, peer):
+def test_peers_may_use_the_pools_memory_as_they_may_the_drivers(place, peer):
     env = pooled(CUWARDEN_SIM_DEVICES="2")
     arguments = [POINTER, f"bytes={3 * MIB}", "count=2", f"peer={peer}"]
     plain = place.run(arguments, env, shim=False)
@@ -83,7 +83,7 @@ def test_a_reset_takes_it_along(place):
 
 
 @pytest.mark.parametrize("size", ["3GiB", "40GiB"])
-def test_odd_sizes_all_fit(place, size):
+def test_odd_sizes_all_fit_into_the_pool(place, size):
     env = pooled(CUWARDEN_SIM_MEMORY=size)
     plain = place.run([sample("odd_sizes")], env, shim=False)
     run = place.run([sample("odd_sizes")], env)
@@ -95,7 +95,7 @@ def test_odd_sizes_all_fit(place, size):
     assert rows["pool"] < 16 * MIB
 
 
-def test_what_churn_asks_for_is_there(place):
+def test_requests_of_a_churning_program_are_served(place):
     env = pooled(CUWARDEN_SIM_MEMORY="20GiB")
     plain = place.run([sample("churn")], env, shim=False)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
@@ -112,8 +112,8 @@ def rungs_of(report):
     return [(row["rung"], row["outcome"]) for row in report["rungs"]]
 
 
-def test_what_a_mesh_gave_up_is_there_for_one_block(place, cuwarden):
-    """Nine of ten blocks are freed at random: nearly all pages keep something."""
+def test_pages_freed_by_meshing_serve_one_large_block(place, cuwarden):
+    """Nine of ten blocks are freed at random, so nearly all pages keep a block."""
     plain = place.run([sample("adaptive_mesh")], pooled(), shim=False)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     run = place.run([sample("adaptive_mesh")], pooled())
@@ -133,7 +133,7 @@ def test_what_a_mesh_gave_up_is_there_for_one_block(place, cuwarden):
 
 
 @pytest.mark.parametrize("how", [{"CUWARDEN_MESH": "off"}, {"CUWARDEN_MESH_PAUSE": "0"}])
-def test_where_memory_is_not_to_be_moved_the_request_fails(place, how):
+def test_a_request_fails_if_memory_must_not_be_moved(place, how):
     run = place.run([sample("adaptive_mesh")], pooled(**how))
     assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     (incident,) = run.report["incidents"]
@@ -144,8 +144,8 @@ def test_where_memory_is_not_to_be_moved_the_request_fails(place, how):
     assert f"or have {setting}" in incident["advice"]
 
 
-def test_what_cannot_lie_together_is_said_to_bring_nothing(place, cuwarden):
-    """Pieces of more than half a page each."""
+def test_meshing_of_pages_that_all_overlap_is_reported_as_no_help(place, cuwarden):
+    """Each piece is larger than half a page, so no two pages can share memory."""
     run = place.run([sample("churn")], pooled(CUWARDEN_SIM_MEMORY="4GiB"))
     assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     (incident,) = run.report["incidents"]
@@ -176,8 +176,8 @@ def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(p
     account_adds_up(run.report)
 
 
-def test_a_capture_is_not_lost_to_whoever_moves_memory(place):
-    # Streams take room of their own.
+def test_a_stream_capture_survives_when_memory_is_moved(place):
+    # Streams take device memory of their own.
     options = ["rounds=10", "captures=1", "threads=1", "blocks=512", "spare=128"]
     run = place.run([program("meshed"), *options], pooled())
     assert run.returncode == 0, run.stdout
@@ -185,8 +185,8 @@ def test_a_capture_is_not_lost_to_whoever_moves_memory(place):
     assert run.last_line["captures"] > 20
 
 
-def test_a_page_that_something_else_may_reach_stays(place):
-    """A library that has a network card write to memory, without a call that anybody sees."""
+def test_a_page_that_another_device_may_reach_is_not_moved(place):
+    """A library may let a network card write to memory by a call that no hook sees."""
     preload = (DRIVER, RUNTIME, program("libmpi.so"))
     run = place.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
     assert run.last_line["served"] == 0
@@ -195,15 +195,15 @@ def test_a_page_that_something_else_may_reach_stays(place):
     assert run.said_about("CUWARDEN_MESH", "on GPU 0", "libmpi.so") and len(run.said) == 1
 
 
-def test_memory_that_has_a_handle_stays(place):
+def test_memory_that_has_a_handle_is_not_moved(place):
     run = place.run([program("meshed"), "threads=0", "rounds=1", "handle=1"], pooled())
     assert (run.last_line["served"], run.last_line["wrong"]) == (0, 0)
     assert run.report["pool"]["meshed_pages"] == 0
     assert run.said_about("CUWARDEN_MESH", "on GPU 0", "handles") and len(run.said) == 1
 
 
-def test_what_the_pool_keeps_is_given_to_whoever_lacks_it(place):
-    """Everything was freed, and all of the device is asked for at once."""
+def test_free_pages_of_the_pool_serve_a_request_of_the_driver(place):
+    """The program frees everything and then asks for all of the device at once."""
     run = place.run([program("pooled"), "all"], pooled())
     facts = run.last_line
     assert facts["largest_after"] == facts["largest_before"]
@@ -212,14 +212,14 @@ def test_what_the_pool_keeps_is_given_to_whoever_lacks_it(place):
     assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "pool")
 
 
-def test_what_nobody_had_for_a_second_goes_back_by_itself(place):
+def test_pages_unused_for_a_second_go_back_to_the_driver(place):
     run = place.run([program("pooled"), "idle"], pooled())
     assert run.report["pool"]["returned_bytes"] > 0
     assert run.report["incidents"] == []
 
 
 def test_the_programs_memory_stays_good_when_recording_has_ended(place):
-    """Static destructors free what the pool served, after the report."""
+    """Static destructors free the pool's memory after the report was written."""
     run = place.run([program("pooled"), "end"], pooled())
     plain = place.run([program("pooled"), "end"], pooled(), shim=False)
     assert run.stdout == plain.stdout and "freed at the end" in run.stdout
@@ -264,7 +264,7 @@ def test_a_pinned_buffer_for_each_step_comes_from_the_pool(place):
 
 
 def test_free_page_locked_memory_is_given_to_a_larger_request(place):
-    """There is no device memory of the pool here: the rung is climbed for the host's alone."""
+    """The pool has no device memory here, so the rung has only page-locked memory to give back."""
     env = pooled(CUWARDEN_SIM_PINNED_LIMIT="100MiB")
     plain = place.run([program("pooled"), "locked_host"], env, shim=False)
     run = place.run([program("pooled"), "locked_host"], env)
@@ -272,7 +272,7 @@ def test_free_page_locked_memory_is_given_to_a_larger_request(place):
     assert [row["rescued_by"] for row in run.report["incidents"]] == ["pool"]
 
 
-def test_what_a_capture_kept_from_a_request_is_there_afterwards(place):
+def test_memory_that_a_capture_withheld_is_available_afterwards(place):
     run = place.run([program("pooled"), "captured"], pooled())
     assert "after the capture: 0" in run.stdout, run.stdout
 
@@ -282,7 +282,7 @@ def test_much_page_locked_memory_that_is_freed_goes_back_at_once(place):
     assert run.last_line["rss_kept_bytes"] < 100 * MIB
 
 
-# --- auto: only where the driver's slabs lock much, and nobody shares memory
+# --- auto: serves only if the driver's slabs lock much and no memory is shared
 
 
 def test_auto_serves_once_slabs_lock_a_fiftieth_of_the_device(place):
@@ -300,7 +300,7 @@ def test_auto_stays_with_the_driver_where_memory_is_shared(place, how):
     assert run.said == []
 
 
-def test_on_a_driver_without_mapped_memory_all_is_the_drivers(place):
+def test_a_driver_without_mapped_memory_serves_all_requests_itself(place):
     run = place.run([POINTER, f"bytes={3 * MIB}"], pooled(CUWARDEN_SIM_VMM="none"))
     assert run.last_line["served"] == 1
     assert run.report["pool"]["served_count"] == 0
@@ -326,5 +326,5 @@ def test_another_process_opens_what_the_driver_served(place, mode, size):
         assert run.stdout == plain.stdout
         assert run.said == [] and len(run.reports) == 2
     assert own["pool"]["ipc_refused"] == (run.said != [])
-    # Who asked for it in vain has a whole report all the same.
+    # The process whose sharing was refused still has a whole report.
     assert own["tool"]["complete"] is True and own["coverage"]["complete"] is True

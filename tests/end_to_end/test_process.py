@@ -1,4 +1,4 @@
-"""However a process lives and ends, its report is there and the program is as it was."""
+"""In each way to live and to end, a process leaves its report and behaves as without the shim."""
 
 import os
 import resource
@@ -61,7 +61,7 @@ def test_a_signal_handler_that_interrupted_malloc_may_end_the_process(run_shimme
         run.report.check_leaks(run.last_line["leaked"])
 
 
-def test_what_a_static_destructor_frees_is_no_leak(run_both):
+def test_memory_freed_by_a_static_destructor_is_no_leak(run_both):
     run = run_both([program("ending"), "static_destructor"])
     run.report.check_leaks(run.last_line["leaked"])
     assert run.report.totals()["device"]["frees"] == 1
@@ -90,7 +90,7 @@ def test_a_program_that_closes_its_standard_streams_too_gets_its_report(run_both
 
 
 @pytest.mark.parametrize("path", ["relative.json", "folder/relative.json", None])
-def test_the_reports_place_is_fixed_at_the_first_cuda_call(place, tmp_path, path):
+def test_the_reports_path_is_fixed_at_the_first_cuda_call(place, tmp_path, path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     run = place.run_both(
@@ -103,7 +103,7 @@ def test_the_reports_place_is_fixed_at_the_first_cuda_call(place, tmp_path, path
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop privileges")
 def test_a_report_that_may_no_longer_be_written_is_a_line_and_the_ledger_stays(place):
-    place.reports.chmod(0o755)  # and its parents are root's alone
+    place.reports.chmod(0o755)  # the folders above it are closed to other users
     run = place.run_both([program("ending"), "drop_privileges"])
     assert run.returncode == 0
     assert run.reports == []
@@ -131,10 +131,10 @@ def test_after_an_abort_that_its_handler_undid_recording_goes_on(run_both):
     assert run.ledgers == []
 
 
-def test_what_follows_such_an_abort_is_not_lost_by_a_kill(run_both):
+def test_allocations_after_an_undone_abort_survive_a_kill(run_both):
     run = run_both([program("ending"), "abort_go_on_and_kill"])
     assert killed_by(run, signal.SIGKILL)
-    assert run.report["leaks"]["count"] == 3  # the abort's own
+    assert run.report["leaks"]["count"] == 3  # this is the report that the abort wrote
     assert len(run.ledgers) == 1
 
 
@@ -182,10 +182,10 @@ def test_a_full_ledger_is_said_once_and_keeps_what_it_has(run_both):
     assert 100_000 < run.report["leaks"]["count"] < 600_000
 
 
-def test_a_message_never_kills_a_program_whose_standard_error_nobody_reads(place):
+def test_a_message_never_kills_a_program_whose_standard_error_has_no_reader(place):
     for fill in (False, True):
         reader, writer = os.pipe()
-        if fill:  # nobody reads, and there is no room
+        if fill:  # the pipe has no reader and no room
             os.set_blocking(writer, False)
             while True:
                 try:
@@ -235,7 +235,8 @@ def kilobytes(run, name):
 def test_a_program_that_locks_its_memory_does_not_lock_the_whole_ledger(
     run_bare, run_shimmed, how, most_rss, ledger
 ):
-    # A file of a gigabyte at most, were it to be faulted in after all; too small for a file: memory.
+    # If the whole file were locked in memory, it would be a gigabyte at most. In the smallest case there
+    # is no room for a file, and the ledger is in memory.
     largest = (1 << 30) if ledger == "file" else (32 << 20)
 
     def limit():

@@ -1,4 +1,4 @@
-"""PyTorch's and CuPy's caches as reclaimers, and scripts that are run so: `python3 -m cuwarden`."""
+"""PyTorch's and CuPy's caches as reclaimers, and scripts that are run by `python3 -m cuwarden`."""
 
 import sys
 import textwrap
@@ -11,7 +11,7 @@ from test_rescue import rescued
 
 PYTHON = SOURCE / "tools" / "python"
 
-# Stands for a framework: `empty_cache` frees what `hold` took, by the runtime in this process.
+# A fake framework: `empty` frees the memory that `hold` took, by the runtime in this process.
 FRAMEWORK = """
 import ctypes, threading
 cudart = ctypes.CDLL("libcudart.so.13")
@@ -83,8 +83,8 @@ def test_frameworks_caches_are_emptied_for_an_unmodified_script(
 
 
 @pytest.mark.parametrize("loader", ["CDLL", "PyDLL"])
-def test_who_holds_pythons_own_lock_waits_for_no_python(place, frameworks, loader):
-    """ctypes.PyDLL keeps it, as an extension module does that has not thought of it."""
+def test_no_python_reclaimer_is_called_for_a_thread_with_the_interpreters_lock(place, frameworks, loader):
+    """ctypes.PyDLL keeps the interpreter's lock during a call, as a careless extension module does."""
     text = f"""
 import cuwarden, ctypes, torch
 assert cuwarden.register()
@@ -98,7 +98,7 @@ print(ctypes.{loader}("libcudart.so.13").cudaMalloc(ctypes.byref(pointer), ctype
     assert outcomes == ({"served"} if loader == "CDLL" else {"unsafe"}) and run.said == []
 
 
-def test_frameworks_that_are_not_there_are_no_word_worth(place, frameworks):
+def test_missing_frameworks_give_no_message(place, frameworks):
     text = """
 import cuwarden, ctypes
 assert cuwarden.register()
@@ -129,7 +129,7 @@ def test_a_deep_stack_is_seen_whole(place, frameworks, levels):
     assert run.stdout == "True\n", run.stderr
 
 
-def test_what_a_python_reclaimer_throws_is_a_line_of_its_own(place, frameworks):
+def test_an_exception_of_a_python_reclaimer_is_one_line(place, frameworks):
     text = """
 import cuwarden, torch
 def broken(device, wanted):
@@ -144,7 +144,7 @@ print(torch.malloc(2 << 30), torch.malloc(2 << 30))
     assert run.said_about("reclaimer mine", "gave nothing back") and len(run.said) == 2
 
 
-# What a program may find out about how it was started.
+# A program that prints all it can find out about the way in which it was started.
 INQUIRING = """
 import atexit, pickle, sys, threading, unittest
 def function():
@@ -162,12 +162,12 @@ unittest.main(argv=["x"], exit=False)
 
 
 @pytest.mark.parametrize("how", ["script", "text"])
-def test_a_script_finds_itself_as_without(place, tmp_path, frameworks, how):
+def test_a_script_run_by_the_module_finds_itself_as_when_run_by_python(place, tmp_path, frameworks, how):
     folder = tmp_path / "sub"
     folder.mkdir()
     path = str(folder) if how == "script" else ""
     (folder / "s.py").write_text(INQUIRING.format(path=path))
-    # A module of the standard library's name where the script is not.
+    # A module with the name of one of the standard library's, in a folder other than the script's.
     (place.work / "queue.py").write_text("raise SystemExit('the wrong queue')\n")
     (folder / "s.py").write_text("import queue\n" * (how == "script") + (folder / "s.py").read_text())
     command = {"script": [folder / "s.py", "a"], "text": ["-c", INQUIRING.format(path=path), "a"]}[how]
@@ -180,7 +180,7 @@ def test_a_script_finds_itself_as_without(place, tmp_path, frameworks, how):
 
 
 @pytest.mark.parametrize("arguments", [["nosuch.py"], ["-u", "x.py"], ["-m"], ["-c"], []], ids="-".join)
-def test_bad_arguments_of_the_module_are_a_line_and_2(place, frameworks, arguments):
+def test_bad_arguments_of_the_module_give_a_line_and_status_2(place, frameworks, arguments):
     run = place.run([sys.executable, "-m", "cuwarden", *arguments], frameworks)
     assert run.returncode == 2 and "Traceback" not in run.stderr
     assert 1 <= len(run.stderr.splitlines()) <= 2
@@ -207,7 +207,7 @@ asks.join()
 """
     run = place.run([sys.executable, "-c", text], {**frameworks, "CUWARDEN_SYNC_TIMEOUT": "100s"})
     assert run.stdout == "0\n", run.stderr
-    # A child that waits for the reclaimer ends when the time for that is over.
+    # A child that waited for the reclaimer would end only when its time is over.
     assert "timed_out" not in {row["outcome"] for row in reclaims(run.report)}
 
 

@@ -1,4 +1,4 @@
-"""Functions of the program that give memory back: when they are called, and what comes of it."""
+"""Reclaimers, the program's functions that give memory back: when they are called, and the results."""
 
 import subprocess
 import sys
@@ -30,25 +30,25 @@ def test_a_cache_of_the_programs_own_is_emptied_where_a_request_would_fail(place
     _, rungs = rescued(run.report, "reclaim")
     assert [row["rung"] for row in rungs] == ["retry", "synchronise", "trim", "reclaim"]
     assert [row["reclaimer"] for row in rungs] == [None, None, None, "own cache"]
-    # What was given back was seen to be freed.
+    # The memory that was given back was recorded as freed.
     totals = run.report.totals()["device"]
     assert totals["live_bytes"] == facts["requested_bytes"]
     shown = cuwarden("report", run.report.path).stdout
     assert "and was served by reclaim (own cache) in " in shown
 
 
-def test_without_rescues_none_is_called(place):
+def test_without_rescues_no_reclaimer_is_called(place):
     run = place.run([RECLAIMING, "empties"], environment(CUWARDEN_POOL="off"))
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert run.last_line["registered"] > 0 and run.said == []
 
 
-def test_a_disabled_recording_has_none(place):
+def test_a_program_without_recording_registers_no_reclaimer(place):
     run = place.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_ENABLED": "0"})
     assert (run.last_line["registered"], run.last_line["failures"]) == (0, 1)
 
 
-def test_page_locked_memory_is_device_minus_one(place):
+def test_reclaimers_get_device_minus_one_for_page_locked_memory(place):
     run = place.run([RECLAIMING, "empties_host"], {**RESCUE, "CUWARDEN_SIM_PINNED_LIMIT": "1GiB"})
     facts = run.last_line
     assert (facts["served"], facts["device"], facts["given_back"]) == (1, -1, facts["held"])
@@ -65,7 +65,7 @@ def test_page_locked_memory_is_device_minus_one(place):
         ("hangs", "timed_out", "does not return"),
     ],
 )
-def test_one_that_is_no_help_is_a_line_and_the_drivers_own_error(place, how, outcome, said):
+def test_a_reclaimer_that_does_not_help_gives_a_line_and_the_drivers_own_error(place, how, outcome, said):
     timeout_s = 2 if how == "hangs" else 100
     env = {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": f"{timeout_s}s"}
     run = place.run([RECLAIMING, how, "times=3"], env)
@@ -75,13 +75,13 @@ def test_one_that_is_no_help_is_a_line_and_the_drivers_own_error(place, how, out
     assert (row["outcome"], row["reclaimer"]) == (outcome, "own cache")
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["rescued_by"]) == ("failed", None)
-    # What hangs is waited for once, not with each request.
+    # A reclaimer that hangs is waited for once, not with each request.
     assert run.last_line["seconds"] < 2 * timeout_s
     if how == "hangs":
         assert row["duration_ns"] >= timeout_s * 1e9
 
 
-def test_the_next_one_is_called_after_one_that_is_no_help(place):
+def test_the_next_reclaimer_is_called_after_one_that_did_not_help(place):
     run = place.run([RECLAIMING, "empties", "beside=1"], RESCUE)
     assert (run.last_line["served"], run.last_line["beside"], run.last_line["calls"]) == (1, 1, 1)
     assert [(row["reclaimer"], row["outcome"]) for row in reclaims(run.report)] == [
@@ -90,42 +90,42 @@ def test_the_next_one_is_called_after_one_that_is_no_help(place):
     ]
 
 
-def test_what_one_asks_for_in_vain_calls_nobody(place):
+def test_a_reclaimers_own_refused_request_calls_no_reclaimer(place):
     run = place.run([RECLAIMING, "asks"], RESCUE)
     assert run.last_line["asked_in_vain"] and run.last_line["calls"] == 1
     assert run.last_line["served"] == 1
 
 
-def test_one_may_take_itself_out(place):
+def test_a_reclaimer_may_unregister_itself(place):
     run = place.run([RECLAIMING, "unregisters"], RESCUE)
     assert (run.returncode, run.last_line["served"]) == (0, 1), run.stderr
 
 
-def test_what_is_not_accepted_is_a_line_each(place):
+def test_each_registration_that_is_not_accepted_is_one_line(place):
     run = place.run([RECLAIMING, "bad"], RESCUE)
-    assert run.last_line["registered"] == -1  # of 17, one more than there is room for
+    assert run.last_line["registered"] == -1  # one of 17 was refused: there is room for 16
     lines = [line for line in run.said if "not registered" in line]
     assert len(lines) == 5, run.stderr
     for part in ("longer than 63", "longer than 255", "name is missing", "is null", "16 already"):
         assert run.said_about("not registered", part)
-    # Each of those that were has nothing to give.
+    # Each registered reclaimer has nothing to give back.
     assert len(run.said) == 5 + 16 and run.last_line["beside"] == 16
 
 
-def test_during_a_capture_none_is_called(place):
+def test_during_a_capture_no_reclaimer_is_called(place):
     run = place.run([RECLAIMING, "empties", "capture=open"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
 
 
 @pytest.mark.parametrize("end", ["ended", "destroyed"])
-def test_after_a_capture_they_are_called_again(place, end):
+def test_after_a_capture_reclaimers_are_called_again(place, end):
     run = place.run([RECLAIMING, "empties", f"capture={end}"], RESCUE)
     assert (run.last_line["served"], run.last_line["calls"]) == (1, 1)
 
 
 @pytest.mark.parametrize("depth", ["0", "1"])
-def test_how_much_of_stacks_is_kept_does_not_matter(place, depth):
+def test_reclaimers_do_not_depend_on_the_recorded_stack_depth(place, depth):
     run = place.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_STACK_DEPTH": depth})
     assert (run.last_line["served"], run.last_line["calls"]) == (1, 1)
     run = place.run(
@@ -134,13 +134,13 @@ def test_how_much_of_stacks_is_kept_does_not_matter(place, depth):
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
 
 
-def test_a_stack_that_ends_at_code_nobody_describes_may_hold_any_lock(place):
+def test_no_reclaimer_is_called_for_a_stack_that_ends_at_undescribed_code(place):
     run = place.run([RECLAIMING, "empties", "jit=1"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
 
 
-def test_who_may_hold_the_caches_lock_does_not_wait_for_it(place):
+def test_a_thread_that_may_hold_the_caches_lock_does_not_call_its_reclaimer(place):
     run = place.run([RECLAIMING, "empties", "modules=libother.so,reclaiming,libmore.so"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
 
@@ -160,7 +160,7 @@ def test_two_libraries_are_served_once_the_ones_cache_can_be_emptied(place, cuwa
     assert "RESCUED" in cuwarden("report", run.report.path).stdout
 
 
-# The library's own request, the other way round: it empties its cache itself, under its lock.
+# The library with the cache makes the request itself, and empties its cache under its own lock.
 LIBRARY_ASKS = """
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
@@ -181,7 +181,7 @@ print(library.tensor_cache_allocate(55 << 26) is not None, called)
 """
 
 
-def test_the_cache_that_asks_itself_is_left_to_itself(place):
+def test_a_request_by_the_cache_itself_calls_no_reclaimer(place):
     library = BUILD / "samples" / "libtensor_cache.so"
     run = place.run([sys.executable, "-c", LIBRARY_ASKS, library], RESCUE)
     assert (run.returncode, run.stdout) == (0, "True []\n"), run.stderr
@@ -196,7 +196,7 @@ def test_the_cache_that_asks_itself_is_left_to_itself(place):
 @pytest.mark.parametrize(
     "compiler", [["cc", "-std=c99"], ["cc", "-std=c11"], ["c++", "-std=c++11"], ["c++", "-std=c++20"]]
 )
-def test_the_header_stands_alone(tmp_path, compiler):
+def test_the_header_compiles_and_works_alone(tmp_path, compiler):
     source = tmp_path / ("use.c" if compiler[0] == "cc" else "use.cpp")
     source.write_text(
         '#include <cuwarden.h>\n'
@@ -209,4 +209,4 @@ def test_the_header_stands_alone(tmp_path, compiler):
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{SOURCE / 'include'}"]
     built = tmp_path / "use"
     subprocess.run([*compiler, *strict, source, "-o", built, "-ldl"], check=True)
-    assert subprocess.run([built]).returncode == 0  # without cuwarden it does nothing
+    assert subprocess.run([built]).returncode == 0  # without cuwarden, the functions do nothing

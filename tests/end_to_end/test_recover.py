@@ -1,4 +1,5 @@
-"""`cuwarden recover`: what died without a report gets it; what lives, or is another's, is left alone."""
+"""`cuwarden recover`: processes that died without a report get one. Ledgers of living processes and of
+other users are left alone."""
 
 import datetime
 import fcntl
@@ -19,7 +20,7 @@ from shimmed import COMMAND, PATIENCE_S, dead, only_report, program, sample, unt
 
 @pytest.fixture
 def waiting(live, place):
-    """Starts a process that waits, and gives its ledger."""
+    """Starts a process that waits, and returns it with its ledger."""
 
     def begin(how="wait", **popen):
         process = live(program("dying"), how, **popen)
@@ -140,12 +141,12 @@ def has_open(pid, path):
             if os.readlink(descriptor) == str(path):
                 return True
         except FileNotFoundError:
-            pass  # closed meanwhile
+            pass  # the file was closed meanwhile
     return False
 
 
 def keeps_open(pid, path):
-    """True if a process waits with a file open. A single look may be at what kind of file it is."""
+    """Returns true if the process keeps the file open. It may also open it for a moment, to see its kind."""
     for _ in range(3):
         if not has_open(pid, path):
             return False
@@ -162,10 +163,10 @@ def test_run_makes_no_second_report_of_what_was_recovered_meanwhile(place):
     run.stdout.readline()
     (ledger,) = place.ledger.iterdir()
     pid = int(ledger.name.rsplit("-", 1)[1])
-    run.send_signal(signal.SIGSTOP)  # so that we are the first to know of the death
+    run.send_signal(signal.SIGSTOP)  # so that the test is the first to act on the death
     os.kill(pid, signal.SIGKILL)
     with open(ledger) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # as a concurrent recover does
+        fcntl.flock(file, fcntl.LOCK_EX)  # as a `recover` at the same time does
         run.send_signal(signal.SIGCONT)
         until(lambda: keeps_open(run.pid, ledger), run)
         ledger.unlink()

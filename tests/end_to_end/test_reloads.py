@@ -1,4 +1,4 @@
-"""Stacks keep their identity while libraries come and go: by the file, and the place in it."""
+"""Stacks keep their identity when libraries are unloaded and loaded again: by file, and offset in it."""
 
 import shutil
 import signal
@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 def leaks_of(report, count, groups=1):
-    """The groups of the plugin's leak, which are so many and have the same number each."""
+    """Returns the groups of the plugin's leak. Checks that there are `groups`, with `count` each."""
     found = report.groups_of("leak")
     assert len(found) == groups, report.describe_leaks()
     for group in found:
@@ -37,7 +37,7 @@ def test_a_plugin_that_leaks_each_time_that_it_is_loaded_is_one_growing_group(ru
     assert " 2. " not in text
 
 
-def test_what_a_killed_process_left_is_one_growing_group_too(run_shimmed, place, cuwarden):
+def test_a_killed_processs_reloaded_plugin_is_also_one_growing_group(run_shimmed, place, cuwarden):
     run = run_shimmed([program("reloading"), 40, "kill", PLUGIN])
     assert killed_by(run, signal.SIGKILL)
     cuwarden("recover", place.ledger)

@@ -1,4 +1,4 @@
-"""CUWARDEN_REPORT_IF and CUWARDEN_REPORT_KEEP: which processes get a report, and how many stay."""
+"""CUWARDEN_REPORT_IF and CUWARDEN_REPORT_KEEP: the processes that get a report, and how many reports stay."""
 
 import json
 import os
@@ -33,7 +33,7 @@ ENDS = [
 
 @pytest.mark.parametrize("wanted", ["always", "leak", "incident", "abnormal", "leak,abnormal"])
 @pytest.mark.parametrize("words, has", ENDS, ids=[" ".join(words) or "clean" for words, _ in ENDS])
-def test_a_report_is_there_only_where_its_condition_is_met(place, words, has, wanted):
+def test_a_report_is_kept_only_if_its_condition_is_met(place, words, has, wanted):
     run = place.run_both([LEAVING, *words], {"CUWARDEN_REPORT_IF": wanted})
     assert run.said == [] and run.ledgers == []
     assert len(run.reports) == int(wanted == "always" or bool(has & set(wanted.split(","))))
@@ -87,7 +87,7 @@ def test_a_report_that_a_person_asks_for_is_always_made(place, cuwarden, verb):
 
 
 @pytest.mark.parametrize("value", ["leaks", "leak,", ",leak", "always,leak", "", "leak incident"])
-def test_a_condition_that_is_none_is_a_line_and_the_default(place, cuwarden, value):
+def test_an_unknown_condition_gives_a_line_and_the_default(place, cuwarden, value):
     run = place.run([LEAVING], {"CUWARDEN_REPORT_IF": value})
     assert run.said_about("CUWARDEN_REPORT_IF", "incident", "abnormal") and len(run.reports) == 1
     done = cuwarden("run", "--report-if", value, "--", "true")
@@ -98,7 +98,7 @@ def test_a_condition_that_is_none_is_a_line_and_the_default(place, cuwarden, val
 
 
 def kept(place, count, words=(), keep="2", **env):
-    """Runs the program so often; the pids of the reports that are left, the oldest first."""
+    """Runs the program `count` times. Returns the pids of the remaining reports, the oldest first."""
     pids = []
     for _ in range(count):
         run = place.run([LEAVING, *words], {"CUWARDEN_REPORT_KEEP": keep, **env})
@@ -114,7 +114,7 @@ def test_the_newest_reports_stay(place):
     assert len(list(place.reports.iterdir())) == 2
 
 
-def test_of_reports_with_one_name_the_newest_stay(place):
+def test_the_newest_reports_with_one_name_stay(place):
     path = place.reports / "leaving-ci.json"
     pids, left = kept(place, 5, CUWARDEN_REPORT=path)
     assert left == pids[-2:]
@@ -189,7 +189,7 @@ def test_the_ledgers_of_other_programs_and_of_living_ones_stay(place, live):
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1000001", ""])
-def test_a_number_that_is_none_is_a_line_and_all_reports_stay(place, value):
+def test_a_bad_number_gives_a_line_and_all_reports_stay(place, value):
     place.run([LEAVING])
     run = place.run([LEAVING], {"CUWARDEN_REPORT_KEEP": value})
     run.said_about("CUWARDEN_REPORT_KEEP", "1000000")

@@ -1,4 +1,4 @@
-"""Requests that would have failed and are served: what helped, what the program and the report say."""
+"""Requests that would have failed and are served: the rung that helped, the program's result, the report."""
 
 import json
 import re
@@ -25,7 +25,7 @@ GIB = 1 << 30
 
 
 def rescued(report, rung, mode="rescue"):
-    """The one incident, and its rungs in their order."""
+    """Checks the report's only incident, and returns it with its rungs in order."""
     (incident,) = report["incidents"]
     assert (incident["outcome"], incident["rescued_by"]) == ("rescued", rung), incident
     assert incident["rescued_count"] == incident["repeats"] + 1
@@ -44,11 +44,11 @@ def rescued(report, rung, mode="rescue"):
     "command",
     [["streams=1"], ["streams=5"], ["streams=17", "more=64"], ["streams=3", "api=driver", "thread=1"],
      ["streams=2", "device=1"], ["streams=2", "own=1"], ["streams=1", "own=1", "thread=1"],
-     # Not the thread's to name, or not in its context.
+     # Streams that the thread cannot name, or of another context.
      ["streams=2", "own=1", "freer=1"], ["streams=2", "freer=1"], ["streams=3", "elsewhere=1"]],
     ids="-".join,
 )
-def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, cuwarden, command):
+def test_a_request_is_served_after_pending_frees_are_synchronised(place, cuwarden, command):
     bare = place.run([program("shortages"), "pending", *command], environment(), shim=False)
     assert (bare.last_line["served"], bare.last_line["failures"]) == (0, 1)
     run = place.run([program("shortages"), "pending", *command], environment(CUWARDEN_POOL="rescue"))
@@ -65,7 +65,7 @@ def test_what_waits_for_frees_is_served_after_these_are_synchronised(place, cuwa
     assert re.search(r"and was served by synchronise in [0-9.]+ .?s\n", text), text
 
 
-def test_what_fails_where_another_was_served_has_its_own_cause(place, cuwarden):
+def test_a_failure_at_a_call_site_that_was_served_before_has_a_cause_of_its_own(place, cuwarden):
     run = place.run([program("shortages"), "changing", "times=4"], environment(CUWARDEN_POOL="rescue"))
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 3)
     served, failed = sorted(run.report["incidents"], key=lambda incident: incident["time_ns"])
@@ -77,7 +77,7 @@ def test_what_fails_where_another_was_served_has_its_own_cause(place, cuwarden):
     assert (served["failed_count"], failed["failed_count"]) == (0, 3)
     assert served["bytes"] == served["last_bytes"] > 3 * GIB
     assert served["time_ns"] == served["last_ns"] < failed["time_ns"] < failed["last_ns"]
-    # The first that failed asked for 128 MiB more than was free, and each for another 128 MiB more.
+    # The incident's request asked for 128 MiB more than was free, and each later one for 128 MiB more.
     assert failed["last_bytes"] == run.last_line["requested_bytes"]
     assert failed["bytes"] == failed["last_bytes"] - (256 << 20)
     rungs = {
@@ -107,13 +107,13 @@ def kill_once(process, is_time):
 
 
 def wait_of(process, cuwarden):
-    """The rung on which a live process waits, or None."""
+    """Returns the rung on which a live process waits, or None."""
     done = cuwarden("snapshot", "--output", "-", process.pid)
     rungs = json.loads(done.stdout)["rungs"] if done.returncode == 0 else []
     return rungs[-1] if rungs and rungs[-1]["rung"] == "wait" else None
 
 
-def test_what_a_process_waited_for_when_it_was_killed_is_in_the_report(place, live, cuwarden):
+def test_the_wait_of_a_process_that_was_killed_meanwhile_is_in_the_report(place, live, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="1000s")
     process = live(program("shortages"), "own", "room=10000", "more=900", env=env)
     kill_once(
@@ -141,7 +141,7 @@ def test_a_thread_is_not_cancelled_by_a_wait(place):
     assert run.returncode == 0 and run.stdout == "refused: 1\ncancelled: 1\n", run.stdout
 
 
-def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_another(place, live, cuwarden):
+def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(place, live, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="1GiB", CUWARDEN_WAIT="1000s")
     process = live(program("shortages"), "changing", "times=2", env=env)
 
@@ -156,7 +156,7 @@ def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_anoth
     (incident,) = report["incidents"]
     counts = [incident[f"{count}_count"] for count in ("rescued", "failed", "recovered")]
     assert (incident["outcome"], incident["repeats"], counts) == ("under_way", 1, [1, 0, 0])
-    # Of the one that it died in.
+    # The rung belongs to the incident during which the process was killed.
     assert incident["last_ns"] > incident["time_ns"]
     assert incident["last_bytes"] < incident["bytes"]
     text = cuwarden("report", report.path).stdout
@@ -166,7 +166,7 @@ def test_what_was_being_tried_when_the_process_was_killed_is_no_failure_of_anoth
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place):
-    # The kernel's time begins before the request: a machine that does other work may take some of it.
+    # The kernel's time begins before the request, so a busy machine may use up part of it.
     env = environment(CUWARDEN_POOL="rescue", CUWARDEN_SIM_KERNEL_TIME="1500ms")
     command = [program("shortages"), "pending", "busy=300"]
     run = place.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "100s"})
@@ -182,7 +182,7 @@ def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place
 
 
 def served_after_a_wait(place, cuwarden, neighbour, process):
-    """The report and the last line of a process that waited until its neighbour left."""
+    """Returns the report and the last line of a process that waited until its neighbour had ended."""
     until(lambda: wait_of(process, cuwarden), process)
     neighbour.stdin.close()
     said, _ = process.communicate(timeout=PATIENCE_S)
@@ -205,7 +205,7 @@ def test_a_neighbour_that_leaves_is_waited_for(place, live, cuwarden, tmp_path):
     )
     held = int(other.stdout.readline())
     assert held > GIB
-    # No CUWARDEN_POOL: requests are rescued by themselves.
+    # CUWARDEN_POOL is not set: rescues are on by default.
     process = live(
         program("shortages"), "own", "room=10000", "more=900", env={**env, "CUWARDEN_WAIT": "1000s"}
     )
@@ -213,7 +213,7 @@ def test_a_neighbour_that_leaves_is_waited_for(place, live, cuwarden, tmp_path):
     assert [row["rung"] for row in rungs] == ["retry", "synchronise", "trim", "wait"]
 
 
-# The sample's cache asks, empties itself, and asks again.
+# The sample's cache makes a request, empties itself when it fails, and makes the request again.
 ASKS = """
 import ctypes, sys
 allocate = ctypes.CDLL(sys.argv[1]).tensor_cache_allocate
@@ -223,7 +223,7 @@ print(allocate(2 << 30))
 
 
 @pytest.mark.parametrize(("name", "waits"), [("libc10_cuda.so", 2), ("libother.so", 1)])
-def test_an_allocator_that_asks_again_waits_when_it_does(place, tmp_path, name, waits):
+def test_an_allocator_that_retries_by_itself_waits_at_its_retry(place, tmp_path, name, waits):
     library = tmp_path / name
     shutil.copy(BUILD / "samples" / "libtensor_cache.so", library)
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="500ms")
@@ -236,11 +236,11 @@ def test_an_allocator_that_asks_again_waits_when_it_does(place, tmp_path, name, 
         for incident in incidents
     ]
     tried = ["retry", "synchronise", "trim"]
-    # Who has waited once, with nothing freed since, is not held up by the same at once.
+    # After one vain wait, an equal request does not wait again until something was freed.
     assert rungs == ([tried, [*tried, "wait"]] if waits == 2 else [[*tried, "wait"], []])
 
 
-# Without a context.
+# A program that holds device memory without having a context.
 HOLDS = """
 import ctypes, sys
 driver, handle = ctypes.CDLL(sys.argv[1]), ctypes.c_uint64()
@@ -252,7 +252,7 @@ sys.stdin.read()
 
 
 def test_a_neighbour_of_less_than_a_context_is_waited_for(place, live, cuwarden, tmp_path):
-    """What is in use when the first context is there may be the neighbour's."""
+    """Memory that is in use when the first context is made may belong to the neighbour."""
     shared = tmp_path / "shared_device"
     env = environment(CUWARDEN_SIM_SHARED=shared)
     other = subprocess.Popen(
@@ -298,7 +298,7 @@ def test_a_program_that_asks_in_vain_without_end_is_not_held_up(run_both):
 
 
 @pytest.mark.parametrize("situation", ["slabs", "rounding", "own", "larger", "absurd", "library"])
-def test_what_cannot_be_helped_fails_as_it_does_without(run_both, situation):
+def test_a_request_that_no_rung_helps_fails_as_without_the_shim(run_both, situation):
     run = run_both([program("shortages"), situation], environment(CUWARDEN_POOL="rescue"))
     (incident,) = run.report["incidents"]
     assert incident["outcome"] == "failed" and incident["rescued_by"] is None
@@ -318,7 +318,7 @@ def test_a_bad_value_is_one_line_and_the_default_is_used(place, name, value):
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
 
 
-def test_without_a_word_requests_are_rescued_and_with_one_they_are_not(place):
+def test_requests_are_rescued_by_default_and_not_with_the_pool_off(place):
     run = place.run([program("shortages"), "pending"], environment())
     assert run.report["pool"]["mode"] == "auto" and run.last_line["served"] == 1
     env = environment(CUWARDEN_POOL="off", CUWARDEN_WAIT="1s")
@@ -327,6 +327,6 @@ def test_without_a_word_requests_are_rescued_and_with_one_they_are_not(place):
 
 
 @pytest.mark.parametrize("situation", ["larger", "absurd"])
-def test_what_the_device_can_never_serve_waits_for_nobody(run_both, situation):
+def test_a_request_that_the_device_can_never_serve_does_not_wait(run_both, situation):
     run = run_both([program("shortages"), situation], environment(CUWARDEN_WAIT="60s"))
     assert [row["rung"] for row in run.report["rungs"]] == ["retry", "synchronise", "trim"]

@@ -1,5 +1,5 @@
-"""Devices that are kept from being used as they are: by their compute mode, as a slice (MIG), by a
-quota (MPS). Each is said with what proves it, and nothing is said without."""
+"""Devices whose use is restricted: by the compute mode, to a slice (MIG), or by a quota (MPS). A verdict
+names the restriction with its proof, and no verdict names one without."""
 
 import pytest
 
@@ -31,9 +31,9 @@ FIRST = [["first_context", "api=runtime"], ["first_context", "api=driver"], ["fi
 
 @pytest.mark.parametrize("command", FIRST, ids="-".join)
 @pytest.mark.parametrize("code", [46, 999])
-def test_a_prohibited_device_is_said_to_be_one(run_both, cuwarden, command, code):
+def test_a_prohibited_device_is_reported_as_prohibited(run_both, cuwarden, command, code):
     env = environment(**{MODE: "prohibited"})
-    # cuda.h promises 999; 46 is what it says of error 46.
+    # The driver's answer for a prohibited device is 999 or 46, by its version.
     if code == 46:
         env["CUWARDEN_SIM_FAIL"] = "cuCtxCreate:*:46,cuDevicePrimaryCtxRetain:*:46"
     run = run_both([program("shortages"), *command], env)
@@ -48,7 +48,7 @@ def test_a_prohibited_device_is_said_to_be_one(run_both, cuwarden, command, code
     assert incident["proof"] == {"compute_mode": "prohibited"}
     assert facts_of(run.report)["compute_mode"] == 2
     assert "nvidia-smi -c" in incident["advice"]
-    # It lacked no memory: no failure is counted, nobody is said to hold anything.
+    # No memory was lacking, so no failure is counted and no holder is named.
     assert all(total["failures"] == 0 for total in run.report["totals"])
     assert run.report["device_processes"] == run.report["incident_holders"] == []
     shown = cuwarden("report", run.report.path).stdout
@@ -58,7 +58,7 @@ def test_a_prohibited_device_is_said_to_be_one(run_both, cuwarden, command, code
 
 @pytest.mark.parametrize("command", FIRST, ids="-".join)
 @pytest.mark.parametrize("nvml", [None, "refuse"])
-def test_an_exclusive_device_that_another_process_has_is_said_to_be_one(run_both, command, nvml):
+def test_an_exclusive_device_in_use_by_another_process_is_reported_as_exclusive(run_both, command, nvml):
     env = environment(**{MODE: "exclusive_process", "CUWARDEN_SIM_OTHER_PROCESS": "1GiB"})
     if nvml:
         env["CUWARDEN_SIM_NVML"] = nvml
@@ -81,7 +81,7 @@ def test_an_exclusive_device_takes_no_second_context_of_the_program_either(run_b
     assert incident["verdict"] == "device_restricted", incident
     assert incident["proof"]["compute_mode"] == "exclusive_process"
     assert run.report["device_processes"] == []
-    # The one it has is in use, and has its account.
+    # The program's own context is in use, and has its account.
     assert facts_of(run.report)["free_bytes"] == run.last_line["free_bytes"]
 
 
@@ -113,7 +113,7 @@ def sliced(whole="80GiB", **changes):
 
 @pytest.mark.parametrize("more", ["1", "100", "5000", "70000"])
 @pytest.mark.parametrize("how", [["device=0"], ["device=1", "api=driver"]], ids="-".join)
-def test_what_the_whole_device_could_serve_its_slice_restricts(run_both, cuwarden, more, how):
+def test_a_slice_is_to_blame_if_the_whole_device_could_serve_the_request(run_both, cuwarden, more, how):
     run = run_both([program("shortages"), "larger", f"more={more}", *how], sliced())
     incident = only_incident(run)
     assert incident["verdict"] == "device_restricted", incident
@@ -128,14 +128,14 @@ def test_what_the_whole_device_could_serve_its_slice_restricts(run_both, cuwarde
 
 
 @pytest.mark.parametrize("more", ["4097", "100000"])
-def test_what_is_larger_than_the_whole_device_could_never_fit(run_both, more):
+def test_a_request_larger_than_the_whole_device_could_never_fit(run_both, more):
     run = run_both([program("shortages"), "larger", f"more={more}"], sliced("8GiB"))
     incident = only_incident(run)
     assert incident["verdict"] == "larger_than_device", incident
     assert incident["proof"]["whole_device_bytes"] == 8 * GIB
 
 
-def test_where_nobody_may_look_beyond_the_slice_it_is_said_to_be_one(run_both):
+def test_a_slice_is_named_even_if_the_whole_device_cannot_be_seen(run_both):
     run = run_both(
         [program("shortages"), "larger"], sliced(CUWARDEN_SIM_NVML="refuse")
     )
@@ -186,7 +186,7 @@ def test_a_quota_that_the_request_would_pass_is_to_blame(run_both, limit, comman
     assert variables[LIMIT] == limit
 
 
-def test_a_quota_that_nobody_enforces_is_not_to_blame(run_both):
+def test_a_quota_that_is_not_enforced_is_not_to_blame(run_both):
     env = environment(**{LIMIT: "0=1G"})
     run = run_both([program("shortages"), "own"], env)
     assert only_incident(run)["verdict"] == "device_full_own"

@@ -1,4 +1,4 @@
-"""Each leak sample's report says what the sample itself says that it leaked."""
+"""The report of each leak sample has the leaks that the sample itself prints."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_pinned_leak_shows_growth_and_the_hosts_own_memory(run_shimmed):
     pinned, registered = run.last_line["leaked"]
     (group,) = run.report.check_leak(pinned)
     assert group["growth"] == "growing"
-    # 20 MiB from its first step to the end, evenly.
+    # The leak grows evenly by 20 MiB from the first step to the end.
     minutes = (run.report["process"]["end_ns"] - group["first_ns"]) / 60e9
     assert 0.6 < group["growth_bytes_per_minute"] / (20 * 1048576 / minutes) < 1.6
     (group,) = run.report.check_leak(registered)
@@ -112,7 +112,7 @@ def test_pinned_churn_makes_a_buffer_for_each_step_and_the_report_counts_them(pl
     (name, frame), *_ = run.report.functions(holder)
     assert (name, frame["line"]) == (facts["function"], facts["line"])
     assert (holder["count"], holder["allocations"]) == (1, facts["steps"])
-    # Births are timed by a clock that ticks every few milliseconds.
+    # The clock that times allocations ticks every few milliseconds.
     tick_ns = 10_000_000
     between = holder["last_ns"] - holder["first_ns"]
     step_ns = facts["steps_ns"] / facts["steps"]

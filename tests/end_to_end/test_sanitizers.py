@@ -1,5 +1,5 @@
-"""Programs that are built with a sanitizer of GCC or Clang run under the shim as without it, find what
-they find without it, and leave a report.
+"""Programs that are built with a sanitizer of GCC or Clang: under the shim they run as without it, find
+the same errors, and leave a report.
 """
 
 import functools
@@ -18,15 +18,15 @@ SANITIZERS = ("address", "thread", "memory", "undefined", "leak")
 BUILDS = [
     build
     for build in itertools.product(COMPILERS, SANITIZERS)
-    if build != ("gcc", "memory")  # no such thing
+    if build != ("gcc", "memory")  # GCC has no MemorySanitizer
 ]
-# The shared runtime that GCC links refuses any other order of libraries, bare or not.
+# The shared runtime that GCC links must be the first library, also without the shim.
 ANY_ORDER = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
-    """Builds a program, once; skips the test where there is no such compiler or runtime."""
+    """Builds each program once. Skips the test if there is no such compiler or runtime."""
     folder = tmp_path_factory.mktemp("sanitized")
 
     @functools.cache
@@ -124,8 +124,8 @@ def test_the_sanitizer_finds_what_it_finds_without_the_shim(
     run = place.run(command, ANY_ORDER)
     assert words in run.stderr
     assert run.returncode == bare.returncode == status, run.stderr
-    # LeakSanitizer ends a process in the midst of its exit: the report from before the last readings is
-    # there, and the ledger stays, since that end was not seen.
+    # LeakSanitizer ends a process during its exit. The report from before the last readings exists, and
+    # the ledger stays, since the shim did not see the end.
     assert len(run.reports) == 1
     assert len(run.ledgers) == (1 if defect == "host_leak" else 0)
     done = cuwarden(place, "run", "--simulate", "2GiB", "--", *command)
@@ -135,7 +135,7 @@ def test_the_sanitizer_finds_what_it_finds_without_the_shim(
 
 
 def shared_runtime(path):
-    """The runtime of AddressSanitizer that the program is linked with."""
+    """Returns the path of the AddressSanitizer runtime that the program is linked with."""
     listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
     return re.search(r"=> (\S*/libasan\.so\S*)", listed)[1]
 

@@ -1,4 +1,4 @@
-"""Settings come from the environment; a wrong one is a line to act on, never a failure."""
+"""Settings come from the environment. A wrong one gives a line that says what to do, never a failure."""
 
 import os
 import shutil
@@ -82,13 +82,13 @@ def test_an_unknown_name_is_one_line_with_the_nearest_known_one(run_both, name, 
 
 
 @pytest.mark.parametrize("name, value", [("CUWARDEN_WAIT", "3s"), ("CUWARDEN_SPILL", "1GiB")])
-def test_what_has_no_effect_without_rescues_is_said_to_have_none(run_both, name, value):
+def test_a_setting_that_needs_rescues_is_said_to_have_no_effect_without_them(run_both, name, value):
     run = run_both(ALLOCATE, {"CUWARDEN_POOL": "off", name: value})
     assert run.said_about(name, "CUWARDEN_POOL=off") and len(run.said) == 1
 
 
 @pytest.mark.parametrize("name", ["CUWARDEN_MODE", "CUWARDEN_FOO", "CUWARDEN_", "CUWARDEN_S"])
-def test_what_is_like_no_known_name_is_one_line_without_a_guess(run_both, name):
+def test_a_name_unlike_all_known_ones_is_one_line_without_a_guess(run_both, name):
     run = run_both(ALLOCATE, {name: "some-value"})
     line = run.said_about(name, "no such setting")
     assert line.count("CUWARDEN_") == 1 and len(run.said) == 1
@@ -135,7 +135,7 @@ def test_settings_are_in_the_report_with_where_they_came_from(run_shimmed):
 
 
 def native_depth(report, group):
-    """Frames that were walked: an inlined function shares its caller's."""
+    """Returns the number of walked frames; an inlined function has none of its own."""
     return len([frame for frame in report.stack_frames(group) if not frame["inlined"]])
 
 
@@ -168,7 +168,7 @@ def test_depth_zero_keeps_the_counts_without_stacks(run_shimmed):
 # --- the report's path
 
 
-def test_the_paths_placeholders_are_filled_in(place):
+def test_the_paths_percent_sequences_are_replaced(place):
     run = place.run(
         ALLOCATE,
         {
@@ -210,7 +210,7 @@ def test_a_jobs_step_and_array_task_are_in_the_name_and_in_the_report(place, cuw
     assert "  slurm job 90, array task 7, step 2, rank 3\n" in text
 
 
-def test_what_a_batch_script_starts_itself_has_no_rank(place):
+def test_a_program_started_by_a_batch_script_itself_has_no_rank(place):
     slurm = {"SLURM_JOB_ID": "90", "SLURM_PROCID": "0", "ENVIRONMENT": "BATCH"}
     run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%r.json", **slurm})
     assert run.report.path.name == "none.json"
@@ -325,7 +325,7 @@ def test_the_log_file_is_not_written_through_a_symbolic_link(place):
     log.symlink_to(victim)
     run = place.run_both(ALLOCATE, {"CUWARDEN_LOG": f"warn:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
     assert victim.read_text() == "precious\n"
-    run.said_about("CUWARDEN_STACK_DEPTH")  # on stderr instead
+    run.said_about("CUWARDEN_STACK_DEPTH")  # the message goes to stderr instead
 
 
 def test_messages_stay_out_of_a_file_that_took_the_place_of_stderr(place):
@@ -351,7 +351,7 @@ def test_a_program_with_more_rights_than_its_caller_is_left_alone(place):
     os.chown(privileged, -1, 65534)
     privileged.chmod(0o2755)
     env = place.environment()
-    del env["LD_PRELOAD"]  # it is linked in
+    del env["LD_PRELOAD"]  # the program is linked with the shim instead
     for path, reports in ((ordinary, 1), (privileged, 0)):
         done = subprocess.run([path], env=env, cwd=place.work, timeout=PATIENCE_S, stdout=subprocess.DEVNULL)
         assert done.returncode == 0

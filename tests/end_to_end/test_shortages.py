@@ -1,5 +1,5 @@
-"""Contexts and the host's memory that are refused: the verdict is the one that fits, with figures that
-the program's own count confirms. All variations were written after the rules."""
+"""Refused contexts and refused host memory: each gets the right verdict, with figures that the program's
+own count confirms. All variations were written after the rules of the verdicts."""
 
 import pytest
 
@@ -19,7 +19,7 @@ CONTEXTS = [
 
 
 @pytest.mark.parametrize("command", CONTEXTS, ids="-".join)
-def test_a_context_that_finds_the_device_full_of_the_programs_own(run_both, command):
+def test_a_context_is_refused_on_a_device_full_of_the_programs_own_memory(run_both, command):
     run = run_both([program("shortages"), *command], refused())
     incident = only_incident(run.report)
     assert (incident["verdict"], incident["asked_for"]) == ("device_full_own", "context"), incident
@@ -33,7 +33,7 @@ def test_a_context_that_finds_the_device_full_of_the_programs_own(run_both, comm
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("nvml", [None, "refuse", "hide_others"])
-def test_a_further_context_that_finds_others_there(run_both, other, nvml):
+def test_a_further_context_is_refused_on_a_device_full_of_others_memory(run_both, other, nvml):
     changes = {"CUWARDEN_SIM_NVML": nvml} if nvml else {}
     run = run_both(
         [program("shortages"), "context", "room=200"],
@@ -43,7 +43,7 @@ def test_a_further_context_that_finds_others_there(run_both, other, nvml):
     incident = only_incident(run.report)
     own = run.last_line["held_beside"]
     verdict = "held_by_unlisted_owner" if nvml else "held_by_other_processes"
-    # The size of its context is not known among what others have, unless these are listed.
+    # Unless other processes are listed, the context's size cannot be told apart from their memory.
     close = nvml is not None and held - own < 1 << 30
     assert incident["verdict"] in ([verdict, "device_full_own"] if close else [verdict]), incident
     if incident["verdict"] == "device_full_own":
@@ -58,8 +58,8 @@ def test_a_further_context_that_finds_others_there(run_both, other, nvml):
 @pytest.mark.parametrize("other", ["3600MiB", "3700MiB", "3800MiB", "4000MiB", "4GiB"])
 @pytest.mark.parametrize("api", ["runtime", "driver"])
 @pytest.mark.parametrize("nvml", [None, "refuse", "hide_others"])
-def test_a_first_context_that_finds_others_there(run_both, other, api, nvml):
-    """CUDA says nothing of a device without a context; NVML does."""
+def test_a_first_context_is_refused_on_a_device_full_of_others_memory(run_both, other, api, nvml):
+    """Without a context, CUDA does not say how full a device is; NVML does."""
     changes = {"CUWARDEN_SIM_NVML": nvml} if nvml else {}
     run = run_both(
         [program("shortages"), "first_context", f"api={api}", "device=1"],
@@ -114,7 +114,9 @@ HOST_APIS = {
 
 
 def host_incident(place, command, **changes):
-    """The process's addresses are its own: bare and shimmed differ in figures of them."""
+    """Runs the command bare and shimmed and returns the incident. Figures of the process's addresses may
+    differ between the runs.
+    """
     run = place.run([program("shortages"), *command], refused(**changes))
     assert run.returncode == 0, run.stderr
     assert run.last_line["failures"] == 1 and run.last_line["served"] == 0
@@ -131,7 +133,7 @@ def host_incident(place, command, **changes):
 
 
 @pytest.mark.parametrize("command", HOST, ids="-".join)
-def test_more_than_the_host_has_exhausts_it(place, command):
+def test_a_request_beyond_the_hosts_memory_exhausts_the_host(place, command):
     run, incident = host_incident(place, command)
     assert incident["verdict"] == "host_ram_exhausted", incident
     assert incident["proof"]["ram_bytes"] == run.last_line["figure"]
@@ -149,8 +151,8 @@ def cgroup():
     "command", [["pinned"], ["pinned", "alloc=1"], ["pinned", "api=driver", "thread=1"]], ids="-".join
 )
 @pytest.mark.parametrize("bytes", [LIMIT + MIB, 4 * LIMIT])
-def test_more_than_the_cgroup_has_is_its_limit(place, cgroup, command, bytes):
-    """A driver that asks for too much is killed; this one refuses before."""
+def test_a_request_beyond_the_cgroups_limit_meets_that_limit(place, cgroup, command, bytes):
+    """A real driver that asked for too much would be killed; the simulated one refuses before."""
     env = refused(CUWARDEN_SIM_PINNED_LIMIT="8MiB")
     words = [program("shortages"), *command, f"bytes={bytes}"]
     run = place.run(cgroup.entered_by(*words), env)
@@ -186,8 +188,8 @@ def test_addresses_lack_though_memory_does_not(place, command):
     ],
     ids="-".join,
 )
-def test_as_many_mappings_as_there_may_be_leave_no_address(place, command):
-    """The driver needs more than one; the simulated one is told to."""
+def test_the_greatest_number_of_mappings_leaves_no_address(place, command):
+    """The driver needs several mappings; the simulated driver is told to need as many."""
     refused = {"pinned": "cuMemHostAlloc", "registered": "cuMemHostRegister"}
     name = refused.get(command[0], "cuMemAllocManaged")
     run, incident = host_incident(

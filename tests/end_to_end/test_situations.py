@@ -1,5 +1,5 @@
-"""The samples that run out of memory: the situation comes about as planned, the shim changes nothing
-in it, and the report holds what the sample itself knows.
+"""The samples that run out of memory: each gets into its situation, also under the shim, and the report
+has the facts that the sample itself prints.
 """
 
 import json
@@ -37,14 +37,14 @@ def sized(size, tmp_path=None):
 
 
 def call_at(name, function_called, line):
-    """Whether the sample's source has that call in that line."""
+    """Returns true if the sample's source has a call of `function_called` in this line."""
     return f"{function_called}(" in (SOURCE / "samples" / f"{name}.cpp").read_text().splitlines()[
         line - 1
     ]
 
 
 def check_request(name, run, called=None):
-    """What the sample's last line says of the request that failed."""
+    """Checks and returns the failed request that the sample's last line describes."""
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     request = run.last_line["request"]
@@ -62,7 +62,7 @@ def check_complete(report, failures):
 
 
 def check_account(run, kind="device", failed="device"):
-    """The report has one failed request or none, and counts what the program counts."""
+    """Checks that the report counts the same bytes as the program, and at most one failed request."""
     facts = run.last_line
     check_complete(run.report, {failed: 1} if failed else {})
     total = run.report.totals()[kind]
@@ -72,7 +72,7 @@ def check_account(run, kind="device", failed="device"):
 
 
 def check_incident(report, request, verdict):
-    """The one incident is the sample's request, at its line, with the verdict that fits."""
+    """Checks that the only incident is the sample's request, at its line, with the given verdict."""
     (incident,) = report["incidents"]
     assert incident["verdict"] == verdict, incident
     assert incident["outcome"] == "failed" and incident["repeats"] == 0
@@ -83,13 +83,13 @@ def check_incident(report, request, verdict):
 
 
 def situation(run_both, name, size, verdict, kind="device", arguments=()):
-    """Runs the sample bare and shimmed; a cudaMalloc failed that asked for more than was free."""
+    """Runs the sample bare and shimmed. Checks that a cudaMalloc of more than the free bytes failed."""
     run = run_both([sample(name), *arguments], sized(size))
     request = check_request(name, run)
     facts = run.last_line
     assert request["api"] == "cudaMalloc" and request["device"] == 0
     assert facts["free_bytes"] < facts["total_bytes"] == int(size[:-3]) << 30
-    # Above 1 MiB the driver gives whole pages.
+    # The driver rounds requests above 1 MiB to whole pages.
     assert -(-request["bytes"] // PAGE) * PAGE > facts["free_bytes"]
     check_account(run, kind)
     incident = check_incident(run.report, request, verdict)
@@ -177,7 +177,7 @@ def test_batch_of_one_grows_at_another_line_than_the_one_that_fails(run_both, si
     assert [row["stack"] for row in holders] == [group["stack"] for group in groups]
 
 
-# The simulated device's memory is the host's: of a large one only a part is written to.
+# The simulated device's memory is host memory, so only a part of a large device is written to.
 @pytest.mark.parametrize("size, arguments", [("2GiB", []), ("40GiB", [140, 256 * MIB])])
 def test_oversubscribe_needs_all_that_it_holds_and_more(run_both, size, arguments):
     run, facts, proof = situation(
@@ -188,7 +188,7 @@ def test_oversubscribe_needs_all_that_it_holds_and_more(run_both, size, argument
     assert facts["freed_count"] == 0 and facts["live_bytes"] == held + facts["other_bytes"]
     assert proof["own_bytes"] == facts["live_bytes"]
     assert proof["growing_bytes"] == held
-    # The line that is refused is the one that grows.
+    # The refused request and the growing leak are in the same line.
     request = facts["request"]
     (group,) = run.report.groups_of(request["function"], request["line"])
     assert (group["bytes"], group["growth"]) == (held, "growing")
@@ -208,18 +208,18 @@ def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
     threads = facts["resident_threads"]
     assert request["api"] == "cuLaunchKernel"
     assert request["bytes"] == threads * facts["local_bytes_per_thread"]
-    # Code that calls malloc, and the heap.
+    # The code that calls malloc, and the heap itself, take memory.
     assert facts["free_before_kernels_bytes"] - facts["free_with_heap_bytes"] == 148 * MIB
-    # Steps of lower order took what the last of them needs, but for a KiB that was there before.
+    # The launches took the local memory that the last of them needs, less 1 KiB that existed before.
     taken = facts["free_with_heap_bytes"] - facts["free_before_launch_bytes"]
     assert taken == threads * (facts["local_bytes_per_thread"] // 2 - 1024) > 0
     assert request["bytes"] - taken - threads * 1024 > facts["free_before_launch_bytes"]
-    # In vain the driver gave back all that threads had, the 414 MiB that they have from the start, and
-    # what the code needed: on an H200 the same to 2 MiB.
+    # The driver gave back all local memory, including the first 414 MiB, and the memory of the code, which
+    # did not help. On an H200 it was the same to within 2 MiB.
     given_back = (414 + 138) * MIB
     after = facts["free_before_launch_bytes"] + taken + given_back
     assert facts["free_after_launch_bytes"] == after
-    # And the account says so.
+    # The account has the same figures.
     incident = check_incident(run.report, request, "implicit_memory")
     assert incident["asked_for"] == "launch" and incident["api"] == "cuLaunchKernel"
     assert incident["proof"]["requested_bytes"] == request["bytes"]
@@ -237,7 +237,7 @@ def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
 
 
 def run_alike(place, command, env, differing):
-    """Bare and shimmed, where some facts are of the process itself and differ from run to run."""
+    """Runs the command bare and shimmed. The facts in `differing` may differ from run to run."""
 
     def apart(run):
         *lines, last = run.stdout.splitlines()
@@ -266,7 +266,7 @@ def test_neighbour_holds_what_the_program_cannot_have(place, tmp_path, size):
     (own,) = reports.values()
     check_complete(own, {"device": 1})
     proof = check_incident(own, request, "held_by_other_processes")["proof"]
-    # What its context takes is its own too.
+    # The memory of the neighbour's context also belongs to the neighbour.
     context = facts["total_bytes"] - facts["free_bytes"] - proof["other_processes_bytes"]
     assert proof["other_processes_bytes"] - context == pytest.approx(facts["other_bytes"], rel=0.01)
     (holder,) = own["device_processes"]
@@ -327,13 +327,13 @@ def test_pinned_limit_is_killed_at_its_cgroups_limit(place, cuwarden, cgroup):
     assert run.returncode == -signal.SIGKILL
     facts = run.last_line
     assert facts["limit_bytes"] == LIMIT
-    assert facts["request"]["error"] is None  # no answer ever came
+    assert facts["request"]["error"] is None  # the process was killed before the answer
     assert call_at("pinned_limit", "cudaMallocHost", facts["request"]["line"])
     assert LIMIT / 4 <= facts["live_bytes"] <= LIMIT
     (ledger,) = run.ledgers
     assert cuwarden("recover", ledger).returncode == 0
     report = only_report(place)
-    # The kernel may strike in the request or where the buffer is first written.
+    # The kernel may kill the process in the request, or at the first write to the buffer.
     pinned = report.totals()["pinned"]
     assert pinned["live_bytes"] - facts["live_bytes"] in (0, facts["request"]["bytes"])
     assert pinned["failures"] == 0

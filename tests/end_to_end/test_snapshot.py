@@ -1,4 +1,4 @@
-"""`cuwarden snapshot`: the report of a process that goes on and does not notice."""
+"""`cuwarden snapshot`: the report of a running process, which does not notice it."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_a_live_processs_report_lies_in_this_folder_and_says_that_it_runs(
     assert len(list(place.ledger.iterdir())) == 1
     shown = cuwarden("report", path).stdout
     assert "was still running" in shown
-    # What a process works with is no leak.
+    # Live allocations of a running process are no leaks.
     assert "STILL ALLOCATED: 6.0 MiB in 2 allocations" in shown
     assert not any(word in shown for word in ("LEAK", "leak", "never freed", "at the end")), shown
 
@@ -47,7 +47,7 @@ def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, place, live
     assert (done.returncode, done.stderr) == (0, "")
     Report(json.loads(done.stdout)).check_leaks(facts)
     assert list(place.work.iterdir()) == []
-    for name in ("mine.json", "mine.1.json"):  # nothing is overwritten
+    for name in ("mine.json", "mine.1.json"):  # the second report does not overwrite the first
         done = cuwarden("snapshot", process.pid, "--output", place.reports / "mine.json")
         assert done.stdout == f"report: {place.reports / name}\n"
         Report.read(place.reports / name).check_leaks(facts)
@@ -81,15 +81,18 @@ def test_an_output_that_is_no_file_is_one_line(cuwarden, place, live):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is what root is told")
 def test_root_is_not_told_that_only_root_may_look(cuwarden):
-    """Process 1 has no shim; in some containers not even root may look into it."""
+    """Process 1 has no shim, and in some containers not even root may inspect it."""
     done = cuwarden("snapshot", 1)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1 and "only root" not in done.stderr
 
 
 def signals_of(process):
-    """What of signals and tracers /proc says of it, by name. While glibc starts a thread it blocks all
-    signals of the one that does: such a moment passes. SigQ counts all signals of the user's."""
+    """Returns the lines of /proc about the process's signals and tracer, by name.
+
+    While glibc starts a thread, it blocks all signals for a moment; such a moment is waited out. SigQ is
+    left out, since it counts the signals of all the user's processes.
+    """
 
     def now():
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -159,7 +162,7 @@ def test_a_ledger_that_was_deleted_is_still_root_s_to_read(cuwarden, place, live
     done = cuwarden("snapshot", process.pid, "-o", "-")
     if done.returncode == 0:
         Report(json.loads(done.stdout)).check_leaks(facts)
-    else:  # not root, or a root that may not look there
+    else:  # the test is not root, or root may not read there
         assert "deleted" in done.stderr and len(done.stderr.splitlines()) == 1
 
 

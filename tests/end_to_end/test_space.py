@@ -1,6 +1,6 @@
-"""What the record and the report of a large process take: disk, memory, time.
+"""The disk space, memory and time that the ledger and the report of a large process take.
 
-LARGE_COUNTS=1 asks for the sizes that the figures are promised for; daily runs take a share.
+With LARGE_COUNTS=1 the sizes are those for which the bounds are promised; without it they are smaller.
 """
 
 import json
@@ -23,10 +23,10 @@ STACKS = 100_000 if LARGE else 20_000
 
 @dataclass
 class Ending:
-    """What a process took from the moment on at which its program was done."""
+    """The costs of a process from the moment on at which its program was done."""
 
-    facts: dict  # the program's own
-    ledger_bytes: int  # on disk, just before
+    facts: dict  # printed by the program
+    ledger_bytes: int  # size on disk, just before the end
     cpu_s: float
     wall_s: float
     extra_rss_bytes: int
@@ -34,7 +34,7 @@ class Ending:
 
 
 def end_of(place, command, env=None):
-    """Runs a program that prints what it used and then waits for the end of its input."""
+    """Runs a program that prints its own costs and then waits for the end of its input."""
     child = subprocess.Popen(
         command,
         env=place.environment(env),
@@ -92,7 +92,7 @@ def test_many_stacks_take_little_disk(many_stacks):
 
 
 def test_the_report_of_many_stacks_takes_little_time(many_stacks):
-    # CPU time: what else runs on the machine does not count.
+    # CPU time is measured, so other programs on the machine do not matter.
     assert many_stacks.cpu_s <= 3 * STACKS / 100_000 + 0.2
 
 
@@ -104,8 +104,9 @@ def test_the_report_of_many_stacks_takes_little_memory(many_stacks):
 
 
 def swollen(source, target, copies, compressed=False):
-    """A copy of a program or library whose debug information is read for a long time: its units are
-    there `copies` times. The build id and the code are the same."""
+    """Makes a copy of a program or library whose debug information takes long to read, since it has each
+    unit `copies` times. The build id and the code stay the same.
+    """
     units = target.with_suffix(".units")
     subprocess.run(
         ["objcopy", "--dump-section", f".debug_info={units}", source, "/dev/null"], check=True
@@ -121,7 +122,7 @@ def swollen(source, target, copies, compressed=False):
 
 
 def set_build_id(path, number):
-    """Copies of a library are one library to a report, unless their build ids differ."""
+    """Gives a copy of a library another build id; otherwise a report takes copies for one library."""
     note = path.with_suffix(".note")
     section = ".note.gnu.build-id"
     subprocess.run(["objcopy", "--dump-section", f"{section}={note}", path, "/dev/null"], check=True)
@@ -131,7 +132,7 @@ def set_build_id(path, number):
 
 
 def cpu_seconds(place, command, **how):
-    """The run, and the CPU time that it took."""
+    """Runs the command. Returns the run and the CPU seconds that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = place.run(command, **how)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -155,7 +156,7 @@ def test_huge_debug_information_does_not_hold_the_process_up(place):
     source = program("allocate")
     assert None not in lines(place.run([source, "4"]).report, "allocate")
 
-    # With libbacktrace's own sort the report took 50 s, without a bound 3 s.
+    # With libbacktrace's own sort the report would take 50 s; with the better sort and no bound, 3 s.
     target = swollen(source, place.folder / "huge", 60_000)
     run, used_s = cpu_seconds(place, [target, "4"], env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
@@ -201,7 +202,7 @@ def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_
     source = PROGRAMS / "traps" / "liballocating_library.so"
     small = place.folder / "libsmall.so"
     shutil.copy(source, small)
-    # The large ones come first in the program, and the small one in the report.
+    # The program loads the large libraries first; the report lists the small one first.
     huge = [swollen(source, place.folder / f"libhuge{i}.so", 40_000) for i in range(5)]
     for number, path in enumerate(huge):
         set_build_id(path, number)
@@ -209,7 +210,7 @@ def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_
     run, used_s = cpu_seconds(place, command, env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert run.returncode == 0, run.stderr
-    assert used_s < 2.3  # Python's own start among them
+    assert used_s < 2.3  # includes the start of Python
     by_module = {}
     for frame in run.report["frames"]:
         if bare_name(frame["function"]) == "allocate_in_library":

@@ -1,4 +1,4 @@
-"""Requests that the device has no room for, served with the host's memory behind the same pointer."""
+"""Spilling: requests that the device has no room for get host memory behind a device pointer."""
 
 import re
 
@@ -11,7 +11,7 @@ GIB = 1 << 30
 POINTER = program("device_pointer")
 BYTES = 100 * MIB + 12345
 PAGES = -(-BYTES // (2 * MIB)) * 2 * MIB
-KEPT = 64 * MIB  # of the device, for launches and libraries
+KEPT = 64 * MIB  # device memory that spilling leaves free for launches and libraries
 
 
 def spilling(amount="1GiB", **changes):
@@ -31,7 +31,7 @@ def account_adds_up(report):
         return rows
 
 
-# leave: what the device has left, MiB; 66: 2 MiB of it are for the request.
+# leave: MiB that the device has free. With 66, 2 MiB of them may be used for the request.
 @pytest.mark.parametrize("leave", [66, 90, 100, 40])
 def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave):
     plain = place.run([POINTER], spilling(), shim=False)
@@ -53,7 +53,7 @@ def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave
 
 
 @pytest.mark.parametrize("how", ["async", "thread", "capture"])
-def test_it_is_freed_as_the_devices_is(place, how):
+def test_spilled_memory_is_freed_in_each_way_the_devices_is(place, how):
     run = place.run([POINTER, "leave=90", f"free={how}"], spilling())
     assert run.last_line["free_after"] == run.last_line["free_before"], run.stdout
     assert "free: 0" in run.stdout and "twice: 1" in run.stdout
@@ -63,9 +63,9 @@ def test_it_is_freed_as_the_devices_is(place, how):
     assert totals["frees"] >= 1 and run.report["pool"]["spilled_bytes"] == 0
 
 
-# Copies may need it in any case.
+# Copies between devices may need peer access in each case.
 @pytest.mark.parametrize("peer", ["before", "after", "taken"])
-def test_peers_may_use_it_as_they_may_the_devices(place, peer):
+def test_peers_may_use_spilled_memory_as_they_may_the_devices(place, peer):
     env = spilling(CUWARDEN_SIM_DEVICES="2")
     plain = place.run([POINTER, f"peer={peer}"], env, shim=False)
     run = place.run([POINTER, "leave=90", f"peer={peer}"], env)
@@ -82,8 +82,8 @@ def test_a_reset_takes_it_along(place, make):
     assert all(total["live_bytes"] == 0 for total in run.report["totals"])
 
 
-def test_what_stays_is_in_the_account(place):
-    """The device's used bytes and what the program has of it differ by what lies elsewhere."""
+def test_spilled_memory_is_in_the_account(place):
+    """The program's live bytes exceed the device's used bytes by the spilled bytes."""
     run = place.run(
         [program("shortages"), "own", "room=10000", "more=300"],
         {**spilling(), "CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_SIM_DEVICES": "2"},
@@ -96,7 +96,7 @@ def test_what_stays_is_in_the_account(place):
     assert rows["live_device"] == live - pool["spilled_bytes"]
 
 
-def test_what_stays_in_stream_order_is_in_the_account(place):
+def test_spilled_stream_ordered_memory_is_in_the_account(place):
     run = place.run([POINTER, "make=async", "leave=90", "end=keep"], spilling())
     spilled = run.report["pool"]["spilled_bytes"]
     assert PAGES - 30 * MIB < spilled < PAGES
@@ -107,7 +107,7 @@ def test_what_stays_in_stream_order_is_in_the_account(place):
     assert rows["live_device"] == live["device"]["live_bytes"]
 
 
-def test_oversubscribe_runs(place, cuwarden):
+def test_the_oversubscribe_sample_runs_with_spilling(place, cuwarden):
     plain = place.run([sample("oversubscribe")], {"CUWARDEN_SIM_MEMORY": "2GiB"}, shim=False)
     assert plain.last_line["tiles"] < plain.last_line["planned_tiles"]
     run = place.run([sample("oversubscribe")], spilling("2GiB"))

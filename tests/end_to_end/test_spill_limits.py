@@ -1,4 +1,4 @@
-"""How much is spilled, and when: what was allowed, waits, the host's limits, and what the driver refuses."""
+"""Limits of spilling: the allowed amount, waits, the host's limits, and errors of the driver."""
 
 import pytest
 
@@ -10,9 +10,9 @@ from test_spill import GIB, KEPT, PAGES, POINTER, spilling
 DRIVEN = (DRIVER, RUNTIME, DRIVEN_CLOCK)
 
 
-def test_several_share_what_is_allowed_and_the_next_fails(place):
+def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(place):
     run = place.run([POINTER, "leave=66", "count=5"], spilling("300MiB"))
-    # Of the first, 2 MiB are on the device; three more have no room there.
+    # The device holds 2 MiB of one request and has no room for the three others.
     assert run.last_line["served"] == 2
     assert run.stdout.count("cudaMalloc: 2\n") == 3
     assert run.said_about("CUWARDEN_SPILL", "for what is allowed")
@@ -20,7 +20,7 @@ def test_several_share_what_is_allowed_and_the_next_fails(place):
     assert run.report["pool"]["spilled_count"] == 2
 
 
-def test_what_was_given_back_may_be_taken_again(place):
+def test_spilled_memory_that_was_freed_may_be_used_again(place):
     run = place.run([POINTER, "leave=66", "rounds=4"], spilling("101MiB"))
     assert run.stdout.count("again: 0\n") == 3
     assert run.report["pool"]["spilled_count"] == 4
@@ -33,7 +33,7 @@ def test_small_requests_are_left_to_the_driver(place):
 
 
 def rungs_of(report):
-    """Of each incident in its order, what was tried."""
+    """Returns the rungs of each incident, in order."""
     incidents = sorted(report["incidents"], key=lambda incident: incident["time_ns"])
     rows = sorted(report["rungs"], key=lambda row: row["order"])
     return [
@@ -42,8 +42,8 @@ def rungs_of(report):
     ]
 
 
-def test_who_has_waited_in_vain_spills_at_once_and_waits_where_there_is_no_room(place):
-    """What lies elsewhere is not in the way of others on the device."""
+def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room(place):
+    """Spilled memory takes no room of other processes on the device."""
     env = spilling("1400MiB", CUWARDEN_WAIT="700ms", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
     run = place.run([POINTER, "bytes=1300000000", "more=1300000000"], env, preload=DRIVEN)
     assert run.last_line["served"] == 1 and "more: 2" in run.stdout
@@ -60,11 +60,11 @@ def test_a_wait_is_paid_for_once(place):
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
     assert second[-1] == ("spill", "served") and "wait" not in dict(second)
-    assert run.said_about("CUWARDEN_WAIT", "there is no room for")  # and not that it was in vain
+    assert run.said_about("CUWARDEN_WAIT", "there is no room for")  # not the line about a vain wait
 
 
 def test_a_cgroup_full_of_files_has_room(place, tmp_path):
-    """What the kernel can read again is not in the way."""
+    """Files in the page cache, which the kernel can read again, leave room for spilled memory."""
     (tmp_path / "data").write_bytes(b"x" * (500 * MIB))
     cgroup = Cgroup(limit=700 * MIB)
     try:
@@ -78,20 +78,20 @@ def test_a_cgroup_full_of_files_has_room(place, tmp_path):
 @pytest.mark.parametrize(
     ("amount", "visible"), [("1GiB", False), ("1GiB:visible", True), ("0:visible", False)]
 )
-def test_room_is_shown_to_who_plans_by_it_if_that_is_wanted(place, amount, visible):
+def test_cudaMemGetInfo_shows_the_room_for_spilling_if_visible_is_set(place, amount, visible):
     text = [program("shortages"), "enough"]
     plain = place.run(text, environment())
     run = place.run(text, {**environment(), "CUWARDEN_SPILL": amount})
     more = run.last_line["free_bytes"] - plain.last_line["free_bytes"]
-    # Less what the device keeps to itself.
+    # The memory that the driver keeps for itself is subtracted.
     assert more == (GIB - KEPT if visible else 0)
-    # The report has the device's own figures.
+    # The report has the device's real figures, without the room for spilling.
     assert [row["total_bytes"] for row in run.report["devices"]] == [
         row["total_bytes"] for row in plain.report["devices"]
     ]
 
 
-def test_a_share_of_the_hosts_memory(place):
+def test_the_limit_of_spilling_may_be_a_share_of_the_hosts_memory(place):
     run = place.run([POINTER, "leave=90"], spilling("50%"))
     assert run.last_line["served"] == 1
     assert run.report.setting("CUWARDEN_SPILL")["value"] == "50%"
@@ -106,15 +106,15 @@ def test_a_device_that_cannot_map_the_hosts_memory_is_a_line_and_the_drivers_err
     assert run.last_line["free_after"] == run.last_line["free_before"]
 
 
-def test_more_than_the_host_has_is_a_line_and_the_drivers_error(place):
-    # More than any machine has.
+def test_spilling_more_than_the_host_has_gives_a_line_and_the_drivers_error(place):
+    # The amount is larger than any machine's memory.
     run = place.run([POINTER, "leave=90", f"bytes={1 << 46}"], spilling("100000GiB"))
     assert run.last_line["served"] == 0
     assert run.said_about("CUWARDEN_SPILL", "RAM, or the cgroup's limit") and len(run.said) == 1
 
 
-def test_a_cgroups_limit_is_kept(place):
-    """Page-locked memory above it would end the process."""
+def test_spilling_stays_below_the_cgroups_limit(place):
+    """Page-locked memory above the limit would end the process."""
     cgroup = Cgroup(limit=300 * MIB)
     try:
         run = place.run(cgroup.entered_by(POINTER, "leave=66"), spilling())
@@ -130,7 +130,7 @@ VMM_CALLS = ["cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess"]
 @pytest.mark.parametrize("function", VMM_CALLS)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("code", [2, 1, 999])
-def test_whatever_the_driver_refuses_nothing_is_lost(place, function, nth, code):
+def test_a_driver_error_during_spilling_loses_nothing(place, function, nth, code):
     env = spilling(CUWARDEN_SIM_FAIL=f"{function}:{nth}:{code}")
     run = place.run([POINTER, "leave=70", "bytes=20000000"], env)
     facts = run.last_line
@@ -148,7 +148,7 @@ def test_without_rescues_nothing_is_spilled(place):
 
 
 @pytest.mark.parametrize("value", ["8", "8gb", "101%", "-1GiB", "GiB", "1.5%", "99999999999999999999GiB", "8GiB:shown"])
-def test_a_bad_amount_is_one_line_and_none(place, value):
+def test_a_bad_amount_gives_one_line_and_no_spilling(place, value):
     run = place.run([POINTER, "leave=90"], spilling(value))
     assert run.last_line["served"] == 0
     assert run.said_about(f"CUWARDEN_SPILL={value}", "not accepted", "8GiB") and len(run.said) == 1

@@ -1,10 +1,10 @@
-"""Each way to ask for device memory and to free it, where part of the memory is the host's."""
+"""Each way to allocate device memory and to free it, with a part of the memory spilled to the host."""
 
 import pytest
 
 from test_spill import KEPT, MIB, POINTER, account_adds_up, but_the_last, spilling
 
-# A pool of the program's own that is neither shared nor limited is as good as the device's.
+# A memory pool that the program made, neither shared nor limited, counts like the device's default pool.
 MADE = {
     "pitch": ("cudaMallocPitch", "device"),
     "3d": ("cudaMalloc3D", "device"),
@@ -16,7 +16,7 @@ MADE = {
 
 @pytest.mark.parametrize("make", MADE)
 @pytest.mark.parametrize("free", ["", "async", "thread", "capture", "beside", "elsewhere"])
-def test_whichever_way_it_was_asked_for(place, make, free):
+def test_each_way_to_ask_for_device_memory_spills(place, make, free):
     options = [f"make={make}", f"free={free}"]
     plain = place.run([POINTER, *options], spilling(), shim=False)
     run = place.run([POINTER, *options, "leave=90"], spilling())
@@ -33,14 +33,14 @@ def test_whichever_way_it_was_asked_for(place, make, free):
     api, kind = MADE[make]
     assert (incident["api"], incident["kind"]) == (api, kind)
     assert all(total["failures"] == 0 for total in run.report["totals"])
-    if kind != "device":  # which is left filled
+    if kind != "device":  # this kind stays allocated
         assert run.report.totals()[kind]["live_bytes"] == 0
         assert run.report.totals()[kind]["peak_bytes"] == facts["bytes"]
     account_adds_up(run.report)
 
 
 @pytest.mark.parametrize("make", ["shared", "limited"])
-def test_what_others_can_open_or_is_not_to_be_more_is_the_drivers(place, make):
+def test_memory_that_others_can_open_or_that_is_limited_is_the_drivers(place, make):
     run = place.run([POINTER, f"make={make}", "leave=90"], spilling())
     assert run.last_line["served"] == 0 and run.report["pool"]["spilled_count"] == 0
     assert "spill" not in {row["rung"] for row in run.report["rungs"]}

@@ -1,5 +1,5 @@
-"""A scheduler ends a step: it kills `cuwarden run` and all that it started, at one moment. The ledgers have
-everything, and `recover` makes the reports.
+"""A scheduler ends a step by killing `cuwarden run` and all processes below it at one moment. The ledgers
+have all records, and `recover` makes the reports.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from reports import Report
 from shimmed import COMMAND, PATIENCE_S, program
 
 RANKS = 4
-# Each rank says what it has allocated, a line each, and waits to be killed.
+# Each rank prints one line about its allocations, and waits to be killed.
 STEP = 'i=0; while [ $i -lt "$1" ]; do RANK=$i "$2" wait & i=$((i+1)); done; wait'
 
 
 def cgroup_folders():
-    """Where a cgroup of our own can be made: version 2, else the freezer of version 1."""
+    """Returns folders in which a cgroup can be made: of version 2, or of version 1's freezer."""
     own = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -58,10 +58,10 @@ class Cgroup:
         return [int(line) for line in (self.folder / "cgroup.procs").read_text().split()]
 
     def kill(self):
-        with contextlib.suppress(OSError):  # Linux 5.14, version 2
+        with contextlib.suppress(OSError):  # cgroup.kill needs Linux 5.14 and version 2
             (self.folder / "cgroup.kill").write_text("1")
             return
-        # As schedulers do it: nothing in it runs on while its members are killed.
+        # As schedulers do, freezes the cgroup first, so that no member runs while others are killed.
         state = self.folder / "freezer.state"
         if state.exists():
             state.write_text("FROZEN")
@@ -73,7 +73,7 @@ class Cgroup:
 
     def remove(self):
         until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:  # a dead process is a member until the kernel is done with it
+        while time.monotonic() < until:  # a dead process stays a member until the kernel removes it
             try:
                 return self.folder.rmdir()
             except OSError:
@@ -81,7 +81,7 @@ class Cgroup:
 
 
 class ProcessGroup:
-    """Where no cgroup can be made: as a shell kills a job."""
+    """Used if no cgroup can be made: kills the process group, as a shell kills a job."""
 
     def __init__(self):
         self.leader = None
@@ -128,7 +128,7 @@ def test_a_step_that_is_killed_as_a_whole_has_its_reports_made_by_recover(
     process = start_step(place, step, temporary)
     step.kill()
     assert process.wait(PATIENCE_S) == -signal.SIGKILL
-    # The pipe ends when the last of the ranks has ended.
+    # The pipe ends when all ranks have ended.
     process.stdout.read()
     process.stdout.close()
     assert list(place.reports.iterdir()) == []

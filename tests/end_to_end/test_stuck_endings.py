@@ -1,6 +1,6 @@
-"""Processes that end while the driver does not answer any more: a thread is inside it with its lock
-held, or has left it by a jump, or the device is lost. The program ends as it does without the shim,
-and its report is whole."""
+"""Processes that end while the driver does not answer any more: a thread is inside the driver with its
+lock held, has left it by a jump, or the device is lost. The program ends as without the shim, and its
+report is whole."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ from reports import Report
 from shimmed import DRIVER, PROGRAMS, RUNTIME, SHIM, cuwarden, program
 
 STATUS = 7
-LONGEST_S = 20  # a program that hangs does so for ever
+LONGEST_S = 20  # a program that runs longer hangs
 
 
 def fail(rule):
@@ -41,7 +41,7 @@ def test_a_driver_that_answers_is_read_at_exit(place):
     check(place.run_both([program("stuck"), "return"]), at="exit")
 
 
-# The call that the program names, the driver's function, and which call of it that is.
+# The call that the program makes, the driver's function below it, and the number of that call.
 CALLS = [
     ("free", "cuMemFree:1", 0),
     ("malloc", "cuMemAlloc:2", 1),
@@ -81,7 +81,7 @@ def test_a_lost_device_is_not_asked_again(end, error):
 
 
 def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(place):
-    """The first push into the context is made where the context is, the second one at exit."""
+    """cuCtxPushCurrent is first called when the context is made, and a second time at exit."""
     process = subprocess.Popen(
         [program("stuck"), "return"],
         env=place.environment(fail("cuCtxPushCurrent:2:hang")),
@@ -99,7 +99,7 @@ def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(place):
     assert report["leaks"]["count"] == 1
     process.send_signal(signal.SIGKILL)
     process.wait()
-    # `recover` knows better how the process ended, and replaces that report.
+    # `recover` knows how the process ended, and replaces the report.
     assert len(list(place.ledger.iterdir())) == 1
     assert cuwarden(place, "recover", place.ledger).returncode == 0
     assert list(place.reports.iterdir()) == [path] and list(place.ledger.iterdir()) == []
@@ -110,7 +110,7 @@ def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(place):
 
 
 def test_a_signal_handler_that_interrupted_the_pool_may_end_the_process(place):
-    """The pool asks the driver with its own lock held, and reports its figures at the end."""
+    """The pool calls the driver with the pool's lock held, and its figures are needed for the report."""
     env = fail("cuMemCreate:2:signal") | {"CUWARDEN_POOL": "on"}
     run = place.run([program("stuck"), "exit_in_handler", "odd"], env)
     check(run)
@@ -118,7 +118,7 @@ def test_a_signal_handler_that_interrupted_the_pool_may_end_the_process(place):
 
 
 def test_a_signal_handler_that_interrupted_the_first_report_has_the_last_one_written(place):
-    """The handler calls exit() within exit(), while its thread writes the report before the reading."""
+    """The handler calls exit() inside exit(), while its thread writes the report without last readings."""
     env = {
         "INTERRUPT_AT": "1",
         "LD_PRELOAD": f"{SHIM}:{PROGRAMS}/traps/libdying_libc.so:{DRIVER}:{RUNTIME}",

@@ -1,7 +1,7 @@
-"""A program runs on as without the shim where disks are full, limits are tight, file systems are
-read-only, hidden or remote; the report says what is missing, or a line says why there is none.
+"""With full disks, tight limits, and read-only, hidden or remote file systems, a program runs as without
+the shim. The report says what is missing, or a line says why there is no report.
 
-LARGE_COUNTS=1 tries every value; daily runs take a share.
+With LARGE_COUNTS=1 every value is tried; without it, some values are.
 """
 
 import os
@@ -22,12 +22,12 @@ needs_mounts = pytest.mark.skipif(not can_mount(), reason="needs the right to mo
 
 
 def among_mounts(*commands, program=ALLOCATE):
-    """The program in a mount namespace of its own, after these commands."""
+    """Returns a command that runs the program in its own mount namespace, after the given commands."""
     return ["unshare", "-m", "/bin/sh", "-ec", "; ".join([*commands, "exec " + " ".join(program)])]
 
 
 class Expected:
-    """What the program says bare, for runs that must say the same."""
+    """The output of the bare program, with which that of later runs is compared."""
 
     def __init__(self, place, command=ALLOCATE, **how):
         self.run = place.run(command, shim=False, **how)
@@ -51,14 +51,16 @@ def reasons(report):
 
 
 def ledger_reasons(report):
-    """Without what a busy machine may add: that there was no time for all lines."""
+    """Returns the reasons of an incomplete ledger, without the missing time for source lines, which a busy
+    machine may add.
+    """
     return "; ".join(
         reason for reason in report["tool"]["reasons"] if "debug information" not in reason
     )
 
 
 def take_away(run):
-    """So that the next run in the same place has the only report."""
+    """Removes the run's report, so that the next run in these folders has the only one."""
     for path in [*run.report_files, *run.ledgers]:
         path.unlink()
 
@@ -81,7 +83,7 @@ def test_a_disk_that_fills_up_at_any_step_of_the_ledger_costs_no_record(place):
         partly += "disk filled up" in why
         memory += "no folder" in why
         assert not why or "set CUWARDEN_LEDGER_DIR" in why
-        assert len(run.said) <= 1  # that there is no ledger in this folder
+        assert len(run.said) <= 1  # the line says that there is no ledger in this folder
         take_away(run)
     assert whole and partly, (whole, partly, memory)
 
@@ -91,7 +93,7 @@ def test_a_full_disk_for_the_report_as_well_is_a_line_that_says_what_to_do(place
     expected = Expected(place)
     full = place.folder / "full"
     full.mkdir()
-    # Told from outside: what lies in the file system goes with it.
+    # The files are listed before the mount namespace ends, and the file system with it.
     keep = place.folder / "kept"
     keep.mkdir()
     script = f"{' '.join(ALLOCATE)}; find {full} -name '*.json' -exec cp {{}} {keep} ';'"
@@ -145,7 +147,7 @@ def lacks_names(report):
 
 
 def check_written_without_names(run, count):
-    """The report was too large, with the names of functions or at all; a line says so."""
+    """Checks a run whose report was too large, with function names or even without; a line says so."""
     assert "ulimit -f" in run.said_about("cannot write the report")
     for report in run.reports:
         assert "ulimit -f" in reasons(report)
@@ -157,8 +159,8 @@ def test_a_limit_between_the_reports_sizes_without_and_with_names_leaves_the_one
     count = 3
     command = [program("allocate"), str(count)]
     without = whole = 0
-    # Both sizes depend on how long the program ran, by about as much as the names take: the one that
-    # it has now is the best guess at the next one.
+    # Both sizes vary with the program's running time, by about as much as the names take. The size of this
+    # run is the best guess at that of the next one.
     for attempt in range(400):
         unlimited = place.run(command)
         size = unlimited.report_files[0].stat().st_size
@@ -179,7 +181,7 @@ def test_a_limit_between_the_reports_sizes_without_and_with_names_leaves_the_one
 
 
 def smallest_address_space(place, env):
-    """In which the program runs bare."""
+    """Returns the smallest limit of the address space with which the bare program runs."""
     low, high = MIB, 8 * GIB
     while high - low > MIB:
         middle = (low + high) // 2
@@ -194,7 +196,7 @@ def test_no_limit_on_the_address_space_harms_the_program(place):
     env = {"CUWARDEN_SIM_MEMORY": "1GiB"}
     expected = Expected(place, env=env)
     smallest = smallest_address_space(place, env)
-    # The shim itself takes up some, the ledger's 16 MiB among them.
+    # The shim itself needs some address space, including 16 MiB for the ledger.
     spare = [28 * MIB + n * MIB for n in (range(64) if LARGE else (0, 1, 2, 4, 8, 16, 32))]
     for limit in [smallest + n for n in [*spare, 128 * MIB, 512 * MIB, 2 * GIB, 16 * GIB]]:
         run = place.run(ALLOCATE, env, preexec_fn=limited(resource.RLIMIT_AS, limit))
@@ -202,7 +204,7 @@ def test_no_limit_on_the_address_space_harms_the_program(place):
         leaks, why = run.report["leaks"], reasons(run.report)
         (fact,) = run.last_line["leaked"]
         assert (leaks["count"], leaks["bytes"]) == (fact["count"], fact["bytes"])
-        # Names take memory, too.
+        # Looking up function names takes memory, too.
         if not why:
             run.report.check_leaks([fact])
         else:
@@ -239,7 +241,7 @@ def test_without_descriptors_the_program_runs_and_a_line_says_what_to_do(place, 
         assert run.report["leaks"] | {"count": count, "bytes": count * 1000} == run.report["leaks"]
     else:
         assert "ulimit -n" in run.said_about("cannot", "the report")
-        # What was recorded in a file can still become a report. To make one takes one descriptor.
+        # A ledger in a file can still become a report; making one takes one descriptor.
         assert len(run.ledgers) == (1 if when == "after" or how in "45" else 0)
 
 
@@ -289,7 +291,7 @@ def test_where_the_ledgers_folder_is_read_only_it_is_kept_elsewhere_and_said(pla
 def test_where_everything_is_read_only_the_program_runs_and_one_line_says_why_nothing_is_left(place):
     expected = Expected(place)
     command = among_mounts(
-        # Each mount for itself, here alone.
+        # Each mount is changed by itself, in this namespace only.
         "cut -d' ' -f2 /proc/self/mounts | while read m; do "
         "mount -o remount,bind,ro $m 2>/dev/null || true; done",
         f"if touch {place.ledger}/writable 2>/dev/null; then exit 77; fi",
@@ -316,7 +318,7 @@ def test_a_container_without_shared_memory_is_no_harm(place, hidden):
     assert ledger_reasons(expected.check_report(run)) == ""
     run.said_about("CUWARDEN_LEDGER_DIR=/dev/shm", str(place.reports))
     take_away(run)
-    # By itself the shim does not miss it.
+    # Without the setting, the shim needs no shared-memory folder.
     run = place.run(command, {"CUWARDEN_LEDGER_DIR": None})
     assert ledger_reasons(expected.check_report(run)) == ""
     assert run.said == []

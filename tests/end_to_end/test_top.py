@@ -1,4 +1,4 @@
-"""`cuwarden top`: a live view in a terminal, which it gives back; a print-out elsewhere."""
+"""`cuwarden top`: a live view in a terminal, whose state it restores; a print-out elsewhere."""
 
 import fcntl
 import itertools
@@ -28,7 +28,7 @@ def growing(live):
 
 
 def order_of(text):
-    """The places, as they stand from top to bottom."""
+    """Returns the functions in the order in which the text lists them."""
     return [name for name in re.findall("|".join(PLACES), text)]
 
 
@@ -85,18 +85,18 @@ def test_wrong_usage_is_one_line(cuwarden, arguments):
 
 
 class Screen:
-    """The command in a terminal of its own, seen through tmux."""
+    """The command in its own terminal, whose contents are read through tmux."""
 
     numbers = itertools.count()
 
     def __init__(self, place, *arguments):
-        # A server that has been told to end may still be there.
+        # A tmux server that has been told to end may still be running.
         self.socket = f"cuwarden-test-{os.getpid()}-{next(Screen.numbers)}"
         env = place.environment({"TERM": "screen"}, shim=False, preload=())
         env.pop("TMUX", None)
         self.env = env
         words = " ".join(map(str, (COMMAND, *arguments)))
-        # The shell afterwards shows what state the terminal is in.
+        # The shell behind the command shows the state in which the terminal is left.
         shell = f"echo before; {words}; echo status $?; stty -a | tr ';' '\\n' | grep -w icanon; exec cat"
         self.tmux("new-session", "-d", "-x", "140", "-y", "30", "/bin/sh", "-c", shell)
 
@@ -174,7 +174,7 @@ def test_the_view_fits_the_terminal_when_that_changes(screen, growing):
     view.wait_for(lambda text: "growing.cpp" in text)
 
 
-def test_it_says_when_the_process_has_ended_and_stays(screen, growing):
+def test_top_says_that_the_process_has_ended_and_stays(screen, growing):
     view = screen("top", growing.pid)
     view.wait_for(lambda text: "holds_most" in text)
     growing.kill()
@@ -197,13 +197,13 @@ def test_the_list_takes_in_new_processes_and_drops_ended_ones(screen, place, gro
 
 def as_a_shell_starts_it():
     os.setpgid(0, 0)
-    # The tests themselves may run under nohup, or in the background of a script.
+    # The tests may run under nohup or in the background, where some signals are ignored.
     for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
         signal.signal(number, signal.SIG_DFL)
 
 
 class Pty:
-    """The command on a terminal whose settings can be read from here."""
+    """The command on a pseudo-terminal, whose settings the test can read."""
 
     def __init__(self, place, *arguments):
         self.master, self.slave = pty.openpty()
@@ -248,7 +248,7 @@ def terminal(place, growing):
 
 @pytest.mark.parametrize(
     "number",
-    # All whose default is to end a process; the last two are two of the real-time signals.
+    # All signals that end a process by default; the last two represent the real-time signals.
     [
         *(getattr(signal, "SIG" + name) for name in (
             "HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM STKFLT XCPU XFSZ "
@@ -280,7 +280,7 @@ def test_a_stop_gives_the_terminal_back_until_it_goes_on(terminal):
 
 def test_after_a_stop_that_cannot_be_caught_it_takes_the_screen_again(terminal):
     terminal.process.send_signal(signal.SIGSTOP)
-    termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)  # the shell
+    termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)  # as the shell does
     terminal.written = b""
     terminal.process.send_signal(signal.SIGCONT)
     terminal.read_until(b"\033[?1049h")
@@ -293,7 +293,7 @@ def test_after_a_stop_that_cannot_be_caught_it_takes_the_screen_again(terminal):
 
 def test_a_key_without_a_meaning_changes_nothing(terminal):
     os.write(terminal.master, b"x")
-    for _ in range(2):  # the second drawing began when the key had been read
+    for _ in range(2):  # the second drawing began after the key was read
         terminal.written = b""
         terminal.read_until(b"holds_most")
     assert terminal.process.poll() is None
@@ -301,7 +301,7 @@ def test_a_key_without_a_meaning_changes_nothing(terminal):
     assert terminal.process.wait(timeout=PATIENCE_S) == 0
 
 
-def test_it_ends_when_its_terminal_is_gone(place, growing):
+def test_top_ends_when_its_terminal_is_gone(place, growing):
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [COMMAND, "top", str(growing.pid)],
@@ -314,7 +314,7 @@ def test_it_ends_when_its_terminal_is_gone(place, growing):
     assert process.wait(timeout=PATIENCE_S) is not None
 
 
-# --- what is told is told whole
+# --- figures that add up, and lines that fit
 
 
 def test_the_totals_above_are_the_sums_of_the_groups_below(cuwarden, growing):

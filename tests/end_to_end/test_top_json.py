@@ -1,4 +1,4 @@
-"""`cuwarden top --json`: what the view shows, for machines, as its schema says."""
+"""`cuwarden top --json`: the contents of the view as JSON that follows its schema."""
 
 import copy
 import functools

@@ -1,5 +1,5 @@
-"""What interposing on CUDA breaks where it is done carelessly: one part a trap, each with a program
-that walks into it. Other files have the traps that are about look-ups and about a process's life."""
+"""Traps for a library that interposes on CUDA: each has a program that a careless library would break.
+Other files have the traps that concern lookups and the life of a process."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ def trap(name):
     return program(f"traps/{name}")
 
 
-# --- a driver that is not as the simulated one (LD_LIBRARY_PATH leads to it alone)
+# --- a driver unlike the simulated one (only LD_LIBRARY_PATH leads to it)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_driver_finds_its_own_functions_and_not_the_hooks(with_stand_in, pre
     assert lines[-1] == "the driver allocated 4 times"
     totals = run.report.totals()
     counted = {kind: (row["allocations"], row["live_bytes"]) for kind, row in totals.items()}
-    # What the driver takes for itself is none of the program's, and nothing counts twice.
+    # The driver's own allocations do not count as the program's, and nothing counts twice.
     assert counted == {"managed": (1, 70000), "device": (1, 1000)}
     assert run.report.calls("cuMemAlloc_v2") == 1
 
@@ -98,18 +98,18 @@ def test_a_plain_free_takes_stream_ordered_managed_and_graph_memory(run_both):
     assert run.report["leaks"]["count"] == 0
 
 
-# --- the name of a call that no runtime hook saw
+# --- the API name of a call that no runtime hook saw
 
 
 def test_a_runtime_that_is_linked_in_gives_calls_their_names(run_both):
     run = run_both([trap("static_runtime")], preload=(DRIVER,))
     assert run.returncode == 0, run.stderr
-    assert run.report.calls("cudaMalloc") == 0  # no hook of the runtime was on the way
+    assert run.report.calls("cudaMalloc") == 0  # no runtime hook was called
     assert run.report.calls("cuMemAlloc_v2") == 3
     facts = run.last_line["leaked"]
     assert run.report["leaks"]["count"] == sum(fact["count"] for fact in facts)
     for fact in facts:
-        # A loop may have been unrolled: then there are several stacks.
+        # If the compiler has unrolled a loop, there are several stacks.
         groups = [group for group in run.report.leaks() if group["api"] == fact["api"]]
         assert {group["kind"] for group in groups} == {fact["kind"]}
         assert sum(group["bytes"] for group in groups) == fact["bytes"]
@@ -141,7 +141,7 @@ def test_a_thread_that_holds_the_loader_may_wait_for_one_that_uses_cuda(
         assert totals["allocations"] == totals["frees"] >= pairs + 2
 
 
-# --- what the hooked path calls
+# --- functions that the hooked path calls
 
 
 @pytest.mark.parametrize("order", ["before_the_shim", "behind_the_shim"])
@@ -158,7 +158,7 @@ def test_a_recorded_call_asks_neither_the_heap_nor_the_loader(place, order):
     assert int(run.stdout) == int(bare.stdout)
 
 
-# --- the host's own spdlog
+# --- the program's own spdlog
 
 
 @pytest.mark.parametrize("level", ["off", "warn", "debug"])
@@ -169,7 +169,7 @@ def test_the_hosts_own_spdlog_logs_as_without_the_shim(run_both, level):
     assert run.returncode == 0
     assert run.stdout.splitlines()[-1] == "host [debug] destructor, level 1"
     assert len(run.stdout.splitlines()) == 6
-    # Its own lines went where they belong, at the level that it was told.
+    # The program's lines went to its own log, at its own level.
     assert {"off": 0, "warn": 1}.get(level, len(run.said)) == len(run.said)
     assert level != "debug" or len(run.said) > 1
     assert run.report["leaks"]["bytes"] == 1000
@@ -196,7 +196,7 @@ def test_the_last_readings_are_taken_while_the_driver_still_answers(run_both):
 
 
 def report_at_death(place, die_before):
-    """A run that was killed, and what it left; or one that lived."""
+    """Runs a program that is killed before call number `die_before`. Returns the run and its reports."""
     for path in place.reports.iterdir():
         path.unlink()
     run = place.run(
@@ -221,12 +221,12 @@ def test_whenever_the_process_dies_after_the_first_report_a_whole_one_is_there(p
             break
         assert killed_by(run, signal.SIGKILL)
         named = [frame for frame in report["frames"] if frame["function"] is not None]
-        # Everything but the names is there: which instruction of which file.
+        # The report has everything but the names: each frame has its file and offset.
         assert all(frame["module"] is not None for frame in report["frames"])
         without_symbols += not named
     assert run.returncode == 0, "it never got to its end"
     assert any(frame["function"] == "main" for frame in report["frames"])
-    assert without_symbols > 3  # at least: its symbols' files, the second report, its name
+    assert without_symbols > 3  # at least at opening symbol files, the second report, and its renaming
 
 
 # --- symbols of several modules
@@ -242,7 +242,7 @@ def give_another_build_id(library):
 
 @pytest.fixture
 def two_libraries(place):
-    """Two builds of one library: their functions are in two modules at the same offsets."""
+    """Makes two builds of one library, whose functions are at the same offsets of two modules."""
     source = SOURCE / "tests" / "end_to_end" / "programs" / "traps" / "allocating_library.cpp"
     lines = source.read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "cudaMalloc(" in text)

@@ -1,5 +1,5 @@
-"""Devices that do not answer, go away, or hold what is others': the program notices no difference, the
-report is whole, and says nothing that nobody knows."""
+"""Devices that do not answer, vanish, or hold other processes' memory: the program notices no difference,
+the report is whole, and values that cannot be known are null."""
 
 import sys
 
@@ -66,7 +66,7 @@ def test_a_device_that_cannot_be_read_at_an_incident_proves_nothing(run_both, cu
     assert [row for row in report["accounts"] if row["incident"] is not None] == []
     facts = {row["fact"] for row in report["incident_facts"]}
     assert not {"free_bytes", "pool_idle_bytes", "other_processes_bytes"} & facts
-    # What it holds itself it knows all the same.
+    # The process still knows its own allocations.
     assert sum(row["bytes"] for row in report["incident_holders"]) == 13 * 256 * MIB
     (device,) = report["devices"]
     if "*:999" in fail or "*:700" in fail:
@@ -83,7 +83,7 @@ def test_what_needs_no_reading_is_proven_without(run_both, fail):
     run = run_both(python(body), environment(CUWARDEN_SIM_FAIL=fail))
     assert run.last_line == {"results": [2, 2]}
     report = whole(run)
-    # Both from one place: the second repeats the first.
+    # Both requests have one call site, so the second is a repeat of the first.
     (incident,) = report["incidents"]
     assert incident["verdict"] == "larger_than_device" and incident["repeats"] == 1
     assert incident["proof"] == {"total_bytes": 4 * GIB, "requested_bytes": 5 * GIB}
@@ -106,7 +106,7 @@ def test_verdicts_that_need_no_device_are_the_same(place, fail, command, verdict
     assert "free_bytes" not in incident["proof"]
 
 
-# --- NVML is not there
+# --- NVML is missing
 
 
 def test_without_nvml_what_others_hold_has_an_unlisted_owner(run_both):
@@ -174,7 +174,7 @@ def test_a_device_that_vanishes_is_no_lack_of_memory(run_both, cuwarden, at, cod
     run = run_both(python(WORK), environment(CUWARDEN_SIM_FAIL=fail))
     results = run.last_line["results"]
     lost_at = results.index(code)
-    # From there on everything fails.
+    # All later calls fail.
     assert set(results[:lost_at]) <= {0} and 0 not in results[lost_at:], results
     report = whole(run)
     assert report["incidents"] == [] and report["incident_holders"] == []
@@ -182,7 +182,7 @@ def test_a_device_that_vanishes_is_no_lack_of_memory(run_both, cuwarden, at, cod
     device = report["devices"][0]
     assert device["device"] == 0 and device["at"] == "last_call"
     assert device["total_bytes"] == 4 * GIB
-    # What the driver refused to free is still there, as far as anybody knows.
+    # Memory that the driver refused to free counts as live.
     served = 3 if function == "cuMemAlloc" else 6
     freed = 1 if function == "cuMemFree" else 0
     total = report.totals()["device"]
@@ -268,7 +268,7 @@ show(results=results, first=first, second=second, used=before)
     assert row["device"] == device and row["used_bytes"] == known["used"]
 
 
-# --- a device of which only others' memory is used
+# --- a device on which the process uses only memory of another process
 
 OPENED = """
 import os, subprocess
@@ -308,13 +308,13 @@ def test_a_device_of_which_only_opened_memory_is_used_has_its_row_and_no_waste(p
         assert all(value in (0, None) for value in figures), row
     assert report["slab_map"] == report["slab_classes"] == []
     (incident,) = report["incidents"]
-    # What it opened is the other's, and counts once.
+    # The opened memory belongs to the other process, and counts once.
     rows = {r["item"]: r["bytes"] for r in report["accounts"] if r["incident"] == incident["id"]}
     assert rows["live_imported"] == GIB
     (other,) = report["device_processes"]
     assert rows["other_processes"] == other["used_bytes"] - GIB
     assert set(rows) == {"live_imported", "other_processes", "unexplained"}
-    # Its own context, which cannot be told from what the other had.
+    # The process's own context cannot be told apart from the other process's memory.
     assert 500 * MIB < rows["unexplained"] < 550 * MIB
     assert incident["verdict"] == "held_by_other_processes", incident
     assert incident["proof"]["opened_bytes"] == GIB

@@ -1,5 +1,5 @@
-"""A program or a preloaded library wraps functions of libc that the shim uses, and looks up the
-function behind its wrapper when it is first called: the look-up goes through the shim's dlsym.
+"""A program or a preloaded library may wrap functions of libc that the shim uses. Its wrapper looks up the
+function behind it when it is first called, and this lookup goes through the shim's dlsym.
 """
 
 import os
@@ -42,7 +42,7 @@ def test_wrappers_of_libc_do_not_stop_a_program_that_is_not_recorded(place, wher
 
 @pytest.mark.parametrize("where", ORDERS)
 def test_the_shim_looks_names_up_and_writes_the_report_without_a_wrapper(place, where):
-    """What takes another way there: messages, a trap at the end, a child that records anew."""
+    """The program covers messages, a trap at its end, and a child that records anew."""
     command, env = ORDERS[where]
     script = '"$@" & wait $!; "$@"'
     run = place.run(["/bin/sh", "-c", script, "sh", *command], {**env, "CUWARDEN_LOG": "debug"})

@@ -69,7 +69,7 @@ def test_page_locked_memory_of_the_pool_is_as_good_as_the_drivers(place, size, f
     preloaded.check_covered(run.report)
 
 
-def test_odd_sizes_all_fit(place):
+def test_odd_sizes_all_fit_into_the_pool(place):
     sample = preloaded.BUILD / "samples" / "odd_sizes"
     plain = place.run([sample], shim=False)
     run = place.run([sample], pooled())

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Writes wrappers of every function that a library imports from glibc, in assembly: each saves the
-arguments, asks `next_definition` (wrapping.cpp) for the function behind it, and jumps there.
+"""Writes wrappers, in assembly, of every function that a library imports from glibc.
+
+A wrapper saves the arguments, asks `next_definition` (wrapping.cpp) for the function behind it, and
+jumps there.
 
 usage: wrappers.py LIBRARY OUTPUT
 """
@@ -9,7 +11,7 @@ import re
 import subprocess
 import sys
 
-# Called with a stack that need not be aligned, so nothing may run in front of it.
+# The loader may call this function with an unaligned stack, so it cannot have a wrapper.
 NOT_WRAPPED = {"__tls_get_addr"}
 
 WRAPPER = """
