@@ -1,6 +1,6 @@
-// What a test program knows that it allocated and freed, by kind: an account kept beside the calls,
-// in the program, so that a report is compared with facts that do not come from cuwarden. Printed
-// as one JSON object, the last line of the program's output. Not thread-safe.
+// A test program's own account of its allocations and frees, by kind, with which its report is
+// compared. It is printed as one JSON object, the last line of the program's output. Not
+// thread-safe.
 #pragma once
 
 #include <cuda.h>
@@ -35,7 +35,7 @@ class Account {
     ++totals.live_count;
     totals.live_bytes += bytes;
     if (totals.live_bytes <= totals.peak_bytes) return;
-    totals.peak_count = totals.live_count;  // at the moment of the most bytes
+    totals.peak_count = totals.live_count;  // number of allocations at the peak of the bytes
     totals.peak_bytes = totals.live_bytes;
   }
   void freed(const std::string& kind, std::size_t bytes) {
@@ -44,7 +44,7 @@ class Account {
     --totals.live_count;
     totals.live_bytes -= bytes;
   }
-  // Goes with its context: no longer live, though nobody freed it.
+  // Notes memory that ended with its context: it is no longer live, though it was never freed.
   void released(const std::string& kind, std::size_t bytes) {
     Totals& totals = totals_[kind];
     --totals.live_count;
@@ -94,5 +94,5 @@ inline void require(CUresult result, const char* what, int line) {
 
 }  // namespace expected
 
-// Ends the program with status 3 where a call fails that the test needs to succeed.
+// Ends the program with status 3 if a call fails that the test needs to succeed.
 #define REQUIRE(call) ::expected::require((call), #call, __LINE__)

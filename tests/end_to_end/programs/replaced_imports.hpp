@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <string_view>
 
-// Lets the shim's calls of the imported function `name` go to `replacement`. Returns false where no
-// shim is loaded; ends the process where the shim has no such import.
+// Redirects the shim's calls of the imported function `name` to `replacement`. Returns false if no
+// shim is loaded; ends the process if the shim has no such import.
 inline bool replace_import_of_shim(std::string_view name, void* replacement) {
   for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next) {
     if (!std::string_view(object->l_name).ends_with("/libcuwarden.so")) continue;

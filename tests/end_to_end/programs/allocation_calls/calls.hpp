@@ -1,5 +1,5 @@
-// One function for each kind of allocation call: it allocates, frees some of it, and keeps the
-// account of both. What it leaves is the leak that the report has to show.
+// One function for each kind of allocation call. It allocates, frees a part, and keeps an account
+// of both. The memory that it leaves is the leak that the report must show.
 #pragma once
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
@@ -19,7 +19,7 @@ void virtual_memory(Account&);
 void imported_handle(Account&);
 void imported_external_memory(Account&);
 void imported_ipc(Account&);
-void opened_ipc(Account&, const char* handle);  // the other end of imported_ipc
+void opened_ipc(Account&, const char* handle);  // runs in the process that imported_ipc starts
 void graph_never_launched(Account&);
 void graph_launched(Account&);
 void graph_freed(Account&);

@@ -1,4 +1,4 @@
-// What a context's end takes with it, and what it leaves: virtual memory outlives its context.
+// Contexts: the end of a context releases the memory that it owns. Virtual memory outlives it.
 #include "tests/end_to_end/programs/allocation_calls/calls.hpp"
 
 namespace allocation_calls {

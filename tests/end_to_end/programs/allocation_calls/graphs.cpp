@@ -1,5 +1,5 @@
-// Memory nodes of graphs: nothing is allocated until a launch, and what the graph does not free is
-// live until somebody does.
+// Memory nodes of graphs: nothing is allocated until a launch. Memory that the graph does not free
+// is live until a call or another graph frees it.
 #include "tests/end_to_end/programs/allocation_calls/calls.hpp"
 
 namespace allocation_calls {
@@ -124,7 +124,7 @@ void graph_address_reused(Account& account) {
   account.leaked({"cudaMallocAsync", "graph", "graph_address_reused", line, 1, bytes - 1000});
 }
 
-// Of what each launch leaves, the next launch frees the last one's.
+// Each launch frees the memory that the launch before has left.
 void graph_freed_by_the_next_launch(Account& account) {
   cudaGraph_t graph = nullptr;
   cudaGraphNode_t nodes[3] = {};

@@ -90,7 +90,7 @@ void imported_ipc(Account& account) {
   }
   const pid_t child = fork();
   if (child == 0) {
-    // Its own account would be a second last line here.
+    // The child's account must not be printed, since it would become the last line of this output.
     if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(3);
     execl("/proc/self/exe", "allocation_calls", "opened_ipc", text.c_str(), nullptr);
     _exit(3);

@@ -1,5 +1,6 @@
-// growing: three places that allocate, each the largest in its way, until the process is killed:
-// `holds_most` once, `grows_fastest` in few large pieces, `allocates_most` in many that are freed.
+// growing: three functions allocate until the process is killed, and each leads in one way:
+// `holds_most` in live bytes, `grows_fastest` in growth, `allocates_most` in the number of
+// allocations.
 #include <cuda_runtime_api.h>
 
 #include <chrono>

@@ -99,7 +99,7 @@ void of_the_host(const std::string& situation) {
   std::size_t bytes = number("bytes", 0);
   if (bytes == 0) bytes = (ram + number("more", 1024) * MiB) / page * page;
   facts.requested = bytes;
-  // What is to be registered has its addresses before there are no more.
+  // Memory that is to be registered gets its addresses before the address space is limited.
   void* const own = situation == "registered" ? reserve(bytes) : nullptr;
   if (own != nullptr) mprotect(own, bytes, PROT_READ | PROT_WRITE);
   const std::string by = text("by", "nothing");

@@ -1,12 +1,12 @@
 // Calls that were not asked for memory and need some that there is not; room=MIB is left for them:
 //
-//     launch         of a kernel with local=N bytes of local memory for each thread
-//     heap           of one that calls malloc, with a heap of bytes=N
-//     stack          a limit of bytes=N
-//     module         code with bytes=N of variables
-//     streams        until one fails
-//     context        a further one on the device
-//     first_context  the first one
+//     launch         launches a kernel with local=N bytes of local memory for each thread;
+//     heap           launches a kernel that calls malloc, with a heap of bytes=N;
+//     stack          sets a stack limit of bytes=N;
+//     module         loads code with bytes=N of variables;
+//     streams        makes streams until one fails;
+//     context        makes a further context on the device;
+//     first_context  makes the first context;
 //
 // With api=driver limits, streams and the first context are the driver's, otherwise the runtime's.
 #include <cuda.h>
@@ -109,7 +109,7 @@ void launch_without_room() {
   CUfunction first = nullptr, kernel = nullptr;
   auto* const result = static_cast<char*>(allocate(page));
   const auto address = reinterpret_cast<CUdeviceptr>(result);
-  // The first launch of all needs memory of its own.
+  // One launch is made before, since the process's first launch needs memory of its own.
   if (load(small, code_with(128, 0)) != CUDA_SUCCESS ||
       load(large, code_with(number("local", 65536), 0)) != CUDA_SUCCESS ||
       cuModuleGetFunction(&first, small, "needy") != CUDA_SUCCESS ||

@@ -185,7 +185,7 @@ void own() {
   request(free_bytes() + number("more", 64) * MiB);
 }
 
-// The first request finds room as soon as a free is done, and those after it, of the same place,
+// Makes several requests at one call site. The earliest finds room once a free is done; the others
 // find none.
 void changing() {
   cudaStream_t stream{};
@@ -213,7 +213,7 @@ void library() {
   request(free_bytes() + number("more", 128) * MiB);
 }
 
-// As caching allocators do: what fails is asked for again after something was freed.
+// Repeats a failed request after freeing something, as caching allocators do.
 void recovers() {
   const std::size_t rounds = number("rounds", 3);
   leave(512 * MiB);
@@ -236,7 +236,7 @@ void run(const std::string& situation) {
   if (before_any_context(situation)) return;
   cudaSetDevice(static_cast<int>(number("device", 0)));
   cudaFree(nullptr);
-  // Of a large device, so that it does not take for ever to fill it.
+  // Takes most of a large device at once, which would take long to fill otherwise.
   if (const std::size_t only = number("only", 0); only != 0) leave(only * MiB);
   if (situation == "slabs") slabs();
   if (situation == "rounding") rounding();

@@ -1,4 +1,4 @@
-// What the situations of the program `shortages` share.
+// Functions that the situations of the program `shortages` share.
 #pragma once
 
 #include <cuda.h>
@@ -10,35 +10,36 @@ namespace shortages {
 
 inline constexpr std::size_t MiB = 1 << 20, page = 2 * MiB;
 
-// What the command line says.
+// Return the value of an argument name=value; `otherwise` if it is missing.
 std::string text(const char* name, const char* otherwise);
 std::size_t number(const char* name, std::size_t otherwise);
 
 struct Facts {
   std::size_t requested = 0, free = 0, figure = 0, failures = 0, served = 0;
-  std::size_t held_beside = 0;  // by leave()
+  std::size_t held_beside = 0;  // bytes that leave() holds
 };
 extern Facts facts;
 
-// Of the current device, by the API that the command line names; null where it is refused.
+// Allocates memory of the current device by the API that the command line names; null if refused.
 void* allocate(std::size_t bytes);
 std::size_t free_bytes();
-// Leaves `room` bytes of the device, about.
+// Allocates device memory until about `room` bytes are free.
 void leave(std::size_t room);
-// The one that is to fail.
+// Makes the request that is to fail, and notes the facts about it.
 void* request(std::size_t bytes);
 
-// host_shortages.cpp: pinned, registered, managed.
+// In host_shortages.cpp: the situations pinned, registered and managed.
 void of_the_host(const std::string& situation);
-// freeing_shortage.cpp: a stream (CUstream, or cudaStream_t) has something to do for so long.
+// In freeing_shortage.cpp: keeps a stream (CUstream, or cudaStream_t) busy for this time.
 void work_in(void* stream, std::size_t milliseconds);
 void while_another_thread_frees(const std::string& situation);
-// implicit_shortages.cpp: launch, stack, heap, module, streams, context. Calls that were not asked
-// for memory.
+// In implicit_shortages.cpp: the situations launch, stack, heap, module, streams and context, in
+// which a call fails that does not ask for memory.
 void without_an_allocation(const std::string& situation);
-// The same file: makes a context of the device, which is current then.
+// In implicit_shortages.cpp: makes a context of the device and makes it current.
 CUresult make_context();
-// The same file: first_context. True where that was it.
+// In implicit_shortages.cpp: runs the situation first_context. Returns true if `situation` is that
+// one.
 bool before_any_context(const std::string& situation);
 
 }  // namespace shortages

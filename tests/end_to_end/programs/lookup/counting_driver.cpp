@@ -1,5 +1,5 @@
-// A library of somebody else's that counts the driver's allocating calls: it asks the loader for
-// the next function of the same name.
+// A foreign library that counts the driver's allocating calls: it asks the loader for the next
+// function of the same name.
 #include <dlfcn.h>
 
 #include <cstddef>

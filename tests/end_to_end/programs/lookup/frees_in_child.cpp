@@ -1,5 +1,5 @@
-// frees_in_child: a static object frees at the end of the process, and so in a forked child too,
-// which must not use CUDA: the driver answers it as it will, and it ends.
+// frees_in_child: a static object frees at the end of the process, and so also in a forked child,
+// which must not use CUDA. The driver's answer does not matter, but the child must end.
 #include <cuda.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ int main() {
   const pid_t child = fork();
   if (child == 0) {
     holder.child = true;
-    alarm(10);  // it would run for ever where two functions call each other
+    alarm(10);  // ends a child in which two functions call each other without end
     std::exit(0);
   }
   int status = 0;

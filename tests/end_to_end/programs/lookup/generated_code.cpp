@@ -1,5 +1,5 @@
-// generated_code PAGES: calls cudaMalloc from as many places that belong to no module, each in a
-// page of its own, as code that was compiled at run time does.
+// generated_code PAGES: calls cudaMalloc from code in PAGES pages that belong to no module, as code
+// compiled at run time does.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using Malloc = cudaError_t (*)(void**, std::size_t);
 
-// A function that calls `target` with its own arguments, and not by a jump.
+// Makes a function that passes its arguments on to `target`, by a call rather than a jump.
 Malloc compile(Malloc target) {
   void* const page =
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,2 +1,2 @@
-// What runpath_library.cpp opens.
+// The library that runpath_library.cpp opens.
 extern "C" [[gnu::visibility("default")]] int private_answer() { return 42; }

@@ -1,4 +1,5 @@
-// Opens a library that only its own RUNPATH leads to: the loader looks at who called dlopen.
+// Opens a library that only its own RUNPATH leads to: the loader uses the RUNPATH of dlopen's
+// caller.
 #include <dlfcn.h>
 
 extern "C" [[gnu::visibility("default")]] int open_private() {

@@ -1,4 +1,4 @@
-// Calls through whatever stands in front of CUDA. `runtime`: cudaMalloc and cudaMallocHost.
+// Calls CUDA through the libraries that wrap it. `runtime`: cudaMalloc and cudaMallocHost.
 // `driver`: two requests through dlsym, the larger of which a quota may refuse.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

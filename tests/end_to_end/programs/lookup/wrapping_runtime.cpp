@@ -1,5 +1,5 @@
-// A library of somebody else's that stands in front of the runtime: it defines some functions and
-// asks the loader for the next ones, as tools that count or pool allocations do.
+// A foreign library that wraps the runtime: it defines some functions and asks the loader for the
+// next ones, as tools that count or pool allocations do.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -12,7 +12,7 @@ extern "C" int cudaMalloc(void** pointer, std::size_t bytes) {
   return next != nullptr ? next(pointer, bytes) : -1;
 }
 
-// Two that go together: one calls the other by its name, as the loader binds it.
+// Two functions of a pair: one calls the other by its name, as the loader binds it.
 extern "C" [[gnu::noinline]] int cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
   using Allocate = int (*)(void**, std::size_t, unsigned);
   static const auto next = reinterpret_cast<Allocate>(dlsym(RTLD_NEXT, "cudaHostAlloc"));

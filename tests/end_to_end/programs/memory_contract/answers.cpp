@@ -1,4 +1,4 @@
-// What is said of a piece, of whatever address in it, and that nobody else may have it.
+// The driver's answers about any address in a piece, and that no two pieces overlap.
 #include <algorithm>
 #include <set>
 

@@ -54,7 +54,7 @@ TEST_F(Copies, in_a_stream_behind_other_work) {
   for (std::size_t i = 0; i < sent.size(); ++i) expect_same(got[i], sent[i], "a copy");
 }
 
-// The end of one to the beginning of another, for every two.
+// Copies the end of each piece to the beginning of each other piece.
 TEST_F(Copies, from_each_piece_to_each_other) {
   bool in_stream = false;
   for (Piece& from : pieces) {
@@ -79,7 +79,7 @@ TEST_F(Copies, within_a_piece) {
   }
 }
 
-// Each of 4 KiB and more as a plane, and as boxes of four rows.
+// Each piece of 4 KiB and more is taken for a plane, and for boxes of four rows.
 struct Shape {
   std::size_t pitch, rows, width;
 };
@@ -97,7 +97,8 @@ TEST_F(Copies, of_rows) {
     const CUDA_MEMCPY2D in = rows_of(device, sent, all);
     ASSERT_EQ(cuMemcpy2D(&in), CUDA_SUCCESS);
     copy_on_host(device, sent, all);
-    // Back from the middle, in the stream; to an odd place, and to odd rows of the piece itself.
+    // Copies from the middle of the piece to the host, in the stream. Then copies to an odd offset,
+    // and to odd rows of the piece itself.
     Bytes got(width * rows), wanted(width * rows);
     Side part = device;
     part.x = 77, part.y = 1;
@@ -193,7 +194,7 @@ TEST_F(Copies, by_the_runtime) {
 }
 
 #if CUDA_VERSION >= 13000
-// The host's side is page-locked: batches are for such.
+// The host's memory is page-locked, as batches need it.
 class Batches : public MemoryTest {
  protected:
   unsigned char* host_memory(std::size_t size) {
@@ -237,7 +238,7 @@ TEST_F(Batches, to_and_from_the_host_and_between_pieces) {
     add(piece.start, address(host_memory(piece.bytes)), piece.size());
   }
   submit();
-  // Each one's first half comes from the end of the next larger one.
+  // Each piece's first half comes from the end of the next larger piece.
   for (std::size_t i = 1; i + 1 < pieces.size(); ++i) {
     const std::size_t count = pieces[i].size() / 2, at = pieces[i + 1].size() - count;
     add(pieces[i].start, pieces[i + 1].start + at, count);

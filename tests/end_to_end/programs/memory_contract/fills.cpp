@@ -12,8 +12,8 @@ class Fills : public MemoryTest {
       std::memcpy(piece.bytes.data() + at + i * sizeof value, &value, sizeof value);
   }
 
-  // What of a piece values of this width fill, from a place that is good for them: as far as there
-  // is room, but for the last one.
+  // Fills a part of each piece with values of this width: from an aligned offset to the last value
+  // but one that there is room for.
   template <class Value, class Fill>
   void fill_parts(Value value, Fill fill) {
     for (Piece* const piece : from_size(4 * sizeof value)) {
@@ -25,7 +25,7 @@ class Fills : public MemoryTest {
     synchronise();
   }
 
-  // Two thirds of each row of 1 KiB but the first and the last.
+  // Fills two thirds of each row of 1 KiB, except for the first row and the last.
   template <class Value, class Fill>
   void fill_rows(Value value, Fill fill) {
     constexpr std::size_t pitch = kKiB, width = pitch * 2 / 3 / sizeof(Value);
@@ -91,7 +91,7 @@ TEST_F(Fills, by_the_runtime) {
     constexpr std::size_t pitch = 512, width = 333;
     const std::size_t rows = piece->size() / pitch;
     ASSERT_EQ(cudaMemset2D(all(*piece), pitch, 0x33, width, rows), cudaSuccess);
-    // In two slices, each of which has a row that stays.
+    // Fills two slices, each of which has a row that stays as it was.
     const std::size_t height = rows / 2;
     ASSERT_EQ(cudaMemset3DAsync(cudaPitchedPtr{all(*piece), pitch, width, height}, 0x44,
                                 cudaExtent{width / 2, height - 1, 2}, nullptr),

@@ -1,5 +1,5 @@
-// How pieces end: from wherever they are freed, not before the device is done with them, and their
-// addresses are good for others at once.
+// Frees of pieces: in any thread and context, never before the device is done with the piece, and
+// the addresses can be used by others at once.
 #include <random>
 #include <thread>
 
@@ -10,7 +10,7 @@ namespace {
 
 class Frees : public MemoryTest {
  protected:
-  // Frees all but every third, makes them anew, and the others, too.
+  // Frees all pieces but every third, makes them again, and then does so with the others.
   template <class Free>
   void free_and_make_again(Free free) {
     for (const std::size_t kept : {0u, 1u, 2u}) {
@@ -28,8 +28,8 @@ class Frees : public MemoryTest {
     }).join();
   }
 
-  // Frees all while there is work on them that has not begun yet, and makes as many: the work is
-  // done on what was freed, and on nothing else.
+  // Frees all pieces while work on them has not begun yet, and makes as many new ones. The work
+  // must be done on the freed pieces and must not change the new ones.
   template <class Free>
   void free_under_work(Free free) {
     constexpr unsigned char worked = 0x99;
@@ -127,19 +127,20 @@ TEST_F(Frees, of_one_context_leave_anothers_alone) {
   for (const std::size_t size : sizes) there.push_back(make_piece(size));
   for (const Piece& piece : there) expect_right(piece);
   ASSERT_EQ(cuMemFree(there[0].start), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);  // and what is in it
+  ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);  // also ends the pieces in it
   ASSERT_EQ(cuCtxSetCurrent(devices()[0].context), CUDA_SUCCESS);
   for (const Piece& piece : there)
     EXPECT_EQ(cuMemFree(piece.start), CUDA_ERROR_INVALID_VALUE) << piece.size();
 }
 
-// Of all sizes in turn and at random, and what lives is right at every step of them.
+// Pieces of all sizes come and go at random, and the live ones have the right contents at each
+// step.
 TEST_F(Frees, of_many_that_come_and_go) {
   std::mt19937 random(11);
   std::vector<Piece> live;
   for (int step = 0; step < 400; ++step) {
     if (live.size() < 24 || (live.size() < 64 && random() % 2 == 0)) {
-      const std::size_t most = sizes[random() % 11];  // but for the largest
+      const std::size_t most = sizes[random() % 11];  // the largest size is left out
       live.push_back(make_piece(most - random() % (most / 4 + 1)));
     } else {
       std::swap(live[random() % live.size()], live.back());

@@ -8,7 +8,7 @@ class Graphs : public MemoryTest {
  protected:
   static constexpr int launches = 3;
 
-  // `between` gives each launch something to do, and the host does it, too.
+  // Before each launch, `between` gives the graph new input, and does the graph's work on the host.
   template <class Between>
   void launch(CUgraph graph, Between between) {
     CUgraphExec exec = nullptr;
@@ -56,7 +56,7 @@ TEST_F(Graphs, captured_from_the_host_and_back) {
   for (std::size_t i = 0; i < pieces.size(); ++i) expect_same(got[i], sent[i], "what came back");
 }
 
-// From each to the next, and fills of what was copied.
+// The graph copies from each piece to the next, and fills parts of the copies.
 TEST_F(Graphs, captured_between_pieces) {
   const CUgraph graph = capture([&] {
     for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {

@@ -1,11 +1,11 @@
-// What the driver promises of cuMemAlloc's and cuMemHostAlloc's memory: what it holds, what it is
-// good for, what is said of it and how it ends. To be run without the shim, which shows that the
-// driver keeps it, and under it.
+// Tests of the driver's promises about the memory of cuMemAlloc and cuMemHostAlloc: its contents,
+// its uses, the answers about it, and its end. They are run without the shim, which shows that the
+// driver keeps the promises, and under the shim.
 //
 //     memory_contract [--lock-slabs] [GoogleTest's options]
 //
-// --lock-slabs: keeps one small piece in each of many slabs, and goes on once odd sizes are no
-// longer rounded up. Where they are for ten seconds, the status is 3.
+// --lock-slabs: keeps one small piece in each of many slabs, and begins the tests once odd sizes
+// are no longer rounded up. If they still are after ten seconds, the status is 3.
 #include <malloc.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ bool begin(bool locks_slabs) {
 }  // namespace cuwarden::memory_contract
 
 int main(int argc, char** argv) {
-  // Large buffers of the host are used again: the system takes longer to make them than the rest.
+  // Large host buffers are used again, since the system takes long to make them.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   testing::InitGoogleTest(&argc, argv);

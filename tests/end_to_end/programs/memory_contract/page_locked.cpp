@@ -1,5 +1,5 @@
-// Page-locked memory of the host: the host writes and reads it as its own, the device reaches it by
-// the same address, and it ends as late as the device is done with it.
+// Page-locked host memory: the host reads and writes it as its own, the device reaches it by the
+// same address, and it ends only when the device is done with it.
 #include <algorithm>
 #include <thread>
 
@@ -8,7 +8,7 @@
 namespace cuwarden::memory_contract {
 namespace {
 
-// How it is asked for.
+// The ways to ask for page-locked memory.
 enum class Way { alloc_host, host_alloc, portable, mapped, write_combined, by_runtime };
 constexpr Way ways[] = {Way::alloc_host, Way::host_alloc,     Way::portable,
                         Way::mapped,     Way::write_combined, Way::by_runtime};
@@ -47,7 +47,8 @@ Locked make_locked(Way way, std::size_t size) {
   return made;
 }
 
-// Of each size one, in ways that take turns, and pieces of the device of the same sizes.
+// Has one block of each size, made in the different ways by turns, and device pieces of the same
+// sizes.
 class PageLocked : public MemoryTest {
  protected:
   void SetUp() override {
@@ -80,7 +81,7 @@ class PageLocked : public MemoryTest {
     }
   }
 
-  static std::vector<Locked> all;  // as `pieces`
+  static std::vector<Locked> all;  // outlive the test, like MemoryTest::pieces
 };
 std::vector<Locked> PageLocked::all;
 
@@ -103,7 +104,7 @@ TEST_F(PageLocked, is_copied_to_the_device_and_back_in_a_stream) {
               CUDA_SUCCESS);
     pieces[i].bytes = all[i].bytes;
   }
-  // The next one's beginning comes back.
+  // The beginning of the next block is copied back.
   for (std::size_t i = 0; i + 1 < all.size(); ++i) {
     ASSERT_EQ(cuMemcpyDtoHAsync(all[i].start, pieces[i + 1].start, all[i].size(), stream),
               CUDA_SUCCESS);
@@ -125,7 +126,7 @@ TEST_F(PageLocked, has_its_own_address_on_the_device) {
   }
 }
 
-// Read and written by the device where it lies.
+// The device reads and writes the memory in place.
 TEST_F(PageLocked, is_read_and_written_by_its_device_pointer) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t count = (all[i].size() + 1) / 2;
@@ -187,7 +188,7 @@ TEST_F(PageLocked, is_used_by_a_graph) {
   EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// As a large one has that is made in the same way.
+// The expected flags and context are those of a large block that is made in the same way.
 TEST_F(PageLocked, has_the_flags_and_the_context_of_its_way) {
   const auto context_of = [](const void* place) {
     CUcontext context = nullptr;
@@ -206,7 +207,8 @@ TEST_F(PageLocked, has_the_flags_and_the_context_of_its_way) {
       for (const std::size_t at : {std::size_t{0}, each.size() - 1}) {
         unsigned flags = 99;
         ASSERT_EQ(cuMemHostGetFlags(&flags, each.start + at), CUDA_SUCCESS);
-        // A small one may lie beside others of the driver's, whose flag this one is then.
+        // A small block may share a page with other blocks of the driver's, and then has their
+        // flag.
         EXPECT_EQ(flags | CU_MEMHOSTALLOC_PORTABLE, wanted | CU_MEMHOSTALLOC_PORTABLE)
             << "way " << static_cast<int>(way) << ", " << each.size();
         EXPECT_EQ(context_of(each.start + at), context_of(large));

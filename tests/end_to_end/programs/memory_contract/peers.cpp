@@ -35,7 +35,7 @@ class Peers : public MemoryTest {
   static void select(int device) {
     ASSERT_EQ(cuCtxSetCurrent(devices()[static_cast<std::size_t>(device)].context), CUDA_SUCCESS);
   }
-  // From the device itself to the other one, with either one current.
+  // Copies from one device to the other, with each of them current.
   template <class Copy>
   void copy_both_ways(Copy copy) {
     for (const int current : {0, 1}) {
@@ -52,7 +52,7 @@ class Peers : public MemoryTest {
         select(each);
         ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
       }
-      // The same copies again move other bytes.
+      // New contents, so that a second round of the copies moves other bytes.
       select(1);
       for (Piece& other : others) refill(other);
     }
@@ -107,7 +107,8 @@ TEST_F(Peers, are_copied_and_filled_once_access_was_given) {
   copy_both_ways([](CUdeviceptr to, int, CUdeviceptr from, int, std::size_t count) {
     return cuMemcpyDtoDAsync(to, from, count, nullptr);
   });
-  // What is made afterwards, too; and the device writes into the other one's.
+  // Pieces that are made after access was given can be used, too. The device writes into the other
+  // device's pieces.
   for (Piece& other : others) {
     select(1);
     ASSERT_EQ(cuMemFree(other.start), CUDA_SUCCESS);

@@ -1,6 +1,6 @@
-// Memory of many sizes that lives at once, each piece with contents of its own, and what the host
-// knows of them: whatever is done to one is done to its copy here, and then all are compared byte
-// by byte. Nothing here knows whose the memory is.
+// Pieces of memory of many sizes that live at once, each with its own contents, and a copy of each
+// on the host. A test changes a piece and its copy in the same way, and then all are compared byte
+// by byte. The tests do not know if the pool or the driver serves a piece.
 #pragma once
 
 #include <cuda.h>
@@ -16,8 +16,8 @@
 namespace cuwarden::memory_contract {
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
-// Less than the driver's step and more, what shares a slab of the driver and what does not, what
-// fills its pages and what would waste much of them.
+// Sizes below the driver's step and above it, within slabs and beyond them, that fill pages, and
+// that would waste much of a page.
 constexpr std::size_t sizes[] = {1,
                                  511,
                                  512,
@@ -33,9 +33,9 @@ constexpr std::size_t sizes[] = {1,
 
 using Bytes = std::vector<unsigned char>;
 
-// Others each time.
+// Returns random contents, other ones each time.
 Bytes random_bytes(std::size_t count);
-// One failure for all of it, with the first place.
+// Reports at most one failure, with the first offset at which the bytes differ.
 void expect_same(std::span<const unsigned char> got, std::span<const unsigned char> wanted,
                  const char* what);
 
@@ -44,7 +44,8 @@ struct Piece {
   Bytes bytes;
 
   std::size_t size() const { return bytes.size(); }
-  // What the host knows of it, after the device was told the same.
+  // Change the host's copy of the piece; the caller has the device change the piece in the same
+  // way.
   void put(std::size_t at, const unsigned char* from, std::size_t count) {
     std::memcpy(bytes.data() + at, from, count);
   }
@@ -53,7 +54,7 @@ struct Piece {
   }
 };
 
-// With random contents, in the current context.
+// Makes a piece with random contents, in the current context.
 Piece make_piece(std::size_t size);
 void refill(Piece&);
 void expect_right(const Piece&);
@@ -61,29 +62,29 @@ void expect_right(const Piece&);
 struct Slice {
   std::size_t at, count;
 };
-// All of it, its ends, and what begins and ends at odd places.
+// Returns slices of a piece: all of it, its ends, and slices that begin and end at odd offsets.
 std::vector<Slice> slices_of(std::size_t size);
 
 struct Device {
   CUdevice handle = 0;
-  CUcontext context = nullptr;  // the primary one
+  CUcontext context = nullptr;  // the device's primary context
 };
 std::vector<Device>& devices();
 CUcontext make_context(CUdevice);
 
-// Pieces of all sizes in the primary context of the first device. They outlive the test, and each
-// test ends with a look at all of them: what it did to one may have hit another.
+// Has pieces of all sizes in the primary context of the first device. They outlive the test. Each
+// test ends by comparing all of them, since a call on one piece may have changed another one.
 class MemoryTest : public testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
-  // Of at least so many bytes.
+  // Returns the pieces of at least this many bytes.
   static std::vector<Piece*> from_size(std::size_t least);
   static void expect_all_right();
   void synchronise() const { ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS); }
 
   static std::vector<Piece> pieces;
-  CUstream stream = nullptr;  // waits for no other
+  CUstream stream = nullptr;  // a non-blocking stream
 };
 
 // Keeps the stream busy for a while, as a kernel would.
@@ -107,7 +108,7 @@ struct Extent {
 };
 CUDA_MEMCPY3D box_of(const Side& to, const Side& from, const Extent&);
 CUDA_MEMCPY2D rows_of(const Side& to, const Side& from, const Extent&);
-// What the copy does, done by the host.
+// Does the copy on the host's copies of the pieces.
 void copy_on_host(const Side& to, const Side& from, const Extent&);
 
 }  // namespace cuwarden::memory_contract

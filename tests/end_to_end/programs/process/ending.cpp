@@ -28,7 +28,8 @@ namespace {
 constexpr std::size_t bytes = std::size_t{1} << 20;
 expected::Account account;
 
-// The last to go of what the program itself destroys: freed before the report is made.
+// The last of the program's static objects to be destroyed. Its memory is freed before the report
+// is made.
 struct FreesAtTheEnd {
   void* memory = nullptr;
   ~FreesAtTheEnd() {
@@ -52,7 +53,7 @@ void say() {
   std::fflush(stdout);
 }
 
-// The child's own account would be a second one on this output.
+// The child prints no account, since this output must have one only.
 void child_is_silent() {
   if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(9);
 }
@@ -67,8 +68,8 @@ void close_all_descriptors() {
   for (int descriptor = 3; descriptor < 1024; ++descriptor) close(descriptor);
 }
 
-// Each call below is made by a thread that somebody has asked to end: it ends at a point of its
-// own, after the calls.
+// Each call below is made by a thread that was asked to end (pthread_cancel). The thread ends only
+// at its own cancellation point, after the calls.
 void* cancelled_in_cuda(void* in_thread_first) {
   if (in_thread_first == nullptr) allocate_three();
   usleep(300'000);  // long enough for the next call to take stock of the host's memory
@@ -92,7 +93,7 @@ int run_cancelled(bool in_first_call) {
   return 0;
 }
 
-// What is asked for is more than others leave.
+// Asks for more memory than is free, so that the request waits.
 void* cancelled_in_wait(void*) {
   pthread_cancel(pthread_self());
   void* memory = nullptr;
@@ -146,7 +147,7 @@ int allocate_in_child(void*) {
 }
 int allocate_in_child_and_exit(void*) { std::exit(allocate_in_child(nullptr)); }
 
-// The first CUDA call of this memory is the child's, which then ends.
+// The child shares this memory, makes the first CUDA call in it, and ends.
 int first_call_in_child(bool exits) {
   const pid_t child =
       begin_in_this_memory(exits ? allocate_in_child_and_exit : allocate_in_child, nullptr);

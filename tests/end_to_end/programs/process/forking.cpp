@@ -1,7 +1,7 @@
-// forking COUNT OTHER-PROGRAM: three threads allocate and free all the time while the main thread
-// forks COUNT times. Of the children, in turn: one ends at once, one by exec becomes OTHER-PROGRAM,
-// which allocates as many times as its argument says, one tries CUDA, which does not survive a
-// fork, and one is made by vfork and becomes OTHER-PROGRAM. What stays live in the parent is known.
+// forking COUNT OTHER-PROGRAM: three threads allocate and free while the main thread forks COUNT
+// times. The children take turns: one ends at once; one becomes OTHER-PROGRAM by exec, with its
+// number of allocations as argument; one tries CUDA, which does not survive a fork; one is made by
+// vfork and becomes OTHER-PROGRAM. The program prints the parent's live allocations.
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ void allocate_and_free() {
   for (void* slot : memory) kept += slot != nullptr ? 1 : 0;
 }
 
-// Only what may be called in the child of a program with threads.
+// Calls only functions that are allowed in the forked child of a program with threads.
 [[noreturn]] void be_child(int turn, const char* other, const char* argument) {
   if (turn == 0) _exit(0);
   if (turn == 2) {

@@ -1,5 +1,5 @@
-// Preloaded into a command for which time is to fly: whoever asks twice finds that 20 seconds have
-// passed.
+// Preloaded into a command, this makes time pass quickly: between two readings of the clock, 20
+// seconds pass.
 #include <dlfcn.h>
 
 #include <atomic>

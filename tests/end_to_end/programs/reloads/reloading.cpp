@@ -37,7 +37,7 @@ int main(int count, char** words) {
     const auto address = reinterpret_cast<std::uintptr_t>(leak);
     addresses.insert(address);
     dlclose(plugin);
-    // The plugin's place is taken: it will be loaded elsewhere.
+    // A mapping takes the plugin's addresses, so that the plugin will be loaded at others.
     mmap(reinterpret_cast<void*>(address / page * page), page, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     pause_shortly();

@@ -1,18 +1,31 @@
-// What a pointer to the device's memory is good for, as the program sees it:
+// Tries the uses of a pointer to device memory, and prints the results as the program sees them:
 //
 //     device_pointer [name=value]...
 //
-// leave=MIB is what is left of the device before it is asked for (without it nothing is taken);
-// bytes=N is what is asked for, count=N how many, and rounds=N how often; make=pitch has it from
-// cudaMallocPitch, make=3d from cudaMalloc3D, make=async from cudaMallocAsync, make=own, shared or
-// limited from a pool of the program's own, which other processes could open, or which has a limit,
-// and make=current from the first of these as the device's current one; free=async frees in
-// stream order, free=elsewhere in that of another context's stream, free=thread in another thread,
-// free=capture while a stream is captured, free=beside in another one's order then; end=reset
-// ends the context instead, and end=keep frees nothing; more=N asks for so many bytes beside;
-// peer=before, after or taken has device 1 allowed to use device 0's memory before it is asked for,
-// after, or not any more. Each line says what was found, without addresses; the last is what a test
-// needs beside, as JSON.
+//     leave=MIB      takes device memory first, until this much is free;
+//     bytes=N        size of each allocation;
+//     count=N        number of allocations;
+//     rounds=N       number of rounds of allocations;
+//     make=pitch     allocates by cudaMallocPitch;
+//     make=3d        allocates by cudaMalloc3D;
+//     make=async     allocates by cudaMallocAsync;
+//     make=own       allocates from a memory pool that the program made;
+//     make=shared    allocates from such a pool that other processes could open;
+//     make=limited   allocates from such a pool that has a limit;
+//     make=current   makes the program's own pool the device's current one, and allocates from it;
+//     free=async     frees in stream order;
+//     free=elsewhere frees in the order of another context's stream;
+//     free=thread    frees in another thread;
+//     free=capture   frees while a stream is captured;
+//     free=beside    frees in another stream's order while a stream is captured;
+//     end=reset      ends the context instead of freeing;
+//     end=keep       frees nothing;
+//     more=N         makes a further request of this size;
+//     peer=before    allows device 1 to use device 0's memory before the allocation;
+//     peer=after     allows it after the allocation;
+//     peer=taken     allows it and takes it back;
+//
+// Each line is a result, without addresses. The last line is JSON with facts that a test needs.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -48,7 +61,7 @@ std::size_t free_bytes() {
 
 cudaMemPool_t own_pool = nullptr;
 
-// The pool that stream-ordered memory is from.
+// The memory pool from which stream-ordered memory comes.
 cudaMemPool_t pool_of_request() {
   cudaMemPool_t found = own_pool;
   if (is("make", "async")) cudaDeviceGetDefaultMemPool(&found, 0);
@@ -68,7 +81,8 @@ void make_own_pool() {
 
 constexpr std::size_t kWidth = 10'000;
 
-// What is asked for takes so many bytes then; rows are longer than asked for.
+// Allocates. Sets `bytes` to the size that the allocation really has; rows are longer than asked
+// for.
 int make(void** made, std::size_t& bytes) {
   const std::size_t rows = number("bytes", 100 * kMiB + 12345) / kWidth / 10 * 10;
   std::size_t pitch = 0;
@@ -135,7 +149,7 @@ void print_answers(const char* where, char* base, std::size_t offset) {
   auto attributes = std::vector<CUpointer_attribute>(std::begin(large), std::end(large));
   const int result = cuPointerGetAttributes(static_cast<unsigned>(attributes.size()),
                                             attributes.data(), places, address_of(pointer));
-  // The same wherever one asks; and one that is set, for all of it.
+  // The id is equal at each address, and an attribute that is set holds for all of the allocation.
   std::uint64_t id = 0, first_id = 0;
   unsigned on = 1, found_on = 0;
   cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address_of(pointer));
@@ -187,7 +201,7 @@ void check_data(char* memory, std::size_t bytes) {
   cudaStreamDestroy(stream);
 }
 
-// The device that asks is device 1.
+// Device 1 is the peer that asks for access.
 void set_peer(bool may) {
   cudaSetDevice(1);
   const int result = may ? cudaDeviceEnablePeerAccess(0, 0) : cudaDeviceDisablePeerAccess(0);
@@ -195,7 +209,7 @@ void set_peer(bool may) {
   cudaSetDevice(0);
 }
 
-// What device 1 may do with the first and the last byte; -1: nobody says so of such memory.
+// Returns the access that device 1 has to the first and last byte; -1 if the driver does not tell.
 int peer_access(const char* memory, std::size_t bytes) {
   CUmemLocation location{};
   location.type = CU_MEM_LOCATION_TYPE_DEVICE;

@@ -1,10 +1,10 @@
-// Whether another process can open what cudaMalloc gave:
+// Shares memory of cudaMalloc with another process:
 //
 //     shared_pointer BYTES
 //
-// The other process is this program once more. It reads what this one has written, and writes what
-// this one reads. The last line is what a test needs beside, as JSON: what cuIpcGetMemHandle says
-// of memory that was mapped by hand.
+// The other process is a second run of this program. It reads bytes that this process has written,
+// and writes bytes that this process reads. The last line is JSON with the driver's answer to
+// cuIpcGetMemHandle for mapped virtual memory.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
@@ -65,7 +65,7 @@ int answer_of_another(const std::string& handle, const char* bytes) {
   return WEXITSTATUS(status);
 }
 
-// What the driver says of memory that has no such handle.
+// Returns the driver's answer for memory that cannot be shared by IPC.
 int answer_for_mapped_memory() {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;

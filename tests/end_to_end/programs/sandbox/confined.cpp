@@ -52,7 +52,7 @@ constexpr Name names[] = {
     {"flock", SYS_flock},         {"rt_sigprocmask", SYS_rt_sigprocmask},
     {"getcwd", SYS_getcwd},       {"fallocate", SYS_fallocate},
 };
-// Those of libc for the end of a thread or a process, and of the simulated GPU for memory.
+// System calls that libc needs to end a thread or a process, and the simulated GPU for its memory.
 constexpr std::uint32_t few[] = {SYS_read, SYS_write,      SYS_exit,  SYS_exit_group,
                                  SYS_mmap, SYS_munmap,     SYS_futex, SYS_rt_sigreturn,
                                  SYS_brk,  SYS_newfstatat, SYS_fstat, SYS_clock_gettime};

@@ -1,7 +1,7 @@
-// many_stacks COUNT: one live allocation from each of COUNT (at most 2^24) stacks that differ, of
-// 30 frames and more. Each level below calls the next from one of two places, by the bits of a
-// number. Prints what the process had used when it was about to end, and ends when its standard
-// input does: what comes later is the report's.
+// many_stacks COUNT: makes one live allocation from each of COUNT (at most 2^24) different stacks
+// of 30 frames and more. Each level calls the next from one of two call sites, by the bits of a
+// number. The program prints the resources that it has used, and ends when its standard input ends.
+// The costs from then on are those of the report.
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 // implicit_takers WHAT: makes calls that take device memory without being asked for it, and reads
 // the device itself around each. Its last line says what it found.
 //
-//   all       two contexts, code, local memory, the heap, streams
-//   captured  the same, but for the first context after a stream capture
-//   in_graph  the same, with the kernel that takes local memory in a captured graph
-//   ended     the same, then both contexts end and another one is made
+//   all       takes memory by two contexts, code, local memory, the heap, streams;
+//   captured  does so after a stream capture, except for the first context;
+//   in_graph  does so with the kernel that takes local memory in a captured graph;
+//   ended     does so, then ends both contexts and makes another one.
 #include <cuda.h>
 
 #include <cstdio>

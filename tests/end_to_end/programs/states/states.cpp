@@ -101,7 +101,7 @@ void devices_without_context(Account& account) {
   account.allocated("stream_ordered", bytes);
 }
 
-// What ends in a destructor of the program, when the driver no longer answers.
+// Ends a context in a destructor of the program, when the driver no longer answers.
 struct EndsInDestructor {
   CUcontext context = nullptr;
   bool reset = false;

@@ -1,5 +1,5 @@
 // replaced_libraries keep|pipe LIBRARY...: has each library allocate, the first 1000 bytes, the
-// second 2000. pipe: puts a pipe that nobody writes to in the place of each file before it ends.
+// second 2000. pipe: before it ends, it replaces each file by a pipe that has no writer.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // of them: the function behind the wrapper is looked up by dlsym(RTLD_NEXT) at the first call. A
 // call that comes from the shim ends the process with status 99 and the function's name.
 //
-// Whatever this file called would be wrapped, too. So it calls dlsym alone.
+// This file calls dlsym only, since any other function that it called would be wrapped, too.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
