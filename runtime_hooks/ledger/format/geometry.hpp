@@ -1,6 +1,6 @@
-// How the ledger's address space is divided among its regions, and the checksum of the fields that
-// say so. The writer lays it out by these rules; a reader trusts the header's numbers only within
-// the bytes it has.
+// The division of the ledger's address space into regions, and the checksum of the fields that
+// describe it. The writer lays a ledger out by these rules. A reader believes the header's numbers
+// only as far as they lie within the file.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 namespace cuwarden::ledger {
 
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
-// Below this a file would soon be full while memory is not: go on in memory then.
+// Least useful size of a file, in bytes. If only a smaller file is possible, the ledger is kept in
+// memory, since the file would soon be full.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
 struct RegionExtent {
@@ -27,16 +28,19 @@ struct Geometry {
 
 constexpr std::size_t index_of(RegionId id) { return static_cast<std::size_t>(id); }
 
-// Rows (or bytes) in use from the start: row 0 means none, except in the hooks table.
+// Returns the number of rows (or bytes) that are in use from the start: row 0 means none, except in
+// the hooks table.
 constexpr std::uint64_t first_row(RegionId id) { return id == RegionId::hooks ? 0 : 1; }
 
-// The division of about `total_bytes`; every region has room for a few rows whatever the total.
+// Divides about `total_bytes` among the regions. Each region has room for a few rows at least.
 Geometry plan_geometry(std::uint64_t total_bytes, std::size_t hooks) noexcept;
 
-// The largest plan that fits `limit_bytes`, by halving; total_bytes == 0 when none does.
+// Returns the largest division that fits into `limit_bytes`, found by halving; its total_bytes is 0
+// if none fits.
 Geometry largest_geometry(std::uint64_t limit_bytes, std::size_t hooks) noexcept;
 
-// FNV-1a over the constant fields, up to `mapped_at`, the process and the regions' extents.
+// Returns the checksum (FNV-1a) of the fields that never change: those before `mapped_at`, the
+// process, and the regions' extents.
 std::uint64_t header_checksum(const Header&) noexcept;
 
 }  // namespace cuwarden::ledger

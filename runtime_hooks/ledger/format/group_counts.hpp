@@ -1,4 +1,4 @@
-// What a group's row and its cells add up to, for the writer and for readers.
+// Adds up the counters of a group over all shards. Used by the writer and by readers.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace cuwarden::ledger {
 
-// Entries of one lane in RegionId::lane_calls: whole cache lines.
+// Returns the number of entries that one shard has in RegionId::lane_calls; rounded up, so that
+// shards lie in different cache lines.
 constexpr std::uint64_t calls_in_lane(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
 
 struct GroupCounts {
   std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;
   std::uint64_t live_count = 0, live_bytes = 0;
-  std::uint64_t last_ns = 0;  // of the last allocation
+  std::uint64_t last_ns = 0;  // time of the last allocation
 };
 
-// `cell_at`: from a row of the cells table to the cell, or to null, which ends the list. Threads
-// may be at work meanwhile.
+// Returns the sums of a group's counters, which threads may be changing meanwhile. `cell_at`
+// returns the shard in a row, or null, which ends the list.
 template <class CellAt>
 GroupCounts counts_of(const Group& group, std::uint32_t group_row, CellAt cell_at) noexcept {
-  // There is one for each lane; a damaged list may be longer, or a ring.
+  // A group has at most one row for each shard. A damaged list may be longer, or a ring.
   constexpr int most_cells = 128;
   const auto get = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_acquire);
@@ -51,7 +52,8 @@ GroupCounts counts_of(const Group& group, std::uint32_t group_row, CellAt cell_a
     return gone;
   };
 
-  // What went must be the same before and after what came was read.
+  // The freed counts must be equal before and after the allocated counts are read; otherwise try
+  // again.
   constexpr int attempts = 16;
   GroupCounts sum;
   Gone gone = sum_gone();

@@ -1,4 +1,4 @@
-// What a device gave to calls that were not asked for memory.
+// Device memory that calls took without being asked for memory.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,15 @@
 namespace cuwarden::ledger {
 
 struct ImplicitBytes {
-  std::uint64_t used_after_first_context = 0;  // with what other processes had; 0: not seen
+  // Bytes in use inside the first context, including other processes' memory; 0: not measured.
+  std::uint64_t used_after_first_context = 0;
   std::uint64_t further_contexts = 0;
   std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0;
-  std::uint64_t largest_local = 0;  // a thread, of the kernel that needs most
+  std::uint64_t largest_local = 0;  // bytes for one thread of the kernel that needs most
 
-  // What was in use inside a device's first context has what other processes had in it. No context
-  // takes so much by itself (measured: 527 MiB on an H200): then the number says nothing of it.
+  // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). Since
+  // used_after_first_context includes other processes' memory, a larger value of it says nothing
+  // about the context.
   static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
   std::uint64_t contexts() const noexcept {
     return (used_after_first_context <= largest_context ? used_after_first_context : 0) +
@@ -23,7 +25,8 @@ struct ImplicitBytes {
   }
 };
 
-// As the fields are at this moment: whether they belong together the row's version tells.
+// Returns the fields as they are at this moment. The caller checks by the row's version that they
+// belong together.
 inline ImplicitBytes implicit_bytes_of(const Device& device) noexcept {
   const auto get = [](const std::atomic<std::uint64_t>& field) {
     return field.load(std::memory_order_acquire);

@@ -25,7 +25,7 @@ inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1"
 inline constexpr std::uint32_t layout_version = 14;
 
 inline constexpr std::size_t stack_exceptions = 6;
-// No writer records deeper stacks.
+// Greatest number of frames in a stack.
 inline constexpr std::uint32_t deepest_stack = 1024;
 
 enum class RegionId : std::uint8_t {
@@ -43,7 +43,7 @@ enum class RegionId : std::uint8_t {
   settings,
   environment,
   cells,
-  lane_calls,  // the hooks' counts, lane after lane, calls_in_lane() each
+  lane_calls,  // the hooks' call counters: for each shard, calls_in_lane() entries
   incidents,
   incident_holders,
   incident_classes,
@@ -55,16 +55,17 @@ enum class RegionId : std::uint8_t {
 inline constexpr std::size_t region_count = 22;
 
 struct Region {
-  std::uint64_t offset;          // of the region in the file
-  std::uint64_t capacity_bytes;  // reserved
+  std::uint64_t offset;          // offset of the region in the file
+  std::uint64_t capacity_bytes;  // bytes that are reserved for the region
   std::uint32_t row_bytes;       // 1 for heaps of bytes, 8 for frames
   std::uint32_t reserved;
-  std::atomic<std::uint64_t> used;        // rows (or bytes) handed out, the unused row 0 included
-  std::atomic<std::uint64_t> file_bytes;  // filled in the file; what lies beyond is in the
-                                          // process's memory only (the disk was full)
+  std::atomic<std::uint64_t> used;  // rows (or bytes) handed out, the unused row 0 included
+  // Bytes from the region's start that are in the file. If the disk was full, the bytes beyond are
+  // in the process's memory only.
+  std::atomic<std::uint64_t> file_bytes;
 };
 
-// Why the ledger or the recording is incomplete; bits of Header::reasons.
+// Reasons why the ledger or the recording is incomplete; bits of Header::reasons.
 enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,  // no folder would take the file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the disk filled up while the ledger grew
@@ -73,11 +74,11 @@ enum Reason : std::uint32_t {
   reason_superseded = 1u << 4,           // an address was handed out twice: a free was not seen
   reason_driver_out_of_sight = 1u << 5,  // a libcuda in another namespace (dlmopen): not covered
   reason_names_missing = 1u << 6,        // a table of names (of threads, settings) is at capacity
-  reason_pool_not_shared = 1u << 7,  // an IPC handle was asked for of memory that has none; a note
+  reason_pool_not_shared = 1u << 7,      // a note: an IPC handle of the pool's memory was asked for
   reason_confined = 1u << 8,  // a thread with a seccomp filter needed more room than there was
 };
 
-// Steps in which a ledger grows; values of Header::growth_operation.
+// The operations by which a ledger grows; values of Header::growth_operation.
 enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_access };
 
 enum class EndReason : std::uint32_t {
@@ -93,23 +94,23 @@ enum class EndReason : std::uint32_t {
 struct Process {
   std::uint32_t pid;
   std::uint32_t parent;
-  std::int64_t start_realtime_ns;    // since the epoch; zero of all times in the ledger
+  std::int64_t start_realtime_ns;    // since 1970; all times in the ledger count from this moment
   std::uint64_t start_monotonic_ns;  // CLOCK_MONOTONIC at the same moment
   std::uint64_t start_ticks;         // field 22 of /proc/PID/stat: tells a reused pid
-  std::uint32_t pid_namespace;       // inode of /proc/self/ns/pid: where `pid` counts; 0 unknown
+  std::uint32_t pid_namespace;  // inode of /proc/self/ns/pid, in which `pid` counts; 0: unknown
   // 1: the mapping holds a flock of the file, which the kernel drops when the mapping goes with the
   // process (or its exec). 0: the file system does not keep one, or an older writer did not ask.
   std::uint32_t lock_held;
-  // The file as the writer made it; 0 where there is none. A copy of it is another file: that
-  // nobody keeps the copy locked says nothing of the process.
+  // Device and inode of the file that the writer made; 0 if there is no file. They tell a copy of
+  // the ledger: if a copy is not locked, the process may live nevertheless.
   std::uint64_t file_device, file_inode;
   std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id
   StringRef host;
   StringRef program;       // /proc/self/exe
   StringRef command_line;  // arguments separated by zero bytes
   StringRef report_path;   // where the report will go, already expanded, absolute
-  // The folder of the cgroup that counts the process's memory; empty: unknown. Its number tells it
-  // from a later one of that name, and the kills are those before the ledger was made.
+  // The folder of the cgroup that counts the process's memory; empty: unknown. The folder's inode
+  // tells it from a later cgroup of the same name. The kills are those before the ledger was made.
   StringRef memory_cgroup;
   std::uint64_t memory_cgroup_inode, memory_cgroup_oom_kills;
 };
@@ -120,11 +121,11 @@ struct Header {
   std::uint32_t header_bytes;
   std::uint64_t file_bytes;  // the sparse file's size
   std::uint64_t checksum;    // header_checksum(): the fields that never change once published
-  // Where the writer mapped it. A reader in that process at that address also sees what could not
-  // be stored in the file (Region::file_bytes); to all others it reads as zeros.
+  // Address of the writer's mapping. A reader in the same process also sees the bytes that could
+  // not be stored in the file (Region::file_bytes); to other readers these are zeros.
   std::uint64_t mapped_at;
   Process process;
-  std::atomic<std::uint32_t> published;   // 1 when all above is written
+  std::atomic<std::uint32_t> published;   // 1 when all fields above are written
   std::atomic<std::uint32_t> reasons;     // Reason bits
   std::atomic<std::uint32_t> end_reason;  // EndReason
   std::atomic<std::uint32_t> exit_status;
@@ -137,18 +138,19 @@ struct Header {
   std::atomic<std::uint64_t> unknown_frees;  // frees of addresses that were never recorded
   std::atomic<std::uint64_t> superseded;     // records replaced because a free was not seen
   std::atomic<std::uint64_t> module_epoch;   // bumped by each dlclose that unloads something
-  // Page-locked memory that the pool served ever, and what it has of the driver's for that.
+  // Page-locked memory that the pool has ever served, and bytes that it holds of the driver's for
+  // that.
   std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes, pinned_held_bytes;
-  // 1: the report of the end that is stated above is on disk, and the ledger is kept only because
-  // that end may not come (an abort whose signal handler jumps away). A later call clears it.
+  // 1: the report of the end in `end_reason` is on disk. The ledger is kept, since this end may not
+  // come (an abort whose signal handler jumps away). A later CUDA call sets it to 0.
   std::atomic<std::uint32_t> report_written;
-  // The number that the process's report has in its name, plus 1; 0: there is none yet.
+  // The number in the file name of the process's report, plus 1; 0: there is no report yet.
   std::atomic<std::uint32_t> report_number;
-  // The step of growth that the kernel refused, and its errno; for the last region that could not
-  // grow in the file. Both 0: no step was refused.
+  // The operation that the kernel refused when a region last could not grow in the file, and its
+  // errno. Both are 0 if none was refused.
   std::atomic<std::uint32_t> growth_operation, growth_error;
-  // Stacks that were not walked to their end, by stacks::Exception; one that is recognised later is
-  // not counted again.
+  // Number of stacks that were not walked to their end, by stacks::Exception. A stack that is
+  // recognised later is not counted again.
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
   Region regions[region_count];
 };
@@ -158,10 +160,10 @@ struct Header {
 struct Record {
   std::atomic<std::uint32_t> state;
   std::uint32_t group;       // row of the groups table
-  std::uint64_t address;     // or handle: the key, with `space`
+  std::uint64_t address;     // address or handle; with `space`, it is the record's key
   std::uint64_t bytes;       // as requested
   std::uint64_t time_ns;     // since process start, as of the kernel's last tick
-  std::uint64_t context;     // CUcontext it belongs to; 0 none
+  std::uint64_t context;     // CUcontext that the memory belongs to; 0: none
   std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the memory pool
   std::uint32_t thread;      // row of the threads table
   std::uint32_t mappings;    // vmm_handle: live mappings
@@ -173,44 +175,46 @@ struct Record {
 static_assert(sizeof(Record) == 64);
 
 enum RecordFlag : std::uint8_t {
-  record_owned_by_context = 1u << 0,  // goes when its context goes
+  record_owned_by_context = 1u << 0,  // ends with its context
   record_counts_no_bytes = 1u << 1,   // bookkeeping (mappings): not an allocation of its own
-  record_in_pool = 1u << 2,           // served by ours: the driver's slabs have nothing of it
+  record_in_pool = 1u << 2,  // served by cuwarden's pool, so it is in no slab of the driver's
 };
 
-// Changed by the threads of one lane, which is one at a time (lanes.hpp).
+// The counters of one shard. Only the thread that has the shard changes them.
 struct Counters {
   std::atomic<std::uint64_t> allocations, allocated_bytes;
   std::atomic<std::uint64_t> frees, freed_bytes;
-  std::atomic<std::uint64_t> last_ns;  // last allocation
+  std::atomic<std::uint64_t> last_ns;  // time of the last allocation
 };
 
-// All allocations of one kind, by one API, on one device, from one stack. Live are those that were
-// neither freed nor released with their context; group_counts.hpp adds them up.
+// All allocations of one kind, by one API, on one device, from one stack. Its live allocations are
+// those neither freed nor released with their context; group_counts.hpp adds up the counters.
 struct Group {
   std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the outermost API
   Kind kind;
-  std::uint8_t lane;                      // whose `counters` are
-  std::int32_t device;                    // -1 for host memory
-  std::uint32_t series;                   // row; 0: there was no room for it
-  std::atomic<std::uint32_t> first_cell;  // of the list of the other lanes' counters; 0: none
-  std::uint32_t next_in_series;           // groups of one series form a list; 0 ends it
-  std::uint32_t peak_version;             // Series::peak_version that `at_peak_*` belong to
-  std::atomic<std::uint64_t> first_ns;    // first allocation
+  std::uint8_t lane;     // number of the shard to which `counters` belongs
+  std::int32_t device;   // -1 for host memory
+  std::uint32_t series;  // row; 0: there was no room for it
+  std::atomic<std::uint32_t>
+      first_cell;                       // first row of the list of other shards' counters; 0: none
+  std::uint32_t next_in_series;         // groups of one series form a list; 0 ends it
+  std::uint32_t peak_version;           // Series::peak_version that `at_peak_*` belong to
+  std::atomic<std::uint64_t> first_ns;  // first allocation
   std::atomic<std::uint64_t> failures;
   std::atomic<std::uint64_t> released_count, released_bytes;
-  // A cache line that only the group's lane changes all the time.
+  // These lie in a cache line of their own, which is changed all the time by the group's shard
+  // only.
   Counters counters;
-  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // when the series was at its peak
+  std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live when the series was at its peak
   std::atomic<std::uint32_t> incident;  // row; 0: no request was refused, or there was no room
   std::uint32_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
-// What another lane than the group's own counted in a group.
-struct Cell {  // a cache line
+// The counters of a group in a shard other than the group's own. Fills a cache line.
+struct Cell {
   std::uint32_t group, lane;
   std::uint32_t next;  // row; 0 ends the list
   std::uint32_t reserved;
@@ -225,7 +229,7 @@ struct Stack {
   std::uint32_t count;
   std::uint64_t first;  // index into the frames region (8 bytes each)
   std::uint64_t hash;
-  std::uint64_t module_epoch;  // which of the modules at an address is meant
+  std::uint64_t module_epoch;  // epoch in which the frames' modules were loaded
   std::uint32_t truncated;     // 1: deeper frames were cut off
   std::uint32_t reserved;
 };
@@ -233,7 +237,7 @@ struct Stack {
 // instruction itself for a signal frame), as mapped in this process.
 using Frame = std::uint64_t;
 
-// An object file in one of the places where it was loaded.
+// An object file that was loaded at an address. Each address at which it was loaded has a row.
 struct Module {
   std::atomic<std::uint32_t> state;  // 1 = published
   // Row of the first module of this file. Modules of one file have the same code at the same offset
@@ -244,8 +248,8 @@ struct Module {
   StringRef path;
   std::uint64_t base;          // load base: address - base = offset in the file's terms
   std::uint64_t start, end;    // mapped range
-  std::uint64_t loaded_epoch;  // first epoch in which it is at this place
-  std::atomic<std::uint64_t> unloaded_epoch;  // first epoch in which it is not; 0 = still there
+  std::uint64_t loaded_epoch;  // first epoch in which it is loaded at this address
+  std::atomic<std::uint64_t> unloaded_epoch;  // first epoch in which it is not; 0: still loaded
 };
 
 struct Thread {
@@ -255,17 +259,18 @@ struct Thread {
   std::uint64_t first_ns;
 };
 
-// The highest and the last value in a span of time. The highest takes in the value from before the
-// first change, so that max_bytes == 0 with a value carried in means: nothing changed here.
+// The highest and the last value in a span of time. The highest includes the value at the
+// beginning. So if max_bytes is 0 although the value at the beginning is not, the value did not
+// change in this span.
 struct Bucket {
   std::atomic<std::uint64_t> max_bytes;
-  std::atomic<std::uint64_t> last_bytes;  // of the newest bucket: the series' live_bytes
+  std::atomic<std::uint64_t> last_bytes;  // in the newest bucket, Series::live_bytes counts instead
 };
 inline constexpr std::size_t bucket_count = 240;
 
-// Totals of one kind on one device, and their timeline: what the groups' own counts do not give.
-// When time runs past the last bucket, neighbours are folded together and the width doubles, so
-// that a series never grows.
+// The totals of one kind on one device, and their timeline, which the groups' counters do not give.
+// When time runs past the last bucket, neighbouring buckets are folded together and the width
+// doubles, so that a series never grows.
 inline constexpr std::uint8_t series_host_rss = 255;  // instead of a Kind: the process's RSS
 struct Series {
   std::atomic<std::uint32_t> state;
@@ -275,30 +280,31 @@ struct Series {
   std::atomic<std::uint32_t> first_group;
   std::atomic<std::uint32_t> peak_version;  // odd while the peak is being copied
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
-  std::atomic<std::uint64_t> live_count;    // of the lanes that keep none: the groups have them all
-  std::atomic<std::uint64_t> live_bytes;    // and credits (live_bytes.hpp): the groups are exact
+  std::atomic<std::uint64_t> live_count;    // of shards without a counter of their own
+  std::atomic<std::uint64_t> live_bytes;  // includes credits (live_bytes.hpp); the groups are exact
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
-  std::atomic<std::uint64_t> copied_peak_bytes;  // the peak that the groups' at_peak_* show
+  std::atomic<std::uint64_t> copied_peak_bytes;  // the peak to which the groups' at_peak_* belong
   std::atomic<std::uint64_t> width_ns;
   std::atomic<std::uint32_t> buckets_used;
   std::uint32_t reserved2;
   Bucket buckets[bucket_count];
-  // Of linear memory: the moment at which most was free in slabs and locked there (slab_pages.hpp).
-  // It is another moment's, with another version, as soon as that number rises. Apart from the
-  // counters, which change all the time.
+  // The worst moment of linear memory: that with the most locked bytes (slab_pages.hpp). When
+  // locked bytes rise above it, the moment and the version change. These fields lie in another
+  // cache line than the counters, which change all the time.
   std::atomic<std::uint32_t> worst_version;
-  std::atomic<std::uint64_t> slab_locked_bytes;  // now; above it by what lanes keep
+  std::atomic<std::uint64_t> slab_locked_bytes;  // now; too high by what shards have not yet told
   std::atomic<std::uint64_t> page_rounding_bytes;
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
-  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some
-  // Who locked them, copied a little before the worst moment at the latest; 0: nobody was.
+  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs
+  // The groups that lock the slabs, copied at the worst moment or a little before; 0: not copied
+  // yet.
   std::atomic<std::uint32_t> holders_version;  // odd while they are being copied
-  std::atomic<std::uint32_t> first_holder;     // of `worst_holder_count` rows
-  // 1: at the last look at them, addresses did not fit the way in which they are counted.
+  std::atomic<std::uint32_t> first_holder;     // first of `worst_holder_count` rows
+  // 1: when the holders were last copied, addresses did not fit the known layout of slabs.
   std::atomic<std::uint32_t> slabs_misfit;
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
-  // Of the same look: pieces that shared a page with another one, as such pieces do; and what the
-  // device had said last, at `read_ns`. 0: nothing yet.
+  // From the same copy: the number of pieces that shared a page with another one, as slabs' pieces
+  // do; and the device's last reading, at `read_ns`. 0: nothing yet.
   std::atomic<std::uint64_t> pieces_seen;
   std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
 };
@@ -312,29 +318,31 @@ struct Device {
   std::atomic<std::uint32_t> version;  // seqlock over the reading: odd while it changes
   std::atomic<std::uint32_t> at;       // ReadingAt
   std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
-  // What memory pools and graphs of the process kept and no allocation had; unknown_bytes.
+  // Bytes that the process's memory pools and graphs keep unused; or unknown_bytes.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
-  std::atomic<std::uint64_t> other_processes_bytes;  // asked for last; 0: nothing is known
-  // Of the host's memory that stands for the device's, behind live allocations: now and at most;
-  // and how many were ever made so. Of what there is now, behind stream-ordered ones.
+  std::atomic<std::uint64_t> other_processes_bytes;  // when last asked for; 0: unknown
+  // Host memory behind live device allocations: now and at its peak, and the number of allocations
+  // that were ever spilled. spilled_in_stream_order_bytes is the present part in stream-ordered
+  // ones.
   std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
   std::atomic<std::uint64_t> spilled_in_stream_order_bytes;
-  // Of the pool that serves requests in the driver's stead (pool/arena.hpp), when the device was
-  // read: what it has of the device, what of that was asked for, and what it ever did.
+  // The pool (pool/arena.hpp) when the device was read: bytes that it holds of the device, the part
+  // in live allocations, and totals of its work so far.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
   std::atomic<std::uint64_t> arena_served_count, arena_served_bytes, arena_returned_bytes;
   std::atomic<std::uint64_t> arena_meshed_pages, arena_meshed_bytes, arena_pause_ns;
-  // What calls took that were not asked for memory, as far as it was seen; under `version` as well.
-  // What the first context took cannot be told from what other processes had: the first number has
-  // both, without what this process had recorded by then. The others are differences.
-  std::atomic<std::uint64_t> used_after_first_context_bytes;  // 0: not seen
-  std::atomic<std::uint64_t> context_bytes;                   // of further contexts
+  // Memory that calls took without being asked for memory, as far as it was measured; guarded by
+  // `version`. The first context's memory cannot be told from that of other processes: the first
+  // number has both, without memory that this process had recorded by then. The others are
+  // differences.
+  std::atomic<std::uint64_t> used_after_first_context_bytes;  // 0: not measured
+  std::atomic<std::uint64_t> context_bytes;                   // taken by further contexts
   std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes;
-  // What the driver gave back of contexts, after a refusal, and a later launch will take again.
+  // Bytes of contexts that the driver gave back after a refusal; a later launch takes them again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
-  // Of the kernel that needs most local memory: for one thread. 0: none needs more than there is.
+  // Local memory for one thread of the kernel that needs most; 0: none needs more than there is.
   std::atomic<std::uint64_t> largest_local_bytes;
-  StringRef largest_local_kernel;  // its name, as the driver gives it
+  StringRef largest_local_kernel;  // that kernel's name, as the driver gives it
 };
 
 struct Hook {

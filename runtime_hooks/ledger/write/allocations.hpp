@@ -41,7 +41,8 @@ class Allocations {
   // Moves everything that goes with this context to the groups' released_* counts.
   void release_context(ContextId) noexcept;
 
-  // Of linear memory on the device, what the driver's slabs lock; threads tell with some delay.
+  // Returns the bytes of linear memory that slabs lock on the device. Threads add to it with a
+  // delay.
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:

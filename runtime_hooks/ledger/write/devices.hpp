@@ -13,37 +13,39 @@
 
 namespace cuwarden::ledger {
 
-// What a device said of itself.
+// A reading of a device's memory.
 struct Reading {
   ReadingAt at = ReadingAt::none;
   std::uint64_t total_bytes = 0, free_bytes = 0;
-  std::optional<std::uint64_t> memory_pool_idle_bytes;  // of this process
+  std::optional<std::uint64_t>
+      memory_pool_idle_bytes;  // kept unused by this process's memory pools
 };
 
-// What the pool that serves requests in the driver's stead has of a device, what of that was asked
-// for and is live, and what it served and gave back ever; of that, by having so many pages share
-// memory, and how long the program was paused for it.
+// The pool's figures on one device: bytes that it holds, the part in live allocations, and totals
+// of what it has served and given back. For meshing: bytes given back by it, pages that shared
+// memory, and the time for which the program was paused.
 struct ArenaUse {
   std::uint64_t held_bytes = 0, live_bytes = 0;
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
 };
 
-// What a call took from a device, or gave back, without having been asked for memory. Differences:
-// no number of the device falls below 0.
+// Device memory that a call took or gave back without being asked for memory. The fields are added
+// to the device's numbers, none of which falls below 0.
 struct ImplicitChange {
-  bool contexts_ended = false;  // all of the device: first of all, everything is 0 again
-  std::uint64_t used_after_first_context_bytes = 0;  // 0: leaves it as it is
+  bool contexts_ended = false;  // all contexts ended: the device's numbers are set to 0 first
+  std::uint64_t used_after_first_context_bytes = 0;  // 0: no change
   std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
                stream_bytes = 0;
-  // Given back by nobody knows which: from local memory, then code, then the contexts.
+  // Bytes given back by an unknown owner: subtracted from local memory, then code, then the
+  // contexts.
   std::uint64_t given_back_bytes = 0;
-  // Taken again of what contexts gave back; at most lent_context_bytes().
+  // Bytes of contexts that were given back and are taken again; at most lent_context_bytes().
   std::uint64_t taken_again_bytes = 0;
-  // Given back by the end of one of several contexts: from what further ones took, then from what
-  // was made inside them.
+  // Bytes given back by the end of one of several contexts: subtracted from further contexts' own
+  // memory, then from memory taken inside them.
   std::uint64_t one_ended_bytes = 0;
-  // A kernel that needs more local memory a thread than any before; 0: there is none.
+  // Local memory for one thread of a kernel that needs more than all before; 0: no such kernel.
   std::uint64_t largest_local_bytes = 0;
   std::string_view largest_local_kernel{};  // empty: its name is not known
 };
@@ -56,7 +58,8 @@ class Devices {
   void identify(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
-  // An allocation on this device lies in the host's memory with that many bytes; and no more.
+  // Note that this many bytes of an allocation on the device are in host memory, and that they are
+  // freed.
   void spilled(DeviceOrdinal, Kind, ByteCount) noexcept;
   void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
@@ -65,7 +68,7 @@ class Devices {
   // What the pool that serves requests in the driver's stead has on the device now.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
-  // What contexts of the device gave back that no launch has taken again.
+  // Returns the bytes that contexts of the device gave back and that no launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
 
  private:

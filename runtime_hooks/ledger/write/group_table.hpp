@@ -1,4 +1,4 @@
-// Groups by (stack, API, kind, device), each made once.
+// The table of groups: one for each combination of stack, API, kind and device.
 #pragma once
 
 #include "runtime_hooks/core/hash.hpp"

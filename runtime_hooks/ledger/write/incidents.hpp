@@ -1,5 +1,5 @@
-// Requests that were refused for lack of memory, one row for each place that asks, and what was
-// known at the first of them.
+// The table of incidents: requests that were refused for lack of memory, one row for each call
+// site, with the facts known at its first refusal.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@ namespace cuwarden::ledger {
 
 // A request that was refused for lack of memory.
 struct Refusal {
-  GroupId group;  // of where it was made
+  GroupId group;  // group of the call site
   Asked asked = Asked::memory;
-  std::int32_t result = 0;  // CUresult
-  ByteCount bytes;          // 0: the call does not say
+  std::int32_t result = 0;  // the driver's CUresult
+  ByteCount bytes;          // size of the request; 0: the call does not say
 };
 
 // The incident that counts a refusal. 0: it could not be stored.
@@ -78,15 +78,15 @@ class Incidents {
   // Writes all that is known by now. The first time, the incident is published; later calls add
   // what was not known before, since the process may end, or hang, while more is being asked.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
-  // Another process that holds memory of the device; unknown_bytes: how much is not known.
+  // Adds another process that holds memory of the device. `bytes` may be unknown_bytes.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // All slabs of the device; once.
+  // A slab of the device. All slabs of an incident are added by one call.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
   // The thread that met the incident so often has had the same request served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   void add_rung(IncidentId, const RungRow&) noexcept;
-  // The refused request was served after all.
+  // Notes that a rung has served the refused request.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:
@@ -99,13 +99,13 @@ class Incidents {
   IncidentHolder& holder_row(std::uint64_t row) const noexcept {
     return storage_.rows<IncidentHolder>(RegionId::incident_holders)[row];
   }
-  // In the place of `latest`, which is of the same place. 0: there is no room, or another thread
-  // has come first, and `latest` is its row.
+  // Makes the row that follows `latest`, of the same call site. Returns 0 if there is no room, or
+  // if another thread has made the row; then `latest` is set to that row.
   std::uint32_t begin(const Refusal&, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
   // Returns the row; 0: there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
-  // What is live where the incident's memory would have been, by group.
+  // Calls the visitor for each group with live memory on the device (or the host).
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;
 

@@ -8,25 +8,27 @@
 
 namespace cuwarden::ledger {
 
-// What a record holds besides its key and its state.
+// The fields of a record beside its key and its state.
 struct RecordFields {
   GroupId group;
   ByteCount bytes;
-  std::uint64_t time_ns = 0;  // of the allocation, since process start
+  std::uint64_t time_ns = 0;  // time of the allocation, since process start
   ContextId context;
   std::uint64_t related = 0;
   ThreadId thread;
-  std::uint32_t references = 0;  // 1: opened, and may be opened again under the same address
-  std::uint8_t flags = 0;        // RecordFlag
+  std::uint32_t references =
+      0;                   // 1: memory that was opened, and may be opened again at its address
+  std::uint8_t flags = 0;  // RecordFlag
 };
 
-// The writer sets the thread, and the time where it is 0.
+// A record to be added. The writer sets the thread, and the time if it is 0.
 struct NewRecord : RecordFields {
   Space space{};
   DeviceAddress address;
 };
 
-// A record taken out before the driver's free is called; hand it back when the driver refuses.
+// A record that was taken out before the driver's free was called; for put_back() if the driver
+// refuses.
 struct TakenRecord {
   Space space{};
   DeviceAddress address;

@@ -25,20 +25,21 @@ class Totals;
 class VirtualMemory;
 
 struct Creation {
-  // Folders to try in order; the first on a local file system that works is used. None: memory.
+  // Folders to try in order: the first one that works and is on a local file system is used. If
+  // there is none, the ledger is kept in memory.
   std::span<const char* const> folders;
   std::span<const std::string_view> hook_names;  // row i+0 of the hooks table is hook i
   std::string_view report_path;                  // absolute, expanded
-  std::uint64_t largest_file_bytes = 0;          // 0: no bound but the process's own limits
-  std::int32_t pid = 0;                          // of the process that is recorded; 0: the caller
+  std::uint64_t largest_file_bytes = 0;          // 0: bounded by the process's limits only
+  std::int32_t pid = 0;                          // pid of the recorded process; 0: this process
   bool without_populate = false;                 // fill the file as on kernels before Linux 5.14
 };
 
 class Writer {
  public:
-  // Makes and maps the file, or goes on in anonymous memory (reason_ledger_in_memory). Returns
-  // null only when not even that can be had. The object lives in memory of its own and is never
-  // destroyed. After a fork the child must not touch it: the mapping is not inherited.
+  // Makes and maps the file, or uses anonymous memory (reason_ledger_in_memory). Returns null only
+  // if there is not even memory. The object lives in its own memory and is never destroyed. A
+  // forked child must not use it, since the mapping is not inherited.
   static Writer* create(const Creation&) noexcept;
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -47,16 +48,16 @@ class Writer {
   std::string_view path() const noexcept;
   // Removes the file's name (the report is whole). The mapping stays usable.
   void remove_file() noexcept;
-  // The whole mapping, for a reader in this process. Includes what lies in memory only.
-  // Rows that were not handed out may be without access.
+  // Returns the whole mapping, for a reader in this process, including parts that are in memory
+  // only. Pages of rows that were not handed out may be inaccessible.
   std::span<const std::byte> bytes() const noexcept;
 
   Header& header() noexcept;
-  void set_versions(int driver, int runtime) noexcept;  // 0 leaves one as it is
+  void set_versions(int driver, int runtime) noexcept;  // 0: no change
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
   void add_reason(Reason) noexcept;
   void add_shim_time(std::uint64_t ns) noexcept;
-  // Lets each table take as much again as it holds without a question to the kernel.
+  // Makes room in each table for as many rows as it has, so that they need no further system call.
   void make_room_ahead() noexcept;
 
   const ProcessTime& time;
