@@ -55,8 +55,9 @@ bool is_suitable(long type) {
   }
 }
 
-// What may be mapped of the address space that RLIMIT_AS leaves: the rest is the host's, and a CUDA
-// driver's reservations alone may need most of it. 16 MiB hold 100,000 live allocations.
+// Returns how much of the address space that RLIMIT_AS leaves the ledger may map, in bytes. The
+// rest is for the program: a CUDA driver's reservations alone may need most of it. 16 MiB are
+// enough for 100,000 live allocations.
 std::uint64_t address_space_share() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
@@ -89,7 +90,7 @@ bool BackingFile::create(const BackingRequest& request) noexcept {
   std::uint64_t limit = std::min(default_total_bytes, address_space_share());
   if (request.largest_bytes != 0) limit = std::min(limit, request.largest_bytes);
   const std::uint64_t file_limit = std::min(limit, file_size_limit());
-  // Where files are limited to less than is useful, memory holds more.
+  // If the limit of file sizes is below the least useful size, memory can hold more than a file.
   if (file_limit == limit || file_limit >= smallest_useful_file_bytes) {
     for (const char* const folder : request.folders) {
       if (folder != nullptr && create_in(folder, request, file_limit)) return true;
@@ -134,9 +135,9 @@ bool BackingFile::create_in(const char* folder, const BackingRequest& request,
     flags |= FS_NOCOW_FL;
     usable = usable && ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
   }
-  // Whoever finds the file learns by this lock whether we are alive, from within another container
-  // too and after the pid was given to another process. It belongs to the open file, which the
-  // mapping holds on to after the descriptor is closed. Nobody but a reader ever waits for it.
+  // This lock shows that the process is alive: to other containers, too, and even if the pid was
+  // given to another process. It belongs to the open file, which the mapping keeps open after the
+  // descriptor is closed. Only readers ever wait for it.
   const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
   usable = usable && map_file(fd, limit, request);
   file.reset();

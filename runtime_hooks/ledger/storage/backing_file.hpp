@@ -1,6 +1,7 @@
-// The sparse file behind a ledger, or the memory that stands in for it. Made once, within the
-// process's limits, mapped, and its descriptor closed: nothing that the host does with descriptors
-// reaches it. Everything here preserves errno and never raises SIGXFSZ or SIGBUS.
+// The sparse file behind a ledger, or the memory that replaces it. The file is made once, within
+// the process's limits, and mapped. Its descriptor is closed at once, so that no change of
+// descriptors by the program affects it. All functions preserve errno and never raise SIGXFSZ or
+// SIGBUS.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +21,7 @@ namespace cuwarden::ledger {
 
 struct BackingRequest {
   std::span<const char* const> folders;
-  const char* name;  // of the file, without a folder
+  const char* name;  // name of the file, without a folder
   std::uint64_t largest_bytes;
   std::size_t hooks;
   bool without_populate;
@@ -33,33 +34,34 @@ struct RefusedGrowth {
 
 class BackingFile {
  public:
-  // False only when not even memory can be had.
+  // Returns false only if there is not even memory.
   bool create(const BackingRequest&) noexcept;
 
   bool in_file() const noexcept { return path_[0] != '\0'; }
   const char* path() const noexcept { return path_; }
-  // Whether the mapping keeps the file locked for as long as it is there (Process::lock_held).
+  // Returns true if the mapping keeps the file locked as long as it exists (Process::lock_held).
   bool is_locked() const noexcept { return locked_; }
-  // Of the file; 0 in memory.
+  // Return the file's device and inode; 0 if the ledger is in memory.
   dev_t device() const noexcept { return in_file() ? device_ : 0; }
   ino_t inode() const noexcept { return in_file() ? inode_ : 0; }
   std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
   const Geometry& geometry() const noexcept { return geometry_; }
 
-  // Both make [offset, offset + bytes) accessible, which was not before; that much and no more is
-  // there for an mlockall to fault in. The first: in the file, without a fault that could fail.
+  // fill() and open_memory() make [offset, offset + bytes) accessible, which was not before. Only
+  // accessible bytes are locked in memory if the program calls mlockall(). fill() allocates the
+  // bytes in the file first, so that no later fault can fail.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
   bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Lets a later fill() or open_memory() that begins here take no further mapping. Nothing is there
-  // yet.
+  // Prepares a range that is not accessible yet, so that a later fill() or open_memory() of it
+  // needs no further mapping.
   void open_ahead(std::uint64_t offset, std::uint64_t bytes) noexcept {
     mapping_.open(offset, bytes);
   }
-  // Puts memory in the place of [offset, offset + bytes), which nobody has touched yet;
-  // open_memory() makes it accessible.
+  // Replaces [offset, offset + bytes) of the file, which is unused yet, by memory; open_memory()
+  // makes it accessible.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void remove() noexcept;
-  // Of the last step that failed.
+  // Returns the operation that failed last, and its errno.
   RefusedGrowth refused_growth() const noexcept { return refused_growth_; }
 
  private:
@@ -68,7 +70,7 @@ class BackingFile {
   bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
   Descriptor open_again() const noexcept;
-  bool refused(GrowthOperation) noexcept;  // false; errno says why
+  bool refused(GrowthOperation) noexcept;  // notes the operation and errno; returns false
 
   Mapping mapping_;
   Geometry geometry_;

@@ -1,5 +1,6 @@
-// From a hash to row numbers, for tables that are only ever added to: lookups take no lock, an
-// insertion holds the table's lock. Open addressing over 8-byte slots (half a hash, a row).
+// A hash table from hashes to row numbers, for tables whose rows are never removed. A lookup takes
+// no lock; an insertion holds the table's lock. Open addressing with slots of 8 bytes (half a hash,
+// a row).
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,8 @@ class IdTable {
     return true;
   }
 
-  // The first row with this hash for which `matches` holds; 0: none. A lookup that runs beside an
-  // insertion may miss it: ask again under the lock before inserting.
+  // Returns a row with this hash for which `matches` returns true; 0 if there is none. A lookup
+  // during an insertion may miss the new row, so a caller that inserts looks again under the lock.
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, const Matches& matches) const noexcept {
     const Slots* const slots = slots_.load(std::memory_order_acquire);
@@ -39,19 +40,20 @@ class IdTable {
 
   FutexLock& lock() noexcept { return lock_; }
 
-  // Under the lock. Where no memory is left for a larger table the row is simply not found again.
+  // Inserts a row; the caller holds the lock. If there is no memory for a larger table, the row
+  // will not be found.
   void insert(std::uint64_t hash, std::uint32_t row) noexcept {
     Slots* slots = slots_.load(std::memory_order_relaxed);
     if (replace(*slots, tag_of(hash) << 32 | retired, tag_of(hash) << 32 | row)) return;
     if ((count_ + 1) * 2 > slots->mask + 1) {
       if (Slots* const larger = grown(*slots)) slots = larger;
     }
-    if (count_ == slots->mask) return;  // one slot stays empty: searches end there
+    if (count_ == slots->mask) return;  // one slot stays empty, at which searches end
     put(*slots, tag_of(hash) << 32 | row);
     ++count_;
   }
 
-  // Under the lock: this row is not found again, unless it is inserted again.
+  // Removes a row from the table; the caller holds the lock. The row may be inserted again.
   void retire(std::uint64_t hash, std::uint32_t row) noexcept {
     replace(*slots_.load(std::memory_order_relaxed), tag_of(hash) << 32 | row,
             tag_of(hash) << 32 | retired);
@@ -62,7 +64,7 @@ class IdTable {
 
   struct Slots {
     std::uint64_t mask;
-    std::atomic<std::uint64_t> slot[1];  // mask + 1 of them
+    std::atomic<std::uint64_t> slot[1];  // really mask + 1 slots
   };
 
   static std::uint64_t tag_of(std::uint64_t hash) noexcept { return hash >> 32; }
@@ -73,7 +75,7 @@ class IdTable {
     slots.slot[i].store(value, std::memory_order_release);
   }
 
-  // False where the value is not there.
+  // Returns false if no slot has the value.
   static bool replace(Slots& slots, std::uint64_t value, std::uint64_t by) noexcept {
     for (std::uint64_t i = (value >> 32) & slots.mask;; i = (i + 1) & slots.mask) {
       const std::uint64_t slot = slots.slot[i].load(std::memory_order_relaxed);

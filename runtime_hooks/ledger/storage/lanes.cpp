@@ -29,7 +29,7 @@ bool Lanes::create(std::uint32_t serial, std::uint32_t pid) noexcept {
 }
 
 Lane& Lanes::take() noexcept {
-  // Without a question to the kernel the other threads' lanes cannot be told from free ones.
+  // A confined thread cannot ask the kernel which threads have ended, so it gets the shared shard.
   if (is_confined()) return lanes()[0];
   const ErrnoGuard keep;
   // A process that shares this memory (vfork, CLONE_VM) cannot tell which of the parent's threads
@@ -45,7 +45,8 @@ Lane& Lanes::take() noexcept {
   }
   for (std::uint32_t i = 1; i < count && found == 0; ++i) {
     const std::uint32_t owner = lanes()[i].owner_.load(relaxed);
-    // Where its number was given away again, the lane stays unused until that thread ends, too.
+    // If a new thread has the ended thread's id, the shard stays unused until that thread ends,
+    // too.
     if (thread_has_ended(static_cast<int>(owner)) && take_from(owner, i)) found = i;
   }
   Lane& lane = lanes()[found];

@@ -1,9 +1,11 @@
-// Counters that a thread changes without locked instructions: each thread that records has a lane,
-// which no other living thread has, and adds to counters of its own, by single instructions, so
-// that a signal handler in between loses nothing. Whoever wants a sum adds up the lanes.
+// Counters that threads change without locked instructions. A thread that records has a shard
+// (class Lane), which no other living thread has. It adds to the shard's counters by single
+// instructions, so that a signal handler in between loses no count. A sum is made by adding up all
+// shards.
 //
-// A group's row has counters for the lane that made it; where another lane counts in that group,
-// it gets a cell. So a program in which each place allocates in one thread has no cells.
+// A group's row has the counters of the shard that made the group. If another shard counts in the
+// group, it gets a row of type Cell. A program in which each call site allocates in one
+// thread only has no such rows.
 #pragma once
 
 #include <atomic>
@@ -18,10 +20,10 @@ namespace cuwarden::ledger {
 
 class Lane {
  public:
-  // Series beyond these have one counter for all lanes.
+  // Number of series with a counter in each shard; further series have one counter for all shards.
   static constexpr std::size_t series_limit = 64;
 
-  // Of this lane's counters. `amount` may be negative, in two's complement.
+  // Adds to one of this shard's counters. `amount` may be negative, in two's complement.
   void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) const noexcept {
     if (is_shared()) {
       counter.fetch_add(amount, std::memory_order_relaxed);
@@ -31,11 +33,11 @@ class Lane {
   }
   std::uint32_t number() const noexcept { return number_; }
   ThreadSlot slot() const noexcept { return {number_, tenancy_}; }
-  // For threads that found no lane of their own.
+  // Returns true for the shard that threads without a shard of their own share.
   bool is_shared() const noexcept { return number_ == 0; }
 
-  // --- credits (live_bytes.hpp), by row of series. Others take them away; more comes from the
-  // lane's own threads only.
+  // --- credits (live_bytes.hpp), by row of series. Only the shard's own thread adds credits; any
+  // thread may take them away.
   bool spend(std::size_t row, std::uint64_t bytes) noexcept {
     std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
     while (credit >= bytes) {
@@ -55,11 +57,11 @@ class Lane {
     return credits_[row].exchange(0, std::memory_order_seq_cst);
   }
 
-  // --- what the lane has not told others yet (slab_pages.hpp), by row of series; of its own
-  // threads only.
+  // --- changes that the shard has not yet passed on to the slabs' pages (slab_pages.hpp), by row
+  // of series. Only the shard's own thread uses them.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
-  // One thing that was freed, and that the pages do not know yet; 0: nothing. Changed from a value
-  // that is expected, in one instruction.
+  // A piece that was freed and not yet passed on to the pages; 0: none. change_freed_piece()
+  // changes it in one instruction, if it has the expected value.
   std::uint64_t freed_piece() const noexcept {
     return freed_piece_.load(std::memory_order_relaxed);
   }
@@ -77,36 +79,37 @@ class Lane {
   static constexpr std::size_t remembered = 256;
 
   std::uint32_t number_;
-  std::uint32_t tenancy_;                          // how many threads have had it
-  std::atomic<std::uint32_t> owner_;               // thread id; 0: nobody's yet
-  std::atomic<std::uint64_t>* calls_;              // by hook; null: there was no room
-  std::size_t hooks_;                              // of them
-  std::atomic<std::uint64_t> live_[series_limit];  // allocations, by row of series
+  std::uint32_t tenancy_;                          // number of threads that have had this shard
+  std::atomic<std::uint32_t> owner_;               // thread id; 0: not taken yet
+  std::atomic<std::uint64_t>* calls_;              // counters by hook; null: there was no room
+  std::size_t hooks_;                              // number of counters in calls_
+  std::atomic<std::uint64_t> live_[series_limit];  // live allocations, by row of series
   std::atomic<std::uint64_t> credits_[series_limit];
   std::atomic<std::uint64_t> locked_[series_limit];
   std::atomic<std::uint64_t> freed_piece_;
-  std::atomic<std::uint64_t> cells_[remembered];  // group << 32 | cell, by group
+  std::atomic<std::uint64_t>
+      cells_[remembered];  // cache by group: group << 32 | row of the counters
 };
 
 class Lanes {
  public:
-  static constexpr std::uint32_t count = ThreadSlot::count;  // the shared one among them
+  static constexpr std::uint32_t count = ThreadSlot::count;  // includes the shared one
   static_assert(count <= 256);
 
   explicit Lanes(Storage& storage) noexcept : storage_(storage) {}
-  // `serial` tells the writers of one process apart. `pid`: of that process.
+  // `serial` tells the writers of one process apart. `pid`: the process's pid.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
-  // The calling thread's.
+  // Returns the calling thread's shard.
   Lane& mine() noexcept {
     const Mine& mine = mine_;
     return __builtin_expect(mine.serial == serial_, true) ? *mine.lane : take();
   }
-  // The calling thread's row in the table of threads; 0: it has not asked for one yet, `no_row`: it
-  // got none.
+  // The calling thread's row in the table of threads; 0: it has not asked for one yet; `no_row`:
+  // there was none for it.
   static constexpr std::uint32_t no_row = UINT32_MAX;
   std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
-  // Not for a thread whose lane is the shared one because it is confined.
+  // Must not be called by a confined thread, which has the shared shard.
   void set_my_row(std::uint32_t row) noexcept {
     mine();
     mine_.row = row;
@@ -128,7 +131,7 @@ class Lanes {
   }
 
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  // Whether more than one lane was ever taken.
+  // Returns true if more than one thread's shard was ever taken.
   bool several() const noexcept { return used() > 2; }
   template <class Visit>
   void for_each(Visit visit) noexcept {
@@ -136,7 +139,7 @@ class Lanes {
     for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
   }
 
-  // How many allocations of a series are live. `row`: its own.
+  // Counts live allocations of a series. `row`: the series' row.
   void add_live(Lane& lane, Series& series, std::size_t row, std::uint64_t amount) noexcept {
     if (row < Lane::series_limit && !lane.is_shared()) {
       lane.add(lane.live_[row], amount);
@@ -162,7 +165,7 @@ class Lanes {
   Mapping memory_;
   std::uint32_t serial_ = 0;
   std::uint32_t pid_ = 0;
-  std::atomic<std::uint32_t> used_{1};  // lanes that anybody ever had, the shared one included
+  std::atomic<std::uint32_t> used_{1};  // shards that were ever taken, including the shared one
 };
 
 }  // namespace cuwarden::ledger

@@ -6,8 +6,8 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto in_one_order = std::memory_order_seq_cst;
 
-// A period without credits lasts at least so long, or until the next tick of the clock that calls
-// are timed by: it is begun at the cost of a look at every lane.
+// Least length of an epoch without credits, since beginning one costs a look at every shard. It is
+// really rounded up to the next tick of the clock that times calls.
 constexpr std::uint64_t shortest_without_ns = 1'000'000;
 
 }  // namespace

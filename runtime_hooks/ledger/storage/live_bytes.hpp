@@ -1,15 +1,15 @@
 // The live bytes of a series. Its peak is exact, though threads seldom change one and the same
 // counter.
 //
-// What a lane frees it keeps as a credit, within bounds, and takes from it what it allocates next:
-// the series' counter stays as it is. So that counter is never below what is live, and above it by
-// the credits. As long as it does not rise above the peak, no peak is missed. Where an allocation
-// would raise it further, credits are collected first, and for a while, until much was freed, all
-// threads use the counter itself: then it is what is live. Frees that are under way meanwhile may
-// count as before or after, as it is with any counter.
+// A thread's shard keeps freed bytes as a credit, within bounds, and its next allocations use the
+// credit up; the series' counter does not change. So that counter is the live bytes plus all
+// credits. As long as it does not rise above the peak, no peak is missed. If an allocation would
+// raise it above the peak, the credits are collected first. For a while, until much was freed, all
+// threads then use the counter itself, which equals the live bytes. A free at the same moment may
+// count before or after.
 //
-// A thread that is alone keeps no credit: its timeline is exact. With credits it is so but for
-// their sum, 1 MiB or 1/64 of the peak.
+// A program with one thread keeps no credits, so its timeline is exact. With credits, the timeline
+// is too high by their sum, which is at most 1 MiB or 1/64 of the peak.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,10 @@ class LiveBytes {
   explicit LiveBytes(Lanes& lanes) noexcept : lanes_(lanes) {}
 
   struct Change {
-    bool seen = false;         // by others: the series' counter changed
-    std::uint64_t before = 0;  // its value
+    bool seen = false;         // true if the series' counter was changed
+    std::uint64_t before = 0;  // the counter's value before the change
   };
-  // `row`: of the series.
+  // Count allocated and freed bytes. `row`: the series' row.
   Change rise(Lane& lane, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
     if (row >= Lane::series_limit || !lanes_.several())
@@ -45,11 +45,11 @@ class LiveBytes {
   }
 
  private:
-  // Of a series. Credits are kept in even periods.
+  // The time of a series is divided into epochs; credits are kept in those with even numbers.
   struct alignas(64) Period {
     std::atomic<std::uint32_t> number{0};
-    std::atomic<std::uint32_t> collected{0};  // the odd period for which credits were collected
-    std::atomic<std::uint64_t> since_ns{0};   // when the odd period began
+    std::atomic<std::uint32_t> collected{0};  // the odd epoch for which credits were collected
+    std::atomic<std::uint64_t> since_ns{0};   // time at which the odd epoch began
   };
   static bool keeps_credits(std::uint32_t period) noexcept { return period % 2 == 0; }
   bool may_keep_credits(const Lane& lane, std::size_t row) const noexcept {
@@ -60,11 +60,12 @@ class LiveBytes {
     const std::uint64_t peak = series.peak_bytes.load(std::memory_order_relaxed);
     return keeps_credits(period.number.load(std::memory_order_seq_cst)) &&
            lane.keep(row, bytes, largest_credit(peak)) &&
-           // Else whoever began the other period may have collected it.
+           // If an odd epoch has begun meanwhile and the credit is gone, it was collected and
+           // counts.
            (keeps_credits(period.number.load(std::memory_order_seq_cst)) ||
             !lane.spend(row, bytes));
   }
-  // Of one lane.
+  // Returns the largest credit of one shard, in bytes.
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
     return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
   }

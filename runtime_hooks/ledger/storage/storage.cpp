@@ -29,8 +29,9 @@ bool Storage::create(const BackingRequest& request) noexcept {
     region.used.store(first_row(static_cast<RegionId>(i)), std::memory_order_relaxed);
     fills_[i].in_file = file_.in_file();
     fills_[i].capacity.store(extent.capacity_bytes, std::memory_order_relaxed);
-    // What has access is a mapping of its own, which grows. A process that has as many as the
-    // kernel allows could not begin one, and that may be the very reason for an incident.
+    // The accessible part of a region is a mapping of its own, which grows. It is begun now: a
+    // process with the greatest number of mappings could not begin it later, and that may be the
+    // very reason for an incident.
     file_.open_ahead(extent.offset, std::min(smallest_step, extent.capacity_bytes));
   }
   head.magic = magic;

@@ -1,6 +1,6 @@
-// Hands out rows and bytes of the ledger's regions. A region fills in steps: its pages are made
-// writable before a row in them is given out, and when the file cannot grow the rest of the region
-// goes on in memory. Rows are zero when they are handed out and never move.
+// Hands out rows and bytes of the ledger's regions. A region grows in steps: its pages are made
+// writable before a row in them is handed out. If the file cannot grow, the rest of the region is
+// in memory. Rows are zero when they are handed out, and never move.
 #pragma once
 
 #include <array>
@@ -28,16 +28,16 @@ class Storage {
     return reinterpret_cast<T*>(starts_[index_of(id)]);
   }
 
-  // `count` rows in sequence; the first one's number, or 0 when the region is full. Row 0 is
-  // never given out (the hooks table is laid out by its own function below).
+  // Hands out `count` rows in sequence. Returns the number of the first one, or 0 if the region is
+  // full. Row 0 is never handed out (the hooks table is laid out by its own function below).
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   bool allocate_hooks(std::uint64_t count) noexcept;
-  // Makes room for as much again as each region has, and for some rows at least.
+  // Makes room in each region for as many rows as it has, and for some rows at least.
   void make_room_ahead() noexcept;
-  // A copy of the text; empty when there is no room.
+  // Stores a copy of the text; returns an empty text if there is no room.
   StringRef store(std::string_view) noexcept;
 
-  // Rows, the unused one included.
+  // Returns the number of rows for which there is room, including row 0.
   std::uint64_t capacity(RegionId id) const noexcept {
     const RegionExtent& extent = file_.geometry().regions[index_of(id)];
     return extent.capacity_bytes / extent.row_bytes;
@@ -47,7 +47,7 @@ class Storage {
   }
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
-    // These are the cause where a table takes no more.
+    // If one of these reasons is set, it is the cause of a full table.
     constexpr std::uint32_t causes = reason_recording_stopped | reason_confined;
     if (reason == reason_ledger_full && (present & causes) != 0) return;
     if ((present & reason) == 0) header().reasons.fetch_or(reason, std::memory_order_relaxed);
@@ -61,7 +61,7 @@ class Storage {
     bool in_file = false;
   };
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
-  // Keeps in the header which operation the kernel refused when the ledger was to grow.
+  // Notes in the header the operation that the kernel refused when the ledger was to grow.
   void note_refusal() noexcept;
 
   BackingFile file_;
@@ -69,8 +69,8 @@ class Storage {
   std::array<Fill, region_count> fills_;
 };
 
-// Holds one of the ledger's locks for a scope. Where the lock was given up the ledger cannot be
-// kept up to date any more, and says so: nothing may be done then but to return.
+// Holds one of the ledger's locks for a scope. If the lock was given up, the ledger cannot be kept
+// up to date any more, which is noted in it; the caller must then return without changing anything.
 class [[nodiscard]] LedgerLocked : public Locked {
  public:
   LedgerLocked(FutexLock& lock, Storage& storage) noexcept : Locked(lock) {
