@@ -1,6 +1,7 @@
-// What the groups of a series add up to, for all series at once: walking the groups for each series
-// would take for ever where a damaged or hostile ledger claims many of both. A process that goes on
-// changes its groups all the time: whoever shows them beside these sums adds up what is shown.
+// Sums over the groups of each series, made for all series at once: walking the groups for each
+// series would take too long if a damaged or hostile ledger claims many of both. A running process
+// changes its groups all the time, so a view that shows groups beside these sums makes the sums
+// from the same groups.
 #pragma once
 
 #include <array>
@@ -17,10 +18,12 @@ class GroupSums {
   GroupSums() = default;
   explicit GroupSums(const Reader&) noexcept;
   void add(const GroupView&) noexcept;
-  // Takes the place of what the series states. Nothing where it has a device that no machine has.
+  // Replaces the series' own numbers by the sums. Does nothing if the series has an impossible
+  // device.
   void put_into(SeriesView&) const noexcept;
 
-  // Nothing between an allocation's bytes and its count, or its count and its bytes when it goes.
+  // Returns the group's live bytes; 0 if its live count is 0, since a thread changes count and
+  // bytes one after the other.
   static std::uint64_t live_bytes(const GroupView& group) noexcept {
     return group.live_count == 0 ? 0 : group.live_bytes;
   }
@@ -31,7 +34,7 @@ class GroupSums {
     std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0;
   };
   static std::optional<std::size_t> place_of(Kind, DeviceOrdinal) noexcept;
-  std::array<Sum, kind_count*(most_devices + 1)> sums_{};  // the first of each kind: no device
+  std::array<Sum, kind_count*(most_devices + 1)> sums_{};  // of each kind, index 0 is for no device
 };
 
 }  // namespace cuwarden::ledger

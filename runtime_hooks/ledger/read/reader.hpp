@@ -75,16 +75,16 @@ struct SeriesView {
   DeviceOrdinal device = no_device;
   std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
                 peak_count = 0, peak_bytes = 0, peak_ns = 0;
-  // Of linear memory: when most was locked in slabs; of the moment at which its holders were
-  // copied.
+  // The worst moment of linear memory, at which slabs locked the most bytes; and the moment at
+  // which its holders were copied.
   struct Worst {
-    std::uint32_t version = 0;  // 0: none of it lay in slabs
+    std::uint32_t version = 0;  // 0: no memory lay in slabs
     bool all_counted = true;
-    bool as_counted = true;  // else the driver lays them out in another way
+    bool as_counted = true;  // false: the driver lays slabs out in another way than the known one
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
     // Pieces that were seen to share pages as they are counted; 0: nothing speaks for that.
     std::uint64_t pieces_seen = 0;
-    // What the device had said last by then, at `read_ns`; 0: nothing.
+    // The device's last reading before that moment, taken at `read_ns`; 0: none.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
@@ -98,12 +98,13 @@ struct SlabPageView {
   DeviceAddress address;
   SlabContents contents;
 };
-// As writer.hpp's ArenaUse.
+// The pool's figures on a device, like ArenaUse in writer.hpp.
 struct ArenaView {
   std::uint64_t held_bytes = 0, live_bytes = 0;
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
-  // Of what is held, nobody's; of what a damaged ledger says, too.
+  // Returns the held bytes that no allocation has; 0 for the impossible numbers of a damaged
+  // ledger.
   std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
 };
 
@@ -114,8 +115,8 @@ struct DeviceView {
   ReadingAt at = ReadingAt::none;
   std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  std::uint64_t other_processes_bytes = 0;  // 0: nothing is known
-  // Of the host's memory, behind allocations on the device.
+  std::uint64_t other_processes_bytes = 0;  // 0: unknown
+  // Host memory behind allocations on the device, in bytes, and the number of such allocations.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
   std::uint64_t spilled_in_stream_order_bytes = 0;  // of spilled_bytes
   ArenaView arena;
@@ -144,7 +145,7 @@ struct IncidentRungView {
   Rung rung{};
   RungOutcome outcome{};
   std::uint64_t duration_ns = 0;
-  std::string_view name;  // of the reclaimer; points into the ledger
+  std::string_view name;  // the reclaimer's name; points into the ledger
 };
 struct IncidentSlabView {
   IncidentId incident;
@@ -170,13 +171,14 @@ struct ProcessView {
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
   std::uint32_t pid_namespace = 0;  // 0: unknown
   bool lock_held = false;           // the process keeps the file locked while it lives
-  std::uint64_t file_device = 0, file_inode = 0;  // of the file that the process made; 0: none
+  std::uint64_t file_device = 0,
+                file_inode = 0;  // those of the file that the process made; 0: none
   std::span<const std::uint8_t> boot_id;
   std::string_view memory_cgroup;
   std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;  // as the process found them
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;
-  bool report_written = false;  // the report of that end is on disk
+  bool report_written = false;  // true if the report of that end is on disk
   // The number in the name of the process's report; 0: the name has none; null: no report.
   std::optional<unsigned> report_number;
   std::optional<int> exit_status;
@@ -192,7 +194,7 @@ struct ProcessView {
   bool cut_short = false;          // the file is smaller than it was made
 };
 
-// How reading went wrong; a text for people.
+// The reason why a ledger cannot be read, as a text for people.
 struct ReadError {
   const char* text = nullptr;
   explicit operator bool() const { return text != nullptr; }
@@ -213,7 +215,8 @@ class Reader {
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
-  // Without the counts that only the groups have, and live bytes that may be too many: GroupSums.
+  // Returns a series without the counts that only its groups have, and with live bytes that may be
+  // too high; GroupSums completes it.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
@@ -221,7 +224,7 @@ class Reader {
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
-  // As it was at the worst moment of its device, of which this is the version.
+  // Returns the page's contents at its device's worst moment. `version`: that moment's version.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
@@ -232,7 +235,8 @@ class Reader {
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:
-  // Where a table lies within the bytes; checked once, for the header may change afterwards.
+  // The position of a table within the bytes. It is checked once and kept, since the header may
+  // change.
   struct Table {
     std::uint64_t offset = 0, rows = 0;
   };
@@ -248,7 +252,7 @@ class Reader {
   SeriesView::Worst worst_of(const Series&) const noexcept;
 
   std::span<const std::byte> bytes_;
-  bool own_process_ = false;  // what lies in memory only is there to be seen
+  bool own_process_ = false;  // true: parts that are in memory only can be read, too
   std::array<Table, region_count> tables_{};
 };
 

@@ -1,4 +1,4 @@
-// How the reader's parts get at rows.
+// Functions by which the reader's parts read rows.
 #pragma once
 
 #include <cstring>
@@ -9,9 +9,9 @@
 
 namespace cuwarden::ledger {
 
-// A row that changes all the time is read this often before what is there is taken as it is.
+// Number of attempts to read a row between two changes; afterwards the row is taken as it is.
 inline constexpr int attempts = 64;
-// Linux itself knows no longer one.
+// Length of the longest path that Linux accepts.
 inline constexpr std::uint64_t longest_path = 4096;
 
 // A name in a fixed array, up to its zero byte.

@@ -26,7 +26,7 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
     worst.holders[i] = {GroupId{load_field(found->group)}, load_field(found->count),
                         load_field(found->bytes), load_field(found->locked_bytes)};
   }
-  // While they are being copied, and where the process was killed meanwhile, there are none.
+  // While the holders are being copied, or if the process was killed meanwhile, none are returned.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (version % 2 != 0 || get(series.holders_version) != version) {
     worst.holders = {};
@@ -40,7 +40,8 @@ std::optional<SlabPageView> Reader::slab_page(std::uint64_t index,
                                               std::uint32_t version) const noexcept {
   const auto* const found = published<SlabPage>(RegionId::slab_pages, index);
   if (found == nullptr) return std::nullopt;
-  // What is there now, before it is known whether that changed since: a copy comes before a change.
+  // The present contents are read first. The writer copies contents before it changes them, so if
+  // there is no copy afterwards, these are still the contents of the worst moment.
   const std::uint64_t now = get(found->contents);
   const std::uint64_t contents = get(found->at_worst_version) == (version & ~slab_copying)
                                      ? get(found->contents_at_worst)
