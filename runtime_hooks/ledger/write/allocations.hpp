@@ -33,12 +33,13 @@ class Allocations {
   TakenRecord take(Space, DeviceAddress) noexcept;
   // Puts back what take() took, since the driver refused to free it.
   void put_back(const TakenRecord&) noexcept;
-  // What is opened again is still one allocation; it goes with the last close. False: no such
-  // record is open; for a close, it is the last one, and to be taken.
+  // Memory that is opened several times is one allocation, and ends with the last close.
+  // opened_again() returns false if no such record is open. closed_not_last() returns false for the
+  // last close; then the record is to be taken.
   bool opened_again(Space, DeviceAddress) noexcept;
   bool closed_not_last(Space, DeviceAddress) noexcept;
   void count_unknown_free() noexcept;
-  // Moves everything that goes with this context to the groups' released_* counts.
+  // Ends all records that the context owns, and counts them as released (Group::released_*).
   void release_context(ContextId) noexcept;
 
   // Returns the bytes of linear memory that slabs lock on the device. Threads add to it with a

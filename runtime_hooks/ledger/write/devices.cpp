@@ -164,7 +164,7 @@ void Devices::change_implicit(DeviceOrdinal ordinal, const ImplicitChange& given
   if (device == nullptr) return;
   const bool is_largest = given.largest_local_bytes >
                           (given.contexts_ended ? 0 : device->largest_local_bytes.load(relaxed));
-  // The same kernel may be the largest of one context after the other: its name is stored once.
+  // A kernel may be the largest in several contexts, one after the other; its name is stored once.
   StringRef name = device->largest_local_kernel;
   if (is_largest) {
     const std::string_view known(storage_.rows<char>(RegionId::strings) + name.offset, name.length);

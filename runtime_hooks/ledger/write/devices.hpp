@@ -63,16 +63,16 @@ class Devices {
   void spilled(DeviceOrdinal, Kind, ByteCount) noexcept;
   void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
-  // Those of spilled_bytes_on() that were asked for in stream order.
+  // Returns the part of spilled_bytes_on() that was asked for in stream order.
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
-  // What the pool that serves requests in the driver's stead has on the device now.
+  // Sets the pool's present figures on the device.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // Returns the bytes that contexts of the device gave back and that no launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
 
  private:
-  // The device's row, made if need be. Under the lock.
+  // Returns the device's row, which is made if there is none. The caller holds the lock.
   Device* row(DeviceOrdinal) noexcept;
 
   Storage& storage_;

@@ -213,7 +213,8 @@ void Incidents::add_slab_class(IncidentId id, const SlabClassRow& given) noexcep
 }
 
 void Incidents::add_slabs(IncidentId id, std::span<const SlabRow> given) noexcept {
-  // The first ones must not leave the last one without, which may be what the program died of.
+  // At most half of the room is used for one incident: rows must be left for the last incident,
+  // which the program may have died of.
   const std::uint64_t room =
       storage_.capacity(RegionId::incident_slabs) - storage_.used(RegionId::incident_slabs);
   if (given.size() > room / 2) return;

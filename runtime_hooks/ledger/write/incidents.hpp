@@ -53,13 +53,13 @@ struct SlabRow {
   DeviceAddress address;
   std::uint64_t live_count = 0, live_bytes = 0;
 };
-// What was tried at an incident's first refusal.
+// A rung that was tried at an incident's first refusal.
 struct RungRow {
-  std::uint32_t order = 0;  // from 1
+  std::uint32_t order = 0;  // position among the incident's rungs, from 1
   Rung rung{};
   RungOutcome outcome{};
   std::uint64_t duration_ns = 0;
-  std::string_view name;  // of the reclaimer
+  std::string_view name;  // the reclaimer's name; empty for other rungs
 };
 
 class Incidents {

@@ -23,9 +23,9 @@ struct ModuleDescription {
   // False where nothing of the object is mapped. May be called by dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
-  // Tells the object at this place from another one that was loaded there.
+  // Returns a hash that tells the object from others that are loaded at its address at other times.
   std::uint64_t identity() const noexcept;
-  // A hash that is equal for equal files. The argument is the one that was read.
+  // Returns a hash that is equal for equal files. The argument is that of read().
   std::uint64_t file(const dl_phdr_info&) const noexcept;
 };
 

@@ -139,7 +139,8 @@ void ModuleTable::add(const ModuleDescription& module, std::uint64_t file_hash) 
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   const std::size_t at = lower_bound(module.start);
-  // Known already, or in the place of one whose end modules_changed() has not seen yet.
+  // The module is known already, or a module with these addresses was unloaded, and
+  // modules_changed() has not seen that yet.
   if (at < known_count_ && known()[at].start < module.end) return;
   if (known_count_ == known_capacity_) return;
   std::uint32_t file = find_file(module, file_hash), row = 0;

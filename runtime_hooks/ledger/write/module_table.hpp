@@ -35,11 +35,11 @@ class ModuleTable {
   // are needed by a stack that is stored with these frames.
   void store_rows(std::span<const Frame> frames) noexcept;
 
-  // A hash of the places of these frames in their files, for frames that are covered: equal
-  // wherever the files are loaded. Code in no module counts with its address.
+  // Returns a hash of the frames' offsets in their files; the frames must be covered. It is equal
+  // at any addresses of the files. A frame in no module counts with its address.
   std::uint64_t hash_of_places(std::span<const Frame> frames) noexcept;
-  // True if `frames`, of now, are the same places as `stored`, which are as long and were met in
-  // the given epoch.
+  // Returns true if `frames`, of the present epoch, have the files and offsets of `stored`, which
+  // are as many frames of the given epoch.
   bool are_same_places(std::span<const Frame> frames, const Frame* stored,
                        std::uint64_t epoch) noexcept;
 
@@ -66,7 +66,7 @@ class ModuleTable {
     std::uint32_t row;         // 0: not stored yet
     std::uint32_t file;        // row of the first module of its file
   };
-  // What is known of a module's row, by its number.
+  // Facts about a module's row, by the row's number.
   struct RowOfFile {
     std::uint64_t file_hash;  // 0: the row is not the first of its file
     std::uint32_t next;       // row of the same file; 0 ends the list

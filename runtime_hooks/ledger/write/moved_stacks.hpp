@@ -1,7 +1,6 @@
-// The stacks that came back at other addresses, because a file that they run through was unloaded
-// and loaded again, by those addresses. A bounded cache beside the stack table, in this process's
-// memory only: a stack that is not found here is found by its places in its files, which takes a
-// lock.
+// A cache of stacks that came back at other addresses, since a file of theirs was unloaded and
+// loaded again. It finds them by their new addresses. The cache is bounded and in this process's
+// memory only. A stack that it lacks is found by the offsets in its files, which takes a lock.
 #pragma once
 
 #include <atomic>

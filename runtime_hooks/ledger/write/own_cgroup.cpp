@@ -1,5 +1,5 @@
-// /proc/self/cgroup has the path as this process's cgroup namespace shows it, and not where it is
-// mounted: the usual places are tried, and the one that lists this process is its own.
+// /proc/self/cgroup has the path in this process's cgroup namespace, but not the folder at which it
+// is mounted. So the usual folders are tried, and the one that lists this process is right.
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Which cgroup counts this process's memory: where to look when the process was killed.
+// The cgroup that counts this process's memory. It is noted in order to explain a kill later.
 #pragma once
 
 #include <climits>

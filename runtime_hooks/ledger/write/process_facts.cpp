@@ -1,5 +1,5 @@
-// Times are counted from the process's start, which the kernel gives in ticks since boot: exact to
-// 10 ms. Where /proc has no answer (a sandbox), the ledger's own start takes its place.
+// Times are counted from the process's start, which the kernel gives in ticks since boot, exact to
+// 10 ms. If /proc does not tell it (in a sandbox), the start of the ledger is used instead.
 #include "runtime_hooks/ledger/write/process_facts.hpp"
 
 #include <sys/utsname.h>
@@ -28,11 +28,11 @@ std::uint64_t clock_ns(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Of the calling process, or of another one that shares its memory.
+// The folder in /proc of the calling process, or of another process that shares its memory.
 class ProcFolder {
  public:
   explicit ProcFolder(std::int32_t pid) noexcept : pid_(pid != 0 ? pid : getpid()) {
-    // "self" also where /proc is another pid namespace's.
+    // "self" is right even if /proc belongs to another pid namespace.
     if (is_caller())
       std::strcpy(path_, "/proc/self/");
     else

@@ -1,4 +1,4 @@
-// What the ledger says about its process, read once from /proc without allocating.
+// The facts about the process in the ledger's header, read once from /proc without allocating.
 #pragma once
 
 #include <cstdint>

@@ -24,8 +24,8 @@ std::uint64_t thread_time_ns() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// What a lane may keep to itself. Of what became less, more than a page, so that a thread which
-// opens and closes one all the time meets no other.
+// Changes of the locked bytes that a shard may keep to itself. Decreases may be larger than a page,
+// so that a thread that fills and empties one page again and again disturbs no other thread.
 constexpr std::int64_t most_kept_less = 2 * slab_page_bytes;
 std::int64_t most_kept_more(const Series& series) noexcept {
   const std::uint64_t worst = series.worst_locked_bytes.load(relaxed);
@@ -84,7 +84,7 @@ SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) no
   SlabPage& made = rows[row];
   made.device = device;
   made.address = address / slab_page_bytes * slab_page_bytes;
-  // Of two that come at once, one has a row for nothing.
+  // If two threads add a page at once, one of them has made its row in vain.
   for (Leaf* place = leaf;;) {
     std::uint32_t there = 0;
     if (place->compare_exchange_strong(there, row, std::memory_order_acq_rel)) break;
@@ -106,7 +106,7 @@ struct SlabPages::Piece {
   static bool has_word(std::uint64_t series, std::uint64_t address) noexcept {
     return series < Lane::series_limit && address >> address_bits == 0;
   }
-  // Where in its page it lies does not matter.
+  // Returns the piece in one word, without its offset in the page, which does not matter.
   std::uint64_t word() const noexcept {
     return (address >> page_bits) << (series_bits + bytes_bits) | series << bytes_bits | bytes;
   }
@@ -143,15 +143,15 @@ void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, b
   apply(lane, piece, more, now_ns);
 }
 
-// What a thread frees it often allocates again at once. Until it does something else, nobody hears
-// of it; unless this is a new worst moment.
+// A thread often allocates again at once the piece that it freed. So a freed piece is kept in the
+// shard until the thread does something else, unless this free makes a new worst moment.
 bool SlabPages::keep_freed(Lane& lane, const Series& series, const Piece& piece) noexcept {
   if (lane.freed_piece() != 0) return false;
   const std::uint64_t locked =
       series.slab_locked_bytes.load(relaxed) + lane.locked(piece.series).load(relaxed);
   if (static_cast<std::int64_t>(locked + piece.cut_bytes()) >
       static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed))) {
-    // With the last piece of a page less is locked, not more.
+    // The free of a page's last piece makes the locked bytes fewer, so there is no worst moment.
     const SlabPage* const page = find(piece.address, series.device);
     if (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count != 1) return false;
   }
@@ -199,11 +199,12 @@ void SlabPages::keep_contents(SlabPage& page, std::uint32_t version) noexcept {
   page.at_worst_version.store(version, std::memory_order_release);
 }
 
-// As long as a lane keeps nothing but what became less, no worst moment is missed: the series'
-// number is above what is locked.
+// As long as a shard keeps only decreases to itself, no worst moment is missed, since the series'
+// number is above the locked bytes.
 void SlabPages::locked_changed(Lane& lane, Series& series, std::size_t row, std::int64_t difference,
                                std::uint64_t now_ns) noexcept {
-  // Else what was not judged would stay above the worst.
+  // A change without a moment is passed on at once; kept back, it could leave the number above the
+  // worst.
   if (row < Lane::series_limit && !lane.is_shared() && now_ns != no_moment) {
     std::atomic<std::uint64_t>& kept = lane.locked(row);
     lane.add(kept, static_cast<std::uint64_t>(difference));
@@ -224,7 +225,7 @@ std::uint64_t SlabPages::locked_bytes(const Series& series) const noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(told, 0));
 }
 
-// What lanes keep is counted before it is called the worst.
+// Adds the changes that shards keep to themselves before the moment is called the worst.
 void SlabPages::reached(Series& series, std::size_t row, std::int64_t known,
                         std::uint64_t now_ns) noexcept {
   if (row < Lane::series_limit)
@@ -263,12 +264,11 @@ void SlabPages::copy_holders(Series& series, std::uint64_t now_ns) noexcept {
   copy_lock_.unlock();
 }
 
-// Whether an allocation lies where the driver would put it, if it cut slabs as they are counted
-// here.
+// Returns true if the allocation's address fits the layout of slabs that is counted here.
 bool SlabPages::fits(const Series& series, std::uint64_t address,
                      std::uint64_t bytes) const noexcept {
   if (is_piece(address, bytes)) return address % slab_step_bytes == 0;
-  // Whole pages: as such, and with no piece in the first one.
+  // An allocation of whole pages begins at a page, and no piece lies in its first page.
   const SlabPage* const page = find(address, series.device);
   return address % slab_page_bytes == 0 &&
          (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count == 0);

@@ -1,12 +1,14 @@
-// What lies in each page of the driver's slabs, and the moment of the run at which most of their
-// bytes were locked: free, and of no use to anybody else until the page's last piece is freed. Such
-// moments are often gone when the process ends.
+// The contents of each page of the driver's slabs, and the worst moment of the run: that at which
+// the most bytes were locked. At the end of the process, nothing may be locked any more.
 //
-// The worst moment costs one number. When it is reached, what all pages hold now is what they held
-// then; a page that changes later keeps a copy first. So a change is a step on the page's word, and
-// as a rule nothing else; and where a thread frees a piece and allocates it again, not even that.
-// Of one thread the moment is exact. Where several allocate, each keeps small changes to itself: it
-// is so but for 16 KiB each, or 1/4096 of the most, and a page of each that freed last and rests.
+// The worst moment is stored as a version number. When it is reached, the present contents of all
+// pages are those of the moment; a page that changes later copies its contents first. So a change
+// is normally one instruction on the page's word. If a thread frees a piece and allocates it again,
+// it is not even that.
+//
+// With one thread the moment is exact. Several threads each keep small changes to themselves. So
+// the moment may be wrong by 16 KiB or 1/4096 of the most for each thread, and by a page for each
+// thread that rests after a free.
 #pragma once
 
 #include <atomic>
@@ -45,7 +47,7 @@ class SlabPages {
  private:
   static constexpr std::uint64_t no_moment = UINT64_MAX;  // instead of a time
   using Leaf = std::atomic<std::uint32_t>;                // row of a page's first; 0: none
-  // Of the addresses that a process has without asking for more (5-level page tables).
+  // Bits of the addresses that a process has unless it asks for more (5-level page tables).
   static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
   static_assert(slab_page_bytes == 1 << page_bits);

@@ -1,8 +1,8 @@
 // Call stacks, each stored once. A known stack is found without a lock; all frames are compared.
 //
-// Two stacks are equal where their frames are the same places in the same files, wherever the files
-// were loaded: a stack that comes back at other addresses, after an unloading, gets the id that it
-// had. A stack is stored with the addresses that it had first.
+// Two stacks are equal if their frames have equal offsets in equal files, at any addresses of the
+// files. A stack that comes back at other addresses gets the id that it had. It is stored with the
+// addresses that it had first.
 #pragma once
 
 #include <cstdint>

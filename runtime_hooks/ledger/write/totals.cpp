@@ -198,7 +198,8 @@ void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   lock.unlock();
 }
 
-// Nobody waits for these locks; so nobody would notice that a holder jumped away.
+// Notices a lock whose holder has jumped away. No thread waits for these locks, which would show
+// it.
 void Totals::watch(const TriedLock& lock, std::uint64_t now_ns) noexcept {
   if (lock.was_left(now_ns)) storage_.add_reason(reason_recording_stopped);
 }

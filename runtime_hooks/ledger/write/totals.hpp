@@ -1,6 +1,6 @@
-// Counts by group, live bytes by series (a kind on a device), with their peak and the timeline.
-// Threads count in lanes; buckets and the copy of the peak are changed under try-locks that nobody
-// waits for.
+// Counts by group, and live bytes by series (a kind on a device) with their peak and timeline. Each
+// thread counts in its shard. Buckets and the copy of the peak are changed under locks that are
+// only tried, never waited for.
 #pragma once
 
 #include <cstdint>
@@ -69,11 +69,11 @@ class Totals {
   };
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
-  // What readers do not need of a series.
+  // The part of a series that readers do not need.
   struct alignas(64) Side {
     TriedLock timeline_lock, peak_lock;
-    std::atomic<std::uint64_t> missed_max{0};  // of those that found the timeline locked
-    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // of the newest bucket
+    std::atomic<std::uint64_t> missed_max{0};  // highest value that found the timeline locked
+    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // those of the newest bucket
   };
 
   Series* make_series(std::uint8_t kind, std::int32_t device) noexcept;

@@ -62,7 +62,7 @@ class Writer {
 
   const ProcessTime& time;
 
-  // Each has a header of its own in this folder; that of `lanes` is in storage/.
+  // The tables. Each has its header in this folder; the header of class Lanes is in storage/.
   Allocations& allocations;
   VirtualMemory& virtual_memory;
   StackTable& stacks;
