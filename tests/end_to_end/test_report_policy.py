@@ -227,3 +227,19 @@ def test_a_ledger_whose_report_cannot_be_written_stays_and_the_line_names_the_op
         done = cuwarden("recover", ledger, "--output", output)
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
         assert "--output" in done.stderr and ledger.exists()
+
+
+def test_reports_and_ledgers_in_folders_below_the_one_that_is_named_are_found(place, cuwarden):
+    deep = place.reports / "job" / "step"
+    env = {"CUWARDEN_REPORT": deep / "%p.json", "CUWARDEN_LEDGER_DIR": None}
+    place.run([LEAVING, "leak"], env)
+    place.run([LEAVING], {"CUWARDEN_REPORT": place.reports / "%p.json"})
+    (deep / "loop").symlink_to(place.reports)
+    done = cuwarden("report", "--fail-on-leak", place.reports)
+    assert done.returncode == 1
+    names = [line.split(":")[0] for line in done.stdout.split("\n\n")[0].splitlines()]
+    assert len(names) == 2 and [name.startswith("job/step/") for name in sorted(names)] == [False, True]
+    place.run([LEAVING, "leak", "kill"], env)
+    assert "1 process with a ledger but no report" in cuwarden("report", place.reports).stderr
+    assert cuwarden("recover", place.reports).returncode == 0
+    assert len(list(deep.glob("*.json"))) == 2

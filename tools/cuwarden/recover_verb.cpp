@@ -12,6 +12,7 @@
 #include "tools/cuwarden/ledger_file.hpp"
 #include "tools/cuwarden/ledger_search.hpp"
 #include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/report_folder.hpp"
 #include "tools/cuwarden/verbs.hpp"
 
 namespace cuwarden {
@@ -67,7 +68,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool say_errors,
+std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool are_given,
                                     Recoverer& recoverer) {
   std::vector<std::string> ledgers;
   for (const std::string& place : places) {
@@ -77,7 +78,16 @@ std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool
     }
     int error = 0;
     for (std::string& ledger : ledgers_in(place, error)) ledgers.push_back(std::move(ledger));
-    if (error == 0 || !say_errors) continue;
+    if (error == 0 && are_given) {
+      std::vector<std::string> below = folders_from(place);
+      below.erase(below.begin());
+      for (const std::string& folder : below) {
+        int ignored = 0;
+        for (std::string& ledger : ledgers_in(folder, ignored))
+          ledgers.push_back(std::move(ledger));
+      }
+    }
+    if (error == 0 || !are_given) continue;
     recoverer.fail(name_in_a_line(place) + ": " +
                    (error == ENOTDIR ? "it is no ledger" : error_text(error)) +
                    "; give a folder in which ledgers lie, or a ledger");

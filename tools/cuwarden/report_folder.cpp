@@ -39,26 +39,49 @@ bool is_passed_over(std::string_view name) {
          name.starts_with("cuwarden-damaged-ledger-");
 }
 
-}  // namespace
+constexpr int most_levels = 8;
+constexpr std::size_t most_folders = 10'000;
 
-FolderContents contents_of(const std::string& folder) {
-  FolderContents found;
-  const Descriptor opened = open_folder_to_list(AT_FDCWD, folder.c_str());
-  if (!opened) {
-    found.error = errno;
-    return found;
-  }
+std::string path_in(const std::string& folder, const std::string& name) {
+  return folder + (folder.ends_with('/') ? "" : "/") + name;
+}
+
+// The names in the folder that is open, sorted. Sets `error` to an errno if not all could be read.
+std::vector<std::string> names_in(const Descriptor& folder, int& error) {
   std::vector<std::string> names;
-  if (!each_folder_entry(opened.number(), [&](const char* name) {
+  if (!each_folder_entry(folder.number(), [&](const char* name) {
         if (!is_passed_over(name)) names.emplace_back(name);
         return true;
       }))
-    found.error = errno;
+    error = errno;
   std::ranges::sort(names);
+  return names;
+}
 
-  std::set<std::pair<dev_t, ino_t>> seen;
-  for (const std::string& name : names) {
-    const std::string path = folder + (folder.ends_with('/') ? "" : "/") + name;
+void add_folders_below(const std::string& folder, int levels, std::vector<std::string>& all) {
+  const Descriptor opened = open_folder_to_list(AT_FDCWD, folder.c_str());
+  if (!opened || levels == 0) return;
+  int ignored = 0;
+  for (const std::string& name : names_in(opened, ignored)) {
+    struct stat status {};
+    if (name.starts_with('.') || all.size() >= most_folders ||
+        fstatat(opened.number(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(status.st_mode))
+      continue;
+    all.push_back(path_in(folder, name));
+    add_folders_below(all.back(), levels - 1, all);
+  }
+}
+
+using Seen = std::set<std::pair<dev_t, ino_t>>;
+
+// Adds what lies directly in the folder. Returns an errno if it could not be read, or 0.
+int add_contents(const std::string& folder, FolderContents& found, Seen& seen) {
+  const Descriptor opened = open_folder_to_list(AT_FDCWD, folder.c_str());
+  if (!opened) return errno;
+  int error_of_folder = 0;
+  for (const std::string& name : names_in(opened, error_of_folder)) {
+    const std::string path = path_in(folder, name);
     const Descriptor file = open_to_read(opened.number(), name.c_str());
     if (!file) {
       // A folder, a pipe, a socket or a dangling link is no report.
@@ -84,6 +107,27 @@ FolderContents contents_of(const std::string& folder) {
         break;
     }
   }
+  return error_of_folder;
+}
+
+}  // namespace
+
+std::vector<std::string> folders_from(const std::string& folder) {
+  std::vector<std::string> all{folder};
+  add_folders_below(folder, most_levels, all);
+  return all;
+}
+
+FolderContents contents_of(const std::string& folder) {
+  FolderContents found;
+  Seen seen;
+  found.error = add_contents(folder, found, seen);
+  if (found.error != 0) return found;
+  std::vector<std::string> below = folders_from(folder);
+  below.erase(below.begin());
+  for (const std::string& other : below)
+    if (const int error = add_contents(other, found, seen))
+      found.unreadable.push_back(other + ": " + error_text(error));
   return found;
 }
 

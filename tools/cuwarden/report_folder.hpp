@@ -12,9 +12,13 @@ struct FolderContents {
   std::vector<std::string> unreadable;        // a line for each unreadable file, with the reason
 };
 
-// Looks at each regular file directly in the folder once, through symbolic links, too. Leaves out
-// reports that are being written, and damaged ledgers that were set aside when their report was
-// made.
+// Looks at each regular file in the folder and in those below it once, through symbolic links to
+// files, too. Leaves out reports that are being written, and damaged ledgers that were set aside
+// when their report was made.
 FolderContents contents_of(const std::string& folder);
+
+// Returns the folder and those below it, each before its own, without hidden ones and without those
+// behind symbolic links: eight levels, ten thousand folders at most.
+std::vector<std::string> folders_from(const std::string& folder);
 
 }  // namespace cuwarden

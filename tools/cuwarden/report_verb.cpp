@@ -150,7 +150,8 @@ class Report {
         return process_line(report, check, paint_);
       });
       if (!line) continue;
-      put((first_of_folder ? "\n" : "") + printable(file_name(path)) + ": " + *line + "\n");
+      const std::size_t name_at = folder.size() + (folder.ends_with('/') ? 0 : 1);
+      put((first_of_folder ? "\n" : "") + printable(path.substr(name_at)) + ": " + *line + "\n");
       first_of_folder = first_ = false;
     }
     if (const std::string lines = devices.lines(); !lines.empty()) put("\n" + lines);
