@@ -137,7 +137,7 @@ class Report {
     }
     if (contents.reports.empty()) {
       if (contents.ledgers.empty())
-        fail(folder + ": the folder has no reports; give the folder of CUWARDEN_REPORT");
+        fail(folder + ": it is a folder without reports; give the folder of CUWARDEN_REPORT");
       return;
     }
     if (contents.reports.size() == 1) return show_whole(contents.reports.front());
