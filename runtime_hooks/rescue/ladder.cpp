@@ -38,6 +38,7 @@ bool climb_rung(const Rung& rung, Rescue& rescue, Tally& tally) {
     rescue.tell({rung.name, RungOutcome::under_way, 0, reclaimer});
     const RungOutcome outcome = rung.run(rescue, turn);
     rescue.tell({rung.name, outcome, rescue.clock.now_ns() - begun_ns, reclaimer});
+    if (rung.told != nullptr) rung.told(rescue, turn);
     tally.add(rung.name, outcome);
     if (tally.has_ended()) return true;
   }

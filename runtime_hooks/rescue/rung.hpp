@@ -95,7 +95,8 @@ struct Rescue {
   Reclaimers::Entry reclaimer{};
   std::uint64_t reclaim_deadline_ns = 0;  // 0: none was called yet
   std::uint32_t gave_nothing = 0;
-  bool has_spilled = false;  // the spill rung has run
+  std::optional<Reclaimers::Trouble> trouble;  // the failure of that reclaimer in its turn
+  bool has_spilled = false;                    // the spill rung has run
 
   // Asks the driver once more.
   RungOutcome ask() const {
@@ -126,6 +127,7 @@ struct Rung {
   RungOutcome (*run)(Rescue&, std::size_t turn);
   std::size_t turns = 1;               // runs of the rung for one request, where applies() holds
   void (*in_vain)(Rescue&) = nullptr;  // called once no turn served the request; may be null
+  void (*told)(Rescue&, std::size_t turn) = nullptr;  // called after a turn's report; may be null
 };
 
 // Waits until the device has come to frees that pend, at most until `deadline_ns` of the rescue's

@@ -65,13 +65,16 @@ void say(const Rescue& rescue, std::size_t turn, Trouble trouble) {
 RungOutcome run(Rescue& rescue, std::size_t turn) {
   if (rescue.reclaim_deadline_ns == 0)
     rescue.reclaim_deadline_ns = rescue.clock.now_ns() + rescue.settings.sync_timeout_ns;
-  std::optional<Trouble> trouble;
-  const RungOutcome outcome = call_reclaimer(rescue, turn, trouble);
-  if (trouble == Trouble::gave_nothing)
+  rescue.trouble.reset();
+  return call_reclaimer(rescue, turn, rescue.trouble);
+}
+
+// The report of the turn comes first: a notice of its failure may take long.
+void told(Rescue& rescue, std::size_t turn) {
+  if (rescue.trouble == Trouble::gave_nothing)
     rescue.gave_nothing |= 1u << turn;
-  else if (trouble)
-    say(rescue, turn, *trouble);
-  return outcome;
+  else if (rescue.trouble)
+    say(rescue, turn, *rescue.trouble);
 }
 
 // A reclaimer that had nothing to give is told of only where none of them had.
@@ -88,6 +91,7 @@ constinit const Rung reclaim{.name = ledger::Rung::reclaim,
                              .applies = applies,
                              .run = run,
                              .turns = Reclaimers::limit,
-                             .in_vain = in_vain};
+                             .in_vain = in_vain,
+                             .told = told};
 
 }  // namespace cuwarden::rescue

@@ -158,6 +158,7 @@ class LadderTest : public testing::Test {
     served = ladder.climb(call, situation, [&](const RungReport& report) {
       if (report.outcome == RungOutcome::under_way) return begun_rungs.push_back(report.rung);
       all.emplace_back(report.rung, report.outcome);
+      while_told(report.rung, report.outcome);
       if (!report.reclaimer.empty()) named.emplace_back(report.reclaimer);
     });
     return all;
@@ -172,6 +173,7 @@ class LadderTest : public testing::Test {
   const ContextId here{0x700}, elsewhere{0x800};
   PendingFrees pending;
   std::function<bool()> is_there = [] { return false; };
+  std::function<void(RungName, RungOutcome)> while_told = [](RungName, RungOutcome) {};
   bool can_spill = false;
   std::vector<std::string> named;  // names of the reclaimers that were called
   std::vector<RungName> begun_rungs;

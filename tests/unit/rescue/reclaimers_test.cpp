@@ -99,6 +99,17 @@ TEST_F(ReclaimersTest, a_reclaimer_that_throws_ends_its_own_thread_only) {
   EXPECT_EQ(troubles, (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::threw}}));
 }
 
+TEST_F(ReclaimersTest, the_end_of_a_turn_is_told_before_its_failure_is) {
+  Cache& cache = make();
+  cache.give_back = []() -> std::size_t { throw std::runtime_error("no"); };
+  add("cache", cache);
+  while_told = [](RungName rung, RungOutcome outcome) {
+    if (rung == RungName::reclaim && outcome == RungOutcome::failed) EXPECT_TRUE(troubles.empty());
+  };
+  climb(with_reclaimers);
+  EXPECT_EQ(troubles.size(), 1u);
+}
+
 TEST_F(ReclaimersTest, a_reclaimer_that_ends_its_thread_counts_as_one_that_threw) {
   Cache& cache = make();
   cache.give_back = []() -> std::size_t { pthread_exit(nullptr); };
