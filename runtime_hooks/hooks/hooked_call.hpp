@@ -97,10 +97,10 @@ class HookedCall {
       const DeviceOrdinal device = session_->allocations.allocated(caller(), allocation);
       if (allocation.address != 0)
         session_->refusals.served({allocation.bytes, device, caller().api, allocation.kind});
-    } else if (result == CUDA_ERROR_OUT_OF_MEMORY && !refusal_is_known_) {
+    } else if (result == CUDA_ERROR_OUT_OF_MEMORY) {
       // The call reached the allocation's device, which need not be the current one.
       if (!allocation.host) session_->implicit.disturb(allocation.device);
-      session_->refusals.refused(caller(), allocation);
+      if (!refusal_is_known_) session_->refusals.refused(caller(), allocation);
     }
   }
 
