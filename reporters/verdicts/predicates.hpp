@@ -15,6 +15,9 @@ struct Finding {
   Proof proof;
   std::string advice;
 };
+// Clang 14 deduces no arguments of an aggregate by itself.
+template <class Proof>
+Finding(Proof, std::string) -> Finding<Proof>;
 
 // Each returns null if the verdict does not hold.
 #define VERDICT(name, Proof, meaning) std::optional<Finding<Proof>> name(const Shortage&);

@@ -112,7 +112,7 @@ Reclaimers::Answer Reclaimers::call(std::size_t index, int id, const Wanted& wan
 
 // An exception ends with its handler here, before the program may unload the function's code. The
 // unwinding of pthread_exit has no object that the reference could be bound to.
-[[gnu::no_sanitize_undefined]] Reclaimers::Answer Reclaimers::run_function(
+__attribute__((no_sanitize("undefined"))) Reclaimers::Answer Reclaimers::run_function(
     Slot& slot, const Wanted& wanted, std::size_t& given_back) {
   try {
     given_back = slot.function(wanted.device, wanted.bytes, slot.argument);

@@ -33,8 +33,7 @@ void prepare_to_catch() noexcept {
   }
 }
 
-constexpr std::size_t longest_name = sizeof(rescue::Reclaimers::Entry::name) - 1,
-                      longest_list = sizeof(rescue::Reclaimers::Entry::modules) - 1;
+constexpr std::size_t longest_name = sizeof(rescue::Reclaimers::Entry::name) - 1;
 
 int refuse(std::string_view name, std::string_view why) {
   std::string shown(name.substr(0, longest_name));

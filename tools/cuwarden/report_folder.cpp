@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "reporters/files/file_status.hpp"
 #include "reporters/words/error_text.hpp"
 #include "runtime_hooks/core/folder_entries.hpp"
 #include "runtime_hooks/core/open_file.hpp"
@@ -65,7 +66,7 @@ void add_folders_below(const std::string& folder, int levels, std::vector<std::s
   for (const std::string& name : names_in(opened, ignored)) {
     struct stat status {};
     if (name.starts_with('.') || all.size() >= most_folders ||
-        fstatat(opened.number(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        status_at(opened.number(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISDIR(status.st_mode))
       continue;
     all.push_back(path_in(folder, name));

@@ -101,7 +101,8 @@ void record_process(Storage& storage, std::int32_t pid) noexcept {
   const Stat stat = read_stat(folder);
   Process& process = storage.header().process;
   process.pid = static_cast<std::uint32_t>(folder.pid());
-  process.parent = static_cast<std::uint32_t>(folder.is_caller() ? getppid() : stat.parent);
+  process.parent = folder.is_caller() ? static_cast<std::uint32_t>(getppid())
+                                      : static_cast<std::uint32_t>(stat.parent);
   process.start_ticks = stat.start_ticks;
   process.pid_namespace = pid_namespace(folder);
   process.lock_held = storage.file().is_locked() ? 1 : 0;

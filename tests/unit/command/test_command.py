@@ -41,7 +41,7 @@ def test_help_and_version_are_also_verbs(cuwarden):
         assert result.returncode == 2 and one_line(result.stderr) and words[-1] in result.stderr
 
 
-@pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/null"])
+@pytest.mark.parametrize("path", ["-", "/dev/stdout", "/dev/full"])
 def test_the_report_option_of_run_takes_a_file_and_no_stream(cuwarden, tmp_path, path):
     result = cuwarden("run", "--report", path, "--", "sh", "-c", "echo ran")
     assert (result.returncode, result.stdout) == (2, "")

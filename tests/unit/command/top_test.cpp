@@ -37,7 +37,7 @@ struct GrowingLedger : test::FakeLedger {
 
 TEST(GrowingGroups, a_program_that_starts_is_not_said_to_keep_growing) {
   GrowingLedger ledger;
-  for (const std::uint64_t seconds : {5, 10, 59}) {
+  for (const std::uint64_t seconds : {5u, 10u, 59u}) {
     const std::uint64_t now = ledger.after(seconds);
     GrowingGroups growing;
     growing.look(ledger.reader(), now);

@@ -73,7 +73,7 @@ TEST_F(ImplicitMemoryTest, calls_on_another_device_disturb_no_measurement) {
   other_thread_on(1, [&] {
     CUmemGenericAllocationHandle handle = 0;
     CUmemAllocationProp properties{};
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     hooked(Row::cuMemCreate, cuMemCreate, &handle, std::size_t{2 * mib}, &properties, 0ull);
   });
   load(5 * mib);

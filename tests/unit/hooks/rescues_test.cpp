@@ -168,7 +168,7 @@ TEST_F(RescuesTest, a_rescue_after_the_programs_own_retry_counts_as_recovery) {
 
 TEST_F(RescuesTest,
        a_failure_after_a_served_request_is_an_incident_of_its_own_with_its_recoveries) {
-  for (const std::size_t bytes : {5000, 6000}) {
+  for (const std::size_t bytes : {5000u, 6000u}) {
     refusals = bytes == 5000 ? 1 : 1000;
     EXPECT_EQ(ask(bytes), bytes == 5000 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
   }

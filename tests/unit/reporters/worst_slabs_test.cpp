@@ -88,7 +88,7 @@ TEST_F(WorstSlabsTest, a_missing_claim_is_mentioned_if_much_may_have_been_locked
   ledger.series[0].worst.as_counted = false;
   EXPECT_TRUE(found().empty());
   EXPECT_TRUE(reasons.empty()) << "3 MiB";
-  ledger.series[0].worst.locked_bytes = 3 << 30;
+  ledger.series[0].worst.locked_bytes = std::uint64_t{3} << 30;
   EXPECT_TRUE(found().empty());
   ASSERT_EQ(reasons.size(), 1u);
   EXPECT_NE(reasons[0].find("GPU 0: "), std::string::npos) << reasons[0];

@@ -75,7 +75,7 @@ TEST(KnownStacksTest, AStackIsKnownUntilAWordOfItChanges) {
   EXPECT_EQ(known.find(stack.at(7)), 0u);
   stack.remember(known, slot, 7, 42);
   EXPECT_EQ(known.find(stack.at(7)), 42u);
-  for (const std::size_t word : {8, 9, 10}) {
+  for (const std::size_t word : {8u, 9u, 10u}) {
     ++stack.words[word];
     EXPECT_EQ(known.find(stack.at(7)), 0u) << word;
     --stack.words[word];
@@ -106,7 +106,7 @@ TEST(KnownStacksTest, TheSavedRbpAtTheStartCountsIfTheWalkUsedIt) {
 }
 
 TEST(KnownStacksTest, StacksOfOneStartAreToldApart) {
-  for (const std::size_t word : {8, 9, 10}) {
+  for (const std::size_t word : {8u, 9u, 10u}) {
     MadeUpStack stack;
     KnownStacks known;
     for (std::uint32_t path = 1; path <= 8; ++path) {
