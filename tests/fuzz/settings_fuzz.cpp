@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   cuwarden::shim::Settings settings;
   lines = 0;
   cuwarden::shim::read_settings(settings, [](std::string_view) { ++lines; });
-  const std::string path = cuwarden::shim::expand_report_path(settings.report, 4711);
+  const std::string path = cuwarden::shim::expand_report_path(settings.report, "", 4711);
   environ = before;
   if (lines > names.size() || settings.stack_depth > 1024 || path.empty()) std::abort();
   return 0;
