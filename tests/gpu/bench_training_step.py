@@ -2,7 +2,7 @@
 """PyTorch's training step with and without the shim, in processes that work in turns.
 
     bench_training_step.py [--couples N] [--rounds N] [--steps N] [--batch N] [--limit RATIO]
-                           [--async] [--pool MODE]
+                           [--async] [--changing-shapes] [--pool MODE]
 
 A couple is one process bare and one shimmed, which work in turns for a few steps; a round is one
 turn of each process. With a batch of 8 the step waits for the processor, with one of 32 for the
@@ -30,6 +30,8 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--limit", type=float, default=1.02)
     parser.add_argument("--async", dest="stream_ordered", action="store_true")
+    parser.add_argument("--changing-shapes", action="store_true",
+                        help="sixteen shapes in turn, instead of --batch")
     parser.add_argument("--pool", default=preloaded.POOL or "off",
                         choices=["off", "rescue", "auto", "on"])
     options = parser.parse_args()
@@ -37,7 +39,7 @@ def main():
     if importlib.util.find_spec("torch") is None:
         alternating.skip("no PyTorch")
     command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--turns"]
-    command += ["--batch", options.batch]
+    command += ["--changing-shapes"] if options.changing_shapes else ["--batch", options.batch]
     env = {"CUWARDEN_POOL": options.pool}  # Bare processes ignore it.
     if options.stream_ordered:
         env["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"

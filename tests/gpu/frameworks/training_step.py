@@ -6,7 +6,9 @@ the time of that many steps.
 """
 
 import argparse
+import itertools
 import json
+import random
 import statistics
 import sys
 import time
@@ -18,20 +20,33 @@ parser.add_argument("--warm-up", type=int, default=20)
 parser.add_argument("--steps", type=int, default=50)
 parser.add_argument("--batch", type=int, default=8, help="larger ones keep the device busy")
 parser.add_argument("--turns", action="store_true")
+parser.add_argument("--changing-shapes", action="store_true",
+                    help="batches of 8 to 32, sequences of 64 to 256: sixteen shapes in turn")
 options = parser.parse_args()
 
 torch.manual_seed(0)
 layer = torch.nn.TransformerEncoderLayer(d_model=1024, nhead=16, dim_feedforward=4096, batch_first=True)
 model = torch.nn.TransformerEncoder(layer, num_layers=6, enable_nested_tensor=False).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-inputs = torch.randn(options.batch, 512, 1024, device="cuda")
-targets = torch.randn(options.batch, 512, 1024, device="cuda")
+draw = random.Random(0)
+# Few enough that cuBLAS has chosen its kernels for each during the warm-up.
+shapes = (
+    [(draw.randint(8, 32), draw.randint(64, 256)) for _ in range(16)]
+    if options.changing_shapes
+    else [(options.batch, 512)]
+)
+longest = [max(shape[i] for shape in shapes) for i in range(2)]
+inputs = torch.randn(*longest, 1024, device="cuda")
+targets = torch.randn(*longest, 1024, device="cuda")
+in_turn = itertools.cycle(shapes)
 
 
 def step():
+    batch, length = next(in_turn)
     optimizer.zero_grad()
     with torch.autocast("cuda", dtype=torch.bfloat16):
-        loss = torch.nn.functional.mse_loss(model(inputs).float(), targets)
+        output = model(inputs[:batch, :length]).float()
+        loss = torch.nn.functional.mse_loss(output, targets[:batch, :length])
     loss.backward()
     optimizer.step()
 
