@@ -18,7 +18,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// What lookup_entry.S does next: jump to `target`, or return `value` where target is null.
+// The next step of lookup_entry.S: it jumps to `target`, or returns `value` if target is null.
 struct Next {
   void* target;
   void* value;
@@ -36,9 +36,9 @@ bool may_be_cuda(const char* name) { return name != nullptr && name[0] == 'c' &&
 
 bool is_pseudo_handle(const void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
 
-// Whether a look-up from the caller's place would find this function without the shim: in an object
-// of the global scope, or in one that the caller's module needs. Otherwise our export would make a
-// CUDA appear where the program has none.
+// Returns true if a look-up by the caller would find this function without the shim: in an object
+// of the global scope, or in one that the caller's module needs. Otherwise the shim's export would
+// make CUDA appear in a program that has none.
 bool is_visible(const char* name, std::uintptr_t caller) {
   bool visible = false;
   with_loaded_objects_held([&] {
@@ -53,8 +53,9 @@ bool is_visible(const char* name, std::uintptr_t caller) {
   return visible || real_libc().libc_dlsym(RTLD_NEXT, name) != nullptr;
 }
 
-// What comes next for a wrapper that asks for the next cuMemAlloc: libcuda's must not leave us out.
-// A wrapper behind the shim was called by us; what it is given must not lead back to it.
+// Returns the function for a wrapper that asks for the next cuMemAlloc (RTLD_NEXT). A wrapper
+// before the shim gets the shim's, so that its call is recorded. A wrapper behind the shim was
+// called by the shim, and gets a function that does not lead back to itself.
 void* next_of_driver(void* ours, const char* name, std::uintptr_t caller) {
   bool caller_behind_us = false;
   void* found = nullptr;
@@ -73,8 +74,9 @@ void* next_of_driver(void* ours, const char* name, std::uintptr_t caller) {
   return other_wrapper ? found : looked_up_hook_named(name);
 }
 
-// RTLD_NEXT and RTLD_DEFAULT search from the caller's place, which no call from here can do: they
-// are jumped to. RTLD_DEFAULT then finds our export where that comes first, as a linked call does.
+// RTLD_NEXT and RTLD_DEFAULT search from the calling object on, which libc tells by the return
+// address. So libc's function is jumped to, not called. RTLD_DEFAULT then finds the shim's export
+// if that comes first, as a linked call does.
 Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t caller) {
   void* const ours = hook_named(name);
   if (ours == nullptr) return {real, nullptr};
@@ -88,7 +90,7 @@ Next pseudo_lookup(void* real, void* handle, const char* name, std::uintptr_t ca
   return {real, nullptr};
 }
 
-// Whether the object at this address is searched before the shim.
+// Returns true if the object at this address is searched before the shim.
 bool is_before_the_shim(std::uintptr_t address) {
   bool before = false;
   any_loaded_object([&](const LoadedObject& object) {
@@ -125,7 +127,7 @@ Next lookup_by_driver(void* real, void* handle, const char* name, std::uintptr_t
     });
     if (found == nullptr) found = object_at(caller).find(name);
   });
-  // Where there is none, the look-up that fails says so by dlerror().
+  // If there is none, the look-up that fails here leaves its text for dlerror().
   return {nullptr, found != nullptr ? found : real_libc().libc_dlsym(RTLD_NEXT, name)};
 }
 
@@ -160,8 +162,8 @@ extern "C" {
   void* const real = code(real_libc().dlvsym);
   if (name != nullptr && name[0] == 'd' && Process::get().enabled())
     if (void* const ours = own_lookup_behind(caller, handle, name)) return {nullptr, ours};
-  // Our exports have no version, and a version asked for with RTLD_NEXT or RTLD_DEFAULT is found
-  // from the caller's place only.
+  // The shim's exports have no version, and a version that is asked for with RTLD_NEXT or
+  // RTLD_DEFAULT can be searched for by the calling object only.
   if (!may_be_cuda(name) || is_pseudo_handle(handle) || !Process::get().enabled() ||
       is_in_driver(caller))
     return {real, nullptr};

@@ -24,8 +24,9 @@ std::string file_name_of_library_at(const void* function) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// What a reclaimer throws comes from the program's C++ runtime and is caught by the one inside this
-// library, whose unwinder must have left a frame before: else it ends the process.
+// Prepares this thread to catch what a reclaimer throws. The exception comes from the program's C++
+// runtime and is caught by the one inside this library, whose unwinder would end the process if it
+// had never been used before.
 void prepare_to_catch() noexcept {
   try {
     throw 0;

@@ -22,7 +22,7 @@ using detail::find_driver;
 using detail::functions;
 using detail::wrapped_functions;
 
-// The same functions by row; null for runtime rows.
+// The real functions, by row; null for runtime rows.
 constinit std::atomic<void*> by_row[driver::row_count]{};
 constinit std::atomic<std::uintptr_t> driver_start{0}, driver_end{0};
 constinit std::atomic<bool> kept_loaded{false};

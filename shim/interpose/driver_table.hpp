@@ -23,15 +23,16 @@ inline const driver::RealDriver& real_driver() {
     detail::find_driver();
   return detail::functions;
 }
-// The same, but where a library that was preloaded behind the shim wraps one (a quota, say), its
-// own: what a call of the program would have reached without us.
+// Returns the functions that the program's calls would have reached without the shim: those of a
+// library that was preloaded behind the shim and wraps some (a quota, say), and otherwise
+// libcuda's.
 inline const driver::RealDriver& next_driver() {
   if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
     detail::find_driver();
   return detail::wrapped_functions;
 }
 
-// Whether an address lies inside libcuda.
+// Returns true if the address lies inside libcuda.
 bool is_in_driver(std::uintptr_t address);
 
 // The addresses that we hold must stay good: libcuda, once it was found, is not unloaded any more.
@@ -49,8 +50,8 @@ void* hook_named(std::string_view name);
 // The one of these two that leads to libcuda itself. Null for the runtime's names, too.
 void* looked_up_hook_named(std::string_view name);
 
-// Whether the name is one of a hooked function in some version: then a pointer without a hook is
-// a gap in what we see.
+// Returns true if the name is that of a hooked function in some version. A pointer to such a
+// function without a hook is a gap in what is recorded.
 bool is_version_of_a_hook(std::string_view name);
 
 // One entry a row of hooks.def, in order; filled by exports.cpp.

@@ -11,7 +11,7 @@ namespace cuwarden::shim {
 
 class EarlyLookups {
  public:
-  // What does not fit is left out: some of them are enough for the report to say so.
+  // Names that do not fit are left out: a few are enough for the report's warning.
   void keep(const char* name) noexcept;
   void tell(ledger::Writer&) noexcept;
 

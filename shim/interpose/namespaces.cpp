@@ -26,7 +26,7 @@ std::size_t mapped_drivers() {
           line.push_back(text[i]);
           continue;
         }
-        // The first mapping of a file starts at offset 0.
+        // A library counts once, by the mapping that starts at offset 0 of its file.
         if (line.find("/libcuda.so") != std::string::npos &&
             line.find(" 00000000 ") != std::string::npos)
           ++count;

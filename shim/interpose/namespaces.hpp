@@ -1,4 +1,4 @@
-// Whether the process holds a driver that the shim cannot see.
+// Tells if the process holds a driver that the shim cannot see.
 #pragma once
 
 namespace cuwarden::shim {

@@ -17,7 +17,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// Where the runtime calls of one module go.
+// The runtime functions that the calls of one module go on to.
 struct Caller {
   // `unmapped`: no thread can be calling from it any more. `retired`: it is there, but what it was
   // bound to is not.

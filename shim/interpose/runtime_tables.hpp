@@ -8,8 +8,8 @@
 
 namespace cuwarden::shim {
 
-// Where this call, which returns to `return_address`, goes on to. A slot is null where no object
-// of the process defines the function.
+// Returns the runtime's functions for a call that returns to `return_address`. A slot is null if no
+// object of the process defines the function.
 const driver::RealRuntime& real_runtime_for(const void* return_address, driver::Row row);
 
 // After a dlclose: drops what is known about modules that are gone.

@@ -1,4 +1,4 @@
-// What the setting CUWARDEN_POOL means for requests that the driver would serve with a waste.
+// The meaning of CUWARDEN_POOL for requests that the driver would serve with a waste.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ bool shares_memory_with_processes() noexcept;
 
 // The longest pause for moving the pool's memory behind the program's addresses; 0: it stays.
 std::uint64_t mesh_pause_ns(const Settings&) noexcept;
-// Those, and what has network cards, disks and video engines reach device memory by addresses that
-// it was told of: no call says when.
+// Returns true if such a library is loaded, or one that has network cards, disks or video engines
+// reach device memory by addresses that they were told of: no call shows when they do.
 bool reaches_memory_unseen() noexcept;
 // Their names, as a list to be read. May throw std::bad_alloc.
 std::string libraries_that_reach_memory();

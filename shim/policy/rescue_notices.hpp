@@ -1,4 +1,4 @@
-// What the user is told, while the program runs, of how its refused requests fare.
+// Messages to the user, while the program runs, about refused requests and their rescues.
 #pragma once
 
 #include <cstdint>

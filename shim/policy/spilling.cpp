@@ -38,7 +38,7 @@ pool::SpillSettings spill_settings(const Settings& settings) noexcept {
     const std::uint64_t ram = read_host_memory().ram_bytes;
     made.most_host_bytes = ram == HostLimits::unknown ? 0 : ram / 100 * settings.spill.percent;
   }
-  // What is off has nothing to show.
+  // With the pool off nothing is spilled, so no host memory is shown as free.
   if (settings.pool == PoolMode::off) made.most_host_bytes = 0;
   // A program that plans by it is not told of what the host does not have.
   if (settings.spill.is_visible) made.visible_bytes = std::min(made.most_host_bytes, host_room());

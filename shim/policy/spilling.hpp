@@ -1,4 +1,4 @@
-// What the host has for requests that the device has no room for.
+// Host memory for requests that the device has no room for.
 #pragma once
 
 #include <string>

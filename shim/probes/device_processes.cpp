@@ -49,7 +49,7 @@ class Processes {
       add(process);
     }
   }
-  // What the two lists have in common is in both the whole of what that process holds.
+  // A process in both lists counts once: each list has all of its memory.
   void add(const DeviceProcess& process) noexcept {
     for (DeviceProcess& known : all()) {
       if (known.pid != process.pid) continue;

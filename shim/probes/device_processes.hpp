@@ -1,5 +1,5 @@
-// Which processes hold memory of a device: CUDA says how much is free, and only NVML who has the
-// rest.
+// Lists the processes that hold memory of a device. CUDA tells how much is free; only NVML tells
+// who has the rest.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ constexpr std::uint64_t unknown = HostLimits::unknown, unlimited = HostLimits::u
 constexpr std::uint64_t user_end = 0x7fff'ffff'f000;
 constexpr std::uint64_t usual_lowest = 65536;  // vm.mmap_min_addr where it cannot be read
 
-// What /proc/self/maps adds up to. It comes in parts that may be cut anywhere.
+// Adds up the mappings of /proc/self/maps, whose text comes in parts that may be cut anywhere.
 class MappingSum {
  public:
   explicit MappingSum(std::uint64_t lowest) noexcept : free_from_(lowest) {}
@@ -54,7 +54,7 @@ class MappingSum {
     }
     return true;
   }
-  // Whether what came in was whole lines, and some.
+  // Returns true if the text so far consists of whole lines, and of one at least.
   bool whole() const noexcept { return count_ > 0 && part_ == Part::start && digits_ == 0; }
   std::uint64_t count() const noexcept { return count_; }
   std::uint64_t largest_gap() const noexcept {
@@ -125,7 +125,7 @@ class ProcFiles {
   const Descriptor folder_;
 };
 
-// Of the line "KEY:   NUMBER kB", in bytes.
+// Returns the number of the line "KEY:   NUMBER kB", in bytes.
 std::uint64_t bytes_of(std::string_view text, std::string_view key) noexcept {
   while (!text.empty()) {
     const std::size_t end = text.find('\n');

@@ -1,4 +1,4 @@
-// What bounds this process's host memory at this moment, and how much of it is taken: for the
+// The limits on this process's host memory at this moment, and how much of each is taken: for the
 // account of a request that was refused.
 #pragma once
 
@@ -23,7 +23,7 @@ struct HostLimits {
   // Bytes of this process's address space: RLIMIT_AS (or `unlimited`), and what is mapped (statm).
   std::uint64_t address_space_limit_bytes = unknown;
   std::uint64_t address_space_bytes = unknown;
-  // Of /proc/self/maps, in the user's part; and vm.max_map_count, that many and one more fit.
+  // Mappings in the user's part of /proc/self/maps, and vm.max_map_count: one more than that fits.
   std::uint64_t mappings = unknown;
   std::uint64_t max_mappings = unknown;
   // Bytes: the largest range without a mapping from vm.mmap_min_addr to the end of the user's part.
@@ -44,12 +44,12 @@ HostLimits read_host_limits() noexcept;
 // The machine's and the cgroup's memory alone.
 HostLimits read_host_memory() noexcept;
 
-// The same with `proc` in /proc's place; the resource limit and the cgroup are those of this
-// process.
+// Reads from the folder `proc` instead of /proc, for tests. The resource limit and the cgroup are
+// those of this process.
 HostLimits read_host_limits(const char* proc) noexcept;
 
-// Of more, the number and the largest gap are unknown: what distributions allow at most (2^20, and
-// one more fits) is read, without being at the mercy of whoever allows more.
+// Mappings that are read at most, a bound on the time. Distributions allow 2^20, and one more fits.
+// With more of them, their number and the largest gap are unknown.
 inline constexpr std::uint64_t most_mappings = (std::uint64_t{1} << 20) + 4096;
 
 }  // namespace cuwarden::shim

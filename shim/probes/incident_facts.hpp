@@ -1,5 +1,5 @@
-// What is known of an incident beside what the driver says: what the ledger's live tables show at
-// that moment, the host's limits, and who else uses the device.
+// Facts of an incident that the driver does not tell: what the ledger's live tables show at that
+// moment, the host's limits, and who else uses the device.
 #pragma once
 
 #include "runtime_hooks/ledger/read/reader.hpp"

@@ -38,14 +38,15 @@ class Nvml {
   // nvmlReturn_t of what was done last; 0 where that was not done by NVML.
   int error() const noexcept { return error_; }
 
-  // Of this UUID (cuDeviceGetUuid_v2): a device, or a slice of one. Null with the answer.
+  // Returns the device, or slice of one, of this UUID (cuDeviceGetUuid_v2). Null: answer() says
+  // why.
   NvmlDevice device(std::span<const char, 16> uuid) noexcept;
 
   template <class Function>
   Function find(const char* name) const noexcept {
     return reinterpret_cast<Function>(address_of(name));
   }
-  // What a function that was found has returned, or that none was.
+  // Notes the return value of a function of NVML, or that the function was not found.
   void answered(int error) noexcept;
   void lacks_function() noexcept;
 

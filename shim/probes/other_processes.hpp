@@ -1,5 +1,5 @@
-// What other processes have of a device. NVML, which alone knows, is loaded into the process for
-// the answer: it is asked only where somebody else seems to be there.
+// Memory of a device that other processes hold. NVML, which alone knows, is loaded into the process
+// for the answer. So it is asked only if another process seems to be there.
 #pragma once
 
 #include <cstdint>

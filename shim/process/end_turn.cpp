@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t longest_writing_ns = 10'000'000'000;
 // From libc's call of the handler that writes to its first line.
 constexpr std::uint64_t longest_beginning_ns = 500'000'000;
-// What is not the shim's on the way to the end: the driver's own exit handlers, the destructors of
-// libraries, the last flush of files.
+// Time for code that is not the shim's on the way to the end: the driver's exit handlers, the
+// destructors of libraries, the last flush of files.
 constexpr std::uint64_t longest_foreign_ns = 2'000'000'000;
 // The program's own exit handlers that run before the shim's, as a rule.
 constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;

@@ -26,12 +26,12 @@ extern "C" int __cxa_at_quick_exit(void (*handler)(void*), void* object) noexcep
 namespace cuwarden::shim {
 namespace {
 
-// Where several threads call exit(), glibc before 2.41 gives each handler to one of them, frees the
-// list of handlers below a thread that is still inside one, and ends the process as soon as a
-// thread finds none left. Without the shim that is so fast that it hardly matters. The report takes
-// longer. So the first thread to reach the shim's handlers leads, and each other one stays in a
-// handler that waits. These lie below those that work, as many as threads may take before the first
-// of them has registered itself anew.
+// If several threads call exit(), glibc before 2.41 gives each handler to one of them. It frees the
+// list of handlers although a thread may still be inside one, and ends the process as soon as a
+// thread finds no handler left. Without the shim all this is so fast that it hardly matters. The
+// report takes longer. So the first thread to reach the shim's handlers leads, and each other one
+// stays in a handler that waits. The handlers that wait lie below those that work. Their number is
+// that of the threads that may arrive before the first of them has registered its handler anew.
 constexpr int waiting_handlers = 4;
 
 struct Handlers {
@@ -163,8 +163,8 @@ void cuwarden_exit(int status) {
   using cuwarden::shim::Process;
   if (cuwarden::shim::abort_may_return()) {
     cuwarden::shim::finish_abort(Process::Afterwards::may_return);
-    // What libc's abort does first. A handler that jumps away does so from here; after one that
-    // returns, the end is certain, and libc must not run the handler once more.
+    // This is what libc's abort does first. A handler that jumps away does so from here. After one
+    // that returns, the end is certain, and libc must not run the handler once more.
     sigset_t aborting;
     sigemptyset(&aborting);
     sigaddset(&aborting, SIGABRT);

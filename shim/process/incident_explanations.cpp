@@ -17,8 +17,8 @@
 namespace cuwarden::shim {
 namespace {
 
-// A program that fails in more places than this is not helped by the details of the next one; each
-// costs milliseconds.
+// A program that fails at more call sites than this is not helped by the details of the next one;
+// each costs milliseconds.
 constexpr std::uint32_t most_explained = 64;
 // In all, however slow the driver and the disk are.
 constexpr std::uint64_t longest_explaining_ns = 2'000'000'000;

@@ -1,4 +1,4 @@
-// Where the ledger of this process is kept.
+// Chooses the folder of this process's ledger.
 #pragma once
 
 #include <string>

@@ -6,11 +6,11 @@
 
 namespace cuwarden::shim {
 
-// Of the ledgers in the folder of `own` that dead processes of the same program left, keeps the
-// `keep` newest, and removes the others with what their processes had written of a report. A ledger
-// is removed only where it is this user's, names the same executable, this boot of the machine and
-// this pid namespace, and its process is gone; nothing is done for a ledger in memory. Never maps
-// another process's file, which may shrink.
+// Keeps the `keep` newest of the ledgers that dead processes of the same program left in the folder
+// of `own`. Removes the others, with the unfinished reports of their processes. A ledger is removed
+// only if it is this user's, names the same executable, this boot of the machine and this pid
+// namespace, and its process is gone. Does nothing if `own` is in memory. Never maps another
+// process's file, which may shrink.
 void remove_old_ledgers(const ledger::Writer& own, unsigned keep) noexcept;
 
 }  // namespace cuwarden::shim

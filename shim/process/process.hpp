@@ -53,7 +53,8 @@ class Process {
   // The program freed something that cudart no longer passes to the driver.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
-  // What follows a report, where the end may not come: the ledger stays until it has.
+  // Says if the process surely ends after the report. If it may go on, the ledger stays until it
+  // has ended.
   enum class Afterwards { ends, may_return };
   // Writes the report, or waits for the thread that writes it. Returns when it is on disk, or at
   // once where there is nothing to report: no CUDA call, a forked child, an end that is written
@@ -61,7 +62,7 @@ class Process {
   // writes a report only where it takes the exit handlers that were the other's, too.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
-  // That end has come after all.
+  // To be called when an end that might not have come has come after all.
   void has_ended() noexcept;
   // For an exit handler that another thread's exit() calls: returns once `done` is nonzero, at the
   // latest when the thread that writes the report is stuck. Returns at once without records.

@@ -35,7 +35,7 @@ namespace cuwarden::shim {
   ++hooks::call_state.driver_depth;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   call_on_own_stack([](void*) { write_report_before_readings(*get().ledger_); }, nullptr);
-  // What comes between may be a fatal signal.
+  // A fatal signal may come before the last report.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);
   take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
@@ -121,7 +121,7 @@ void Process::has_ended() noexcept {
   if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
 }
 
-// Whether there is a report, with symbols or without.
+// Returns true if there is a report, with symbols or without.
 bool Process::write_report() noexcept {
   if (dlmopen_was_called()) note_unseen_driver();
   ledger_->set_versions(0, runtime_version());

@@ -1,5 +1,5 @@
-// Where the report will go: CUWARDEN_REPORT with its % fields filled in, absolute, fixed at the
-// first CUDA call, so that a later chdir moves nothing.
+// The report's path: CUWARDEN_REPORT with its % fields filled in, absolute, fixed at the first CUDA
+// call, so that a later chdir moves nothing.
 #pragma once
 
 #include <string>

@@ -165,7 +165,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const ReportPolicy policy = report_policy(*reader);
   const bool is_wanted = is_report_wanted(*reader, options, policy.only_if);
   if (is_wanted && root_folder() != reports->root_at_start) {
-    // The report's path would lead to another place now, where nobody looks for it.
+    // The report's path would lead to another folder now, in which nobody looks for it.
     log_error(
         fmt::format("no report: the program changed its root folder (chroot); the records are in "
                     "the ledger {} outside",
@@ -191,7 +191,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   }
   options.symbolise = true;
   options.symbol_time = reports->symbol_time;
-  // Who allows more time wants the lines.
+  // A user who allows more time wants the lines.
   if (reports->symbol_time > longest_symbol_time_at_exit)
     options.symbol_memory = most_symbol_memory_afterwards;
   if (!write_report(ledger, *reader, options)) log_error(reports->file.error());

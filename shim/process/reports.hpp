@@ -22,7 +22,7 @@ void write_report_before_readings(ledger::Writer&) noexcept;
 // The report of the process's end, where CUWARDEN_REPORT_IF wants one; an incident's is removed
 // where it does not. False: it could not be written, and why was said.
 bool write_final_report(ledger::Writer&) noexcept;
-// What `cuwarden run` is told of that: the report's path, or no_report_wanted.
+// Returns the entry for `cuwarden run`: the path of the report, or no_report_wanted.
 std::string_view told_of_report() noexcept;
 
 // The report of an incident, where its verdict is the first of its kind. `verdict`: a number

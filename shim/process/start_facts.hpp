@@ -1,4 +1,4 @@
-// What the report says of how a process was started.
+// The report's facts about how a process was started.
 #pragma once
 
 #include "runtime_hooks/ledger/write/writer.hpp"

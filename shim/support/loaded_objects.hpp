@@ -23,7 +23,7 @@ class LoadedObject {
   std::uintptr_t start() const { return start_; }
   std::uintptr_t end() const { return end_; }
 
-  // Whether this is the object that this code is part of.
+  // Returns true if this code is part of the object.
   bool is_shim() const;
 
   // As loaded; empty for the main program.
@@ -91,8 +91,8 @@ std::uint64_t unloaded_objects();
 // look-up, in that order.
 void note_startup_objects();
 
-// Of the objects loaded at startup, those that a look-up reaches after the shim, in order: where a
-// call would have gone without it.
+// Visits the objects loaded at startup that a look-up reaches after the shim, in order: those that
+// a call would have reached without it.
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit);
 
@@ -106,7 +106,7 @@ LoadedObject object_named(std::string_view name);
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit);
 
-// Whether `soname` is `stem` or a version of it: "libcuda.so.1" for "libcuda.so".
+// Returns true if `soname` is `stem` or a version of it: "libcuda.so.1" for "libcuda.so".
 bool is_library(std::string_view soname, std::string_view stem);
 
 namespace detail {

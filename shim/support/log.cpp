@@ -56,8 +56,8 @@ spdlog::level::level_enum level_of(LogLevel level) {
 alignas(spdlog::logger) constinit unsigned char storage[sizeof(spdlog::logger)] = {};
 constinit std::atomic<spdlog::logger*> logger{nullptr};
 
-// What comes before the settings are read, as by functions of cuwarden.h: who may hear it, and
-// where, is not known yet. What does not fit is lost.
+// Messages from before the settings are read, as by functions of cuwarden.h: the level and the
+// target of CUWARDEN_LOG are not known yet. Messages that do not fit are lost.
 constinit FutexLock early_lock;
 constinit char early_lines[2048] = {};
 constinit std::size_t early_bytes = 0;

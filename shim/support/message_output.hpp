@@ -1,5 +1,5 @@
-// The place that cuwarden's messages go to: standard error, or what CUWARDEN_LOG names. That may be
-// a file, a terminal, /dev/null, or a descriptor of the program (/dev/stdout, /dev/stderr,
+// The target of cuwarden's messages: standard error, or what CUWARDEN_LOG names. That may be a
+// file, a terminal, /dev/null, or a descriptor of the program (/dev/stdout, /dev/stderr,
 // /dev/fd/N). Nothing is kept open between two messages: the program may close or reuse any number.
 #pragma once
 

@@ -63,7 +63,8 @@ Heap& heap() {
   return *present;
 }
 
-// Where a lock is not given back any more, as in a forked child. False without memory.
+// Replaces a heap by a new one if its lock is not given back any more, as in a forked child.
+// Returns false without memory for it.
 bool begin_anew(Heap& stuck) {
   Heap* present = &stuck;
   auto* const mine = static_cast<Heap*>(make_wiped_page(sizeof(Heap)));
@@ -172,7 +173,7 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   return alignment <= 16 ? malloc(bytes) : cuwarden::shim::out_of_memory();
 }
 
-// Of the static C++ runtime, which names its locale with it.
+// Replaces libc's strdup, with which the static C++ runtime names its locale.
 char* strdup(const char* text) noexcept {
   const std::size_t bytes = std::strlen(text) + 1;
   void* copy = malloc(bytes);

@@ -1,5 +1,5 @@
-// What the functions that the shim exports in libc's place forward to: the next definition behind
-// the shim, which is libc's own unless another preloaded library wraps the same function.
+// The functions to which the shim's exports of libc's names forward: the next definition behind the
+// shim, which is libc's own unless another preloaded library wraps the same function.
 #pragma once
 
 #include <dlfcn.h>

@@ -134,8 +134,8 @@ constexpr Known known[] = {
     {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
 };
 
-// What may have been meant: what it is the beginning of, or differs from in two letters, of short
-// names in fewer. Empty: nothing is like it.
+// Returns the setting that may have been meant: one that begins with `name`, or differs from it in
+// two letters (in fewer if the name is short). Empty: no setting is like it.
 std::string_view nearest(std::string_view name) {
   std::string_view best;
   std::size_t least = std::min<std::size_t>(3, (name.size() - setting_prefix.size() + 1) / 2);

@@ -3,7 +3,7 @@
 Finds comments that open without a subject, sentences of more than 35 words, and words for which the
 project has another one. A comment that passes must still be understood by its reader.
 
-usage: prose.py [--all] SOURCE_ROOT      --all: also in the folders that were not rewritten yet
+usage: prose.py SOURCE_ROOT
 """
 
 import ast
@@ -15,10 +15,6 @@ from pathlib import Path
 
 FOLDERS = ("glibc_floor", "include", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
 C_SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".def")
-# Folders whose comments were not rewritten yet. The list only gets shorter.
-NOT_YET = (
-    "shim",
-)
 
 OPENERS = re.compile(
     r"^(What|Whatever|Whether|Who|Whoever|Whose|Where|Which|Of|Else|Those|Nobody|Somebody|That|Then"
@@ -121,16 +117,12 @@ def comments_of(path):
 
 
 def main():
-    arguments = sys.argv[1:]
-    everything = "--all" in arguments
-    root = Path([argument for argument in arguments if argument != "--all"][0])
+    root = Path(sys.argv[1])
     complaints, files = [], 0
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
             if path.suffix not in C_SUFFIXES + (".py",):
-                continue
-            if not everything and any(name.startswith(skipped + "/") for skipped in NOT_YET):
                 continue
             files += 1
             complaints += complaints_about(name, comments_of(path))
