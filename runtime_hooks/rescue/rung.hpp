@@ -95,8 +95,8 @@ struct Rescue {
   Reclaimers::Entry reclaimer{};
   std::uint64_t reclaim_deadline_ns = 0;  // 0: none was called yet
   std::uint32_t gave_nothing = 0;
-  std::optional<Reclaimers::Trouble> trouble;  // the failure of that reclaimer in its turn
-  bool has_spilled = false;                    // the spill rung has run
+  std::optional<Reclaimers::Trouble> trouble{};  // the failure of that reclaimer in its turn
+  bool has_spilled = false;                      // the spill rung has run
 
   // Asks the driver once more.
   RungOutcome ask() const {
