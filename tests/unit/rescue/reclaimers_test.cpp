@@ -104,7 +104,8 @@ TEST_F(ReclaimersTest, the_end_of_a_turn_is_told_before_its_failure_is) {
   cache.give_back = []() -> std::size_t { throw std::runtime_error("no"); };
   add("cache", cache);
   while_told = [](RungName rung, RungOutcome outcome) {
-    if (rung == RungName::reclaim && outcome == RungOutcome::failed) EXPECT_TRUE(troubles.empty());
+    const bool has_failed = rung == RungName::reclaim && outcome == RungOutcome::failed;
+    EXPECT_TRUE(!has_failed || troubles.empty());
   };
   climb(with_reclaimers);
   EXPECT_EQ(troubles.size(), 1u);
