@@ -1,6 +1,9 @@
 """Fixtures for programs under the shim. Meson gives the build folder in END_TO_END_BUILD."""
 
 import functools
+import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,19 @@ def place(tmp_path):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@pytest.fixture
+def shared():
+    """Returns folders that all users can reach. They are not below pytest's own folder: each start of
+    pytest closes that to other users.
+    """
+    with tempfile.TemporaryDirectory(prefix="cuwarden-test-") as folder:
+        os.chmod(folder, 0o755)
+        made = shimmed.Place(Path(folder))
+        for part in (made.work, made.reports, made.ledger):
+            part.chmod(0o1777)
+        yield made
 
 
 @pytest.fixture

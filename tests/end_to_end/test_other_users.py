@@ -22,19 +22,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
 NOBODY = 65534
 
 
-@pytest.fixture
-def shared():
-    """A folder that all users can reach. It is not below pytest's own folder, which other users cannot
-    enter.
-    """
-    with tempfile.TemporaryDirectory(prefix="cuwarden-test-") as folder:
-        os.chmod(folder, 0o755)
-        place = shimmed.Place(Path(folder))
-        for part in (place.work, place.reports, place.ledger):
-            part.chmod(0o1777)
-        yield place
-
-
 def nobody():
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)

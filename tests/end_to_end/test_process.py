@@ -112,12 +112,8 @@ def test_a_report_that_may_no_longer_be_written_is_a_line_and_the_ledger_stays(p
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop privileges")
-def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(place):
-    for folder in [place.folder, place.folder.parent, place.folder.parent.parent]:
-        folder.chmod(0o755)
-    for folder in (place.reports, place.ledger):
-        folder.chmod(0o777)
-    run = place.run_both([program("ending"), "drop_privileges"])
+def test_a_process_that_dropped_privileges_reports_where_it_still_may_write(shared):
+    run = shared.run_both([program("ending"), "drop_privileges"])
     assert run.returncode == 0
     assert run.said == []
     run.report.check_leaks(run.last_line["leaked"])
