@@ -21,6 +21,13 @@ constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;
 constexpr timespec look_soon{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 50'000'000};
 
+// Whether the calling thread is the first that asks; it becomes that if none has.
+bool is_first(std::atomic<int>& first) noexcept {
+  const int self = own_thread_id();
+  int present = 0;
+  return first.compare_exchange_strong(present, self) || present == self;
+}
+
 }  // namespace
 
 std::uint64_t EndTurn::longest_wait_ns() const noexcept {
@@ -71,10 +78,10 @@ void EndTurn::wait_until(std::atomic<std::uint32_t>& done) noexcept {
   }
 }
 
+bool EndTurn::is_first_in_quick_exit() noexcept { return is_first(first_in_quick_exit_); }
+
 void EndTurn::enter_exit() noexcept {
-  const int self = own_thread_id();
-  int first = 0;
-  if (first_in_exit_.compare_exchange_strong(first, self) || first == self) return;
+  if (is_first(first_in_exit_)) return;
   const std::uint64_t deadline_ns = now_ns() + longest_wait_for_first_ns;
   while (leader_.load(std::memory_order_acquire) == 0 && now_ns() < deadline_ns)
     futex_wait(leader_, 0, &look_soon);
@@ -107,6 +114,7 @@ void EndTurn::reset() noexcept {
   writer_.store(0, std::memory_order_relaxed);
   over_.store(0, std::memory_order_relaxed);
   first_in_exit_.store(0, std::memory_order_relaxed);
+  first_in_quick_exit_.store(0, std::memory_order_relaxed);
   leader_.store(0, std::memory_order_relaxed);
 }
 

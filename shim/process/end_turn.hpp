@@ -23,6 +23,8 @@ class EndTurn {
   // `done` is nonzero, or when that thread does not come.
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
+  // True for the first thread that calls it, and for that thread ever after.
+  bool is_first_in_quick_exit() noexcept;
   // For a thread that calls exit(): returns at once in the first one. The others wait for a moment,
   // in which the first one comes to lead unless handlers of the program keep it.
   void enter_exit() noexcept;
@@ -40,11 +42,12 @@ class EndTurn {
  private:
   std::uint64_t longest_wait_ns() const noexcept;
 
-  std::atomic<int> writer_{0};            // thread id; 0: none
-  std::atomic<bool> writes_last_{false};  // the writer does
-  std::atomic<std::uint32_t> over_{0};    // 1: the last report is written
-  std::atomic<int> first_in_exit_{0};     // thread id; 0: none yet
-  std::atomic<int> leader_{0};            // thread id; 0: none yet
+  std::atomic<int> writer_{0};               // thread id; 0: none
+  std::atomic<bool> writes_last_{false};     // the writer does
+  std::atomic<std::uint32_t> over_{0};       // 1: the last report is written
+  std::atomic<int> first_in_exit_{0};        // thread id; 0: none yet
+  std::atomic<int> first_in_quick_exit_{0};  // thread id; 0: none yet
+  std::atomic<int> leader_{0};               // thread id; 0: none yet
   std::uint64_t symbol_time_ns_ = 0;
 };
 

@@ -153,6 +153,9 @@ void cuwarden_exit(int status) {
 }
 
 [[gnu::visibility("default")]] void quick_exit(int status) noexcept {
+  // Many threads at once take all of libc's handlers before the first that waits has registered
+  // itself anew, and the next thread ends the process.
+  cuwarden::shim::Process::get().quick_exit_is_called(cuwarden::shim::at_quick_exit_handlers.done);
   cuwarden::shim::quick_exit_status = status & 0xff;
   cuwarden::shim::quick_exit_status_known = true;
   cuwarden::shim::real_libc().quick_exit(status);

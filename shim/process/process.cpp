@@ -269,7 +269,7 @@ ledger::Writer* Process::ledger_of_this_process() const noexcept {
 std::uint64_t Process::thread_row() const noexcept { return ledger_->threads.known_row(); }
 
 void Process::wait_for_end(std::atomic<std::uint32_t>& done) noexcept {
-  if (!has_records() || is_confined() || !memory_.belongs_to_caller()) return;
+  if (!may_wait_at_end()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   end_turn_.wait_until(done);

@@ -72,6 +72,9 @@ class Process {
   bool another_leads_the_end() const noexcept;
   // For a thread that calls exit(), before libc's own function.
   void exit_is_called() noexcept;
+  // For a thread that calls quick_exit(), before libc's own function: if another thread has called
+  // it first, it returns once `done` is nonzero, as wait_for_end() does.
+  void quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept;
   // For a thread that is about to run exit handlers: does not return where another thread has begun
   // to end the process by exit(), unless that thread is stuck.
   void leave_end_to_leader() noexcept;

@@ -109,6 +109,10 @@ void Process::exit_is_called() noexcept {
   end_turn_.wait_for_leader();
 }
 
+void Process::quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept {
+  if (may_wait_at_end() && !end_turn_.is_first_in_quick_exit()) wait_for_end(done);
+}
+
 void Process::leave_end_to_leader() noexcept {
   if (!another_leads_the_end()) return;
   const ErrnoGuard keep;

@@ -41,6 +41,15 @@ def test_threads_that_end_the_process_at_once_leave_one_whole_report_with_names(
         run.report.path.unlink()
 
 
+def test_threads_that_run_through_quick_exit_in_step_leave_one_whole_report(place):
+    run = place.run_both([program("ending_in_step"), "16"])
+    assert run.returncode == 1
+    assert run.said == []
+    assert run.report["leaks"]["count"] == 1
+    assert run.report["process"]["end_reason"] == "quick_exit"
+    assert run.report["process"]["exit_status"] == 1
+
+
 # The driver's exit handler takes time. Memory that libc frees is overwritten (MALLOC_PERTURB_), so a
 # thread that goes on with freed exit handlers fails.
 LIKE_A_DEVICE = {"CUWARDEN_SIM_END_TIME": "20ms", "MALLOC_PERTURB_": "165"}
