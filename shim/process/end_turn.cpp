@@ -21,7 +21,7 @@ constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;
 constexpr timespec look_soon{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 50'000'000};
 
-// Whether the calling thread is the first that asks; it becomes that if none has.
+// True if the calling thread is the first that asks.
 bool is_first(std::atomic<int>& first) noexcept {
   const int self = own_thread_id();
   int present = 0;
