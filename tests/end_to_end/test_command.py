@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from reports import Report
-from shimmed import COMMAND, DRIVER, PATIENCE_S, program, sample
+from shimmed import BUILD, COMMAND, DRIVER, PATIENCE_S, SOURCE, program, sample
 
 
 def simulated(place, *command, report="report.json"):
@@ -379,3 +379,17 @@ def test_a_module_without_leaks_is_known_to_the_report(place, cuwarden):
         done = cuwarden("report", "--fail-on-leak", "--module", module, run.report.path)
         assert done.returncode == status, done.stderr
     assert "leaving" in done.stderr
+
+
+def test_what_is_staged_for_a_machine_with_a_gpu_runs_there(place):
+    folder = place.folder / "staged"
+    stage = [SOURCE / "tests" / "gpu" / "stage", folder, BUILD]
+    subprocess.run(stage, check=True, capture_output=True, timeout=PATIENCE_S)
+    done = subprocess.run(
+        [folder / "cuwarden", "run", "--report", "report.json", "--", folder / "samples" / "lost_on_throw"],
+        env=place.environment({"LD_PRELOAD": None}), cwd=place.work,
+        capture_output=True, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = Report.read(place.work / "report.json")
+    report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
