@@ -7,7 +7,7 @@
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/implicit_span.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::hooks {

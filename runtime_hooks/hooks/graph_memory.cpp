@@ -13,8 +13,8 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/hooks/memory_nodes.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
-#include "runtime_hooks/ledger/write/record_fields.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 
 namespace cuwarden::hooks {
 namespace {

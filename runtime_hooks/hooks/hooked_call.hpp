@@ -12,7 +12,7 @@
 #include "runtime_hooks/hooks/call_mark.hpp"
 #include "runtime_hooks/hooks/session.hpp"
 #include "runtime_hooks/ledger/storage/lanes.hpp"
-#include "runtime_hooks/ledger/write/record_fields.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
 
 namespace cuwarden::hooks {

@@ -1,8 +1,8 @@
 #include "runtime_hooks/hooks/implicit_span.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/tracking/launched_kernels.hpp"
 
 namespace cuwarden::hooks {

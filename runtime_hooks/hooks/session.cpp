@@ -1,7 +1,7 @@
 #include "runtime_hooks/hooks/session.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 
 namespace cuwarden::hooks {
 

@@ -2,7 +2,7 @@
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/hooks/queries.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::hooks {

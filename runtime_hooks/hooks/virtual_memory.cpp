@@ -1,6 +1,6 @@
 // Virtual memory: physical handles and their mappings. The bytes belong to the handle. They live
 // until the handle is released and mapped nowhere. A reservation is address space, not memory.
-#include "runtime_hooks/ledger/write/virtual_memory.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
 
 #include "runtime_hooks/hooks/hooks.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"

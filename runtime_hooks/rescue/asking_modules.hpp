@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 
 namespace cuwarden::rescue {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/rescue/asking_modules.hpp"
 
 namespace cuwarden::rescue {

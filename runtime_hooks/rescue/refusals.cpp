@@ -2,10 +2,10 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/incident_facts.hpp"
 #include "runtime_hooks/rescue/last_refused.hpp"

@@ -4,7 +4,7 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 
 namespace cuwarden::serving {

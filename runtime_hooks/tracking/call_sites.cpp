@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 
 namespace cuwarden::tracking {
 

@@ -6,8 +6,8 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
 #include "runtime_hooks/tracking/host_memory_use.hpp"
 
 namespace cuwarden::tracking {

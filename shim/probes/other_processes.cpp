@@ -6,8 +6,8 @@
 #include <span>
 
 #include "reporters/model/each_row.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
 #include "shim/probes/device_processes.hpp"
 #include "shim/support/log.hpp"
 

@@ -11,7 +11,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/hooks/hooked_call.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "shim/process/ledger_place.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/own_stack.hpp"

@@ -9,14 +9,14 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
-#include "runtime_hooks/ledger/write/virtual_memory.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::test {

@@ -11,7 +11,9 @@ CORE = ["runtime_hooks/core"]
 FORMAT = ["runtime_hooks/ledger/format"]
 # The ledger's readers and its writer both know the format. Neither side may include the other.
 READ = FORMAT + ["runtime_hooks/ledger/read"]
-WRITE = FORMAT + ["runtime_hooks/ledger/storage", "runtime_hooks/ledger/write"]
+STORE = FORMAT + ["runtime_hooks/ledger/storage"]
+WRITE_ROOMS = ["runtime_hooks/ledger/write/stacks", "runtime_hooks/ledger/write/allocation_records"]
+WRITE = STORE + WRITE_ROOMS + ["runtime_hooks/ledger/write"]
 DRIVER = ["runtime_hooks/driver"]
 STACKS = ["runtime_hooks/stacks"]
 POOL = ["runtime_hooks/pool"]
@@ -34,7 +36,9 @@ ALLOWED = {
     "runtime_hooks/driver": CORE,
     "runtime_hooks/ledger/format": CORE,
     "runtime_hooks/ledger/storage": FORMAT + CORE,
-    "runtime_hooks/ledger/write": FORMAT + ["runtime_hooks/ledger/storage"] + CORE,
+    "runtime_hooks/ledger/write/stacks": STORE + CORE,
+    "runtime_hooks/ledger/write/allocation_records": STORE + CORE,
+    "runtime_hooks/ledger/write": STORE + WRITE_ROOMS + CORE,
     "runtime_hooks/ledger/read": FORMAT + CORE,
     "runtime_hooks/stacks": CORE,
     "runtime_hooks/pool": DRIVER + CORE,

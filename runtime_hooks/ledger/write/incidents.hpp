@@ -9,7 +9,7 @@
 
 #include "runtime_hooks/ledger/format/incident_facts.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 namespace cuwarden::ledger {
 

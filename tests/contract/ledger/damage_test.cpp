@@ -9,10 +9,10 @@
 
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 

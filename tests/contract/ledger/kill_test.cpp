@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "runtime_hooks/core/mapping.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/contract/ledger/child_process.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"

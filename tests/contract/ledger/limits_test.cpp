@@ -8,10 +8,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "runtime_hooks/ledger/write/allocations.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/contract/ledger/child_process.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 

@@ -1,6 +1,6 @@
 // Threads allocate, free and pass addresses on as fast as they can, as a driver lets them. The
 // ledger agrees with an independent count, and a reader beside them never sees a torn record.
-#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "runtime_hooks/core/hash.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/contract/ledger/large_counts.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "runtime_hooks/ledger/write/allocations.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 int main(int count, char** arguments) {

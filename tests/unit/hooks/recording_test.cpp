@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {

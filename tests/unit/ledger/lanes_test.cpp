@@ -13,11 +13,11 @@
 #include <random>
 #include <thread>
 
-#include "runtime_hooks/ledger/write/allocations.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {

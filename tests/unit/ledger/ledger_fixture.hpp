@@ -13,9 +13,9 @@
 
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::ledger {

@@ -8,8 +8,8 @@
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 namespace cuwarden::ledger {
 

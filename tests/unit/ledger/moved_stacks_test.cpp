@@ -1,7 +1,7 @@
 // A stack stays the same if its files are loaded at other addresses, so that the leaks of a plugin
 // are one group however often it is loaded. Stacks in other files, and in code without a file, stay
 // apart.
-#include "runtime_hooks/ledger/write/moved_stacks.hpp"
+#include "runtime_hooks/ledger/write/stacks/moved_stacks.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {

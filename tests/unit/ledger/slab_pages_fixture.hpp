@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "runtime_hooks/ledger/write/record_index.hpp"
-#include "runtime_hooks/ledger/write/slab_pages.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/slab_pages.hpp"
 #include "tests/unit/ledger/ledger_parts.hpp"
 
 namespace cuwarden::ledger {

@@ -1,5 +1,5 @@
 // Peaks and the timeline. The test sets the clock.
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 #include <gtest/gtest.h>
 

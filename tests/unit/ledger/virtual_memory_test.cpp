@@ -1,5 +1,5 @@
 // Virtual memory: a handle's memory is live as long as the handle has a reference or a mapping.
-#include "runtime_hooks/ledger/write/virtual_memory.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -16,14 +16,14 @@
 #include <thread>
 
 #include "runtime_hooks/ledger/storage/lanes.hpp"
-#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/ledger/write/group_table.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
-#include "runtime_hooks/ledger/write/stack_table.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {

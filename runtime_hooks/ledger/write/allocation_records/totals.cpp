@@ -1,6 +1,6 @@
 // The order of updates is chosen for those who look without a lock: live values rise before a
 // record is published and fall after it is gone.
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Modules are looked up before the lock is taken: that calls the dynamic loader. The module table's
 // lock is an inner one.
-#include "runtime_hooks/ledger/write/stack_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 
 #include <algorithm>
 #include <cstring>

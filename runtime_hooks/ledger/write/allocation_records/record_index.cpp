@@ -1,6 +1,6 @@
 // Linear probing with backward-shift deletion: no tombstones, so that a process that allocates and
 // frees for a week probes as little as on its first day.
-#include "runtime_hooks/ledger/write/record_index.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
 
 #include "runtime_hooks/core/atomic_field.hpp"
 

@@ -11,8 +11,8 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage/id_table.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/module_table.hpp"
-#include "runtime_hooks/ledger/write/moved_stacks.hpp"
+#include "runtime_hooks/ledger/write/stacks/module_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/moved_stacks.hpp"
 
 namespace cuwarden::ledger {
 

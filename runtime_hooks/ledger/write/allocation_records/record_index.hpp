@@ -18,7 +18,7 @@
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/record_fields.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 
 namespace cuwarden::ledger {
 

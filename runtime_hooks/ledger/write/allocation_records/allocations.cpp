@@ -1,4 +1,4 @@
-#include "runtime_hooks/ledger/write/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 
 #include "runtime_hooks/core/atomic_field.hpp"
 

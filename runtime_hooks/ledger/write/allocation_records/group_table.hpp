@@ -4,7 +4,7 @@
 #include "runtime_hooks/core/hash.hpp"
 #include "runtime_hooks/ledger/storage/id_table.hpp"
 #include "runtime_hooks/ledger/storage/lanes.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 namespace cuwarden::ledger {
 

@@ -1,6 +1,6 @@
 // dl_iterate_phdr gives the modules of the main namespace; frames in others (dlmopen) and in
 // generated code stay plain addresses.
-#include "runtime_hooks/ledger/write/module_table.hpp"
+#include "runtime_hooks/ledger/write/stacks/module_table.hpp"
 
 #include <link.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/hash.hpp"
-#include "runtime_hooks/ledger/write/module_description.hpp"
+#include "runtime_hooks/ledger/write/stacks/module_description.hpp"
 
 namespace cuwarden::ledger {
 

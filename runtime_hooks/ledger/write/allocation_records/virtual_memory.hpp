@@ -10,9 +10,9 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
-#include "runtime_hooks/ledger/write/record_index.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 namespace cuwarden::ledger {
 

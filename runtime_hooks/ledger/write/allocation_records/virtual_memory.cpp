@@ -1,6 +1,6 @@
 // A handle's record is in one of three states: findable and live (references > 0); live but no
 // longer findable (released, still mapped: the driver may give its value to a new handle); ended.
-#include "runtime_hooks/ledger/write/virtual_memory.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "runtime_hooks/ledger/write/moved_stacks.hpp"
+#include "runtime_hooks/ledger/write/stacks/moved_stacks.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "runtime_hooks/ledger/write/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 
 #include <sys/prctl.h>
 

@@ -6,11 +6,11 @@
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/record_fields.hpp"
-#include "runtime_hooks/ledger/write/record_index.hpp"
-#include "runtime_hooks/ledger/write/slab_pages.hpp"
-#include "runtime_hooks/ledger/write/threads.hpp"
-#include "runtime_hooks/ledger/write/totals.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/slab_pages.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 namespace cuwarden::ledger {
 

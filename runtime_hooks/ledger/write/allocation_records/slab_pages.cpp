@@ -1,4 +1,4 @@
-#include "runtime_hooks/ledger/write/slab_pages.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/slab_pages.hpp"
 
 #include <algorithm>
 #include <array>

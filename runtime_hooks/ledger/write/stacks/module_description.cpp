@@ -1,4 +1,4 @@
-#include "runtime_hooks/ledger/write/module_description.hpp"
+#include "runtime_hooks/ledger/write/stacks/module_description.hpp"
 
 #include <elf.h>
 #include <link.h>
