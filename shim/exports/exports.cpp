@@ -2,9 +2,9 @@
 // runtime_hooks/hooks.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
-#include "runtime_hooks/hooks/hooks.hpp"
-#include "runtime_hooks/hooks/launches.hpp"
-#include "runtime_hooks/hooks/pool_answers.hpp"
+#include "runtime_hooks/hooks/call/hooks.hpp"
+#include "runtime_hooks/hooks/execution/launches.hpp"
+#include "runtime_hooks/hooks/memory/pool_answers.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/runtime_tables.hpp"

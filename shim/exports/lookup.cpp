@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/interpose/runtime_tables.hpp"

@@ -10,7 +10,7 @@
 
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
-#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
 

@@ -10,7 +10,7 @@
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
-#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "shim/process/ledger_place.hpp"
 #include "shim/process/process.hpp"

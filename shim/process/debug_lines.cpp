@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/import_binding.hpp"
 #include "shim/support/loaded_objects.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime_hooks/core/wait_budget.hpp"
-#include "runtime_hooks/hooks/session.hpp"
+#include "runtime_hooks/hooks/call/session.hpp"
 
 namespace cuwarden::shim {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/wait_budget.hpp"
-#include "runtime_hooks/hooks/session.hpp"
+#include "runtime_hooks/hooks/call/session.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "shim/process/end_turn.hpp"
 #include "shim/support/address_space.hpp"

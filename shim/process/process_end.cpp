@@ -5,7 +5,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
-#include "runtime_hooks/hooks/hooked_call.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/interpose/runtime_tables.hpp"
 #include "shim/process/confinement.hpp"

@@ -21,7 +21,12 @@ TRACKING = ["runtime_hooks/tracking"]
 SERVING = ["runtime_hooks/serving"]
 RESCUE = ["runtime_hooks/rescue"]
 
-# Rooms of the shim, the lowest first: each may include the rooms before it.
+HOOKS_KNOW = RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE
+
+# Rooms of the hooks, the lowest first: each may include the rooms before it.
+HOOK_ROOMS = ["call", "execution", "graphs", "memory"]
+
+# Rooms of the shim, in the same order.
 SHIM_ROOMS = ["support", "interpose", "probes", "policy", "process", "exports"]
 
 # Rooms of the reporters, in the same order.
@@ -45,7 +50,6 @@ ALLOWED = {
     "runtime_hooks/tracking": DRIVER + WRITE + STACKS + CORE,
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
-    "runtime_hooks/hooks": RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE,
     "tools/cuwarden": ["reporters"] + READ + CORE,
     "tools/cuwarden/top": ["tools/cuwarden", "reporters"] + READ + CORE,
     # The simulated GPU replaces NVIDIA's libraries and knows nothing about cuwarden.
@@ -55,6 +59,9 @@ ALLOWED = {
     # Links nothing of the driver: it finds the driver's functions as any program does.
     "tools/simulated_gpu/runtime": ["tools/simulated_gpu/device"],
     "samples": [],
+} | {
+    f"runtime_hooks/hooks/{room}": [f"runtime_hooks/hooks/{lower}" for lower in HOOK_ROOMS[:place]] + HOOKS_KNOW
+    for place, room in enumerate(HOOK_ROOMS)
 } | {
     f"shim/{room}": [f"shim/{lower}" for lower in SHIM_ROOMS[:place]]
     + ["glibc_floor", "runtime_hooks", "reporters"]

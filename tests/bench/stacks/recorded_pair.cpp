@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "runtime_hooks/hooks/hooks.hpp"
+#include "runtime_hooks/hooks/call/hooks.hpp"
 
 namespace cuwarden::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime_hooks/hooks/hooks.hpp"
+#include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden::hooks {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime_hooks/hooks/launches.hpp"
+#include "runtime_hooks/hooks/execution/launches.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {

@@ -1,0 +1,15 @@
+// The hooks: one function for each HOOK row of hooks.def. Each takes the call that it belongs to
+// and the parameters of the hooked function, and returns what the program gets. Hooks are not
+// noexcept: a thread may be cancelled inside the driver, and that unwinds through them.
+#pragma once
+
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
+
+namespace cuwarden::hooks {
+
+#define CUWARDEN_WITH_CALL(...) (HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
+#define HOOK(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
+#include "runtime_hooks/driver/hooks.def"
+#undef CUWARDEN_WITH_CALL
+
+}  // namespace cuwarden::hooks

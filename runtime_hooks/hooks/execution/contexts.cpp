@@ -1,0 +1,318 @@
+// Contexts. A context takes device memory for itself. Its end releases the memory that it owns; the
+// report counts that neither as a leak nor as a free.
+#include <algorithm>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/driver/gate_scope.hpp"
+#include "runtime_hooks/driver/inside_context.hpp"
+#include "runtime_hooks/hooks/call/hooks.hpp"
+#include "runtime_hooks/hooks/execution/implicit_span.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+ContextId id_of(CUcontext context) { return {reinterpret_cast<std::uint64_t>(context)}; }
+
+// Returns true if a call that ends a context has ended it. When the process ends, the driver tears
+// everything down itself: a destructor's call then answers DEINITIALIZED, and the context is gone.
+bool has_ended(CUresult result) {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
+}
+
+// Returns true if the free bytes of `device` can be read here, that is, if its context is current.
+// The driver answers inside any context on the device, but a context that is not current is not
+// entered: another thread may end it meanwhile.
+//
+// The bytes that a device's first context takes cannot be told apart from other processes' memory.
+// Those of a further context can.
+bool answers_for(HookedCall& call, DeviceOrdinal device) {
+  return call.session().queries.current().device == device;
+}
+
+class ContextCreation {
+ public:
+  ContextCreation(HookedCall& call, DeviceOrdinal device)
+      : call_(call), span_(call), device_(device) {
+    if (!call.recording()) return;
+    call.session().implicit.disturb(device);
+    const ErrnoGuard keep;
+    further_ = call.session().queries.live_context_on(device).value != 0;
+    if (further_ && answers_for(call, device)) span_.begin(device);
+  }
+  void done(ContextId made) {
+    if (!call_.recording()) return;
+    if (!span_.has_begun()) call_.session().implicit.disturb(device_);
+    const ErrnoGuard keep;
+    if (further_) {
+      if (!span_.has_begun() || !answers_for(call_, device_)) return;
+      if (const auto taken = span_.taken()) span_.book({.context_bytes = *taken});
+    } else if (const driver::Inside inside(call_.real(), made,
+                                           call_.session().queries.current().context);
+               inside) {
+      span_.book_first_context(device_);
+    }
+  }
+
+ private:
+  HookedCall& call_;
+  ImplicitSpan span_;
+  const DeviceOrdinal device_;
+  bool further_ = false;
+};
+
+template <class Create>
+CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create create) {
+  ContextCreation creation(call, DeviceOrdinal{device});
+  const CUresult result = create();
+  if (!call.recording()) return result;
+  if (result == CUDA_SUCCESS) {
+    call.session().contexts.created(DeviceOrdinal{device}, id_of(*context));
+    call.session().pools.device_is_used(DeviceOrdinal{device});
+    creation.done(id_of(*context));
+  }
+  call.session().refusals.refused(call.caller(), result, ledger::Asked::context,
+                                  DeviceOrdinal{device});
+  return result;
+}
+
+// Measures what the end of a context gives back beside its recorded memory, if the device has
+// another context besides.
+class ContextEnd {
+ public:
+  ContextEnd(HookedCall& call, ContextId context) : call_(call), span_(call) {
+    if (!call.recording()) return;
+    const ErrnoGuard keep;
+    const tracking::LiveContexts& contexts = call.session().contexts;
+    device_ = contexts.device_of(context);
+    call.session().implicit.disturb(device_);
+    if (device_ == no_device || !answers_for(call, device_)) return;
+    const ContextId primary = contexts.primary_of(device_);
+    const bool alone = (primary.value == 0 || primary == context) &&
+                       contexts.created_on(device_, context).value == 0;
+    if (alone) return;
+    live_before_ = call.session().ledger.totals.live_bytes_on(device_);
+    span_.begin(device_);
+  }
+  // To be called once the records of the context's memory have been removed.
+  void done() {
+    const ErrnoGuard keep;
+    if (!span_.has_begun() || !answers_for(call_, device_)) return;
+    const auto taken = span_.taken();
+    if (!taken) return;
+    const std::uint64_t live = call_.session().ledger.totals.live_bytes_on(device_);
+    const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, live));
+    const std::int64_t given_back = -*taken - recorded;
+    if (given_back > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(given_back)});
+  }
+
+ private:
+  HookedCall& call_;
+  ImplicitSpan span_;
+  DeviceOrdinal device_ = no_device;
+  std::uint64_t live_before_ = 0;
+};
+
+// Returns the pools that may have served memory to the program, even if nothing is recorded now;
+// null if there are none.
+serving::ServingPools* pools_of(HookedCall& call) {
+  return call.recording() ? &call.session().pools
+                          : serving::serving_pools.load(std::memory_order_acquire);
+}
+
+// While a context is being ended, keeps the pools from serving its memory and from moving it. This
+// is needed even if nothing is recorded.
+class PoolsEnd {
+ public:
+  PoolsEnd(HookedCall& call, ContextId context) : pools_(pools_of(call)), context_(context) {
+    if (pools_ != nullptr) pools_->set_ending(context_, true);
+  }
+  // To be called if Session::context_ended() was not.
+  void done(bool has_ended) {
+    if (pools_ == nullptr) return;
+    if (has_ended)
+      pools_->context_ended(context_);
+    else
+      pools_->set_ending(context_, false);
+  }
+
+ private:
+  // A thread that moves memory enters contexts, so it must not run meanwhile.
+  const driver::GateScope at_the_gate_;
+  serving::ServingPools* const pools_;
+  const ContextId context_;
+};
+
+template <class End>
+CUresult ended(HookedCall& call, CUcontext context, End end) {
+  ContextEnd end_of(call, id_of(context));
+  PoolsEnd pools(call, id_of(context));
+  const CUresult result = end();
+  if (!call.recording() || !has_ended(result)) return pools.done(has_ended(result)), result;
+  call.session().context_ended(id_of(context));
+  if (result == CUDA_SUCCESS) end_of.done();
+  return result;
+}
+
+void primary_ended(HookedCall& call, DeviceOrdinal device) {
+  call.session().implicit.disturb(device);
+  const ContextId context = call.session().contexts.primary_of(device);
+  if (context.value != 0) call.session().context_ended(context);
+}
+
+ContextId primary_of(HookedCall& call, CUdevice device) {
+  serving::ServingPools* const pools = pools_of(call);
+  return pools == nullptr ? ContextId{} : pools->parts().contexts.primary_of(DeviceOrdinal{device});
+}
+
+template <class Reset>
+CUresult primary_reset(HookedCall& call, CUdevice device, Reset reset) {
+  PoolsEnd pools(call, primary_of(call, device));
+  const CUresult result = reset();
+  if (call.recording() && has_ended(result))
+    primary_ended(call, DeviceOrdinal{device});
+  else
+    pools.done(has_ended(result));
+  return result;
+}
+
+// A release ends the primary context only if it was the last one. While the process ends, releases
+// come from cudart; they do not mean that the program released its context, and are not counted.
+template <class Release>
+CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
+  PoolsEnd pools(call, primary_of(call, device));
+  const CUresult result = release();
+  const bool gone = result == CUDA_SUCCESS && call.recording() && !call.session().process_ends() &&
+                    !call.session().queries.primary_is_active(DeviceOrdinal{device});
+  if (gone)
+    primary_ended(call, DeviceOrdinal{device});
+  else
+    pools.done(false);
+  return result;
+}
+
+// Forgets the streams of a context that is about to end; of all contexts if `context` is 0. If the
+// end fails, a stream becomes known again with the next free in it.
+void streams_end(HookedCall& call, ContextId context = {}) {
+  if (call.recording()) call.session().streams_end(context);
+}
+
+}  // namespace
+
+CUresult cuCtxCreate(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return created(call, pctx, dev, [&] { return call.real().cuCtxCreate(pctx, flags, dev); });
+}
+
+CUresult cuCtxCreate_v2(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return created(call, pctx, dev, [&] { return call.real().cuCtxCreate_v2(pctx, flags, dev); });
+}
+
+CUresult cuCtxCreate_v3(HookedCall& call, CUcontext* pctx, CUexecAffinityParam* paramsArray,
+                        int numParams, unsigned int flags, CUdevice dev) {
+  return created(call, pctx, dev, [&] {
+    return call.real().cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev);
+  });
+}
+
+#if CUDA_VERSION >= 12050
+CUresult cuCtxCreate_v4(HookedCall& call, CUcontext* pctx, CUctxCreateParams* ctxCreateParams,
+                        unsigned int flags, CUdevice dev) {
+  return created(call, pctx, dev,
+                 [&] { return call.real().cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev); });
+}
+#endif
+
+CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice dev) {
+  const DeviceOrdinal device{dev};
+  if (!call.recording() || call.session().queries.primary_is_active(device)) {
+    const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
+    if (call.recording() && result == CUDA_SUCCESS) {
+      call.session().contexts.primary_retained(device, id_of(*pctx));
+      call.session().pools.device_is_used(device);
+    }
+    return result;
+  }
+  ContextCreation creation(call, device);
+  const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
+  if (result == CUDA_SUCCESS) {
+    call.session().contexts.primary_retained(device, id_of(*pctx));
+    call.session().pools.device_is_used(device);
+    creation.done(id_of(*pctx));
+  }
+  call.session().refusals.refused(call.caller(), result, ledger::Asked::context, device);
+  return result;
+}
+
+#if CUDA_VERSION >= 12040
+CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev,
+                          unsigned int flags) {
+  const CUresult result = call.real().cuGreenCtxCreate(phCtx, desc, dev, flags);
+  if (call.recording())
+    call.session().refusals.refused(call.caller(), result, ledger::Asked::context,
+                                    DeviceOrdinal{dev});
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.session().contexts.green_created(reinterpret_cast<std::uint64_t>(*phCtx),
+                                          DeviceOrdinal{dev});
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.session().pools.device_is_used(DeviceOrdinal{dev});
+  return result;
+}
+
+CUresult cuCtxFromGreenCtx(HookedCall& call, CUcontext* pContext, CUgreenCtx hCtx) {
+  const CUresult result = call.real().cuCtxFromGreenCtx(pContext, hCtx);
+  if (call.recording() && result == CUDA_SUCCESS)
+    call.session().contexts.green_used_as(reinterpret_cast<std::uint64_t>(hCtx), id_of(*pContext));
+  return result;
+}
+
+// A green context retains its device's primary context, and its end may be the last release.
+CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
+  streams_end(call);
+  const CUresult result = call.real().cuGreenCtxDestroy(hCtx);
+  if (!call.recording() || result != CUDA_SUCCESS) return result;
+  const DeviceOrdinal device =
+      call.session().contexts.green_destroyed(reinterpret_cast<std::uint64_t>(hCtx));
+  return device == no_device ? result
+                             : primary_released(call, device.value, [&] { return result; });
+}
+#endif
+
+CUresult cuCtxDestroy(HookedCall& call, CUcontext ctx) {
+  streams_end(call, id_of(ctx));
+  return ended(call, ctx, [&] { return call.real().cuCtxDestroy(ctx); });
+}
+
+CUresult cuCtxDestroy_v2(HookedCall& call, CUcontext ctx) {
+  streams_end(call, id_of(ctx));
+  return ended(call, ctx, [&] { return call.real().cuCtxDestroy_v2(ctx); });
+}
+
+// Deprecated since CUDA 4.0. It destroys the context unless cuCtxAttach, which is as old, was
+// called before.
+CUresult cuCtxDetach(HookedCall& call, CUcontext ctx) {
+  streams_end(call, id_of(ctx));
+  return ended(call, ctx, [&] { return call.real().cuCtxDetach(ctx); });
+}
+
+CUresult cuDevicePrimaryCtxRelease(HookedCall& call, CUdevice dev) {
+  streams_end(call);
+  return primary_released(call, dev, [&] { return call.real().cuDevicePrimaryCtxRelease(dev); });
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(HookedCall& call, CUdevice dev) {
+  streams_end(call);
+  return primary_released(call, dev, [&] { return call.real().cuDevicePrimaryCtxRelease_v2(dev); });
+}
+
+CUresult cuDevicePrimaryCtxReset(HookedCall& call, CUdevice dev) {
+  streams_end(call);
+  return primary_reset(call, dev, [&] { return call.real().cuDevicePrimaryCtxReset(dev); });
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(HookedCall& call, CUdevice dev) {
+  streams_end(call);
+  return primary_reset(call, dev, [&] { return call.real().cuDevicePrimaryCtxReset_v2(dev); });
+}
+
+}  // namespace cuwarden::hooks

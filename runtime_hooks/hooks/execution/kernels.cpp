@@ -1,0 +1,155 @@
+// Calls that ask for a kernel's attributes or set them. With lazy loading, the first such call
+// brings the kernel's code to the device. NCCL asks about each of its kernels before it launches
+// any.
+#include "runtime_hooks/hooks/call/hooks.hpp"
+#include "runtime_hooks/hooks/execution/implicit_span.hpp"
+#include "runtime_hooks/tracking/launched_kernels.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+// Makes a call that may load code, and books the memory that it took. Such a call gives no memory
+// back; if memory became free, another process freed it, and nothing is booked.
+template <class Call>
+CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
+  const CUresult result = real_call();
+  const auto taken = span.taken_by_code();
+  if (taken && *taken > 0) span.book({.module_bytes = *taken});
+  note_refusal(call, result, ledger::Asked::module);
+  return result;
+}
+
+// Begins the measurement if the device may be read again already. Returns true if it has begun.
+bool begin(HookedCall& call, ImplicitSpan& span, DeviceOrdinal device) {
+  if (call.session().implicit.may_ask(call.session().ledger.time.recently_ns())) span.begin(device);
+  return span.has_begun();
+}
+
+// Returns the device that a reading is of: the current one.
+DeviceOrdinal device_of(HookedCall& call) {
+  const DeviceOrdinal only = call.session().queries.only_device();
+  return only != no_device ? only : call.session().queries.current().device;
+}
+
+// Returns the key of a kernel on a device, since each device loads a library's kernel separately.
+CUfunction key_of(CUfunction kernel, DeviceOrdinal device) {
+  return reinterpret_cast<CUfunction>(reinterpret_cast<std::uintptr_t>(kernel) ^
+                                      static_cast<std::uintptr_t>(device.value) << 56);
+}
+
+template <class Handle, class Call>
+CUresult of_kernel_on(HookedCall& call, Handle handle, DeviceOrdinal device, Call real_call) {
+  const auto kernel = reinterpret_cast<CUfunction>(handle);
+  const CUfunction key = key_of(kernel, device);
+  if (device == no_device || loaded_kernels.has(key) || launched_kernels.has(kernel))
+    return real_call();
+  ImplicitSpan span(call);
+  const bool is_read = begin(call, span, device);
+  const CUresult result = maybe_loading(call, span, real_call);
+  if (result == CUDA_SUCCESS && is_read) loaded_kernels.add(key);
+  return result;
+}
+
+template <class Handle, class Call>
+CUresult of_kernel(HookedCall& call, Handle handle, Call real_call) {
+  if (!call.recording()) return real_call();
+  return of_kernel_on(call, handle, device_of(call), real_call);
+}
+
+// Makes a call about a kernel on the device `named`. If that is not the current device, nothing is
+// measured.
+template <class Call>
+CUresult of_kernel(HookedCall& call, CUkernel kernel, CUdevice named, Call real_call) {
+  if (!call.recording()) return real_call();
+  const DeviceOrdinal device = device_of(call);
+  return device.value == named ? of_kernel_on(call, kernel, device, real_call) : real_call();
+}
+
+}  // namespace
+
+CUresult cuModuleGetFunction(HookedCall& call, CUfunction* hfunc, CUmodule hmod, const char* name) {
+  const auto real_call = [&] { return call.real().cuModuleGetFunction(hfunc, hmod, name); };
+  if (!call.recording()) return real_call();
+  ImplicitSpan span(call);
+  begin(call, span, device_of(call));
+  return maybe_loading(call, span, real_call);
+}
+
+#if CUDA_VERSION >= 12040
+CUresult cuFuncLoad(HookedCall& call, CUfunction function) {
+  return of_kernel(call, function, [&] { return call.real().cuFuncLoad(function); });
+}
+#endif
+
+CUresult cuFuncGetAttribute(HookedCall& call, int* pi, CUfunction_attribute attrib,
+                            CUfunction hfunc) {
+  return of_kernel(call, hfunc, [&] { return call.real().cuFuncGetAttribute(pi, attrib, hfunc); });
+}
+
+CUresult cuFuncSetAttribute(HookedCall& call, CUfunction hfunc, CUfunction_attribute attrib,
+                            int value) {
+  return of_kernel(call, hfunc,
+                   [&] { return call.real().cuFuncSetAttribute(hfunc, attrib, value); });
+}
+
+CUresult cuFuncSetCacheConfig(HookedCall& call, CUfunction hfunc, CUfunc_cache config) {
+  return of_kernel(call, hfunc, [&] { return call.real().cuFuncSetCacheConfig(hfunc, config); });
+}
+
+CUresult cuKernelGetFunction(HookedCall& call, CUfunction* pFunc, CUkernel kernel) {
+  return of_kernel(call, kernel, [&] { return call.real().cuKernelGetFunction(pFunc, kernel); });
+}
+
+CUresult cuKernelGetAttribute(HookedCall& call, int* pi, CUfunction_attribute attrib,
+                              CUkernel kernel, CUdevice dev) {
+  return of_kernel(call, kernel, dev,
+                   [&] { return call.real().cuKernelGetAttribute(pi, attrib, kernel, dev); });
+}
+
+CUresult cuKernelSetAttribute(HookedCall& call, CUfunction_attribute attrib, int val,
+                              CUkernel kernel, CUdevice dev) {
+  return of_kernel(call, kernel, dev,
+                   [&] { return call.real().cuKernelSetAttribute(attrib, val, kernel, dev); });
+}
+
+CUresult cuKernelSetCacheConfig(HookedCall& call, CUkernel kernel, CUfunc_cache config,
+                                CUdevice dev) {
+  return of_kernel(call, kernel, dev,
+                   [&] { return call.real().cuKernelSetCacheConfig(kernel, config, dev); });
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(HookedCall& call, int* numBlocks,
+                                                     CUfunction func, int blockSize,
+                                                     size_t dynamicSMemSize) {
+  return of_kernel(call, func, [&] {
+    return call.real().cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, func, blockSize,
+                                                                   dynamicSMemSize);
+  });
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(HookedCall& call, int* numBlocks,
+                                                              CUfunction func, int blockSize,
+                                                              size_t dynamicSMemSize,
+                                                              unsigned int flags) {
+  return of_kernel(call, func, [&] {
+    return call.real().cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        numBlocks, func, blockSize, dynamicSMemSize, flags);
+  });
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(HookedCall& call, size_t* dynamicSmemSize,
+                                                 CUfunction func, int numBlocks, int blockSize) {
+  return of_kernel(call, func, [&] {
+    return call.real().cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, func, numBlocks,
+                                                               blockSize);
+  });
+}
+
+CUresult cuOccupancyMaxActiveClusters(HookedCall& call, int* numClusters, CUfunction func,
+                                      const CUlaunchConfig* config) {
+  return of_kernel(call, func, [&] {
+    return call.real().cuOccupancyMaxActiveClusters(numClusters, func, config);
+  });
+}
+
+}  // namespace cuwarden::hooks

@@ -1,0 +1,246 @@
+#include "runtime_hooks/hooks/execution/launches.hpp"
+
+#include <algorithm>
+
+#include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+// Returns the number of threads that the device can hold at once; 0 if the driver does not say.
+std::uint64_t resident_threads(const driver::RealDriver& real, DeviceOrdinal device) {
+  int processors = 0, threads = 0;
+  if (real.cuDeviceGetAttribute == nullptr ||
+      real.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                device.value) != CUDA_SUCCESS ||
+      real.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+                                device.value) != CUDA_SUCCESS ||
+      processors <= 0 || threads <= 0)
+    return 0;
+  return static_cast<std::uint64_t>(processors) * static_cast<std::uint64_t>(threads);
+}
+
+const char* name_of([[maybe_unused]] const driver::RealDriver& real,
+                    [[maybe_unused]] CUfunction kernel) {
+  const char* name = nullptr;
+#if CUDA_VERSION >= 12030
+  if (real.cuFuncGetName != nullptr && real.cuFuncGetName(&name, kernel) != CUDA_SUCCESS)
+    name = nullptr;
+#endif
+  return name != nullptr ? name : "";
+}
+
+// Largest heap of device-side malloc (measured: a limit of 300 GiB gave a heap of this size).
+constexpr std::uint64_t most_heap_bytes = std::uint64_t{16'862} << 20;
+// Bytes that the driver takes to manage a heap (measured).
+constexpr std::uint64_t heap_management_bytes = 2 << 20;
+// Upper bound of the code that may be loaded together with a heap.
+constexpr std::uint64_t most_heap_code_bytes = 8 << 20;
+// Free bytes that the driver does not hand out.
+constexpr std::uint64_t kept_by_driver_bytes = 4 << 20;
+
+// Returns how many of the bytes that one call took are the heap, whose limit is `heap_bytes`; 0 if
+// the number does not fit a heap of that size.
+std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes) {
+  const auto heap = static_cast<std::int64_t>(std::min(heap_bytes, most_heap_bytes));
+  const auto most = heap + static_cast<std::int64_t>(heap_management_bytes);
+  if (heap == 0 || taken < heap || taken > most + static_cast<std::int64_t>(most_heap_code_bytes))
+    return 0;
+  return std::min(taken, most);
+}
+
+// Divides the bytes that a launch took into local memory, heap and code. `more_local_bytes`: local
+// memory of a thread beyond that of all kernels before. `heap_bytes`: limit of a heap that may have
+// been made. `only_local`: true if all that is not heap counts as local memory. It is false for the
+// process's first launch, which takes memory that its kernel does not need.
+ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal device,
+                              std::int64_t taken, std::uint64_t more_local_bytes,
+                              std::uint64_t heap_bytes, bool only_local) {
+  ledger::ImplicitChange change;
+  if (more_local_bytes != 0)
+    change.local_memory_bytes = std::min(
+        taken, static_cast<std::int64_t>(resident_threads(real, device) * more_local_bytes));
+  change.heap_bytes = heap_among(taken - change.local_memory_bytes, heap_bytes);
+  if (more_local_bytes != 0 && only_local) change.local_memory_bytes = taken - change.heap_bytes;
+  change.module_bytes = taken - change.local_memory_bytes - change.heap_bytes;
+  return change;
+}
+
+}  // namespace
+
+// The device is read before the kernel's attributes, because reading these may load the kernel.
+FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads) noexcept
+    : call_(call), kernel_(kernel), block_threads_(block_threads), span_(call) {
+  if (!call.recording()) return;
+  const ErrnoGuard keep;
+  Session& session = call.session();
+  here_ = session.queries.current();
+  if (session.implicit.may_read(session.ledger.time.recently_ns())) span_.begin(here_.device);
+  local_needed_ = local_bytes();
+  // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
+  // device was read a moment ago. They are launches that need more local memory than all before,
+  // that may make the heap, or that follow a call after which the driver gave memory back.
+  auto* const launches = session.implicit.launches_of(here_.device, here_.context);
+  if (!span_.has_begun() && launches != nullptr &&
+      (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
+       launches->may_read_for_heap() ||
+       session.ledger.devices.lent_context_bytes(here_.device) != 0))
+    span_.begin(here_.device);
+}
+
+std::uint64_t FirstLaunch::local_bytes() const noexcept {
+  const driver::RealDriver& real = call_.real();
+  const driver::RelaxedCaptures relaxed(real);
+  int bytes = 0;
+  if (!relaxed || real.cuFuncGetAttribute == nullptr ||
+      real.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel_) !=
+          CUDA_SUCCESS ||
+      bytes < 0)
+    return 0;
+  return static_cast<std::uint64_t>(bytes);
+}
+
+void FirstLaunch::done(CUresult result) noexcept {
+  if (!call_.recording()) return;
+  const ErrnoGuard keep;
+  const auto taken = span_.taken();
+  if (result == CUDA_SUCCESS) {
+    if (was_captured(taken)) return;
+    succeeded(taken);
+    launched_kernels.add(kernel_);
+    return;
+  }
+  // Computed first, since book_given_back() changes the values that it depends on.
+  const std::uint64_t lacked = bytes_that_lacked(result);
+  const bool gave_back = taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t given_back = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
+  if (gave_back) span_.book_given_back(given_back, here_.context);
+  // The kernel's code may have been loaded even though the launch failed.
+  if (taken && *taken > 0) span_.book({.module_bytes = *taken});
+  call_.session().refusals.refused_for_itself(call_.caller(), result, ledger::Asked::launch,
+                                              here_.device, {lacked, given_back});
+}
+
+// Returns true if the launch seems to have been captured into a graph instead of being run:
+// captures were begun in the process, the kernel needs more local memory than there is, and the
+// launch took no memory. The next launch of the kernel then counts as its first. At most 256
+// launches of a context are judged so, in case they took no memory for another reason.
+bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept {
+  constexpr std::uint32_t most = 256;
+  Session& session = call_.session();
+  if (!session.capture_seen() || !taken || *taken != 0) return false;
+  auto* const launches = session.implicit.launches_of(here_.device, here_.context);
+  if (launches == nullptr ||
+      local_needed_ <= launches->local_bytes.load(std::memory_order_relaxed) ||
+      launches->captured_count.fetch_add(1, std::memory_order_relaxed) >= most)
+    return false;
+  if (local_needed_ > launches->captured_local_bytes.load(std::memory_order_relaxed)) {
+    raise_to(launches->captured_local_bytes, local_needed_);
+    // The name is taken now, since the kernel may be gone later.
+    session.implicit.book(here_.device, {.largest_local_bytes = local_needed_,
+                                         .largest_local_kernel = name_of(call_.real(), kernel_)});
+  }
+  return true;
+}
+
+// Returns the bytes that the failed launch needed and did not get; 0 if that is not known, or if
+// the launch failed for another reason.
+std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
+  auto* const launches = call_.session().implicit.launches_of(here_.device, here_.context);
+  if (launches == nullptr) return 0;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return local_needed_ > launches->local_bytes.load(std::memory_order_relaxed)
+               ? local_needed_ * resident_threads(call_.real(), here_.device)
+               : 0;
+  return result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+             ? heap_that_lacked(launches->heap_bytes.load(std::memory_order_relaxed))
+             : 0;
+}
+
+// Returns the bytes of the heap if the launch failed because the heap of device-side malloc did not
+// fit; otherwise 0. In this case the driver answers LAUNCH_OUT_OF_RESOURCES instead of
+// OUT_OF_MEMORY (measured). It answers the same if a block needs more registers than there are, so
+// that is ruled out first.
+std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexcept {
+  const driver::RealDriver& real = call_.real();
+  const std::uint64_t heap = std::min(set_bytes, most_heap_bytes);
+  int most_threads = 0;
+  if (heap == 0 || block_threads_ == 0 || real.cuFuncGetAttribute == nullptr ||
+      real.cuFuncGetAttribute(&most_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel_) !=
+          CUDA_SUCCESS ||
+      block_threads_ > static_cast<std::uint64_t>(std::max(most_threads, 0)))
+    return 0;
+  const auto reading = driver::read_current_device(real);
+  return reading && heap + heap_management_bytes + kept_by_driver_bytes > reading->free_bytes ? heap
+                                                                                              : 0;
+}
+
+void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
+  Session& session = call_.session();
+  ImplicitMemory::Launches* const launches =
+      session.implicit.launches_of(here_.device, here_.context);
+  if (launches == nullptr) return;
+  const std::uint64_t needed = local_needed_;
+  const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
+  ledger::ImplicitChange change;
+  const std::uint64_t again =
+      taken ? std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(*taken, 0)),
+                       session.ledger.devices.lent_context_bytes(here_.device))
+            : 0;
+  if (taken)
+    change = parted(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
+                    needed > before ? needed - before : 0,
+                    launches->heap_bytes.load(std::memory_order_relaxed),
+                    launches->any.load(std::memory_order_relaxed));
+  change.taken_again_bytes = again;
+  if (change.heap_bytes != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
+  launches->any.store(true, std::memory_order_relaxed);
+  if (needed > before) {
+    raise_to(launches->local_bytes, needed);
+    change.largest_local_bytes = needed;
+    change.largest_local_kernel = name_of(call_.real(), kernel_);
+  }
+  if (taken && *taken != 0)
+    span_.book(change);
+  else if (change.largest_local_bytes != 0)
+    session.implicit.book(here_.device, change);
+}
+
+GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
+  if (!call.recording()) return;
+  const ErrnoGuard keep;
+  here_ = call.session().queries.current();
+  auto* const launches = call.session().implicit.launches_of(here_.device, here_.context);
+  if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) != 0 ||
+                              launches->may_read_for_heap()))
+    span_.begin(here_.device);
+}
+
+// To be called after a successful instantiation. cuwarden does not know which graph the captured
+// kernels belong to. A graph without them takes less memory than they need; then nothing is booked.
+void GraphInstantiation::done() noexcept {
+  const auto taken = span_.taken();
+  if (!taken || *taken <= 0) return;
+  const ErrnoGuard keep;
+  auto* const launches = call_.session().implicit.launches_of(here_.device, here_.context);
+  if (launches == nullptr) return;
+  const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);
+  if (needed <= before) {
+    const std::int64_t heap =
+        heap_among(*taken, launches->heap_bytes.load(std::memory_order_relaxed));
+    if (heap == 0) return;
+    launches->heap_bytes.store(0, std::memory_order_relaxed);
+    return span_.book({.heap_bytes = heap});
+  }
+  const auto local =
+      static_cast<std::int64_t>(resident_threads(call_.real(), here_.device) * (needed - before));
+  if (*taken < local / 2) return;
+  raise_to(launches->local_bytes, needed);
+  launches->captured_local_bytes.store(0, std::memory_order_relaxed);
+  span_.book({.local_memory_bytes = std::min(*taken, local)});
+}
+
+}  // namespace cuwarden::hooks

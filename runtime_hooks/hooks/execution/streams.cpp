@@ -1,0 +1,88 @@
+// Streams and the limits of a context. Both make the driver take device memory for itself.
+#include <algorithm>
+
+#include "runtime_hooks/hooks/call/hooks.hpp"
+#include "runtime_hooks/hooks/execution/implicit_span.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
+#include "runtime_hooks/tracking/launched_kernels.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+template <class Call>
+CUresult with_stream(HookedCall& call, Call real_call) {
+  ImplicitSpan span(call);
+  if (call.recording() &&
+      call.session().implicit.may_read(call.session().ledger.time.recently_ns()))
+    span.begin(call.session().queries.current().device);
+  const CUresult result = real_call();
+  const auto taken = span.taken();
+  if (taken && *taken != 0) span.book({.stream_bytes = *taken});
+  note_refusal(call, result, ledger::Asked::stream);
+  return result;
+}
+
+// Returns true for the limit of the stack, which lies in local memory. The other limits concern
+// memory for calls that kernels make: malloc, printf, launches.
+bool is_of_local_memory(CUlimit limit) { return limit == CU_LIMIT_STACK_SIZE; }
+
+void limit_set(Session& session, const CurrentContext& here, CUlimit limit, std::size_t bytes) {
+  ImplicitMemory::Launches* const launches =
+      session.implicit.launches_of(here.device, here.context);
+  if (launches == nullptr) return;
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
+    launches->heap_bytes.store(bytes, std::memory_order_relaxed);
+    launches->heap_readings.store(0, std::memory_order_relaxed);
+  }
+  if (is_of_local_memory(limit))
+    launches->local_bytes.store(std::max(bytes, ImplicitMemory::initial_local_bytes),
+                                std::memory_order_relaxed);
+  // Later launches take memory for the heap, or take again what a smaller stack gave back. So every
+  // kernel's next launch is measured like its first.
+  launched_kernels.forget_all();
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(HookedCall& call, CUstream* phStream, unsigned int Flags) {
+  return with_stream(call, [&] { return call.real().cuStreamCreate(phStream, Flags); });
+}
+
+CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsigned int flags,
+                                    int priority) {
+  return with_stream(
+      call, [&] { return call.real().cuStreamCreateWithPriority(phStream, flags, priority); });
+}
+
+CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
+  if (call.recording()) call.session().stream_ends(hStream);
+  return with_stream(call, [&] { return call.real().cuStreamDestroy(hStream); });
+}
+
+CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
+  if (call.recording()) call.session().stream_ends(hStream);
+  return with_stream(call, [&] { return call.real().cuStreamDestroy_v2(hStream); });
+}
+
+CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
+  if (!call.recording()) return call.real().cuCtxSetLimit(limit, value);
+  const CurrentContext here = call.session().queries.current();
+  ImplicitSpan span(call);
+  span.begin(here.device);
+  const CUresult result = call.real().cuCtxSetLimit(limit, value);
+  const auto taken = span.taken();
+  const bool gave_back =
+      taken && *taken < 0 && result == CUDA_ERROR_OUT_OF_MEMORY && is_of_local_memory(limit);
+  const std::uint64_t given_back = gave_back ? static_cast<std::uint64_t>(-*taken) : 0;
+  if (gave_back)
+    span.book_given_back(given_back, here.context);
+  else if (taken && *taken != 0 && result == CUDA_SUCCESS)
+    span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
+                                        : ledger::ImplicitChange{.heap_bytes = *taken});
+  if (result == CUDA_SUCCESS) limit_set(call.session(), here, limit, value);
+  call.session().refusals.refused_for_itself(call.caller(), result, ledger::Asked::limit,
+                                             here.device, {0, given_back});
+  return result;
+}
+
+}  // namespace cuwarden::hooks

@@ -1,0 +1,140 @@
+// Memory that another process or another API owns. The record belongs to the call that opens it.
+#include "runtime_hooks/driver/gate_scope.hpp"
+#include "runtime_hooks/hooks/call/hooks.hpp"
+#include "runtime_hooks/hooks/memory/queries.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
+
+namespace cuwarden::hooks {
+namespace {
+
+// Returns the allocation of a view into imported memory. A view is freed on its own, but its bytes
+// belong to the import.
+Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
+  return {.kind = Kind::imported,
+          .space = space,
+          .address = address,
+          .bytes = bytes,
+          .owned_by_context = true,
+          .counts_no_bytes = true};
+}
+
+// Records the opening of a handle. If one handle is opened twice, the driver returns the same
+// pointer and counts the openings; so does cuwarden.
+CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
+  if (!call.recording() || result != CUDA_SUCCESS) return result;
+  call.session().pools.shares_by_ipc();
+  if (call.session().ledger.allocations.opened_again(Space::pointer, DeviceAddress{*pointer}))
+    return result;
+  call.allocated(result, {.kind = Kind::imported,
+                          .address = *pointer,
+                          .bytes = extent_of(call, *pointer),
+                          .owned_by_context = true,
+                          .opened = true,
+                          .device = call.session().queries.device_of(*pointer)});
+  return result;
+}
+
+}  // namespace
+
+// The driver refuses to share the pool's memory by IPC. The program gets the driver's error, since
+// it may have another way to share memory, and a message tells its user the reason.
+CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdeviceptr dptr) {
+  const CUresult result = call.real().cuIpcGetMemHandle(pHandle, dptr);
+  if (!call.recording()) return result;
+  call.session().pools.shares_by_ipc();
+  if (result != CUDA_SUCCESS) call.session().pools.shared_in_vain(dptr);
+  return result;
+}
+
+CUresult cuIpcOpenMemHandle(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHandle handle,
+                            unsigned int Flags) {
+  return opened(call, call.real().cuIpcOpenMemHandle(pdptr, handle, Flags), pdptr);
+}
+
+CUresult cuIpcOpenMemHandle_v2(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHandle handle,
+                               unsigned int Flags) {
+  return opened(call, call.real().cuIpcOpenMemHandle_v2(pdptr, handle, Flags), pdptr);
+}
+
+CUresult cuIpcCloseMemHandle(HookedCall& call, CUdeviceptr dptr) {
+  const auto close = [&] { return call.real().cuIpcCloseMemHandle(dptr); };
+  if (!call.recording()) return close();
+  ledger::Writer& ledger = call.session().ledger;
+  if (!ledger.allocations.closed_not_last(Space::pointer, DeviceAddress{dptr}))
+    return call.freed(Space::pointer, dptr, close);
+  const CUresult result = close();
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED)
+    ledger.allocations.opened_again(Space::pointer, DeviceAddress{dptr});
+  return result;
+}
+
+CUresult cuImportExternalMemory(HookedCall& call, CUexternalMemory* extMem_out,
+                                const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* memHandleDesc) {
+  const CUresult result = call.real().cuImportExternalMemory(extMem_out, memHandleDesc);
+  call.allocated(
+      result, {.kind = Kind::imported,
+               .space = Space::external_memory,
+               .address = result == CUDA_SUCCESS ? reinterpret_cast<std::uint64_t>(*extMem_out) : 0,
+               .bytes = memHandleDesc != nullptr ? memHandleDesc->size : 0,
+               .owned_by_context = true});
+  return result;
+}
+
+CUresult cuDestroyExternalMemory(HookedCall& call, CUexternalMemory extMem) {
+  return call.freed(Space::external_memory, reinterpret_cast<std::uint64_t>(extMem),
+                    [&] { return call.real().cuDestroyExternalMemory(extMem); });
+}
+
+CUresult cuExternalMemoryGetMappedBuffer(HookedCall& call, CUdeviceptr* devPtr,
+                                         CUexternalMemory extMem,
+                                         const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* bufferDesc) {
+  const CUresult result = call.real().cuExternalMemoryGetMappedBuffer(devPtr, extMem, bufferDesc);
+  if (result == CUDA_SUCCESS)
+    call.allocated(result, view(Space::pointer, *devPtr, bufferDesc->size));
+  return result;
+}
+
+CUresult cuExternalMemoryGetMappedMipmappedArray(
+    HookedCall& call, CUmipmappedArray* mipmap, CUexternalMemory extMem,
+    const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* mipmapDesc) {
+  const CUresult result =
+      call.real().cuExternalMemoryGetMappedMipmappedArray(mipmap, extMem, mipmapDesc);
+  if (result == CUDA_SUCCESS)
+    call.allocated(result,
+                   view(Space::mipmapped_array, reinterpret_cast<std::uint64_t>(*mipmap), 0));
+  return result;
+}
+
+// Such a handle gives access to the pages themselves, even after cuwarden has mapped other
+// addresses to them. So once one was made, the pool's memory is no longer moved.
+namespace {
+CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
+  // No handle is made while memory is being moved.
+  const driver::GateScope at_the_gate;
+  const CUresult result = make();
+  if (call.recording() && result == CUDA_SUCCESS && serving::is_in_pool(address))
+    call.session().pools.memory_is_reached();
+  return result;
+}
+}  // namespace
+
+CUresult cuMemGetHandleForAddressRange(HookedCall& call, void* handle, CUdeviceptr dptr,
+                                       size_t size, CUmemRangeHandleType handleType,
+                                       unsigned long long flags) {
+  return reached(call, dptr, [&] {
+    return call.real().cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags);
+  });
+}
+
+#if CUDA_VERSION >= 12010
+CUresult cuMulticastBindAddr(HookedCall& call, CUmemGenericAllocationHandle mcHandle,
+                             size_t mcOffset, CUdeviceptr memptr, size_t size,
+                             unsigned long long flags) {
+  return reached(call, memptr, [&] {
+    return call.real().cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags);
+  });
+}
+#endif
+
+}  // namespace cuwarden::hooks
