@@ -29,6 +29,9 @@ HOOK_ROOMS = ["call", "execution", "graphs", "memory"]
 # Rooms of the shim, in the same order.
 SHIM_ROOMS = ["support", "interpose", "probes", "policy", "process", "exports"]
 
+# Rooms of the command, in the same order.
+COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top"]
+
 # Rooms of the reporters, in the same order.
 REPORTER_ROOMS = ["words", "files", "model", "symbols", "verdicts", "tables", "json", "text", "reports"]
 
@@ -50,8 +53,7 @@ ALLOWED = {
     "runtime_hooks/tracking": DRIVER + WRITE + STACKS + CORE,
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
-    "tools/cuwarden": ["reporters"] + READ + CORE,
-    "tools/cuwarden/top": ["tools/cuwarden", "reporters"] + READ + CORE,
+    "tools/cuwarden": [f"tools/cuwarden/{room}" for room in COMMAND_ROOMS] + ["reporters"] + READ + CORE,
     # The simulated GPU replaces NVIDIA's libraries and knows nothing about cuwarden.
     "tools/simulated_gpu": ["tools/simulated_gpu/device"],
     "tools/simulated_gpu/device": [],
@@ -66,6 +68,10 @@ ALLOWED = {
     f"shim/{room}": [f"shim/{lower}" for lower in SHIM_ROOMS[:place]]
     + ["glibc_floor", "runtime_hooks", "reporters"]
     for place, room in enumerate(SHIM_ROOMS)
+} | {
+    f"tools/cuwarden/{room}": [f"tools/cuwarden/{lower}" for lower in COMMAND_ROOMS[:place]]
+    + ["reporters"] + READ + CORE
+    for place, room in enumerate(COMMAND_ROOMS)
 } | {
     f"reporters/{room}": [f"reporters/{lower}" for lower in REPORTER_ROOMS[:place]] + READ + CORE
     for place, room in enumerate(REPORTER_ROOMS)

@@ -15,10 +15,10 @@ PLACE = "runtime_hooks/core/open_file.hpp"
 REASONS = {
     "runtime_hooks/core/standard_numbers.hpp": "stand-in descriptors must get the streams' numbers",
     "reporters/files/given_file.cpp": "the command's own pipes count, and the kinds of files have names",
-    "tools/cuwarden/ledger_search.cpp": "opendir() waits for nothing, and opens folders alone",
-    "tools/cuwarden/running_processes.cpp": "opendir() of folders of /proc",
-    "tools/cuwarden/command_output.cpp": "stand-in descriptors that stay until the command ends",
-    "tools/cuwarden/temporary_file.cpp": "new files, and what killed runs left of them",
+    "tools/cuwarden/ledgers/ledger_search.cpp": "opendir() waits for nothing, and opens folders alone",
+    "tools/cuwarden/ledgers/running_processes.cpp": "opendir() of folders of /proc",
+    "tools/cuwarden/output/command_output.cpp": "stand-in descriptors that stay until the command ends",
+    "tools/cuwarden/verbs/temporary_file.cpp": "new files, and what killed runs left of them",
 }
 
 # Matches calls that open a path, and constructors of streams. Members such as `reader.open(` and

@@ -19,13 +19,13 @@ WAYS = re.compile(
 )
 # file -> the reason why it may use them
 MAY_WRITE = {
-    "tools/cuwarden/command_output.cpp": "the functions themselves",
-    "tools/cuwarden/doctor_verb.cpp": "a pipe to itself",
-    "tools/cuwarden/acting_as.cpp": "a pipe to itself",
-    "tools/cuwarden/terminal.cpp": "controls of the terminal, of its own",
+    "tools/cuwarden/output/command_output.cpp": "the functions themselves",
+    "tools/cuwarden/verbs/doctor_verb.cpp": "a pipe to itself",
+    "tools/cuwarden/ledgers/acting_as.cpp": "a pipe to itself",
+    "tools/cuwarden/output/terminal.cpp": "controls of the terminal, of its own",
     "tools/cuwarden/top/top_verb.cpp": "JSON, which escapes all controls",
-    "tools/cuwarden/redact_reports.cpp": "a report in JSON, which escapes all controls",
-    "tools/cuwarden/snapshot_verb.cpp": "a report in JSON, which escapes all controls",
+    "tools/cuwarden/verbs/redact_reports.cpp": "a report in JSON, which escapes all controls",
+    "tools/cuwarden/verbs/snapshot_verb.cpp": "a report in JSON, which escapes all controls",
     "shim/support/message_output.cpp": "the log itself, which passes lines through printable()",
 }
 
@@ -33,12 +33,12 @@ MAY_WRITE = {
 # print_line().
 MANY_LINES = re.compile(r"(?<![\w.>:])print\s*\(\s*STD(?:OUT|ERR)_FILENO\b|(?<![\w.>:])print\s*\(")
 MAY_PRINT_LINES = {
-    "tools/cuwarden/command_output.cpp": "the function itself",
-    "tools/cuwarden/command_output.hpp": "the function itself",
-    "tools/cuwarden/doctor_verb.cpp": "lines that line() has made",
+    "tools/cuwarden/output/command_output.cpp": "the function itself",
+    "tools/cuwarden/output/command_output.hpp": "the function itself",
+    "tools/cuwarden/verbs/doctor_verb.cpp": "lines that line() has made",
     "tools/cuwarden/main.cpp": "help",
-    "tools/cuwarden/report_verb.cpp": "the text of a report",
-    "tools/cuwarden/run_verb.cpp": "the text of a report",
+    "tools/cuwarden/verbs/report_verb.cpp": "the text of a report",
+    "tools/cuwarden/verbs/run_verb.cpp": "the text of a report",
     "tools/cuwarden/top/top_verb.cpp": "the view",
 }
 

@@ -12,11 +12,11 @@
 
 #include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
-#include "tools/cuwarden/command_output.hpp"
 #include "tools/cuwarden/enough_stack.hpp"
-#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/usage.hpp"
-#include "tools/cuwarden/verbs.hpp"
+#include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,6 +1,6 @@
 // Finding out if the process of an unlocked ledger lives: by its pid, start time, boot and pid
 // namespace, and by its mapped files.
-#include "tools/cuwarden/running_processes.hpp"
+#include "tools/cuwarden/ledgers/running_processes.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

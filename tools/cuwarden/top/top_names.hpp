@@ -12,7 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
 
 namespace cuwarden {
 

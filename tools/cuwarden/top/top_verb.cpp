@@ -12,15 +12,15 @@
 #include <thread>
 #include <vector>
 
-#include "tools/cuwarden/command_output.hpp"
-#include "tools/cuwarden/ledger_search.hpp"
-#include "tools/cuwarden/running_processes.hpp"
-#include "tools/cuwarden/terminal.hpp"
+#include "tools/cuwarden/ledgers/ledger_search.hpp"
+#include "tools/cuwarden/ledgers/running_processes.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/terminal.hpp"
 #include "tools/cuwarden/top/top_json.hpp"
 #include "tools/cuwarden/top/top_names.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 #include "tools/cuwarden/top/top_view.hpp"
-#include "tools/cuwarden/verbs.hpp"
+#include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
 
 #include <linux/magic.h>
 #include <pwd.h>
@@ -15,7 +15,7 @@
 
 #include "reporters/words/error_text.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
-#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
 
 namespace cuwarden {
 namespace {

@@ -9,9 +9,9 @@
 #include "reporters/files/output.hpp"
 #include "reporters/json/write_report.hpp"
 #include "reporters/reports/report_file.hpp"
-#include "tools/cuwarden/command_output.hpp"
-#include "tools/cuwarden/ledger_search.hpp"
-#include "tools/cuwarden/verbs.hpp"
+#include "tools/cuwarden/ledgers/ledger_search.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/debug_files.hpp"
+#include "tools/cuwarden/reports/debug_files.hpp"
 
 #include <filesystem>
 #include <system_error>

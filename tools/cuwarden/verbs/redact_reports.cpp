@@ -1,4 +1,4 @@
-#include "tools/cuwarden/redact_reports.hpp"
+#include "tools/cuwarden/verbs/redact_reports.hpp"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "reporters/files/output.hpp"
 #include "reporters/files/report_name.hpp"
 #include "reporters/model/redaction.hpp"
-#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
 
 namespace cuwarden {
 namespace {

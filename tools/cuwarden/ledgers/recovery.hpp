@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/cuwarden/acting_as.hpp"
+#include "tools/cuwarden/ledgers/acting_as.hpp"
 
 namespace cuwarden {
 

@@ -12,11 +12,11 @@
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/open_file.hpp"
-#include "tools/cuwarden/command_output.hpp"
-#include "tools/cuwarden/installation.hpp"
-#include "tools/cuwarden/program_file.hpp"
-#include "tools/cuwarden/sanitizers.hpp"
-#include "tools/cuwarden/verbs.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/program/installation.hpp"
+#include "tools/cuwarden/program/program_file.hpp"
+#include "tools/cuwarden/program/sanitizers.hpp"
+#include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/sanitizers.hpp"
+#include "tools/cuwarden/program/sanitizers.hpp"
 
 #include <algorithm>
 

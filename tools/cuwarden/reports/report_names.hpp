@@ -7,7 +7,7 @@
 
 #include "reporters/reports/report_copy.hpp"
 #include "reporters/symbols/naming.hpp"
-#include "tools/cuwarden/debug_files.hpp"
+#include "tools/cuwarden/reports/debug_files.hpp"
 
 namespace cuwarden {
 

@@ -1,6 +1,6 @@
 // Signals are blocked except while wait() waits, so that none interrupts other work and none is
 // missed. The signals of a crash are never blocked.
-#include "tools/cuwarden/terminal.hpp"
+#include "tools/cuwarden/output/terminal.hpp"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "reporters/words/printable.hpp"
-#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
 
 namespace cuwarden {
 namespace {

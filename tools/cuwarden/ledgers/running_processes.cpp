@@ -1,4 +1,4 @@
-#include "tools/cuwarden/running_processes.hpp"
+#include "tools/cuwarden/ledgers/running_processes.hpp"
 
 #include <dirent.h>
 #include <sys/stat.h>

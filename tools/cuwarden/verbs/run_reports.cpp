@@ -1,4 +1,4 @@
-#include "tools/cuwarden/run_reports.hpp"
+#include "tools/cuwarden/verbs/run_reports.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 
 #include "reporters/files/given_file.hpp"
 #include "reporters/reports/report_policy.hpp"
-#include "tools/cuwarden/command_output.hpp"
-#include "tools/cuwarden/ledger_file.hpp"
-#include "tools/cuwarden/ledger_search.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/ledger_search.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
 
 namespace cuwarden {
 namespace {

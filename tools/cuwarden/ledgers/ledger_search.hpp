@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/cuwarden/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
 
 namespace cuwarden {
 

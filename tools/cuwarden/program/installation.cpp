@@ -1,4 +1,4 @@
-#include "tools/cuwarden/installation.hpp"
+#include "tools/cuwarden/program/installation.hpp"
 
 #include <sys/auxv.h>
 

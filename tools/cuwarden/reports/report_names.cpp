@@ -1,4 +1,4 @@
-#include "tools/cuwarden/report_names.hpp"
+#include "tools/cuwarden/reports/report_names.hpp"
 
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/ledger_search.hpp"
+#include "tools/cuwarden/ledgers/ledger_search.hpp"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "reporters/words/error_text.hpp"
-#include "tools/cuwarden/running_processes.hpp"
+#include "tools/cuwarden/ledgers/running_processes.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/program_file.hpp"
+#include "tools/cuwarden/program/program_file.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>

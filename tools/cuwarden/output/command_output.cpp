@@ -1,4 +1,4 @@
-#include "tools/cuwarden/command_output.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/cuwarden/recovery.hpp"
-#include "tools/cuwarden/temporary_file.hpp"
+#include "tools/cuwarden/ledgers/recovery.hpp"
+#include "tools/cuwarden/verbs/temporary_file.hpp"
 
 namespace cuwarden {
 

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/recovery.hpp"
+#include "tools/cuwarden/ledgers/recovery.hpp"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -21,8 +21,8 @@
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/quantities.hpp"
-#include "tools/cuwarden/ledger_file.hpp"
-#include "tools/cuwarden/running_processes.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/running_processes.hpp"
 
 namespace cuwarden {
 namespace {

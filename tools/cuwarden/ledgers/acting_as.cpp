@@ -1,4 +1,4 @@
-#include "tools/cuwarden/acting_as.hpp"
+#include "tools/cuwarden/ledgers/acting_as.hpp"
 
 #include <fcntl.h>
 #include <grp.h>

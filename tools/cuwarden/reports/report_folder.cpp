@@ -1,4 +1,4 @@
-#include "tools/cuwarden/report_folder.hpp"
+#include "tools/cuwarden/reports/report_folder.hpp"
 
 #include <sys/stat.h>
 

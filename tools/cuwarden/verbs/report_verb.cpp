@@ -10,13 +10,13 @@
 #include "reporters/text/text_summary.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/printable.hpp"
-#include "tools/cuwarden/command_output.hpp"
-#include "tools/cuwarden/ledger_file.hpp"
-#include "tools/cuwarden/recovery.hpp"
-#include "tools/cuwarden/redact_reports.hpp"
-#include "tools/cuwarden/report_folder.hpp"
-#include "tools/cuwarden/report_names.hpp"
-#include "tools/cuwarden/verbs.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/recovery.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/reports/report_folder.hpp"
+#include "tools/cuwarden/reports/report_names.hpp"
+#include "tools/cuwarden/verbs/redact_reports.hpp"
+#include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
 namespace {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "reporters/words/error_text.hpp"
-#include "tools/cuwarden/command_output.hpp"
-#include "tools/cuwarden/ledger_file.hpp"
-#include "tools/cuwarden/ledger_search.hpp"
-#include "tools/cuwarden/recovery.hpp"
-#include "tools/cuwarden/report_folder.hpp"
-#include "tools/cuwarden/verbs.hpp"
+#include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/ledger_search.hpp"
+#include "tools/cuwarden/ledgers/recovery.hpp"
+#include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/reports/report_folder.hpp"
+#include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,8 +1,8 @@
 // `cuwarden report --redact`: makes copies of reports without private facts, to send to a vendor.
 #pragma once
 
-#include "tools/cuwarden/report_names.hpp"
-#include "tools/cuwarden/verbs.hpp"
+#include "tools/cuwarden/reports/report_names.hpp"
+#include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
 

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/temporary_file.hpp"
+#include "tools/cuwarden/verbs/temporary_file.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
