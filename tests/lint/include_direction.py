@@ -27,13 +27,15 @@ HOOKS_KNOW = RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE
 HOOK_ROOMS = ["call", "execution", "graphs", "memory"]
 
 # Rooms of the shim, in the same order.
-SHIM_ROOMS = ["support", "interpose", "probes", "policy", "process", "exports"]
+SHIM_ROOMS = ["support", "interpose", "probes", "policy", "files", "process", "exports"]
 
 # Rooms of the command, in the same order.
 COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top"]
 
 # Rooms of the reporters, in the same order.
 REPORTER_ROOMS = ["words", "files", "model", "symbols", "verdicts", "tables", "json", "text", "reports"]
+
+SIMULATED_DEVICE = ["tools/simulated_gpu/hardware", "tools/simulated_gpu/device"]
 
 # Folder -> the folders that it may include beside itself. The lists hold folders only: a single header in
 # one would hide that its folder has two roles.
@@ -55,11 +57,12 @@ ALLOWED = {
     "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
     "tools/cuwarden": [f"tools/cuwarden/{room}" for room in COMMAND_ROOMS] + ["reporters"] + READ + CORE,
     # The simulated GPU replaces NVIDIA's libraries and knows nothing about cuwarden.
-    "tools/simulated_gpu": ["tools/simulated_gpu/device"],
-    "tools/simulated_gpu/device": [],
-    "tools/simulated_gpu/driver": ["tools/simulated_gpu/device"],
+    "tools/simulated_gpu": SIMULATED_DEVICE,
+    "tools/simulated_gpu/hardware": [],
+    "tools/simulated_gpu/device": ["tools/simulated_gpu/hardware"],
+    "tools/simulated_gpu/driver": SIMULATED_DEVICE,
     # Links nothing of the driver: it finds the driver's functions as any program does.
-    "tools/simulated_gpu/runtime": ["tools/simulated_gpu/device"],
+    "tools/simulated_gpu/runtime": SIMULATED_DEVICE,
     "samples": [],
 } | {
     f"runtime_hooks/hooks/{room}": [f"runtime_hooks/hooks/{lower}" for lower in HOOK_ROOMS[:place]] + HOOKS_KNOW

@@ -113,7 +113,7 @@ def main():
 
     with open(options.declarations, "w", encoding="utf-8") as out:
         out.write("// Written by generate_exports.py.\n#pragma once\n")
-        out.write('#include "tools/simulated_gpu/device/driver_headers.hpp"\n\n')
+        out.write('#include "tools/simulated_gpu/hardware/driver_headers.hpp"\n\n')
         out.write('extern "C" {\n' + extra + "}\n\n")
         out.write("namespace cuwarden::simulated_gpu::entry {\n")
         for name in sorted(implemented & prototypes.keys()):

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/simulated_gpu/device/device_uuid.hpp"
 #include "tools/simulated_gpu/device/process_list.hpp"
+#include "tools/simulated_gpu/hardware/device_uuid.hpp"
 
 #define NVML_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "tools/simulated_gpu/device/pool.hpp"
-#include "tools/simulated_gpu/device/sharing.hpp"
 #include "tools/simulated_gpu/device/simulator.hpp"
+#include "tools/simulated_gpu/hardware/sharing.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {

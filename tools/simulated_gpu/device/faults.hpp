@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "tools/simulated_gpu/device/driver_headers.hpp"
+#include "tools/simulated_gpu/hardware/driver_headers.hpp"
 
 namespace cuwarden::simulated_gpu {
 

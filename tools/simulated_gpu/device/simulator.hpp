@@ -10,8 +10,8 @@
 #include <mutex>
 #include <vector>
 
-#include "tools/simulated_gpu/device/settings.hpp"
 #include "tools/simulated_gpu/device/state.hpp"
+#include "tools/simulated_gpu/hardware/settings.hpp"
 
 namespace cuwarden::simulated_gpu {
 

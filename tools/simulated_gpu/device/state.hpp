@@ -16,10 +16,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tools/simulated_gpu/device/address_arena.hpp"
-#include "tools/simulated_gpu/device/device_share.hpp"
-#include "tools/simulated_gpu/device/driver_headers.hpp"
-#include "tools/simulated_gpu/device/slab.hpp"
+#include "tools/simulated_gpu/hardware/address_arena.hpp"
+#include "tools/simulated_gpu/hardware/device_share.hpp"
+#include "tools/simulated_gpu/hardware/driver_headers.hpp"
+#include "tools/simulated_gpu/hardware/slab.hpp"
 
 namespace cuwarden::simulated_gpu {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tools/simulated_gpu/device/device_uuid.hpp"
 #include "tools/simulated_gpu/driver/entry.hpp"
+#include "tools/simulated_gpu/hardware/device_uuid.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {

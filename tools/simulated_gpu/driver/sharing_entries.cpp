@@ -8,9 +8,9 @@
 #include <cstring>
 #include <string>
 
-#include "tools/simulated_gpu/device/sharing.hpp"
 #include "tools/simulated_gpu/device/virtual_memory.hpp"
 #include "tools/simulated_gpu/driver/entry.hpp"
+#include "tools/simulated_gpu/hardware/sharing.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {

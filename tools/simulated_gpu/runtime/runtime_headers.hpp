@@ -1,6 +1,6 @@
 // Includes cuda.h and cuda_runtime_api.h with every ABI under its own name.
 #pragma once
 
-#include "tools/simulated_gpu/device/driver_headers.hpp"
+#include "tools/simulated_gpu/hardware/driver_headers.hpp"
 // The runtime's header must come after, so that it sees the same __CUDA_API_VERSION_INTERNAL.
 #include <cuda_runtime_api.h>

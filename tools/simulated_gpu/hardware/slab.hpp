@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "tools/simulated_gpu/device/address_arena.hpp"
+#include "tools/simulated_gpu/hardware/address_arena.hpp"
 
 namespace cuwarden::simulated_gpu {
 

@@ -1,6 +1,6 @@
 // Slots of a shared file and their record locks. POSIX locks belong to the process and not to the
 // descriptor: a forked child, which may not use the driver anyway, does not keep its parent's slot.
-#include "tools/simulated_gpu/device/device_share.hpp"
+#include "tools/simulated_gpu/hardware/device_share.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "tools/simulated_gpu/device/driver_headers.hpp"
+#include "tools/simulated_gpu/hardware/driver_headers.hpp"
 
 namespace cuwarden::simulated_gpu {
 

@@ -1,5 +1,5 @@
 // Moves pages into files in memory and back.
-#include "tools/simulated_gpu/device/sharing.hpp"
+#include "tools/simulated_gpu/hardware/sharing.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

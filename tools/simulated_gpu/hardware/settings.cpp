@@ -1,5 +1,5 @@
 // Parses the variables CUWARDEN_SIM_*.
-#include "tools/simulated_gpu/device/settings.hpp"
+#include "tools/simulated_gpu/hardware/settings.hpp"
 
 #include <charconv>
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/simulated_gpu/device/driver_headers.hpp"
+#include "tools/simulated_gpu/hardware/driver_headers.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/simulated_gpu/device/driver_headers.hpp"
+#include "tools/simulated_gpu/hardware/driver_headers.hpp"
 
 namespace cuwarden::simulated_gpu {
 

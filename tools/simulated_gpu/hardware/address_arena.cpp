@@ -1,5 +1,5 @@
 // Finds address ranges by best fit, and joins neighbouring gaps.
-#include "tools/simulated_gpu/device/address_arena.hpp"
+#include "tools/simulated_gpu/hardware/address_arena.hpp"
 
 #include <sys/mman.h>
 

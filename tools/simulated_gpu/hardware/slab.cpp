@@ -1,5 +1,5 @@
 // Occupancy bitmaps of slabs, and the choice of the slab with the least sufficient room.
-#include "tools/simulated_gpu/device/slab.hpp"
+#include "tools/simulated_gpu/hardware/slab.hpp"
 
 #include <bit>
 
