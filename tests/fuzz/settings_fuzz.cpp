@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shim/process/report_path.hpp"
+#include "shim/files/report_path.hpp"
 #include "shim/support/settings.hpp"
 
 namespace {

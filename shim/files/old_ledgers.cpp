@@ -1,4 +1,4 @@
-#include "shim/process/old_ledgers.hpp"
+#include "shim/files/old_ledgers.hpp"
 
 #include <signal.h>
 #include <sys/file.h>

@@ -1,4 +1,4 @@
-#include "shim/process/report_path.hpp"
+#include "shim/files/report_path.hpp"
 
 #include <fmt/format.h>
 #include <limits.h>

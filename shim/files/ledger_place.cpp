@@ -1,4 +1,4 @@
-#include "shim/process/ledger_place.hpp"
+#include "shim/files/ledger_place.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
-#include "shim/process/old_ledgers.hpp"
-#include "shim/process/report_path.hpp"
+#include "shim/files/old_ledgers.hpp"
+#include "shim/files/report_path.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
