@@ -7,7 +7,7 @@
 #include "reporters/files/report_name.hpp"
 #include "reporters/json/report_head.hpp"
 #include "reporters/tables/process_facts.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {

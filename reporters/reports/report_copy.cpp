@@ -14,7 +14,7 @@
 #include "reporters/json/read_report.hpp"
 #include "reporters/json/update.hpp"
 #include "reporters/words/error_text.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {

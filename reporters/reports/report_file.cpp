@@ -12,7 +12,7 @@
 #include "reporters/files/file_status.hpp"
 #include "reporters/files/report_name.hpp"
 #include "reporters/words/error_text.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/symbols/symbol_budget.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 extern "C" {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "reporters/symbols/symbol_budget.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 

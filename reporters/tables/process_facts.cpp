@@ -10,10 +10,10 @@
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/words/error_text.hpp"
-#include "runtime_hooks/core/boot_id.hpp"
-#include "runtime_hooks/core/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/boot_id.hpp"
+#include "runtime_hooks/core/files/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/job.hpp"
-#include "runtime_hooks/core/small_file.hpp"
 
 namespace cuwarden {
 namespace {

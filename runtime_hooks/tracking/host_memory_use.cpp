@@ -1,7 +1,7 @@
 // Reads /proc/self/statm without stdio, malloc or a descriptor that stays open.
 #include "runtime_hooks/tracking/host_memory_use.hpp"
 
-#include "runtime_hooks/core/small_file.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden::tracking {

@@ -17,8 +17,8 @@
 #include "reporters/files/file_status.hpp"
 #include "reporters/reports/earlier_report.hpp"
 #include "reporters/reports/report_file.hpp"
-#include "runtime_hooks/core/folder_entries.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/folder_entries.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "shim/support/loaded_objects.hpp"
 
 namespace cuwarden::shim {

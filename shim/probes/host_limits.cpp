@@ -9,10 +9,10 @@
 #include <span>
 #include <string_view>
 
-#include "runtime_hooks/core/cgroup_memory.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/files/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/mapping.hpp"
-#include "runtime_hooks/core/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime_hooks/core/standard_numbers.hpp"
+#include "runtime_hooks/core/files/standard_numbers.hpp"
 
 namespace cuwarden::shim {
 

@@ -15,7 +15,7 @@
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/printable.hpp"
 #include "runtime_hooks/core/confinement.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden::shim {
 namespace {

@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-CORE = ["runtime_hooks/core"]
+CORE = ["runtime_hooks/core", "runtime_hooks/core/files"]
 FORMAT = ["runtime_hooks/ledger/format"]
 # The ledger's readers and its writer both know the format. Neither side may include the other.
 READ = FORMAT + ["runtime_hooks/ledger/read"]
@@ -41,6 +41,7 @@ SIMULATED_DEVICE = ["tools/simulated_gpu/hardware", "tools/simulated_gpu/device"
 # one would hide that its folder has two roles.
 ALLOWED = {
     "runtime_hooks/core": [],
+    "runtime_hooks/core/files": ["runtime_hooks/core"],
     # Replacements for functions of newer glibcs. Products link them; only the shim also includes them.
     "glibc_floor": CORE,
     "runtime_hooks/driver": CORE,
@@ -63,7 +64,8 @@ ALLOWED = {
     "tools/simulated_gpu/driver": SIMULATED_DEVICE,
     # Links nothing of the driver: it finds the driver's functions as any program does.
     "tools/simulated_gpu/runtime": SIMULATED_DEVICE,
-    "samples": [],
+    "samples/libraries": [],
+    "samples": ["samples/libraries"],
 } | {
     f"runtime_hooks/hooks/{room}": [f"runtime_hooks/hooks/{lower}" for lower in HOOK_ROOMS[:place]] + HOOKS_KNOW
     for place, room in enumerate(HOOK_ROOMS)

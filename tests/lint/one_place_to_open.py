@@ -1,4 +1,4 @@
-"""Checks that paths are opened only by the functions of runtime_hooks/core/open_file.hpp. They never
+"""Checks that paths are opened only by the functions of runtime_hooks/core/files/open_file.hpp. They never
 wait, and they never get a descriptor with the number of a standard stream.
 
 usage: one_place_to_open.py SOURCE_ROOT
@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 FOLDERS = ("shim", "runtime_hooks", "reporters", "tools/cuwarden")
-PLACE = "runtime_hooks/core/open_file.hpp"
+PLACE = "runtime_hooks/core/files/open_file.hpp"
 
 # file -> the reason why it may open paths by itself
 REASONS = {
-    "runtime_hooks/core/standard_numbers.hpp": "stand-in descriptors must get the streams' numbers",
+    "runtime_hooks/core/files/standard_numbers.hpp": "stand-in descriptors must get the streams' numbers",
     "reporters/files/given_file.cpp": "the command's own pipes count, and the kinds of files have names",
     "tools/cuwarden/ledgers/ledger_search.cpp": "opendir() waits for nothing, and opens folders alone",
     "tools/cuwarden/ledgers/running_processes.cpp": "opendir() of folders of /proc",

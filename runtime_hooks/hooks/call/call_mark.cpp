@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/core/readable.hpp"
 
 namespace cuwarden::hooks {

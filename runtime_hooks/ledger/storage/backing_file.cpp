@@ -19,7 +19,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/small_file.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 
 #ifndef MADV_POPULATE_WRITE

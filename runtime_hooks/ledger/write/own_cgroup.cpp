@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "runtime_hooks/core/cgroup_memory.hpp"
-#include "runtime_hooks/core/small_file.hpp"
+#include "runtime_hooks/core/files/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 
 namespace cuwarden::ledger {
 namespace {

@@ -11,9 +11,9 @@
 #include <cstring>
 #include <ctime>
 
-#include "runtime_hooks/core/boot_id.hpp"
+#include "runtime_hooks/core/files/boot_id.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/mapping.hpp"
-#include "runtime_hooks/core/small_file.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
 
 namespace cuwarden::ledger {

@@ -1,6 +1,6 @@
 // Files are opened without waiting, and without a number below 3. What concerns the numbers 0 to 2
 // runs in a child of its own, whose standard streams are closed.
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

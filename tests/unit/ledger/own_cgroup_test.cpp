@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "runtime_hooks/core/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/cgroup_memory.hpp"
 
 namespace cuwarden::ledger {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime_hooks/core/cgroup_memory.hpp"
+#include "runtime_hooks/core/files/cgroup_memory.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
 #include "shim/probes/host_limits.hpp"
 

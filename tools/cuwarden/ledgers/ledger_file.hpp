@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {

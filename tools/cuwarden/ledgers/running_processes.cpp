@@ -12,8 +12,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "runtime_hooks/core/boot_id.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/boot_id.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {

@@ -15,7 +15,7 @@
 #include "reporters/files/file_status.hpp"
 #include "reporters/symbols/cuda_frames.hpp"
 #include "reporters/symbols/elf_symbols.hpp"
-#include "runtime_hooks/core/small_file.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 
 extern char** environ;
 

@@ -10,8 +10,8 @@
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/words/error_text.hpp"
-#include "runtime_hooks/core/folder_entries.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/folder_entries.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 
 namespace cuwarden {

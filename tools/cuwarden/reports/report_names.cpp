@@ -9,7 +9,7 @@
 
 #include "reporters/json/report_head.hpp"
 #include "reporters/symbols/name_completion.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {

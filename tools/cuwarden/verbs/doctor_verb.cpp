@@ -11,7 +11,7 @@
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/program/installation.hpp"
 #include "tools/cuwarden/program/program_file.hpp"

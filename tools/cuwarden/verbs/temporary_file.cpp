@@ -15,7 +15,7 @@
 #include <set>
 #include <string_view>
 
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {

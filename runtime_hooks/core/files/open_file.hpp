@@ -27,7 +27,7 @@
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/standard_numbers.hpp"
+#include "runtime_hooks/core/files/standard_numbers.hpp"
 
 namespace cuwarden {
 

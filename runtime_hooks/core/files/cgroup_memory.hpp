@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 

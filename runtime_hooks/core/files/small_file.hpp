@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime_hooks/core/open_file.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 

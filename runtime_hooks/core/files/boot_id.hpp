@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime_hooks/core/small_file.hpp"
+#include "runtime_hooks/core/files/small_file.hpp"
 
 namespace cuwarden {
 
