@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <string>
 
+#include "samples/libraries/vendor_filter.hpp"
 #include "samples/planted_leaks.hpp"
-#include "samples/vendor_filter.hpp"
 
 int main(int argc, char** argv) {
   const std::size_t calls = sample::argument(argc, argv, 1, 25);

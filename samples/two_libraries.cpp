@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "samples/libraries/tensor_cache.hpp"
 #include "samples/planned_shortage.hpp"
-#include "samples/tensor_cache.hpp"
 
 namespace {
 

@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "samples/tensor_cache.hpp"
+#include "samples/libraries/tensor_cache.hpp"
 
 namespace shortages {
 

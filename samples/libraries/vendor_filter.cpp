@@ -1,7 +1,7 @@
 // The third-party library of library_leak: built without debug info, stripped, and with only its
 // three functions exported. vendor_filter_apply() allocates a work space on each call and forgets
 // the one before.
-#include "samples/vendor_filter.hpp"
+#include "samples/libraries/vendor_filter.hpp"
 
 #include <cuda_runtime_api.h>
 

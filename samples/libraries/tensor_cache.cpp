@@ -1,7 +1,7 @@
 // The library of two_libraries. Blocks that are released are kept for the next request, because
 // asking the device is slow. The library empties its cache when its own request fails; it does not
 // see requests of others.
-#include "samples/tensor_cache.hpp"
+#include "samples/libraries/tensor_cache.hpp"
 
 #include <cuda_runtime_api.h>
 
