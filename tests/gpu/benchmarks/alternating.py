@@ -15,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import preloaded
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import preloaded  # noqa: E402
 
 
 def pairs_of(command, count, env=None, timeout_s=120):
