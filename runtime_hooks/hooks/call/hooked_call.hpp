@@ -11,7 +11,7 @@
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/hooks/call/call_mark.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
-#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
 
@@ -65,7 +65,7 @@ class HookedCall {
       forget_left_calls(__builtin_frame_address(0));
     session_ = session;
     if (session_ == nullptr) return;
-    session_->ledger.lanes.count_call(driver::hook_id(row));
+    session_->ledger.thread_shards.count_call(driver::hook_id(row));
     session_->call_passes();
   }
   ~HookedCall() {

@@ -8,9 +8,9 @@
 
 namespace cuwarden::ledger {
 
-// Returns the number of entries that one shard has in RegionId::lane_calls; rounded up, so that
+// Returns the number of entries that one shard has in RegionId::shard_calls; rounded up, so that
 // shards lie in different cache lines.
-constexpr std::uint64_t calls_in_lane(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
+constexpr std::uint64_t calls_in_shard(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
 
 struct GroupCounts {
   std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;

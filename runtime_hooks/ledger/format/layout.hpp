@@ -43,7 +43,7 @@ enum class RegionId : std::uint8_t {
   settings,
   environment,
   cells,
-  lane_calls,  // the hooks' call counters: for each shard, calls_in_lane() entries
+  shard_calls,  // the hooks' call counters: for each shard, calls_in_shard() entries
   incidents,
   incident_holders,
   incident_classes,
@@ -194,7 +194,7 @@ struct Group {
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the outermost API
   Kind kind;
-  std::uint8_t lane;     // number of the shard to which `counters` belongs
+  std::uint8_t shard;    // number of the shard to which `counters` belongs
   std::int32_t device;   // -1 for host memory
   std::uint32_t series;  // row; 0: there was no room for it
   std::atomic<std::uint32_t>
@@ -215,7 +215,7 @@ static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
 // The counters of a group in a shard other than the group's own. Fills a cache line.
 struct Cell {
-  std::uint32_t group, lane;
+  std::uint32_t group, shard;
   std::uint32_t next;  // row; 0 ends the list
   std::uint32_t reserved;
   Counters counters;

@@ -320,10 +320,11 @@ std::optional<SeriesView> Reader::series(std::uint64_t index) const noexcept {
 std::uint64_t Reader::calls_of(std::uint64_t hook) const noexcept {
   const auto* const found = row<Hook>(RegionId::hooks, hook);
   std::uint64_t calls = found == nullptr ? 0 : get(found->calls);
-  const std::uint64_t lane = calls_in_lane(rows(RegionId::hooks));
-  const std::uint64_t end = rows(RegionId::lane_calls);
-  for (std::uint64_t i = first_row(RegionId::lane_calls) + hook; lane != 0 && i < end; i += lane) {
-    if (const auto* const count = row<std::atomic<std::uint64_t>>(RegionId::lane_calls, i))
+  const std::uint64_t shard = calls_in_shard(rows(RegionId::hooks));
+  const std::uint64_t end = rows(RegionId::shard_calls);
+  for (std::uint64_t i = first_row(RegionId::shard_calls) + hook; shard != 0 && i < end;
+       i += shard) {
+    if (const auto* const count = row<std::atomic<std::uint64_t>>(RegionId::shard_calls, i))
       calls += get(*count);
   }
   return calls;

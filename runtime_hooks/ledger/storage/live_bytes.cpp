@@ -52,8 +52,8 @@ LiveBytes::Change LiveBytes::fall_for_all(Series& series, std::size_t row, std::
 }
 
 void LiveBytes::collect(Series& series, std::size_t row) noexcept {
-  lanes_.for_each([&](Lane& lane) {
-    if (const std::uint64_t credit = lane.take_credit(row))
+  thread_shards_.for_each([&](ThreadShard& shard) {
+    if (const std::uint64_t credit = shard.take_credit(row))
       series.live_bytes.fetch_sub(credit, in_one_order);
   });
 }

@@ -16,31 +16,31 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 
 namespace cuwarden::ledger {
 
 class LiveBytes {
  public:
-  explicit LiveBytes(Lanes& lanes) noexcept : lanes_(lanes) {}
+  explicit LiveBytes(ThreadShards& thread_shards) noexcept : thread_shards_(thread_shards) {}
 
   struct Change {
     bool seen = false;         // true if the series' counter was changed
     std::uint64_t before = 0;  // the counter's value before the change
   };
   // Count allocated and freed bytes. `row`: the series' row.
-  Change rise(Lane& lane, Series& series, std::size_t row, std::uint64_t bytes,
+  Change rise(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
-    if (row >= Lane::series_limit || !lanes_.several())
+    if (row >= ThreadShard::series_limit || !thread_shards_.several())
       return {true, series.live_bytes.fetch_add(bytes, std::memory_order_relaxed)};
-    if (bytes > 0 && lane.spend(row, bytes)) return {};
+    if (bytes > 0 && shard.spend(row, bytes)) return {};
     return rise_for_all(series, row, bytes, now_ns);
   }
-  Change fall(Lane& lane, Series& series, std::size_t row, std::uint64_t bytes,
+  Change fall(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
-    if (!may_keep_credits(lane, row))
+    if (!may_keep_credits(shard, row))
       return {true, series.live_bytes.fetch_sub(bytes, std::memory_order_relaxed)};
-    if (keep(lane, series, row, bytes)) return {};
+    if (keep(shard, series, row, bytes)) return {};
     return fall_for_all(series, row, bytes, now_ns);
   }
 
@@ -52,18 +52,19 @@ class LiveBytes {
     std::atomic<std::uint64_t> since_ns{0};   // time at which the odd epoch began
   };
   static bool keeps_credits(std::uint32_t period) noexcept { return period % 2 == 0; }
-  bool may_keep_credits(const Lane& lane, std::size_t row) const noexcept {
-    return row < Lane::series_limit && !lane.is_shared() && lanes_.several();
+  bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
+    return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }
-  bool keep(Lane& lane, const Series& series, std::size_t row, std::uint64_t bytes) noexcept {
+  bool keep(ThreadShard& shard, const Series& series, std::size_t row,
+            std::uint64_t bytes) noexcept {
     const Period& period = periods_[row];
     const std::uint64_t peak = series.peak_bytes.load(std::memory_order_relaxed);
     return keeps_credits(period.number.load(std::memory_order_seq_cst)) &&
-           lane.keep(row, bytes, largest_credit(peak)) &&
+           shard.keep(row, bytes, largest_credit(peak)) &&
            // If an odd epoch has begun meanwhile and the credit is gone, it was collected and
            // counts.
            (keeps_credits(period.number.load(std::memory_order_seq_cst)) ||
-            !lane.spend(row, bytes));
+            !shard.spend(row, bytes));
   }
   // Returns the largest credit of one shard, in bytes.
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
@@ -74,8 +75,8 @@ class LiveBytes {
   void collect(Series&, std::size_t row) noexcept;
   static void wait_for_collector(Period&, std::uint32_t period) noexcept;
 
-  Lanes& lanes_;
-  Period periods_[Lane::series_limit];
+  ThreadShards& thread_shards_;
+  Period periods_[ThreadShard::series_limit];
 };
 
 }  // namespace cuwarden::ledger

@@ -25,7 +25,7 @@ Writer::Writer(State& state) noexcept
       devices(state.devices),
       incidents(state.incidents),
       threads(state.threads),
-      lanes(state.lanes),
+      thread_shards(state.thread_shards),
       names(state.names),
       state_(state) {}
 
@@ -43,10 +43,11 @@ Writer* Writer::create(const Creation& creation) noexcept {
   record_process(storage, creation.pid);
   Header& header = storage.header();
   header.process.report_path = storage.store(creation.report_path);
-  const bool made = state->lanes.create(next_serial.fetch_add(1, relaxed), header.process.pid) &&
-                    state->totals.create() && state->slabs.create() &&
-                    state->modules.create(header.process.program) && state->stacks.create() &&
-                    state->groups.create() && storage.allocate_hooks(creation.hook_names.size());
+  const bool made =
+      state->thread_shards.create(next_serial.fetch_add(1, relaxed), header.process.pid) &&
+      state->totals.create() && state->slabs.create() &&
+      state->modules.create(header.process.program) && state->stacks.create() &&
+      state->groups.create() && storage.allocate_hooks(creation.hook_names.size());
   if (!made) {
     storage.file().remove();
     return nullptr;

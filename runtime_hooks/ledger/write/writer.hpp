@@ -17,7 +17,7 @@ class Allocations;
 class Devices;
 class GroupTable;
 class Incidents;
-class Lanes;
+class ThreadShards;
 class Names;
 class StackTable;
 class Threads;
@@ -62,7 +62,8 @@ class Writer {
 
   const ProcessTime& time;
 
-  // The tables. Each has its header in this folder; the header of class Lanes is in storage/.
+  // The tables. Each has its header in this folder; the header of class ThreadShards is in
+  // storage/.
   Allocations& allocations;
   VirtualMemory& virtual_memory;
   StackTable& stacks;
@@ -71,7 +72,7 @@ class Writer {
   Devices& devices;
   Incidents& incidents;
   Threads& threads;
-  Lanes& lanes;  // counters of calls
+  ThreadShards& thread_shards;  // counters of calls
   Names& names;
 
  private:

@@ -5,8 +5,8 @@
 // and the holders of slabs, are only ever tried. No lock is held while foreign code is called.
 #pragma once
 
-#include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
@@ -26,15 +26,15 @@ namespace cuwarden::ledger {
 struct Writer::State {
   Storage storage;
   ProcessTime time;
-  Lanes lanes{storage};
-  Threads threads{storage, lanes, time};
+  ThreadShards thread_shards{storage};
+  Threads threads{storage, thread_shards, time};
   RecordIndex records{storage};
-  Totals totals{storage, lanes};
-  SlabPages slabs{storage, lanes};
+  Totals totals{storage, thread_shards};
+  SlabPages slabs{storage, thread_shards};
   Allocations allocations{storage, records, totals, slabs, threads, time};
   ModuleTable modules{storage};
   StackTable stacks{storage, modules};
-  GroupTable groups{storage, lanes, totals};
+  GroupTable groups{storage, thread_shards, totals};
   Incidents incidents{storage};
   VirtualMemory virtual_memory{storage, records, totals, threads, time};
   Devices devices{storage, time};

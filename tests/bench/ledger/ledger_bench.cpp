@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
@@ -100,12 +100,12 @@ void record_one_call(benchmark::State& state) {
   record.bytes = ByteCount{4096};
   std::uint64_t i = 0;
   for (auto _ : state) {
-    ledger.lanes.count_call(HookId{0});
+    ledger.thread_shards.count_call(HookId{0});
     record.group = ledger.groups.get(
         {ledger.stacks.intern(frames, false), HookId{0}, Kind::device, DeviceOrdinal{0}});
     record.address = address_of(state.thread_index(), i++ % 4096);
     ledger.allocations.add(record);
-    ledger.lanes.count_call(HookId{0});
+    ledger.thread_shards.count_call(HookId{0});
     ledger.allocations.take(Space::pointer, record.address);
   }
 }

@@ -6,8 +6,8 @@
 
 #include "runtime_hooks/ledger/format/geometry.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
-#include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
@@ -17,7 +17,7 @@ class LedgerParts : public ::testing::Test {
  protected:
   LedgerParts() {
     EXPECT_TRUE(storage.create({{}, "", 0, 1, false}));
-    EXPECT_TRUE(lanes.create(serial += 1000, static_cast<std::uint32_t>(getpid())));
+    EXPECT_TRUE(thread_shards.create(serial += 1000, static_cast<std::uint32_t>(getpid())));
     EXPECT_TRUE(totals.create());
     EXPECT_TRUE(groups.create());
     storage.header().process.pid = static_cast<std::uint32_t>(getpid());
@@ -35,9 +35,9 @@ class LedgerParts : public ::testing::Test {
 
   Storage storage;
   static inline std::uint32_t serial = 0;  // tells this ledger's file from those of other writers
-  Lanes lanes{storage};
-  Totals totals{storage, lanes};
-  GroupTable groups{storage, lanes, totals};
+  ThreadShards thread_shards{storage};
+  Totals totals{storage, thread_shards};
+  GroupTable groups{storage, thread_shards, totals};
 };
 
 }  // namespace cuwarden::ledger

@@ -34,7 +34,7 @@ class SlabPagesTest : public LedgerParts {
     records.insert(Space::pointer, {address}, fields);
   }
 
-  SlabPages slabs{storage, lanes};
+  SlabPages slabs{storage, thread_shards};
   RecordIndex records{storage};
 };
 

@@ -15,7 +15,7 @@
 #include <set>
 #include <thread>
 
-#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
@@ -259,9 +259,9 @@ TEST_F(LedgerTest, many_live_allocations_cost_at_most_96_bytes_each) {
 }
 
 TEST_F(LedgerTest, counters_and_names_are_kept) {
-  writer->lanes.count_call(HookId{1});
-  writer->lanes.count_call(HookId{1});
-  writer->lanes.count_call(HookId{9});  // not a hook
+  writer->thread_shards.count_call(HookId{1});
+  writer->thread_shards.count_call(HookId{1});
+  writer->thread_shards.count_call(HookId{9});  // not a hook
   writer->names.count_unhooked_lookup("cuMemFuture");
   writer->names.count_unhooked_lookup("cuMemFuture");
   writer->names.count_unhooked_lookup("cuMemOther");

@@ -3,7 +3,7 @@
 
 #include "runtime_hooks/core/hash.hpp"
 #include "runtime_hooks/ledger/storage/id_table.hpp"
-#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 
 namespace cuwarden::ledger {
@@ -18,8 +18,8 @@ struct GroupKey {
 
 class GroupTable {
  public:
-  GroupTable(Storage& storage, Lanes& lanes, Totals& totals) noexcept
-      : storage_(storage), lanes_(lanes), totals_(totals) {}
+  GroupTable(Storage& storage, ThreadShards& thread_shards, Totals& totals) noexcept
+      : storage_(storage), thread_shards_(thread_shards), totals_(totals) {}
   bool create() noexcept { return ids_.create(); }
 
   GroupId get(const GroupKey& key) noexcept {
@@ -47,7 +47,7 @@ class GroupTable {
     group.api = key.api.value;
     group.kind = key.kind;
     group.device = key.device.value;
-    group.lane = static_cast<std::uint8_t>(lanes_.mine().number());
+    group.shard = static_cast<std::uint8_t>(thread_shards_.mine().number());
     totals_.adopt(GroupId{row});
     group.state.store(1, std::memory_order_release);
     ids_.insert(hash, row);
@@ -69,7 +69,7 @@ class GroupTable {
 
  private:
   Storage& storage_;
-  Lanes& lanes_;
+  ThreadShards& thread_shards_;
   Totals& totals_;
   IdTable ids_;
 };

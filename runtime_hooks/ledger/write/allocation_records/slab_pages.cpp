@@ -100,18 +100,19 @@ struct SlabPages::Piece {
   std::uint64_t series = 0, address = 0, bytes = 0;
 
   static constexpr unsigned series_bits = 6, bytes_bits = 21;
-  static_assert(Lane::series_limit == 1 << series_bits && largest_slab_piece < 1 << bytes_bits);
+  static_assert(ThreadShard::series_limit == 1 << series_bits &&
+                largest_slab_piece < 1 << bytes_bits);
   static_assert(address_bits - page_bits + series_bits + bytes_bits <= 64);
 
   static bool has_word(std::uint64_t series, std::uint64_t address) noexcept {
-    return series < Lane::series_limit && address >> address_bits == 0;
+    return series < ThreadShard::series_limit && address >> address_bits == 0;
   }
   // Returns the piece in one word, without its offset in the page, which does not matter.
   std::uint64_t word() const noexcept {
     return (address >> page_bits) << (series_bits + bytes_bits) | series << bytes_bits | bytes;
   }
   static Piece of(std::uint64_t word) noexcept {
-    return {word >> bytes_bits & (Lane::series_limit - 1),
+    return {word >> bytes_bits & (ThreadShard::series_limit - 1),
             word >> (series_bits + bytes_bits) << page_bits,
             word & ((std::uint64_t{1} << bytes_bits) - 1)};
   }
@@ -130,35 +131,36 @@ void SlabPages::change(GroupId id, DeviceAddress address, std::uint64_t bytes, b
     if (lost != 0) series.page_rounding_bytes.fetch_add(more ? lost : 0 - lost, relaxed);
     return;
   }
-  Lane& lane = lanes_.mine();
-  if (!lane.is_shared()) {
+  ThreadShard& shard = thread_shards_.mine();
+  if (!shard.is_shared()) {
     const bool has_word = Piece::has_word(piece.series, piece.address);
     if (has_word && now_ns != no_moment &&
-        (more ? lane.change_freed_piece(piece.word(), 0) : keep_freed(lane, series, piece)))
+        (more ? shard.change_freed_piece(piece.word(), 0) : keep_freed(shard, series, piece)))
       return;
-    const std::uint64_t freed = lane.freed_piece();
-    if (freed != 0 && lane.change_freed_piece(freed, 0))
-      apply(lane, Piece::of(freed), false, now_ns);
+    const std::uint64_t freed = shard.freed_piece();
+    if (freed != 0 && shard.change_freed_piece(freed, 0))
+      apply(shard, Piece::of(freed), false, now_ns);
   }
-  apply(lane, piece, more, now_ns);
+  apply(shard, piece, more, now_ns);
 }
 
 // A thread often allocates again at once the piece that it freed. So a freed piece is kept in the
 // shard until the thread does something else, unless this free makes a new worst moment.
-bool SlabPages::keep_freed(Lane& lane, const Series& series, const Piece& piece) noexcept {
-  if (lane.freed_piece() != 0) return false;
+bool SlabPages::keep_freed(ThreadShard& shard, const Series& series, const Piece& piece) noexcept {
+  if (shard.freed_piece() != 0) return false;
   const std::uint64_t locked =
-      series.slab_locked_bytes.load(relaxed) + lane.locked(piece.series).load(relaxed);
+      series.slab_locked_bytes.load(relaxed) + shard.locked(piece.series).load(relaxed);
   if (static_cast<std::int64_t>(locked + piece.cut_bytes()) >
       static_cast<std::int64_t>(series.worst_locked_bytes.load(relaxed))) {
     // The free of a page's last piece makes the locked bytes fewer, so there is no worst moment.
     const SlabPage* const page = find(piece.address, series.device);
     if (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count != 1) return false;
   }
-  return lane.change_freed_piece(0, piece.word());
+  return shard.change_freed_piece(0, piece.word());
 }
 
-void SlabPages::apply(Lane& lane, const Piece& piece, bool more, std::uint64_t now_ns) noexcept {
+void SlabPages::apply(ThreadShard& shard, const Piece& piece, bool more,
+                      std::uint64_t now_ns) noexcept {
   Series& series = series_row(piece.series);
   SlabPage* const page =
       more ? find_or_make(piece.address, series.device) : find(piece.address, series.device);
@@ -175,7 +177,7 @@ void SlabPages::apply(Lane& lane, const Piece& piece, bool more, std::uint64_t n
   if (was.rounding_bytes() != is.rounding_bytes())
     series.page_rounding_bytes.fetch_add(is.rounding_bytes() - was.rounding_bytes(), relaxed);
   locked_changed(
-      lane, series, piece.series,
+      shard, series, piece.series,
       static_cast<std::int64_t>(is.locked_bytes()) - static_cast<std::int64_t>(was.locked_bytes()),
       now_ns);
 }
@@ -201,15 +203,16 @@ void SlabPages::keep_contents(SlabPage& page, std::uint32_t version) noexcept {
 
 // As long as a shard keeps only decreases to itself, no worst moment is missed, since the series'
 // number is above the locked bytes.
-void SlabPages::locked_changed(Lane& lane, Series& series, std::size_t row, std::int64_t difference,
-                               std::uint64_t now_ns) noexcept {
+void SlabPages::locked_changed(ThreadShard& shard, Series& series, std::size_t row,
+                               std::int64_t difference, std::uint64_t now_ns) noexcept {
   // A change without a moment is passed on at once; kept back, it could leave the number above the
   // worst.
-  if (row < Lane::series_limit && !lane.is_shared() && now_ns != no_moment) {
-    std::atomic<std::uint64_t>& kept = lane.locked(row);
-    lane.add(kept, static_cast<std::uint64_t>(difference));
+  if (row < ThreadShard::series_limit && !shard.is_shared() && now_ns != no_moment) {
+    std::atomic<std::uint64_t>& kept = shard.locked(row);
+    shard.add(kept, static_cast<std::uint64_t>(difference));
     const auto sum = static_cast<std::int64_t>(kept.load(relaxed));
-    if (sum >= -most_kept_less && sum <= (lanes_.several() ? most_kept_more(series) : 0)) return;
+    if (sum >= -most_kept_less && sum <= (thread_shards_.several() ? most_kept_more(series) : 0))
+      return;
     difference = static_cast<std::int64_t>(kept.exchange(0, relaxed));
   }
   const auto after = static_cast<std::int64_t>(series.slab_locked_bytes.fetch_add(
@@ -228,9 +231,10 @@ std::uint64_t SlabPages::locked_bytes(const Series& series) const noexcept {
 // Adds the changes that shards keep to themselves before the moment is called the worst.
 void SlabPages::reached(Series& series, std::size_t row, std::int64_t known,
                         std::uint64_t now_ns) noexcept {
-  if (row < Lane::series_limit)
-    lanes_.for_each(
-        [&](Lane& lane) { known += static_cast<std::int64_t>(lane.locked(row).load(relaxed)); });
+  if (row < ThreadShard::series_limit)
+    thread_shards_.for_each([&](ThreadShard& shard) {
+      known += static_cast<std::int64_t>(shard.locked(row).load(relaxed));
+    });
   const auto locked_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(known, 0));
   std::uint64_t worst = series.worst_locked_bytes.load(relaxed);
   do {
@@ -304,7 +308,7 @@ std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
   }
   // Each thread may have a piece that was freed, and whose page others have taken since. The end of
   // a context makes many such at once, and is over at the next look.
-  series.slabs_misfit.store(misfits > 2 * std::uint64_t{lanes_.used()} ? 1 : 0, relaxed);
+  series.slabs_misfit.store(misfits > 2 * std::uint64_t{thread_shards_.used()} ? 1 : 0, relaxed);
   return seen;
 }
 

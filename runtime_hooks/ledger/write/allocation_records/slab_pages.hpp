@@ -17,14 +17,15 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 
 namespace cuwarden::ledger {
 
 class SlabPages {
  public:
-  SlabPages(Storage& storage, Lanes& lanes) noexcept : storage_(storage), lanes_(lanes) {}
+  SlabPages(Storage& storage, ThreadShards& thread_shards) noexcept
+      : storage_(storage), thread_shards_(thread_shards) {}
   bool create() noexcept;
 
   // Before the allocation's record can be found, and after it is gone; of any group, but nothing
@@ -67,12 +68,12 @@ class SlabPages {
   Series& series_row(std::uint64_t row) const noexcept {
     return storage_.rows<Series>(RegionId::series)[row];
   }
-  bool keep_freed(Lane&, const Series&, const Piece&) noexcept;
-  void apply(Lane&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
+  bool keep_freed(ThreadShard&, const Series&, const Piece&) noexcept;
+  void apply(ThreadShard&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
   static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
-  void locked_changed(Lane&, Series&, std::size_t row, std::int64_t difference,
+  void locked_changed(ThreadShard&, Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;
   void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
   Leaf* find_leaf(std::uint64_t address) const noexcept;
@@ -86,7 +87,7 @@ class SlabPages {
   void store_holders(Series&, const Tally*, std::uint64_t groups) noexcept;
 
   Storage& storage_;
-  Lanes& lanes_;
+  ThreadShards& thread_shards_;
   Mapping root_;         // of std::atomic<Leaf*>
   FutexLock copy_lock_;  // only ever tried
   std::uint64_t copying_ns_ = 0;

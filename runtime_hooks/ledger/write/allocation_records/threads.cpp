@@ -13,7 +13,7 @@ ThreadId Threads::add_mine() noexcept {
   const ErrnoGuard guard;
   const std::uint64_t now_ns = time_.now_ns();
   const auto row = static_cast<std::uint32_t>(storage_.allocate(RegionId::threads, 1));
-  lanes_.set_my_row(row == 0 ? Lanes::no_row : row);
+  thread_shards_.set_my_row(row == 0 ? ThreadShards::no_row : row);
   if (row == 0) {
     storage_.add_reason(reason_names_missing);
     return {};

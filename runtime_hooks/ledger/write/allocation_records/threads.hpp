@@ -5,37 +5,37 @@
 
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/core/thread_slot.hpp"
-#include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 
 namespace cuwarden::ledger {
 
 class Threads {
  public:
-  Threads(Storage& storage, Lanes& lanes, const ProcessTime& time) noexcept
-      : storage_(storage), lanes_(lanes), time_(time) {}
+  Threads(Storage& storage, ThreadShards& thread_shards, const ProcessTime& time) noexcept
+      : storage_(storage), thread_shards_(thread_shards), time_(time) {}
 
   // The calling thread's row, made if need be; 0: there is no room, or the thread is confined.
   ThreadId mine() noexcept {
-    const std::uint32_t row = lanes_.my_row();
+    const std::uint32_t row = thread_shards_.my_row();
     if (row == 0) return add_mine();
-    return ThreadId{row == Lanes::no_row ? 0 : row};
+    return ThreadId{row == ThreadShards::no_row ? 0 : row};
   }
   // The calling thread's row; 0 if the thread has none yet.
   std::uint64_t known_row() const noexcept {
-    const std::uint32_t row = lanes_.my_row();
-    return row == Lanes::no_row ? 0 : row;
+    const std::uint32_t row = thread_shards_.my_row();
+    return row == ThreadShards::no_row ? 0 : row;
   }
   // Number of rows, the unused row 0 included.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }
-  ThreadSlot slot() noexcept { return lanes_.mine().slot(); }
+  ThreadSlot slot() noexcept { return thread_shards_.mine().slot(); }
 
  private:
   ThreadId add_mine() noexcept;
 
   Storage& storage_;
-  Lanes& lanes_;
+  ThreadShards& thread_shards_;
   const ProcessTime& time_;
 };
 

@@ -94,62 +94,62 @@ void Totals::adopt(GroupId id) noexcept {
 }
 
 void Totals::allocated(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Lane& lane = lanes_.mine();
+  ThreadShard& shard = thread_shards_.mine();
   Group& group = row(id);
-  Counters& counters = lanes_.counters_of(lane, group, id);
+  Counters& counters = thread_shards_.counters_of(shard, group, id);
   if (counters.allocations.load(relaxed) == 0) {
     std::uint64_t none = 0;
     group.first_ns.compare_exchange_strong(none, std::max<std::uint64_t>(now_ns, 1), relaxed);
   }
-  lane.add(counters.allocations, 1);
-  lane.add(counters.allocated_bytes, bytes);
+  shard.add(counters.allocations, 1);
+  shard.add(counters.allocated_bytes, bytes);
   counters.last_ns.store(now_ns, relaxed);
-  raise(lane, group, 1, bytes, now_ns);
+  raise(shard, group, 1, bytes, now_ns);
 }
 
 void Totals::undo_allocated(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Lane& lane = lanes_.mine();
-  Counters& counters = lanes_.counters_of(lane, row(id), id);
-  lower(lane, row(id), bytes, now_ns);
-  lane.add(counters.allocated_bytes, -bytes);
-  lane.add(counters.allocations, -std::uint64_t{1});
+  ThreadShard& shard = thread_shards_.mine();
+  Counters& counters = thread_shards_.counters_of(shard, row(id), id);
+  lower(shard, row(id), bytes, now_ns);
+  shard.add(counters.allocated_bytes, -bytes);
+  shard.add(counters.allocations, -std::uint64_t{1});
 }
 
 void Totals::freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Lane& lane = lanes_.mine();
-  Counters& counters = lanes_.counters_of(lane, row(id), id);
-  lower(lane, row(id), bytes, now_ns);
-  lane.add(counters.freed_bytes, bytes);
-  lane.add(counters.frees, 1);
+  ThreadShard& shard = thread_shards_.mine();
+  Counters& counters = thread_shards_.counters_of(shard, row(id), id);
+  lower(shard, row(id), bytes, now_ns);
+  shard.add(counters.freed_bytes, bytes);
+  shard.add(counters.frees, 1);
 }
 
 void Totals::undo_freed(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Lane& lane = lanes_.mine();
-  Counters& counters = lanes_.counters_of(lane, row(id), id);
-  lane.add(counters.frees, -std::uint64_t{1});
-  lane.add(counters.freed_bytes, -bytes);
-  raise(lane, row(id), 1, bytes, now_ns);
+  ThreadShard& shard = thread_shards_.mine();
+  Counters& counters = thread_shards_.counters_of(shard, row(id), id);
+  shard.add(counters.frees, -std::uint64_t{1});
+  shard.add(counters.freed_bytes, -bytes);
+  raise(shard, row(id), 1, bytes, now_ns);
 }
 
 void Totals::released(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   Group& group = row(id);
-  lower(lanes_.mine(), group, bytes, now_ns);
+  lower(thread_shards_.mine(), group, bytes, now_ns);
   group.released_bytes.fetch_add(bytes, relaxed);
   group.released_count.fetch_add(1, relaxed);
 }
 
 void Totals::learned_size(GroupId id, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
-  Lane& lane = lanes_.mine();
-  lane.add(lanes_.counters_of(lane, row(id), id).allocated_bytes, bytes);
-  raise(lane, row(id), 0, bytes, now_ns);
+  ThreadShard& shard = thread_shards_.mine();
+  shard.add(thread_shards_.counters_of(shard, row(id), id).allocated_bytes, bytes);
+  raise(shard, row(id), 0, bytes, now_ns);
 }
 
-void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uint64_t bytes,
+void Totals::raise(ThreadShard& shard, const Group& group, std::uint64_t added, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
   if (series == nullptr) return;
-  lanes_.add_live(lane, *series, group.series, added);
-  const LiveBytes::Change change = live_bytes_.rise(lane, *series, group.series, bytes, now_ns);
+  thread_shards_.add_live(shard, *series, group.series, added);
+  const LiveBytes::Change change = live_bytes_.rise(shard, *series, group.series, bytes, now_ns);
   if (!change.seen) return;
   const std::uint64_t after = change.before + bytes;
   std::uint64_t peak = series->peak_bytes.load(relaxed);
@@ -157,9 +157,9 @@ void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uin
   }
   // Allocations of unknown size (imported, not mapped yet) have a peak too: of their number.
   if (peak == 0 && after == 0)
-    raise_to(series->peak_count, lanes_.live_count(*series, group.series));
+    raise_to(series->peak_count, thread_shards_.live_count(*series, group.series));
   if (peak < after) {
-    series->peak_count.store(lanes_.live_count(*series, group.series), relaxed);
+    series->peak_count.store(thread_shards_.live_count(*series, group.series), relaxed);
     series->peak_ns.store(now_ns, relaxed);
     const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
     if (after - copied > copied / 100) copy_peak(*series, now_ns);
@@ -167,12 +167,12 @@ void Totals::raise(Lane& lane, const Group& group, std::uint64_t added, std::uin
   mark(*series, now_ns, change.before, after);
 }
 
-void Totals::lower(Lane& lane, const Group& group, std::uint64_t bytes,
+void Totals::lower(ThreadShard& shard, const Group& group, std::uint64_t bytes,
                    std::uint64_t now_ns) noexcept {
   Series* const series = series_of(group);
   if (series == nullptr) return;
-  lanes_.add_live(lane, *series, group.series, -std::uint64_t{1});
-  const LiveBytes::Change change = live_bytes_.fall(lane, *series, group.series, bytes, now_ns);
+  thread_shards_.add_live(shard, *series, group.series, -std::uint64_t{1});
+  const LiveBytes::Change change = live_bytes_.fall(shard, *series, group.series, bytes, now_ns);
   if (change.seen) mark(*series, now_ns, change.before, change.before - bytes);
 }
 

@@ -9,16 +9,16 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/ledger/storage/lanes.hpp"
 #include "runtime_hooks/ledger/storage/live_bytes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 
 namespace cuwarden::ledger {
 
 class Totals {
  public:
-  Totals(Storage& storage, Lanes& lanes) noexcept
-      : storage_(storage), lanes_(lanes), live_bytes_(lanes) {}
+  Totals(Storage& storage, ThreadShards& thread_shards) noexcept
+      : storage_(storage), thread_shards_(thread_shards), live_bytes_(thread_shards) {}
   bool create() noexcept;
 
   // A new allocation. Called before its record can be found, so that no free comes first.
@@ -85,16 +85,16 @@ class Totals {
   }
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
   // The series of a group, with so many allocations and bytes more or less.
-  void raise(Lane&, const Group&, std::uint64_t count, std::uint64_t bytes,
+  void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
-  void lower(Lane&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
   static constexpr std::size_t direct_devices = 64;  // -1 … 62; others are searched for
 
   Storage& storage_;
-  Lanes& lanes_;
+  ThreadShards& thread_shards_;
   LiveBytes live_bytes_;
   Mapping sides_;
   FutexLock make_lock_;

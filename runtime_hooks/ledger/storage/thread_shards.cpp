@@ -1,4 +1,4 @@
-#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 
 #include <unistd.h>
 
@@ -17,67 +17,68 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-constinit thread_local Lanes::Mine Lanes::mine_{nullptr, 0, 0};
+constinit thread_local ThreadShards::Mine ThreadShards::mine_{nullptr, 0, 0};
 
-bool Lanes::create(std::uint32_t serial, std::uint32_t pid) noexcept {
-  memory_ = Mapping::anonymous(count * sizeof(Lane));
+bool ThreadShards::create(std::uint32_t serial, std::uint32_t pid) noexcept {
+  memory_ = Mapping::anonymous(count * sizeof(ThreadShard));
   if (!memory_) return false;
-  for (std::uint32_t i = 0; i < count; ++i) lanes()[i].number_ = i;
+  for (std::uint32_t i = 0; i < count; ++i) thread_shards()[i].number_ = i;
   serial_ = serial;
   pid_ = pid;
   return true;
 }
 
-Lane& Lanes::take() noexcept {
+ThreadShard& ThreadShards::take() noexcept {
   // A confined thread cannot ask the kernel which threads have ended, so it gets the shared shard.
-  if (is_confined()) return lanes()[0];
+  if (is_confined()) return thread_shards()[0];
   const ErrnoGuard keep;
   // A process that shares this memory (vfork, CLONE_VM) cannot tell which of the parent's threads
   // live.
-  if (static_cast<std::uint32_t>(getpid()) != pid_) return lanes()[0];
+  if (static_cast<std::uint32_t>(getpid()) != pid_) return thread_shards()[0];
   const auto thread = static_cast<std::uint32_t>(own_thread_id());
-  const auto take_from = [&](std::uint32_t owner, std::uint32_t lane) {
-    return lanes()[lane].owner_.compare_exchange_strong(owner, thread, std::memory_order_acq_rel);
+  const auto take_from = [&](std::uint32_t owner, std::uint32_t shard) {
+    return thread_shards()[shard].owner_.compare_exchange_strong(owner, thread,
+                                                                 std::memory_order_acq_rel);
   };
   std::uint32_t found = 0;
   for (std::uint32_t i = 1; i < count && found == 0; ++i) {
-    if (lanes()[i].owner_.load(relaxed) == 0 && take_from(0, i)) found = i;
+    if (thread_shards()[i].owner_.load(relaxed) == 0 && take_from(0, i)) found = i;
   }
   for (std::uint32_t i = 1; i < count && found == 0; ++i) {
-    const std::uint32_t owner = lanes()[i].owner_.load(relaxed);
+    const std::uint32_t owner = thread_shards()[i].owner_.load(relaxed);
     // If a new thread has the ended thread's id, the shard stays unused until that thread ends,
     // too.
     if (thread_has_ended(static_cast<int>(owner)) && take_from(owner, i)) found = i;
   }
-  Lane& lane = lanes()[found];
+  ThreadShard& shard = thread_shards()[found];
   if (found != 0) {
-    ++lane.tenancy_;
+    ++shard.tenancy_;
     std::uint32_t used = used_.load(relaxed);
     while (used <= found && !used_.compare_exchange_weak(used, found + 1)) {
     }
-    if (lane.calls_ == nullptr) {
+    if (shard.calls_ == nullptr) {
       const std::uint64_t hooks = storage_.used(RegionId::hooks);
-      const std::uint64_t first = storage_.allocate(RegionId::lane_calls, calls_in_lane(hooks));
+      const std::uint64_t first = storage_.allocate(RegionId::shard_calls, calls_in_shard(hooks));
       if (first != 0) {
-        lane.calls_ = storage_.rows<std::atomic<std::uint64_t>>(RegionId::lane_calls) + first;
-        lane.hooks_ = hooks;
+        shard.calls_ = storage_.rows<std::atomic<std::uint64_t>>(RegionId::shard_calls) + first;
+        shard.hooks_ = hooks;
       }
     }
   }
   // A signal handler in between finds none, and takes one more, which lasts as long as the thread.
   mine_.serial = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  mine_.lane = &lane;
+  mine_.shard = &shard;
   mine_.row = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   mine_.serial = serial_;
-  return lane;
+  return shard;
 }
 
-Counters& Lanes::find_cell(Lane& lane, Group& group, GroupId id) noexcept {
+Counters& ThreadShards::find_cell(ThreadShard& shard, Group& group, GroupId id) noexcept {
   Cell* const cells = storage_.rows<Cell>(RegionId::cells);
   std::uint32_t found = group.first_cell.load(std::memory_order_acquire);
-  while (found != 0 && cells[found].lane != lane.number_) found = cells[found].next;
+  while (found != 0 && cells[found].shard != shard.number_) found = cells[found].next;
   if (found == 0) {
     found = static_cast<std::uint32_t>(storage_.allocate(RegionId::cells, 1));
     if (found == 0) {
@@ -87,26 +88,27 @@ Counters& Lanes::find_cell(Lane& lane, Group& group, GroupId id) noexcept {
     }
     Cell& cell = cells[found];
     cell.group = id.value;
-    cell.lane = lane.number_;
+    cell.shard = shard.number_;
     std::uint32_t first = group.first_cell.load(relaxed);
     do {
       store_field(cell.next, first);
     } while (!group.first_cell.compare_exchange_weak(first, found, std::memory_order_release));
   }
-  lane.cells_[id.value % Lane::remembered].store(std::uint64_t{id.value} << 32 | found, relaxed);
+  shard.cells_[id.value % ThreadShard::remembered].store(std::uint64_t{id.value} << 32 | found,
+                                                         relaxed);
   return cells[found].counters;
 }
 
-void Lanes::count_for_all(HookId hook) noexcept {
+void ThreadShards::count_for_all(HookId hook) noexcept {
   if (hook.value < storage_.used(RegionId::hooks))
     storage_.rows<Hook>(RegionId::hooks)[hook.value].calls.fetch_add(1, relaxed);
 }
 
-std::uint64_t Lanes::live_count(const Series& series, std::size_t row) const noexcept {
+std::uint64_t ThreadShards::live_count(const Series& series, std::size_t row) const noexcept {
   std::uint64_t live = series.live_count.load(relaxed);
   const std::uint32_t used = used_.load(relaxed);
-  for (std::uint32_t i = 1; i < used && row < Lane::series_limit; ++i) {
-    live += lanes()[i].live_[row].load(relaxed);
+  for (std::uint32_t i = 1; i < used && row < ThreadShard::series_limit; ++i) {
+    live += thread_shards()[i].live_[row].load(relaxed);
   }
   return live;
 }

@@ -1,5 +1,5 @@
 // Counters with a shard for each thread: no count is lost, with any number of threads.
-#include "runtime_hooks/ledger/storage/lanes.hpp"
+#include "runtime_hooks/ledger/storage/thread_shards.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ GroupId device_group_of(Writer& writer) {
 }
 
 void allocate(Writer& writer, GroupId group, std::uint64_t address, std::uint64_t bytes) {
-  writer.lanes.count_call(HookId{0});
+  writer.thread_shards.count_call(HookId{0});
   NewRecord record;
   record.space = Space::pointer;
   record.address.value = address;
@@ -42,14 +42,14 @@ void allocate(Writer& writer, GroupId group, std::uint64_t address, std::uint64_
 }
 
 void free(Writer& writer, std::uint64_t address) {
-  writer.lanes.count_call(HookId{1});
+  writer.thread_shards.count_call(HookId{1});
   writer.allocations.take(Space::pointer, DeviceAddress{address});
 }
 
 // More threads than there are shards.
 constexpr int threads = 100;
 
-TEST(Lanes, more_threads_at_a_time_than_shards_lose_no_count) {
+TEST(ThreadShards, more_threads_at_a_time_than_shards_lose_no_count) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const GroupId group = device_group_of(*writer);
@@ -83,7 +83,7 @@ TEST(Lanes, more_threads_at_a_time_than_shards_lose_no_count) {
   EXPECT_EQ(reader.process().recorded_calls, std::uint64_t{threads} * (2 * turns - 10));
 }
 
-TEST(Lanes, ended_threads_leave_their_shards_to_others) {
+TEST(ThreadShards, ended_threads_leave_their_shards_to_others) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const GroupId group = device_group_of(*writer);
@@ -104,7 +104,7 @@ TEST(Lanes, ended_threads_leave_their_shards_to_others) {
 }
 
 // Several threads make changes, but one after the other, so that the peak is known exactly.
-TEST(Lanes, the_peak_is_exact_with_any_credits_of_the_threads) {
+TEST(ThreadShards, the_peak_is_exact_with_any_credits_of_the_threads) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const GroupId group = device_group_of(*writer);
@@ -155,7 +155,7 @@ Writer* interrupted_writer;
 GroupId interrupted_group;
 volatile std::uint64_t interruptions;
 
-TEST(Lanes, a_signal_handler_that_counts_in_between_loses_no_count) {
+TEST(ThreadShards, a_signal_handler_that_counts_in_between_loses_no_count) {
   const TemporaryFolder folder;
   Writer* const writer = interrupted_writer = make_writer(folder.path());
   const GroupId group = interrupted_group = device_group_of(*writer);
@@ -163,7 +163,7 @@ TEST(Lanes, a_signal_handler_that_counts_in_between_loses_no_count) {
   }, before{};
   action.sa_handler = [](int) {
     // The handler counts only, since one thread must not take a record's lock twice.
-    interrupted_writer->lanes.count_call(HookId{0});
+    interrupted_writer->thread_shards.count_call(HookId{0});
     interrupted_writer->incidents.failed({}, {.group = interrupted_group, .bytes = {512}}, {}, 1);
     interruptions = interruptions + 1;
   };
@@ -173,7 +173,7 @@ TEST(Lanes, a_signal_handler_that_counts_in_between_loses_no_count) {
   setitimer(ITIMER_REAL, &often, nullptr);
   std::uint64_t calls = 0;
   while (interruptions < 2000) {
-    for (int i = 0; i < 1000; ++i) writer->lanes.count_call(HookId{0});
+    for (int i = 0; i < 1000; ++i) writer->thread_shards.count_call(HookId{0});
     calls += 1000;
   }
   setitimer(ITIMER_REAL, &never, nullptr);
@@ -184,7 +184,7 @@ TEST(Lanes, a_signal_handler_that_counts_in_between_loses_no_count) {
 }
 
 // Seen from the child, every thread of the parent looks as if it had ended.
-TEST(Lanes, a_vforked_child_takes_no_living_threads_number) {
+TEST(ThreadShards, a_vforked_child_takes_no_living_threads_number) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   constexpr int others = ThreadSlot::count - 1;

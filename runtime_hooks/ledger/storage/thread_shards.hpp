@@ -1,5 +1,5 @@
 // Counters that threads change without locked instructions. A thread that records has a shard
-// (class Lane), which no other living thread has. It adds to the shard's counters by single
+// (class ThreadShard), which no other living thread has. It adds to the shard's counters by single
 // instructions, so that a signal handler in between loses no count. A sum is made by adding up all
 // shards.
 //
@@ -18,7 +18,7 @@
 
 namespace cuwarden::ledger {
 
-class Lane {
+class ThreadShard {
  public:
   // Number of series with a counter in each shard; further series have one counter for all shards.
   static constexpr std::size_t series_limit = 64;
@@ -75,7 +75,7 @@ class Lane {
   }
 
  private:
-  friend class Lanes;
+  friend class ThreadShards;
   static constexpr std::size_t remembered = 256;
 
   std::uint32_t number_;
@@ -91,19 +91,19 @@ class Lane {
       cells_[remembered];  // cache by group: group << 32 | row of the counters
 };
 
-class Lanes {
+class ThreadShards {
  public:
   static constexpr std::uint32_t count = ThreadSlot::count;  // includes the shared one
   static_assert(count <= 256);
 
-  explicit Lanes(Storage& storage) noexcept : storage_(storage) {}
+  explicit ThreadShards(Storage& storage) noexcept : storage_(storage) {}
   // `serial` tells the writers of one process apart. `pid`: the process's pid.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
   // Returns the calling thread's shard.
-  Lane& mine() noexcept {
+  ThreadShard& mine() noexcept {
     const Mine& mine = mine_;
-    return __builtin_expect(mine.serial == serial_, true) ? *mine.lane : take();
+    return __builtin_expect(mine.serial == serial_, true) ? *mine.shard : take();
   }
   // The calling thread's row in the table of threads; 0: it has not asked for one yet; `no_row`:
   // there was none for it.
@@ -114,17 +114,17 @@ class Lanes {
     mine();
     mine_.row = row;
   }
-  Counters& counters_of(Lane& lane, Group& group, GroupId id) noexcept {
-    if (group.lane == lane.number_) return group.counters;
+  Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
+    if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
-        lane.cells_[id.value % Lane::remembered].load(std::memory_order_relaxed);
-    if (known >> 32 != id.value) return find_cell(lane, group, id);
+        shard.cells_[id.value % ThreadShard::remembered].load(std::memory_order_relaxed);
+    if (known >> 32 != id.value) return find_cell(shard, group, id);
     return storage_.rows<Cell>(RegionId::cells)[static_cast<std::uint32_t>(known)].counters;
   }
   void count_call(HookId hook) noexcept {
-    const Lane& lane = mine();
-    if (hook.value < lane.hooks_) {
-      lane.add(lane.calls_[hook.value], 1);
+    const ThreadShard& shard = mine();
+    if (hook.value < shard.hooks_) {
+      shard.add(shard.calls_[hook.value], 1);
     } else {
       count_for_all(hook);
     }
@@ -136,13 +136,14 @@ class Lanes {
   template <class Visit>
   void for_each(Visit visit) noexcept {
     const std::uint32_t used = used_.load(std::memory_order_seq_cst);
-    for (std::uint32_t i = 1; i < used; ++i) visit(lanes()[i]);
+    for (std::uint32_t i = 1; i < used; ++i) visit(thread_shards()[i]);
   }
 
   // Counts live allocations of a series. `row`: the series' row.
-  void add_live(Lane& lane, Series& series, std::size_t row, std::uint64_t amount) noexcept {
-    if (row < Lane::series_limit && !lane.is_shared()) {
-      lane.add(lane.live_[row], amount);
+  void add_live(ThreadShard& shard, Series& series, std::size_t row,
+                std::uint64_t amount) noexcept {
+    if (row < ThreadShard::series_limit && !shard.is_shared()) {
+      shard.add(shard.live_[row], amount);
     } else {
       series.live_count.fetch_add(amount, std::memory_order_relaxed);
     }
@@ -151,13 +152,13 @@ class Lanes {
 
  private:
   struct Mine {
-    Lane* lane;
+    ThreadShard* shard;
     std::uint32_t serial, row;
   };
-  Lane* lanes() const noexcept { return static_cast<Lane*>(memory_.data()); }
-  Lane& take() noexcept;
+  ThreadShard* thread_shards() const noexcept { return static_cast<ThreadShard*>(memory_.data()); }
+  ThreadShard& take() noexcept;
   void count_for_all(HookId) noexcept;
-  Counters& find_cell(Lane&, Group&, GroupId) noexcept;
+  Counters& find_cell(ThreadShard&, Group&, GroupId) noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 
