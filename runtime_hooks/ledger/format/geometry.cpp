@@ -30,7 +30,7 @@ constexpr std::array<Share, region_count> shares = {{
     {4096, 64, sizeof(NamedCount)},
     {8192, 64, sizeof(NamedValue)},
     {8192, 64, sizeof(NamedValue)},
-    {32, 64, sizeof(Cell)},
+    {32, 64, sizeof(GroupShard)},
     {8192, 2048, sizeof(std::uint64_t)},
     {8192, 16, sizeof(Incident)},
     {8192, 64, sizeof(IncidentHolder)},

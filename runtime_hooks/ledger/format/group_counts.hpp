@@ -18,23 +18,23 @@ struct GroupCounts {
   std::uint64_t last_ns = 0;  // time of the last allocation
 };
 
-// Returns the sums of a group's counters, which threads may be changing meanwhile. `cell_at`
+// Returns the sums of a group's counters, which threads may be changing meanwhile. `shard_at`
 // returns the shard in a row, or null, which ends the list.
-template <class CellAt>
-GroupCounts counts_of(const Group& group, std::uint32_t group_row, CellAt cell_at) noexcept {
+template <class ShardAt>
+GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard_at) noexcept {
   // A group has at most one row for each shard. A damaged list may be longer, or a ring.
-  constexpr int most_cells = 128;
+  constexpr int most_shards = 128;
   const auto get = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_acquire);
   };
   const auto for_each = [&](auto visit) {
     visit(group.counters);
-    std::uint32_t row = group.first_cell.load(std::memory_order_acquire);
-    for (int i = 0; i < most_cells && row != 0; ++i) {
-      const Cell* const cell = cell_at(row);
-      if (cell == nullptr || load_field(cell->group) != group_row) break;
-      visit(cell->counters);
-      row = load_field(cell->next);
+    std::uint32_t row = group.first_shard.load(std::memory_order_acquire);
+    for (int i = 0; i < most_shards && row != 0; ++i) {
+      const GroupShard* const group_shard = shard_at(row);
+      if (group_shard == nullptr || load_field(group_shard->group) != group_row) break;
+      visit(group_shard->counters);
+      row = load_field(group_shard->next);
     }
   };
   struct Gone {

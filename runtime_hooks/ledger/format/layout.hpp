@@ -42,7 +42,7 @@ enum class RegionId : std::uint8_t {
   unhooked_lookups,
   settings,
   environment,
-  cells,
+  group_shards,
   shard_calls,  // the hooks' call counters: for each shard, calls_in_shard() entries
   incidents,
   incident_holders,
@@ -198,7 +198,7 @@ struct Group {
   std::int32_t device;   // -1 for host memory
   std::uint32_t series;  // row; 0: there was no room for it
   std::atomic<std::uint32_t>
-      first_cell;                       // first row of the list of other shards' counters; 0: none
+      first_shard;                      // first row of the list of other shards' counters; 0: none
   std::uint32_t next_in_series;         // groups of one series form a list; 0 ends it
   std::uint32_t peak_version;           // Series::peak_version that `at_peak_*` belong to
   std::atomic<std::uint64_t> first_ns;  // first allocation
@@ -214,14 +214,14 @@ struct Group {
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
 // The counters of a group in a shard other than the group's own. Fills a cache line.
-struct Cell {
+struct GroupShard {
   std::uint32_t group, shard;
   std::uint32_t next;  // row; 0 ends the list
   std::uint32_t reserved;
   Counters counters;
   std::uint64_t reserved2;
 };
-static_assert(sizeof(Cell) == 64);
+static_assert(sizeof(GroupShard) == 64);
 
 // A call stack, innermost first; its frames are `count` addresses at frames[first].
 struct Stack {

@@ -33,7 +33,7 @@ constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
                                                                sizeof(NamedCount),
                                                                sizeof(NamedValue),
                                                                sizeof(NamedValue),
-                                                               sizeof(Cell),
+                                                               sizeof(GroupShard),
                                                                sizeof(std::uint64_t),
                                                                sizeof(Incident),
                                                                sizeof(IncidentHolder),
@@ -220,8 +220,8 @@ std::optional<GroupView> Reader::group(std::uint64_t index) const noexcept {
   view.kind = load_field(found->kind);
   if (!is_kind(view.kind)) return std::nullopt;
   view.device = DeviceOrdinal{load_field(found->device)};
-  const GroupCounts counts = counts_of(*found, view.id.value, [this](std::uint32_t cell) {
-    return row<Cell>(RegionId::cells, cell);
+  const GroupCounts counts = counts_of(*found, view.id.value, [this](std::uint32_t group_shard) {
+    return row<GroupShard>(RegionId::group_shards, group_shard);
   });
   view.allocations = counts.allocations;
   view.frees = counts.frees;

@@ -75,28 +75,28 @@ ThreadShard& ThreadShards::take() noexcept {
   return shard;
 }
 
-Counters& ThreadShards::find_cell(ThreadShard& shard, Group& group, GroupId id) noexcept {
-  Cell* const cells = storage_.rows<Cell>(RegionId::cells);
-  std::uint32_t found = group.first_cell.load(std::memory_order_acquire);
-  while (found != 0 && cells[found].shard != shard.number_) found = cells[found].next;
+Counters& ThreadShards::find_group_shard(ThreadShard& shard, Group& group, GroupId id) noexcept {
+  GroupShard* const group_shards = storage_.rows<GroupShard>(RegionId::group_shards);
+  std::uint32_t found = group.first_shard.load(std::memory_order_acquire);
+  while (found != 0 && group_shards[found].shard != shard.number_) found = group_shards[found].next;
   if (found == 0) {
-    found = static_cast<std::uint32_t>(storage_.allocate(RegionId::cells, 1));
+    found = static_cast<std::uint32_t>(storage_.allocate(RegionId::group_shards, 1));
     if (found == 0) {
       // Counted where another thread may count at the same moment: no longer exact, and said.
       storage_.add_reason(reason_ledger_full);
       return group.counters;
     }
-    Cell& cell = cells[found];
-    cell.group = id.value;
-    cell.shard = shard.number_;
-    std::uint32_t first = group.first_cell.load(relaxed);
+    GroupShard& group_shard = group_shards[found];
+    group_shard.group = id.value;
+    group_shard.shard = shard.number_;
+    std::uint32_t first = group.first_shard.load(relaxed);
     do {
-      store_field(cell.next, first);
-    } while (!group.first_cell.compare_exchange_weak(first, found, std::memory_order_release));
+      store_field(group_shard.next, first);
+    } while (!group.first_shard.compare_exchange_weak(first, found, std::memory_order_release));
   }
-  shard.cells_[id.value % ThreadShard::remembered].store(std::uint64_t{id.value} << 32 | found,
-                                                         relaxed);
-  return cells[found].counters;
+  shard.counter_rows_[id.value % ThreadShard::remembered].store(
+      std::uint64_t{id.value} << 32 | found, relaxed);
+  return group_shards[found].counters;
 }
 
 void ThreadShards::count_for_all(HookId hook) noexcept {

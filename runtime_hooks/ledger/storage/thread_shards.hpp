@@ -4,7 +4,7 @@
 // shards.
 //
 // A group's row has the counters of the shard that made the group. If another shard counts in the
-// group, it gets a row of type Cell. A program in which each call site allocates in one
+// group, it gets a row of type GroupShard. A program in which each call site allocates in one
 // thread only has no such rows.
 #pragma once
 
@@ -88,7 +88,7 @@ class ThreadShard {
   std::atomic<std::uint64_t> locked_[series_limit];
   std::atomic<std::uint64_t> freed_piece_;
   std::atomic<std::uint64_t>
-      cells_[remembered];  // cache by group: group << 32 | row of the counters
+      counter_rows_[remembered];  // cache by group: group << 32 | row of the counters
 };
 
 class ThreadShards {
@@ -117,9 +117,10 @@ class ThreadShards {
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
-        shard.cells_[id.value % ThreadShard::remembered].load(std::memory_order_relaxed);
-    if (known >> 32 != id.value) return find_cell(shard, group, id);
-    return storage_.rows<Cell>(RegionId::cells)[static_cast<std::uint32_t>(known)].counters;
+        shard.counter_rows_[id.value % ThreadShard::remembered].load(std::memory_order_relaxed);
+    if (known >> 32 != id.value) return find_group_shard(shard, group, id);
+    return storage_.rows<GroupShard>(RegionId::group_shards)[static_cast<std::uint32_t>(known)]
+        .counters;
   }
   void count_call(HookId hook) noexcept {
     const ThreadShard& shard = mine();
@@ -158,7 +159,7 @@ class ThreadShards {
   ThreadShard* thread_shards() const noexcept { return static_cast<ThreadShard*>(memory_.data()); }
   ThreadShard& take() noexcept;
   void count_for_all(HookId) noexcept;
-  Counters& find_cell(ThreadShard&, Group&, GroupId) noexcept;
+  Counters& find_group_shard(ThreadShard&, Group&, GroupId) noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 

@@ -120,8 +120,10 @@ Refused Incidents::failed(const Refused& known, const Refusal& refusal, ThreadId
 template <class Visit>
 void Incidents::each_live_group(std::int32_t device, const Visit& visit) const noexcept {
   const Series* const all = storage_.rows<Series>(RegionId::series);
-  const Cell* const cells = storage_.rows<Cell>(RegionId::cells);
-  const auto cell_at = [cells](std::uint32_t cell) { return cells + cell; };
+  const GroupShard* const group_shards = storage_.rows<GroupShard>(RegionId::group_shards);
+  const auto shard_at = [group_shards](std::uint32_t group_shard) {
+    return group_shards + group_shard;
+  };
   const std::uint64_t used = storage_.used(RegionId::series);
   for (std::uint64_t i = 1; i < used; ++i) {
     const Series& series = all[i];
@@ -130,7 +132,7 @@ void Incidents::each_live_group(std::int32_t device, const Visit& visit) const n
       continue;
     for (std::uint32_t at = series.first_group.load(std::memory_order_acquire); at != 0;
          at = group(at).next_in_series)
-      visit(at, counts_of(group(at), at, cell_at));
+      visit(at, counts_of(group(at), at, shard_at));
   }
 }
 

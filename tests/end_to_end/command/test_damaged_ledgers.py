@@ -139,7 +139,7 @@ def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(c
 
 # --- hostile ledgers: they claim rows, whose number the header's checksum does not cover
 
-RECORDS, GROUPS, STACKS, FRAMES, SERIES, HOOKS, CELLS = 0, 1, 2, 3, 7, 9, 13
+RECORDS, GROUPS, STACKS, FRAMES, SERIES, HOOKS, GROUP_SHARDS = 0, 1, 2, 3, 7, 9, 13
 REGIONS, REGION = 22, "<QQIIQQ"  # offset, capacity, row bytes, reserved, used rows, bytes in the file
 
 
@@ -227,7 +227,7 @@ def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwa
     with Claims(ledger) as claims:
         claims.claim(GROUPS, groups, lambda i: group_row(0, first_cell=i))
         # Each row of the chain is its own successor.
-        claims.claim(CELLS, groups, lambda i: struct.pack("<IIII5Q", i, 7, i, 0, 1, 1, 0, 0, 0))
+        claims.claim(GROUP_SHARDS, groups, lambda i: struct.pack("<IIII5Q", i, 7, i, 0, 1, 1, 0, 0, 0))
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
     only_report(place)

@@ -100,7 +100,7 @@ TEST(ThreadShards, ended_threads_leave_their_shards_to_others) {
   EXPECT_EQ(reader.process().reasons & reason_ledger_full, 0u);
   // There is one row for each thread's shard, except for the group's own, and none for the shard
   // that threads without one share.
-  EXPECT_LE(reader.rows(RegionId::cells), 65u);
+  EXPECT_LE(reader.rows(RegionId::group_shards), 65u);
 }
 
 // Several threads make changes, but one after the other, so that the peak is known exactly.

@@ -49,10 +49,10 @@ class Columns {
   };
   Columns(std::vector<Column> columns, std::size_t gap) : columns_(std::move(columns)), gap_(gap) {}
   // Adds a row: one entry for each column, and a text behind them.
-  void add(std::vector<std::string> cells, std::string rest) {
+  void add(std::vector<std::string> texts, std::string rest) {
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      columns_[i].least = std::max(columns_[i].least, columns_of(cells[i]));
-    rows_.push_back({std::move(cells), std::move(rest)});
+      columns_[i].least = std::max(columns_[i].least, columns_of(texts[i]));
+    rows_.push_back({std::move(texts), std::move(rest)});
   }
   std::size_t rows() const { return rows_.size(); }
   // Returns the number of letters before the text.
@@ -61,10 +61,10 @@ class Columns {
     for (const Column& column : columns_) sum += column.least + gap_;
     return sum;
   }
-  std::string cells(std::size_t row) const {
+  std::string texts(std::size_t row) const {
     std::string line;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      line += padded(rows_[row].cells[i], columns_[i].least, columns_[i].right);
+      line += padded(rows_[row].texts[i], columns_[i].least, columns_[i].right);
       line.append(gap_, ' ');
     }
     return line;
@@ -73,7 +73,7 @@ class Columns {
 
  private:
   struct Row {
-    std::vector<std::string> cells;
+    std::vector<std::string> texts;
     std::string rest;
   };
   std::vector<Column> columns_;
@@ -158,7 +158,7 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
         std::move(peak));
   }
   for (std::size_t i = 0; i < series_lines.rows(); ++i)
-    lines.add(series_lines.cells(i) + series_lines.rest(i));
+    lines.add(series_lines.texts(i) + series_lines.rest(i));
   if (!watched.growing->empty()) {
     const std::size_t count = watched.growing->count();
     lines.add(human_count(count) + (count == 1 ? " stack has" : " stacks have") +
@@ -197,9 +197,9 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
   std::vector<Columns::Column> shape{{9, true}, {6, true}, {15, true}, {8, true}, {10}};
   if (is_wide) shape.push_back({14});
   Columns table(std::move(shape), is_wide ? 2 : 1);
-  const auto add = [&](std::vector<std::string> cells, const std::string& call, std::string where) {
-    if (is_wide) cells.push_back(call);
-    table.add(std::move(cells), std::move(where));
+  const auto add = [&](std::vector<std::string> texts, const std::string& call, std::string where) {
+    if (is_wide) texts.push_back(call);
+    table.add(std::move(texts), std::move(where));
   };
   const bool knows_changes = recent.knows_changes();
   add({std::string("LIVE") + marker(by, SortBy::bytes), "COUNT",
@@ -220,7 +220,7 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
   }
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const std::size_t room = size.columns - std::min(size.columns, table.width());
-    lines.add(table.cells(i) + (size.columns == 0 ? table.rest(i) : fitted(table.rest(i), room)),
+    lines.add(table.texts(i) + (size.columns == 0 ? table.rest(i) : fitted(table.rest(i), room)),
               i == 0 ? reverse_colour : "");
   }
   if (groups.empty()) lines.add("nothing is live");
@@ -239,10 +239,10 @@ std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy 
   if (shows_count) shape.push_back({9, true});
   for (const std::size_t least : {15u, 8u, 11u}) shape.push_back({least, true});
   Columns table(std::move(shape), size.columns == 0 || size.columns >= 90 ? 2 : 1);
-  const auto add = [&](std::vector<std::string> cells, const std::string& count,
+  const auto add = [&](std::vector<std::string> texts, const std::string& count,
                        std::string program) {
-    if (shows_count) cells.insert(cells.begin() + 3, count);
-    table.add(std::move(cells), std::move(program));
+    if (shows_count) texts.insert(texts.begin() + 3, count);
+    table.add(std::move(texts), std::move(program));
   };
   std::vector<const WatchedProcess*> order;
   for (const WatchedProcess& watched : processes) order.push_back(&watched);
@@ -277,7 +277,7 @@ std::string processes_view(const std::vector<WatchedProcess>& processes, SortBy 
         human_count(now.live_count), program_of(watched.reader->process()));
   }
   for (std::size_t i = 0; i < table.rows(); ++i)
-    lines.add(table.cells(i) + table.rest(i), i == 0 ? reverse_colour : "");
+    lines.add(table.texts(i) + table.rest(i), i == 0 ? reverse_colour : "");
   return lines.text();
 }
 

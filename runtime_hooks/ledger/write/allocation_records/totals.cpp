@@ -182,12 +182,14 @@ void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   if (!lock.try_lock(now_ns)) return watch(lock, now_ns);
   const std::uint32_t version = series.peak_version.fetch_add(1, std::memory_order_acq_rel) + 2;
   Group* const groups = storage_.rows<Group>(RegionId::groups);
-  const Cell* const cells = storage_.rows<Cell>(RegionId::cells);
-  const auto cell_at = [cells](std::uint32_t cell) { return cells + cell; };
+  const GroupShard* const group_shards = storage_.rows<GroupShard>(RegionId::group_shards);
+  const auto shard_at = [group_shards](std::uint32_t group_shard) {
+    return group_shards + group_shard;
+  };
   std::uint64_t total = 0;
   for (std::uint32_t i = series.first_group.load(std::memory_order_acquire); i != 0;
        i = groups[i].next_in_series) {
-    const GroupCounts counts = counts_of(groups[i], i, cell_at);
+    const GroupCounts counts = counts_of(groups[i], i, shard_at);
     groups[i].at_peak_bytes.store(counts.live_bytes, relaxed);
     groups[i].at_peak_count.store(counts.live_count, relaxed);
     store_field(groups[i].peak_version, version);
