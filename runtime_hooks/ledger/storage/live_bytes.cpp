@@ -15,38 +15,38 @@ constexpr std::uint64_t shortest_without_ns = 1'000'000;
 LiveBytes::Change LiveBytes::rise_for_all(Series& series, std::size_t row, std::uint64_t bytes,
                                           std::uint64_t now_ns) noexcept {
   std::atomic<std::uint64_t>& live = series.live_bytes;
-  Period& period = periods_[row];
+  Epoch& epoch = epochs_[row];
   for (;;) {
-    std::uint32_t number = period.number.load(in_one_order);
+    std::uint32_t number = epoch.number.load(in_one_order);
     const std::uint64_t peak = series.peak_bytes.load(relaxed);
     if (keeps_credits(number)) {
       std::uint64_t seen = live.load(relaxed);
       while (seen + bytes <= peak) {
         if (live.compare_exchange_weak(seen, seen + bytes, in_one_order)) return {true, seen};
       }
-      if (!period.number.compare_exchange_strong(number, number + 1, in_one_order)) continue;
-      period.since_ns.store(now_ns, relaxed);
+      if (!epoch.number.compare_exchange_strong(number, number + 1, in_one_order)) continue;
+      epoch.since_ns.store(now_ns, relaxed);
       collect(series, row);
-      period.collected.store(++number, std::memory_order_release);
+      epoch.collected.store(++number, std::memory_order_release);
     } else {
-      wait_for_collector(period, number);
+      wait_for_collector(epoch, number);
     }
     const std::uint64_t before = live.fetch_add(bytes, in_one_order);
-    // Credits may be in a new peak only where this period was over before.
-    if (before + bytes <= peak || period.number.load(in_one_order) == number) return {true, before};
+    // Credits may be in a new peak only where this epoch was over before.
+    if (before + bytes <= peak || epoch.number.load(in_one_order) == number) return {true, before};
     live.fetch_sub(bytes, in_one_order);
   }
 }
 
 LiveBytes::Change LiveBytes::fall_for_all(Series& series, std::size_t row, std::uint64_t bytes,
                                           std::uint64_t now_ns) noexcept {
-  Period& period = periods_[row];
+  Epoch& epoch = epochs_[row];
   const std::uint64_t peak = series.peak_bytes.load(relaxed);
   const std::uint64_t before = series.live_bytes.fetch_sub(bytes, in_one_order);
-  std::uint32_t number = period.number.load(relaxed);
+  std::uint32_t number = epoch.number.load(relaxed);
   if (!keeps_credits(number) && before - bytes < peak - peak / 8 &&
-      now_ns > period.since_ns.load(relaxed) + shortest_without_ns) {
-    period.number.compare_exchange_strong(number, number + 1, in_one_order);
+      now_ns > epoch.since_ns.load(relaxed) + shortest_without_ns) {
+    epoch.number.compare_exchange_strong(number, number + 1, in_one_order);
   }
   return {true, before};
 }
@@ -60,15 +60,15 @@ void LiveBytes::collect(Series& series, std::size_t row) noexcept {
 
 // A collector that was stopped in the act is waited for no longer than this; what it has in its
 // hands may then be counted in a peak.
-void LiveBytes::wait_for_collector(Period& period, std::uint32_t number) noexcept {
-  std::uint32_t collected = period.collected.load(std::memory_order_acquire);
+void LiveBytes::wait_for_collector(Epoch& epoch, std::uint32_t number) noexcept {
+  std::uint32_t collected = epoch.collected.load(std::memory_order_acquire);
   for (int turn = 0; turn < 1000; ++turn) {
-    // A later period's collector has come, and with it the end of this one.
+    // A later epoch's collector has come, and with it the end of this one.
     if (static_cast<std::int32_t>(collected - number) >= 0) return;
     __builtin_ia32_pause();
-    collected = period.collected.load(std::memory_order_acquire);
+    collected = epoch.collected.load(std::memory_order_acquire);
   }
-  period.collected.compare_exchange_strong(collected, number, relaxed);
+  epoch.collected.compare_exchange_strong(collected, number, relaxed);
 }
 
 }  // namespace cuwarden::ledger

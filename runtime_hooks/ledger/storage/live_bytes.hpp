@@ -46,24 +46,24 @@ class LiveBytes {
 
  private:
   // The time of a series is divided into epochs; credits are kept in those with even numbers.
-  struct alignas(64) Period {
+  struct alignas(64) Epoch {
     std::atomic<std::uint32_t> number{0};
     std::atomic<std::uint32_t> collected{0};  // the odd epoch for which credits were collected
     std::atomic<std::uint64_t> since_ns{0};   // time at which the odd epoch began
   };
-  static bool keeps_credits(std::uint32_t period) noexcept { return period % 2 == 0; }
+  static bool keeps_credits(std::uint32_t epoch) noexcept { return epoch % 2 == 0; }
   bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
     return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }
   bool keep(ThreadShard& shard, const Series& series, std::size_t row,
             std::uint64_t bytes) noexcept {
-    const Period& period = periods_[row];
+    const Epoch& epoch = epochs_[row];
     const std::uint64_t peak = series.peak_bytes.load(std::memory_order_relaxed);
-    return keeps_credits(period.number.load(std::memory_order_seq_cst)) &&
+    return keeps_credits(epoch.number.load(std::memory_order_seq_cst)) &&
            shard.keep(row, bytes, largest_credit(peak)) &&
            // If an odd epoch has begun meanwhile and the credit is gone, it was collected and
            // counts.
-           (keeps_credits(period.number.load(std::memory_order_seq_cst)) ||
+           (keeps_credits(epoch.number.load(std::memory_order_seq_cst)) ||
             !shard.spend(row, bytes));
   }
   // Returns the largest credit of one shard, in bytes.
@@ -73,10 +73,10 @@ class LiveBytes {
   Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void collect(Series&, std::size_t row) noexcept;
-  static void wait_for_collector(Period&, std::uint32_t period) noexcept;
+  static void wait_for_collector(Epoch&, std::uint32_t epoch) noexcept;
 
   ThreadShards& thread_shards_;
-  Period periods_[ThreadShard::series_limit];
+  Epoch epochs_[ThreadShard::series_limit];
 };
 
 }  // namespace cuwarden::ledger
