@@ -30,11 +30,11 @@ std::uint64_t Spill::visible_free_bytes(std::uint64_t free) const noexcept {
 }
 
 // If two threads ask at once, one may be refused although it alone would have been served.
-bool Spill::reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept {
+bool Spill::reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept {
   std::uint64_t used = host_bytes_.load(relaxed);
   do {
     if (used > settings_.most_host_bytes || bytes > settings_.most_host_bytes - used) {
-      trouble = SpillTrouble::cap_reached;
+      failure = SpillFailure::cap_reached;
       return false;
     }
   } while (!host_bytes_.compare_exchange_weak(used, used + bytes, relaxed));
@@ -42,7 +42,7 @@ bool Spill::reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept {
   if (settings_.host_room == nullptr || coming <= settings_.host_room()) return true;
   coming_bytes_.fetch_sub(bytes);
   host_bytes_.fetch_sub(bytes, relaxed);
-  trouble = SpillTrouble::host_is_full;
+  failure = SpillFailure::host_is_full;
   return false;
 }
 
@@ -89,32 +89,32 @@ bool Spill::insert_and_grant(const driver::RealDriver& real, const Range& range)
 }
 
 std::optional<Range> Spill::allocate(const driver::RealDriver& real, const Range& asked_for,
-                                     SpillTrouble& trouble) {
+                                     SpillFailure& failure) {
   const std::uint64_t bytes = asked_for.bytes, wanted = up_to_page(bytes);
   const DeviceOrdinal device = asked_for.device;
-  const auto refuse = [&](SpillTrouble why) {
-    trouble = why;
+  const auto refuse = [&](SpillFailure why) {
+    failure = why;
     return std::nullopt;
   };
-  if (bytes <= largest_shared_bytes) return refuse(SpillTrouble::too_small);
-  if (wanted < bytes) return refuse(SpillTrouble::cap_reached);
-  if (device.value < 0 || !can_map(real)) return refuse(SpillTrouble::not_supported);
+  if (bytes <= largest_shared_bytes) return refuse(SpillFailure::too_small);
+  if (wanted < bytes) return refuse(SpillFailure::cap_reached);
+  if (device.value < 0 || !can_map(real)) return refuse(SpillFailure::not_supported);
   auto host = on_host_of(real, device);
-  if (!host) return refuse(SpillTrouble::not_supported);
+  if (!host) return refuse(SpillFailure::not_supported);
 
   // Everything that may be refused is checked first, so that device memory is not taken from others
   // in vain.
   const std::uint64_t free = free_on_device(real);
-  if (free >= wanted + left_to_device_bytes) return refuse(SpillTrouble::not_needed);
+  if (free >= wanted + left_to_device_bytes) return refuse(SpillFailure::not_needed);
   const std::uint64_t free_for_pages = free - std::min(free, left_to_device_bytes);
   const std::uint64_t tables =
       down_to_page((wanted - std::min(wanted, free_for_pages)) / host_bytes_of_a_table_byte);
   const std::uint64_t of_device =
       std::min(wanted, down_to_page(free_for_pages - std::min(free_for_pages, tables)));
   std::uint64_t reserved = wanted - of_device;
-  if (!reserve_host(reserved, trouble)) return std::nullopt;
+  if (!reserve_host(reserved, failure)) return std::nullopt;
 
-  trouble = SpillTrouble::driver_refused;
+  failure = SpillFailure::driver_refused;
   Range range = asked_for;
   CUdeviceptr start = 0;
   const bool has_addresses =
@@ -125,7 +125,7 @@ std::optional<Range> Spill::allocate(const driver::RealDriver& real, const Range
   const std::uint64_t host_bytes = wanted - range.mapped_bytes;
   bool made = has_addresses;
   if (made && host_bytes > reserved) {
-    made = reserve_host(host_bytes - reserved, trouble);
+    made = reserve_host(host_bytes - reserved, failure);
     if (made) reserved = host_bytes;
   }
   made = made && (host_bytes == 0 || add_piece(real, range, *host, host_bytes) == CUDA_SUCCESS);

@@ -24,7 +24,7 @@ struct SpillSettings {
 };
 
 // Reasons for which a request is not spilled.
-enum class SpillTrouble : std::uint8_t {
+enum class SpillFailure : std::uint8_t {
   not_needed,      // The device has room for the request by now.
   too_small,       // The driver cuts requests of this size from a slab.
   cap_reached,     // SpillSettings::most_host_bytes would be exceeded.
@@ -55,7 +55,7 @@ class Spill {
   // context must be the current one. If that fails, returns none, writes the reason to the last
   // argument and has changed nothing. May throw std::bad_alloc, and has changed nothing then.
   std::optional<Range> allocate(const driver::RealDriver&, const Range& asked_for,
-                                SpillTrouble& trouble);
+                                SpillFailure& failure);
   // Gives back the memory of a range that was taken out of ranges(). The device must not use it any
   // more.
   void give_back(const driver::RealDriver&, const Range&) noexcept;
@@ -90,7 +90,7 @@ class Spill {
  private:
   // Counts host memory that is about to be made, against the setting and against the host's room.
   // If either is exceeded, returns false and writes the reason to the last argument.
-  bool reserve_host(std::uint64_t bytes, SpillTrouble& trouble) noexcept;
+  bool reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept;
   // Grants access to the range and enters it in ranges(). Returns false if the driver refuses.
   bool insert_and_grant(const driver::RealDriver&, const Range&);
   static CUresult add_piece(const driver::RealDriver&, Range&, CUmemAllocationProp&,

@@ -79,9 +79,9 @@ class Reclaimers {
   // returned.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  enum class Trouble : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
-  // Returns true the first time for each Trouble of the reclaimer at `index`.
-  bool is_first_time(std::size_t index, Trouble) noexcept;
+  enum class Failure : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
+  // Returns true the first time for each Failure of the reclaimer at `index`.
+  bool is_first_time(std::size_t index, Failure) noexcept;
 
  private:
   enum class State : std::uint8_t { empty, ready, running };
@@ -97,7 +97,7 @@ class Reclaimers {
     std::size_t given_back = 0;
     Reclaimers* owner = nullptr;
     std::atomic<std::uint32_t> returned{0};  // calls that have returned
-    std::atomic<std::uint32_t> told{0};      // a bit for each Trouble that was told
+    std::atomic<std::uint32_t> told{0};      // a bit for each Failure that was told
   };
   static void* run(void* slot);
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);

@@ -33,7 +33,7 @@ struct Settings {
   // where a reclaimer names the lock among its modules. Null: no lock is known.
   bool (*holds_lock)(std::string_view name) noexcept = nullptr;
   // Called the first time that a reclaimer fails in one of these ways. May be null.
-  void (*trouble)(std::string_view reclaimer, Reclaimers::Trouble) noexcept = nullptr;
+  void (*failure)(std::string_view reclaimer, Reclaimers::Failure) noexcept = nullptr;
 };
 
 // Facts that tell whether a ladder that found nothing would find something now.
@@ -95,7 +95,7 @@ struct Rescue {
   Reclaimers::Entry reclaimer{};
   std::uint64_t reclaim_deadline_ns = 0;  // 0: none was called yet
   std::uint32_t gave_nothing = 0;
-  std::optional<Reclaimers::Trouble> trouble{};  // the failure of that reclaimer in its turn
+  std::optional<Reclaimers::Failure> failure{};  // the failure of that reclaimer in its turn
   bool has_spilled = false;                      // the spill rung has run
 
   // Asks the driver once more.

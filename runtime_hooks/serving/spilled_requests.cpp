@@ -60,10 +60,10 @@ ledger::RungOutcome ServingPools::spill_to_host(const tracking::Allocation& aske
   if (parts_.contexts.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;
   const auto wanted = spillable(asked_for, here, device);
   if (!wanted) return RungOutcome::nothing_to_do;
-  pool::SpillTrouble trouble{};
+  pool::SpillFailure failure{};
   std::optional<pool::Range> range;
   try {
-    range = parts_.spill.allocate(parts_.real, *wanted, trouble);
+    range = parts_.spill.allocate(parts_.real, *wanted, failure);
   } catch (...) {
     return RungOutcome::failed;
   }
@@ -76,21 +76,21 @@ ledger::RungOutcome ServingPools::spill_to_host(const tracking::Allocation& aske
     receive(range->start);
     return RungOutcome::served;
   }
-  switch (trouble) {
-    case pool::SpillTrouble::not_needed:
+  switch (failure) {
+    case pool::SpillFailure::not_needed:
       return request() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
-    case pool::SpillTrouble::too_small:
+    case pool::SpillFailure::too_small:
       return RungOutcome::nothing_to_do;
-    case pool::SpillTrouble::cap_reached:
+    case pool::SpillFailure::cap_reached:
       notices_.tell_once(Notice::cap_reached, device, asked_for.bytes);
       return RungOutcome::no_memory;
-    case pool::SpillTrouble::host_is_full:
+    case pool::SpillFailure::host_is_full:
       notices_.tell_once(Notice::host_is_full, device, asked_for.bytes);
       return RungOutcome::no_memory;
-    case pool::SpillTrouble::not_supported:
+    case pool::SpillFailure::not_supported:
       notices_.tell_once(Notice::not_supported, device, asked_for.bytes);
       return RungOutcome::failed;
-    case pool::SpillTrouble::driver_refused:
+    case pool::SpillFailure::driver_refused:
       break;
   }
   notices_.tell_once(Notice::refused, device, asked_for.bytes);

@@ -69,10 +69,11 @@ bool holds_lock(std::string_view name) noexcept {
   return found != nullptr && reinterpret_cast<Check>(found)() == 1;
 }
 
-void say_trouble(std::string_view name, rescue::Reclaimers::Trouble trouble) noexcept try {
-  using enum rescue::Reclaimers::Trouble;
-  const auto text = [trouble] {
-    switch (trouble) {
+void say_reclaimer_failure(std::string_view name, rescue::Reclaimers::Failure failure) noexcept
+    try {
+  using enum rescue::Reclaimers::Failure;
+  const auto text = [failure] {
+    switch (failure) {
       case does_not_return:
         return "does not return: the request goes on without it (CUWARDEN_SYNC_TIMEOUT)";
       case threw:

@@ -13,6 +13,6 @@ extern constinit rescue::Reclaimers reclaimers;
 // For rescue::Settings.
 bool holds_lock(std::string_view name) noexcept;
 // Says it in a line.
-void say_trouble(std::string_view reclaimer, rescue::Reclaimers::Trouble) noexcept;
+void say_reclaimer_failure(std::string_view reclaimer, rescue::Reclaimers::Failure) noexcept;
 
 }  // namespace cuwarden::shim

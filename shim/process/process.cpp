@@ -218,7 +218,7 @@ hooks::Session* Process::start_recording() noexcept {
                                    .meshes = mesh_pause_ns(settings) != 0,
                                    .reclaimers = &reclaimers,
                                    .holds_lock = holds_lock,
-                                   .trouble = say_trouble},
+                                   .failure = say_reclaimer_failure},
                         .serving = {.pool = pool_use(settings.pool),
                                     .shares_memory = shares_memory_with_processes,
                                     .mesh_pause_ns = mesh_pause_ns(settings),

@@ -24,7 +24,7 @@ class SpillTest : public testing::Test {
   }
   ~SpillTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
   std::optional<Range> allocate(std::uint64_t bytes, std::uint64_t context = 7) {
-    return spill.allocate(real, asked_for(bytes, context), trouble);
+    return spill.allocate(real, asked_for(bytes, context), failure);
   }
   static Range asked_for(std::uint64_t bytes, std::uint64_t context = 7) {
     return {.bytes = bytes, .device = DeviceOrdinal{0}, .context = ContextId{context}};
@@ -52,7 +52,7 @@ class SpillTest : public testing::Test {
                .host_room = []() noexcept { return host_has; },
                .visible_bytes = 500 * MiB},
               peers};
-  SpillTrouble trouble{};
+  SpillFailure failure{};
 };
 
 TEST_F(SpillTest, the_device_is_used_first_except_for_the_bytes_left_to_it) {
@@ -83,10 +83,10 @@ TEST_F(SpillTest, a_device_in_pieces_is_taken_piece_by_piece) {
 TEST_F(SpillTest, requests_that_fit_by_now_and_small_ones_are_left_to_the_driver) {
   driver->free_bytes = 1000 * MiB;
   EXPECT_FALSE(allocate(50 * MiB));
-  EXPECT_EQ(trouble, SpillTrouble::not_needed);
+  EXPECT_EQ(failure, SpillFailure::not_needed);
   driver->free_bytes = 0;
   EXPECT_FALSE(allocate(MiB));
-  EXPECT_EQ(trouble, SpillTrouble::too_small);
+  EXPECT_EQ(failure, SpillFailure::too_small);
   expect_nothing_left(0);
   EXPECT_TRUE(allocate(MiB + 1));
 }
@@ -104,14 +104,14 @@ TEST_F(SpillTest, two_requests_at_once_do_not_take_the_hosts_room_twice) {
   driver->free_bytes = kept;
   host_has = 150 * MiB;
   std::optional<Range> other;
-  SpillTrouble others_trouble{};
+  SpillFailure others_failure{};
   driver->in_create = [&] {
-    std::thread([&] { other = spill.allocate(real, asked_for(100 * MiB), others_trouble); }).join();
+    std::thread([&] { other = spill.allocate(real, asked_for(100 * MiB), others_failure); }).join();
   };
   const auto mine = allocate(100 * MiB);
   EXPECT_TRUE(mine);
   EXPECT_FALSE(other);
-  EXPECT_EQ(others_trouble, SpillTrouble::host_is_full);
+  EXPECT_EQ(others_failure, SpillFailure::host_is_full);
 }
 
 TEST_F(SpillTest, a_peer_that_comes_while_a_range_is_made_may_use_it) {
@@ -128,16 +128,16 @@ TEST_F(SpillTest, a_peer_that_comes_while_a_range_is_made_may_use_it) {
 
 TEST_F(SpillTest, a_request_above_the_setting_or_the_hosts_room_changes_nothing) {
   EXPECT_FALSE(allocate(600 * MiB));
-  EXPECT_EQ(trouble, SpillTrouble::cap_reached);
+  EXPECT_EQ(failure, SpillFailure::cap_reached);
   host_has = 10 * MiB;
   EXPECT_FALSE(allocate(100 * MiB));
-  EXPECT_EQ(trouble, SpillTrouble::host_is_full);
+  EXPECT_EQ(failure, SpillFailure::host_is_full);
   expect_nothing_left();
   driver->maps_host = false;
   EXPECT_FALSE(allocate(100 * MiB));
-  EXPECT_EQ(trouble, SpillTrouble::not_supported);
+  EXPECT_EQ(failure, SpillFailure::not_supported);
   EXPECT_FALSE(allocate(UINT64_MAX - 5));
-  EXPECT_EQ(trouble, SpillTrouble::cap_reached);
+  EXPECT_EQ(failure, SpillFailure::cap_reached);
   EXPECT_FALSE(allocate(0));
   expect_nothing_left();
 }
@@ -150,7 +150,7 @@ TEST_F(SpillTest, a_failure_of_any_call_leaves_nothing_behind) {
     if (range) {
       EXPECT_TRUE(free(range->start));
     } else {
-      EXPECT_EQ(trouble, SpillTrouble::driver_refused) << calls;
+      EXPECT_EQ(failure, SpillFailure::driver_refused) << calls;
     }
     expect_nothing_left();
   }
@@ -159,8 +159,8 @@ TEST_F(SpillTest, a_failure_of_any_call_leaves_nothing_behind) {
 TEST_F(SpillTest, a_driver_that_lacks_a_function_does_not_support_spilling) {
   driver::RealDriver old = real;
   old.cuMemSetAccess = nullptr;
-  EXPECT_FALSE(spill.allocate(old, asked_for(9 * MiB), trouble));
-  EXPECT_EQ(trouble, SpillTrouble::not_supported);
+  EXPECT_FALSE(spill.allocate(old, asked_for(9 * MiB), failure));
+  EXPECT_EQ(failure, SpillFailure::not_supported);
 }
 
 TEST_F(SpillTest, a_range_is_found_from_its_first_to_its_last_requested_byte) {
@@ -260,7 +260,7 @@ TEST_F(SpillTest, ranges_stay_consistent_while_threads_allocate_and_driver_calls
             spill.give_back(real, *deferred);
           continue;
         }
-        SpillTrouble why{};
+        SpillFailure why{};
         const auto range =
             spill.allocate(real, asked_for(MiB + 1 + random() % (30 * MiB), t + 1), why);
         if (!range) continue;

@@ -9,7 +9,7 @@
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
-using Trouble = Reclaimers::Trouble;
+using Failure = Reclaimers::Failure;
 
 inline bool threads_can_start = true;
 inline std::atomic<int> running{0};  // threads of reclaimers
@@ -47,12 +47,12 @@ struct Cache {
   }
 };
 
-inline std::vector<std::pair<std::string, Trouble>> troubles;
+inline std::vector<std::pair<std::string, Failure>> failures;
 
 class ReclaimersTest : public LadderTest {
  protected:
   ReclaimersTest() {
-    troubles.clear();
+    failures.clear();
     threads_can_start = true;
   }
   ~ReclaimersTest() override {
@@ -94,8 +94,8 @@ class ReclaimersTest : public LadderTest {
   Settings with_reclaimers{.enabled = true,
                            .sync_timeout_ns = 100'000'000,
                            .reclaimers = &all,
-                           .trouble = [](std::string_view name, Trouble trouble) noexcept {
-                             troubles.emplace_back(name, trouble);
+                           .failure = [](std::string_view name, Failure failure) noexcept {
+                             failures.emplace_back(name, failure);
                            }};
   std::atomic<bool> let_go{false};
   std::vector<int> ids;

@@ -25,7 +25,7 @@ TEST_F(ReclaimersTest, memory_that_a_cache_gives_back_serves_the_request) {
   EXPECT_FALSE(is_reclaiming());
   EXPECT_EQ(fake.made_current, reinterpret_cast<CUcontext>(here.value));
   EXPECT_EQ(fake.capture_mode, CU_STREAM_CAPTURE_MODE_RELAXED);
-  EXPECT_TRUE(troubles.empty());
+  EXPECT_TRUE(failures.empty());
 }
 
 TEST_F(ReclaimersTest, reclaimers_are_called_in_order_until_one_has_helped) {
@@ -80,8 +80,8 @@ TEST_F(ReclaimersTest, a_reclaimer_that_gives_nothing_back_is_reported_once) {
   EXPECT_EQ(climb(with_reclaimers).back(),
             std::pair(RungName::reclaim, RungOutcome::nothing_to_do));
   climb(with_reclaimers);
-  EXPECT_EQ(troubles,
-            (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::gave_nothing}}));
+  EXPECT_EQ(failures,
+            (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::gave_nothing}}));
   // A reclaimer may return 0 although it gave memory back.
   is_there = [&] { return cache.calls == 3; };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
@@ -96,7 +96,7 @@ TEST_F(ReclaimersTest, a_reclaimer_that_throws_ends_its_own_thread_only) {
   const Rungs rungs = climb(with_reclaimers);
   EXPECT_EQ(rungs[3], std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(rungs[4], std::pair(RungName::reclaim, RungOutcome::served));
-  EXPECT_EQ(troubles, (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::threw}}));
+  EXPECT_EQ(failures, (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::threw}}));
 }
 
 TEST_F(ReclaimersTest, the_end_of_a_turn_is_told_before_its_failure_is) {
@@ -105,10 +105,10 @@ TEST_F(ReclaimersTest, the_end_of_a_turn_is_told_before_its_failure_is) {
   add("cache", cache);
   while_told = [](RungName rung, RungOutcome outcome) {
     const bool has_failed = rung == RungName::reclaim && outcome == RungOutcome::failed;
-    EXPECT_TRUE(!has_failed || troubles.empty());
+    EXPECT_TRUE(!has_failed || failures.empty());
   };
   climb(with_reclaimers);
-  EXPECT_EQ(troubles.size(), 1u);
+  EXPECT_EQ(failures.size(), 1u);
 }
 
 TEST_F(ReclaimersTest, a_reclaimer_that_ends_its_thread_counts_as_one_that_threw) {
@@ -142,8 +142,8 @@ TEST_F(ReclaimersTest,
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
   EXPECT_EQ(clock.now_ns(), again) << "nobody waits for that call twice";
   EXPECT_EQ(cache.calls, 1);
-  EXPECT_EQ(troubles,
-            (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::does_not_return}}));
+  EXPECT_EQ(failures,
+            (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::does_not_return}}));
   // Once its late call has returned, the reclaimer is called again like any other.
   release();
   wait_until_none_runs();
@@ -238,8 +238,8 @@ TEST_F(ReclaimersTest, no_reclaimer_is_called_if_no_thread_can_be_started) {
   add("cache", cache);
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(cache.calls, 0);
-  EXPECT_EQ(troubles,
-            (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::no_thread}}));
+  EXPECT_EQ(failures,
+            (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::no_thread}}));
   threads_can_start = true;
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::no_memory));
 }
