@@ -68,9 +68,9 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
   std::vector<std::vector<const Row*>> parts;
   std::map<std::pair<std::size_t, decltype(key(*rows.front()))>, std::size_t> known;
   for (const Row* row : rows) {
-    const auto place = known.try_emplace({stacks.number_of(row->stack), key(*row)}, parts.size());
-    if (place.second) parts.emplace_back();
-    parts[place.first->second].push_back(row);
+    const auto part = known.try_emplace({stacks.number_of(row->stack), key(*row)}, parts.size());
+    if (part.second) parts.emplace_back();
+    parts[part.first->second].push_back(row);
   }
   std::vector<Row> merged;
   merged.reserve(parts.size());

@@ -19,7 +19,7 @@ std::string allocations(std::uint64_t count) {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-std::string place_of(const std::string& kind, model::MaybeId device) {
+std::string memory_name(const std::string& kind, model::MaybeId device) {
   const std::string name = kind == "device" ? "device memory" : printable(kind);
   return device ? name + " (GPU " + std::to_string(*device) + ")" : name;
 }
@@ -53,13 +53,13 @@ std::string frame_line(const IndexedReport& report, const model::Frame& frame, c
   } else {
     module += "+" + address_text(frame.offset.value_or(0));
   }
-  std::string place = text_or(frame.file, "");
-  if (!place.empty() && frame.line.value_or(0) != 0) {
-    place += ":" + std::to_string(frame.line.value_or(0));
+  std::string location = text_or(frame.file, "");
+  if (!location.empty() && frame.line.value_or(0) != 0) {
+    location += ":" + std::to_string(frame.line.value_or(0));
   }
-  if (place.empty() && !function.empty()) place = module;
+  if (location.empty() && !function.empty()) location = module;
   std::string line = function.empty() ? module : function;
-  if (!place.empty()) line += "  " + paint.dim(place);
+  if (!location.empty()) line += "  " + paint.dim(location);
   if (frame.inlined) line += paint.dim(" (inlined)");
   return line;
 }

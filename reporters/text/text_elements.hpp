@@ -33,7 +33,7 @@ std::string text_or(const model::Text&, const char* otherwise);
 std::string file_name(const std::string& path);
 std::string allocations(std::uint64_t count);  // "1 allocation", "1,200 allocations"
 // Returns a text such as "device memory (GPU 0)" or "pinned".
-std::string place_of(const std::string& kind, model::MaybeId device);
+std::string memory_name(const std::string& kind, model::MaybeId device);
 // "CUDA_VISIBLE_DEVICES=3", where it was set.
 std::optional<std::string> visible_devices(const IndexedReport&);
 bool was_running(const IndexedReport&);  // the report is of a process that went on

@@ -49,7 +49,7 @@ void add_largest(const IndexedReport& report, const std::vector<const Row*>& row
     const std::string api = text_or(api_of(groups[i]), "");
     text += "    " + paint.bold(human_bytes(groups[i].bytes.value_or(0))) + " in " +
             allocations(groups[i].count.value_or(0)) + " · " +
-            place_of(groups[i].kind, groups[i].device) + (api.empty() ? "" : " · " + api) +
+            memory_name(groups[i].kind, groups[i].device) + (api.empty() ? "" : " · " + api) +
             made_here(groups[i]) + "\n";
     add_stack(report, groups[i].stack, most_frames, paint, text);
   }
@@ -101,7 +101,7 @@ void add_peaks(const IndexedReport& report, const Paint& paint, std::string& tex
     if (holders.empty()) continue;
     text += "\n  at its peak" +
             (row.peak_time_ns ? ", after " + human_time(row.peak_time_ns.value_or(0)) : "") + ", " +
-            human_bytes(row.peak_bytes.value_or(0)) + " of " + place_of(row.kind, row.device) +
+            human_bytes(row.peak_bytes.value_or(0)) + " of " + memory_name(row.kind, row.device) +
             " were held by\n";
     add_largest(report, holders, paint, text);
   }

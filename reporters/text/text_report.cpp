@@ -63,17 +63,18 @@ void add_header(const IndexedReport& report, const Paint& paint, std::string& te
   const std::string driver = text_or(process.cuda_driver_version, "");
   if (!driver.empty()) facts.push_back("CUDA driver " + driver);
   const auto& job = report->job;
-  std::string place;
+  std::string job_facts;
   if (job.job_id) {
-    place = text_or(job.scheduler, "") + " job " + text_or(job.job_id, "");
+    job_facts = text_or(job.scheduler, "") + " job " + text_or(job.job_id, "");
     const std::string array_task = text_or(job.array_task, "");
     const std::string step = text_or(job.job_step, "");
-    if (!array_task.empty()) place += ", array task " + array_task;
-    if (!step.empty() && step != "0") place += ", step " + step;  // most jobs have one step
-    if (job.rank) place += ", rank " + std::to_string(*job.rank);
+    if (!array_task.empty()) job_facts += ", array task " + array_task;
+    if (!step.empty() && step != "0") job_facts += ", step " + step;  // most jobs have one step
+    if (job.rank) job_facts += ", rank " + std::to_string(*job.rank);
   }
-  if (const auto visible = visible_devices(report)) place += (place.empty() ? "" : ", ") + *visible;
-  if (!place.empty()) facts.push_back(place);
+  if (const auto visible = visible_devices(report))
+    job_facts += (job_facts.empty() ? "" : ", ") + *visible;
+  if (!job_facts.empty()) facts.push_back(job_facts);
   for (const std::string& fact : facts) text += "  " + fact + "\n";
 }
 
@@ -128,7 +129,7 @@ void add_totals(const IndexedReport& report, const Paint& paint, std::string& te
     }
     if (const std::uint64_t made = row.allocations.value_or(0); made > row.peak_count.value_or(0))
       peak += ", " + human_count(made) + " made in all";
-    text += "  " + padded(place_of(row.kind, row.device), 26) +
+    text += "  " + padded(memory_name(row.kind, row.device), 26) +
             padded(live == 0 ? "nothing"
                              : human_bytes(row.live_bytes.value_or(0)) + " in " + human_count(live),
                    28) +
@@ -143,8 +144,9 @@ void add_failures(const IndexedReport& report, const Paint& paint, std::string& 
     const std::uint64_t failures = row.failures.value_or(0);
     if (failures == 0) continue;
     text += "\n" + paint.red("FAILED") + ": " + human_count(failures) +
-            (failures == 1 ? " request for " : " requests for ") + place_of(row.kind, row.device) +
-            ": the program saw " + (failures == 1 ? "it" : "them") + " fail\n";
+            (failures == 1 ? " request for " : " requests for ") +
+            memory_name(row.kind, row.device) + ": the program saw " +
+            (failures == 1 ? "it" : "them") + " fail\n";
   }
 }
 
@@ -162,7 +164,7 @@ void add_group(const IndexedReport& report, const model::LeakGroup& group, std::
   const bool growing = group.growth == "growing";
   text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " " +
           paint.bold(human_bytes(group.bytes.value_or(0))) + " in " +
-          allocations(group.count.value_or(0)) + " · " + place_of(group.kind, group.device) +
+          allocations(group.count.value_or(0)) + " · " + memory_name(group.kind, group.device) +
           " · " + text_or(group.api, "unknown call") + " · " +
           (growing ? paint.red(growth_of(group)) : "one time");
   const std::string module = printable(report.module_name(group.module));
@@ -198,7 +200,7 @@ void add_sums(const IndexedReport& report, const std::vector<model::LeakGroup>& 
     std::string name;
     if (options.by == GroupBy::module) name = printable(report.module_name(group.module));
     if (options.by == GroupBy::api) name = text_or(group.api, "");
-    if (options.by == GroupBy::kind) name = place_of(group.kind, group.device);
+    if (options.by == GroupBy::kind) name = memory_name(group.kind, group.device);
     Sum& sum = sums[name.empty() ? "unknown" : name];
     sum.bytes += group.bytes.value_or(0);
     sum.count += group.count.value_or(0);

@@ -2,7 +2,7 @@
 
 namespace cuwarden::ledger {
 
-std::optional<std::size_t> GroupSums::place_of(Kind kind, DeviceOrdinal device) noexcept {
+std::optional<std::size_t> GroupSums::slot_of(Kind kind, DeviceOrdinal device) noexcept {
   const auto row = static_cast<std::size_t>(kind);
   if (row >= kind_count || device.value < -1 || device.value >= most_devices) return std::nullopt;
   return row * (most_devices + 1) + static_cast<std::size_t>(device.value + 1);
@@ -16,9 +16,9 @@ GroupSums::GroupSums(const Reader& reader) noexcept {
 }
 
 void GroupSums::add(const GroupView& group) noexcept {
-  const auto place = place_of(group.kind, group.device);
-  if (!place) return;
-  Sum& sum = sums_[*place];
+  const auto slot = slot_of(group.kind, group.device);
+  if (!slot) return;
+  Sum& sum = sums_[*slot];
   sum.allocations += group.allocations;
   sum.frees += group.frees;
   sum.failures += group.failures;
@@ -28,9 +28,9 @@ void GroupSums::add(const GroupView& group) noexcept {
 
 void GroupSums::put_into(SeriesView& series) const noexcept {
   if (series.host_rss) return;
-  const auto place = place_of(series.kind, series.device);
-  if (!place) return;
-  const Sum& sum = sums_[*place];
+  const auto slot = slot_of(series.kind, series.device);
+  if (!slot) return;
+  const Sum& sum = sums_[*slot];
   series.allocations = sum.allocations;
   series.frees = sum.frees;
   series.failures = sum.failures;

@@ -33,7 +33,7 @@ class GroupSums {
   struct Sum {
     std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0;
   };
-  static std::optional<std::size_t> place_of(Kind, DeviceOrdinal) noexcept;
+  static std::optional<std::size_t> slot_of(Kind, DeviceOrdinal) noexcept;
   std::array<Sum, kind_count*(most_devices + 1)> sums_{};  // of each kind, index 0 is for no device
 };
 

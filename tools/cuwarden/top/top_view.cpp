@@ -81,7 +81,7 @@ class Columns {
   std::vector<Row> rows_;
 };
 
-std::string place_of(Kind kind, DeviceOrdinal device) {
+std::string memory_name(Kind kind, DeviceOrdinal device) {
   const std::string name(kind_name(kind));
   return device == no_device ? name : name + " " + std::to_string(device.value);
 }
@@ -153,7 +153,7 @@ void add_head(const WatchedProcess& watched, const ViewSize& size, Lines& lines)
     std::string peak = "peak " + human_bytes(series.peak_bytes);
     if (series.failures > 0) peak += ", " + human_count(series.failures) + " failed";
     series_lines.add(
-        {place_of(series.kind, series.device),
+        {memory_name(series.kind, series.device),
          human_bytes(series.live_bytes) + " live in " + human_count(series.live_count)},
         std::move(peak));
   }
@@ -211,11 +211,11 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
     const GroupSample& group = groups[i];
     const Change change = recent.of_group(group);
     const PlaceName name = name_of(group.id);
-    const std::string place = place_of(group.kind, group.device);
+    const std::string memory = memory_name(group.kind, group.device);
     add({human_bytes(group.live_bytes), human_count(group.live_count),
          knows_changes ? growth(change) : not_known_yet,
          knows_changes ? rate(change.allocations_per_second) : not_known_yet,
-         is_wide ? place : cut(place, 12)},
+         is_wide ? memory : cut(memory, 12)},
         name.api, growing_mark(*watched.growing, group.id) + name.where);
   }
   for (std::size_t i = 0; i < table.rows(); ++i) {
