@@ -47,16 +47,17 @@ void CallFrames::add_stack(StackId id) {
   walked_ += stack->frames.size();
   stacks_.insert(id.value);
   for (const ledger::Frame address : stack->frames) {
-    const auto [known, is_new] = places_by_address_.try_emplace({address, stack->module_epoch}, 0u);
+    const auto [known, is_new] =
+        locations_by_address_.try_emplace({address, stack->module_epoch}, 0u);
     if (!is_new) continue;
-    Place place{.offset = address};
+    Location location{.offset = address};
     if (const auto module = reader_.module_at(address, stack->module_epoch)) {
-      place.module = module_of(*module);
-      place.offset = address - module->base;
+      location.module = module_of(*module);
+      location.offset = address - module->base;
     }
-    const auto [same, first] = places_by_offset_.try_emplace(
-        {place.module, place.offset}, static_cast<std::uint32_t>(places_.size()));
-    if (first) places_.push_back(place);
+    const auto [same, first] = locations_by_offset_.try_emplace(
+        {location.module, location.offset}, static_cast<std::uint32_t>(locations_.size()));
+    if (first) locations_.push_back(location);
     known->second = same->second;
   }
 }
@@ -66,10 +67,10 @@ const std::string* CallFrames::intern(std::string text) {
   return &*texts_.insert(std::move(text)).first;  // nodes of a set do not move
 }
 
-std::vector<CallFrames::ModulePlaces> CallFrames::places_by_module() const {
-  std::vector<ModulePlaces> modules;
+std::vector<CallFrames::ModuleLocations> CallFrames::locations_by_module() const {
+  std::vector<ModuleLocations> modules;
   // Sorted by module and then by offset.
-  for (const auto& [key, place] : places_by_offset_) {
+  for (const auto& [key, location] : locations_by_offset_) {
     const auto [module, offset] = key;
     if (modules.empty() || modules.back().module != module) {
       modules.emplace_back().module = module;
@@ -79,31 +80,31 @@ std::vector<CallFrames::ModulePlaces> CallFrames::places_by_module() const {
       }
     }
     modules.back().offsets.push_back(offset);
-    modules.back().places.push_back(place);
+    modules.back().locations.push_back(location);
   }
   return modules;
 }
 
 void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reasons) {
-  std::vector<ModulePlaces> modules = places_by_module();
+  std::vector<ModuleLocations> modules = locations_by_module();
   // Small files come first, so that as many as possible are named if the time does not suffice.
-  std::vector<ModulePlaces*> by_size;
-  for (ModulePlaces& module : modules) by_size.push_back(&module);
-  std::ranges::stable_sort(by_size, {}, &ModulePlaces::file_bytes);
+  std::vector<ModuleLocations*> by_size;
+  for (ModuleLocations& module : modules) by_size.push_back(&module);
+  std::ranges::stable_sort(by_size, {}, &ModuleLocations::file_bytes);
   if (budget != nullptr) {
     Naming naming(*budget);
-    for (ModulePlaces* const module : by_size) {
+    for (ModuleLocations* const module : by_size) {
       if (module->module == 0) continue;
       const ModuleRow& row = modules_[module->module];
       module->named = naming.name(row.path, row.build_id, module->offsets);
     }
     for (std::string& reason : naming.take_reasons()) reasons.push_back(std::move(reason));
   }
-  for (ModulePlaces& module : modules) {
+  for (ModuleLocations& module : modules) {
     auto& named = module.named.frames;
     named.resize(module.offsets.size());
     for (std::size_t i = 0; i < named.size(); ++i) {
-      Place& entry = places_[module.places[i]];
+      Location& entry = locations_[module.locations[i]];
       entry.first_frame = static_cast<std::uint32_t>(frames_.size()) + 1;
       if (named[i].empty()) named[i].emplace_back();
       entry.frame_count = static_cast<std::uint32_t>(named[i].size());
@@ -118,10 +119,11 @@ void CallFrames::name_all(SymbolBudget* budget, std::vector<std::string>& reason
 std::vector<std::uint32_t> CallFrames::frame_ids(const ledger::StackView& stack) const {
   std::vector<std::uint32_t> ids;
   for (const ledger::Frame address : stack.frames) {
-    const auto known = places_by_address_.find({address, stack.module_epoch});
-    if (known == places_by_address_.end()) continue;
-    const Place& place = places_[known->second];
-    for (std::uint32_t i = 0; i < place.frame_count; ++i) ids.push_back(place.first_frame + i);
+    const auto known = locations_by_address_.find({address, stack.module_epoch});
+    if (known == locations_by_address_.end()) continue;
+    const Location& location = locations_[known->second];
+    for (std::uint32_t i = 0; i < location.frame_count; ++i)
+      ids.push_back(location.first_frame + i);
   }
   return ids;
 }

@@ -66,7 +66,7 @@ class CallFrames {
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
 
  private:
-  struct Place {
+  struct Location {
     std::uint32_t module = 0;
     std::uint64_t offset = 0;
     std::uint32_t first_frame = 0, frame_count = 0;
@@ -78,25 +78,25 @@ class CallFrames {
   };
 
   // Offsets in one module, and their names.
-  struct ModulePlaces {
+  struct ModuleLocations {
     std::uint32_t module = 0;
     std::uint64_t file_bytes = 0;
     std::vector<std::uint64_t> offsets;
-    std::vector<std::uint32_t> places;  // indices of places_
+    std::vector<std::uint32_t> locations;  // indices of locations_
     Symbolised named;
   };
 
   std::uint32_t module_of(const ledger::ModuleView&);
-  std::vector<ModulePlaces> places_by_module() const;
+  std::vector<ModuleLocations> locations_by_module() const;
   const std::string* intern(std::string);
 
   const ledger::Reader& reader_;
   std::set<std::uint32_t> stacks_;
   std::uint64_t walked_ = 0;  // frames of all stacks_
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
-      places_by_address_;  // (address, module epoch) → index of places_
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> places_by_offset_;
-  std::vector<Place> places_;
+      locations_by_address_;  // (address, module epoch) → index of locations_
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> locations_by_offset_;
+  std::vector<Location> locations_;
   std::map<std::uint32_t, ModuleRow> modules_;
   std::vector<FrameRow> frames_;
   std::unordered_set<std::string> texts_;

@@ -85,11 +85,11 @@ SlabPage* SlabPages::find_or_make(std::uint64_t address, std::int32_t device) no
   made.device = device;
   made.address = address / slab_page_bytes * slab_page_bytes;
   // If two threads add a page at once, one of them has made its row in vain.
-  for (Leaf* place = leaf;;) {
+  for (Leaf* slot = leaf;;) {
     std::uint32_t there = 0;
-    if (place->compare_exchange_strong(there, row, std::memory_order_acq_rel)) break;
+    if (slot->compare_exchange_strong(there, row, std::memory_order_acq_rel)) break;
     if (rows[there].device == device) return rows + there;
-    place = &rows[there].next;
+    slot = &rows[there].next;
   }
   made.state.store(1, std::memory_order_release);
   return &made;

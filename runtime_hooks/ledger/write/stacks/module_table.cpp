@@ -149,9 +149,9 @@ void ModuleTable::add(const ModuleDescription& module, std::uint64_t file_hash) 
     if (row == 0) return;
     row_of_file(row).file_hash = file_hash;
   }
-  Known* const place = known() + at;
-  std::memmove(place + 1, place, (known_count_ - at) * sizeof(Known));
-  *place = {module.start, module.end, module.base, module.identity(), generation_, row, file};
+  Known* const slot = known() + at;
+  std::memmove(slot + 1, slot, (known_count_ - at) * sizeof(Known));
+  *slot = {module.start, module.end, module.base, module.identity(), generation_, row, file};
   ++known_count_;
 }
 
@@ -222,7 +222,7 @@ void ModuleTable::store_row_of(const ModuleDescription& module) noexcept {
 // Under the lock. Calls visit(file, offset) for each frame until it returns false; file 0 is no
 // module, and the offset its address.
 template <class Visit>
-void ModuleTable::each_place(std::span<const Frame> frames, const Visit& visit) const noexcept {
+void ModuleTable::each_location(std::span<const Frame> frames, const Visit& visit) const noexcept {
   const Known* module = nullptr;
   for (const Frame frame : frames) {
     if (module == nullptr || frame < module->start || frame >= module->end) module = find(frame);
@@ -232,11 +232,11 @@ void ModuleTable::each_place(std::span<const Frame> frames, const Visit& visit) 
   }
 }
 
-std::uint64_t ModuleTable::hash_of_places(std::span<const Frame> frames) noexcept {
+std::uint64_t ModuleTable::hash_of_locations(std::span<const Frame> frames) noexcept {
   std::uint64_t hash = frames.size();
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return 0;
-  each_place(frames, [&](std::uint32_t file, std::uint64_t offset) {
+  each_location(frames, [&](std::uint32_t file, std::uint64_t offset) {
     hash = hash_pair(hash_pair(hash, file), offset);
     return true;
   });
@@ -271,12 +271,12 @@ bool ModuleTable::was_at(std::uint32_t file, std::uint64_t offset, Frame frame,
   return false;
 }
 
-bool ModuleTable::are_same_places(std::span<const Frame> frames, const Frame* stored,
-                                  std::uint64_t epoch) noexcept {
+bool ModuleTable::are_same_locations(std::span<const Frame> frames, const Frame* stored,
+                                     std::uint64_t epoch) noexcept {
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return false;
   bool same = true;
-  each_place(frames, [&](std::uint32_t file, std::uint64_t offset) {
+  each_location(frames, [&](std::uint32_t file, std::uint64_t offset) {
     same = file == 0 ? *stored == offset : was_at(file, offset, *stored, epoch);
     ++stored;
     return same;

@@ -37,11 +37,11 @@ class ModuleTable {
 
   // Returns a hash of the frames' offsets in their files; the frames must be covered. It is equal
   // at any addresses of the files. A frame in no module counts with its address.
-  std::uint64_t hash_of_places(std::span<const Frame> frames) noexcept;
+  std::uint64_t hash_of_locations(std::span<const Frame> frames) noexcept;
   // Returns true if `frames`, of the present epoch, have the files and offsets of `stored`, which
   // are as many frames of the given epoch.
-  bool are_same_places(std::span<const Frame> frames, const Frame* stored,
-                       std::uint64_t epoch) noexcept;
+  bool are_same_locations(std::span<const Frame> frames, const Frame* stored,
+                          std::uint64_t epoch) noexcept;
 
   struct Gone {
     std::uint64_t start, end;
@@ -88,7 +88,7 @@ class ModuleTable {
     return static_cast<RowOfFile*>(rows_of_files_.data())[row];
   }
   template <class Visit>
-  void each_place(std::span<const Frame> frames, const Visit& visit) const noexcept;
+  void each_location(std::span<const Frame> frames, const Visit& visit) const noexcept;
   std::uint64_t mark_present() noexcept;
   bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
 

@@ -25,22 +25,23 @@ std::uint32_t StackTable::find(std::uint64_t hash, std::span<const Frame> frames
   });
 }
 
-std::uint32_t StackTable::find_by_places(std::uint64_t hash_of_places,
-                                         std::span<const Frame> frames, bool truncated) noexcept {
+std::uint32_t StackTable::find_by_locations(std::uint64_t hash_of_locations,
+                                            std::span<const Frame> frames,
+                                            bool truncated) noexcept {
   const Stack* const stacks = storage_.rows<Stack>(RegionId::stacks);
   const Frame* const all = storage_.rows<Frame>(RegionId::frames);
-  return ids_by_places_.find(hash_of_places, [&](std::uint32_t row) {
+  return ids_by_locations_.find(hash_of_locations, [&](std::uint32_t row) {
     const Stack& stack = stacks[row];
     return stack.count == frames.size() && stack.truncated == std::uint32_t{truncated} &&
-           modules_.are_same_places(frames, all + stack.first, stack.module_epoch);
+           modules_.are_same_locations(frames, all + stack.first, stack.module_epoch);
   });
 }
 
 // Under the lock. A stack that has come back is found by its addresses from now on.
 std::uint32_t StackTable::find_again(std::uint64_t hash, std::span<const Frame> frames,
-                                     bool truncated, std::uint64_t hash_of_places) noexcept {
+                                     bool truncated, std::uint64_t hash_of_locations) noexcept {
   if (const std::uint32_t row = find(hash, frames, truncated)) return row;
-  const std::uint32_t row = find_by_places(hash_of_places, frames, truncated);
+  const std::uint32_t row = find_by_locations(hash_of_locations, frames, truncated);
   if (row == 0) return 0;
   if (has_addresses(row, frames)) {
     ids_.insert(hash, row);
@@ -52,7 +53,7 @@ std::uint32_t StackTable::find_again(std::uint64_t hash, std::span<const Frame> 
 
 // Under the lock.
 std::uint32_t StackTable::add(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
-                              std::uint64_t hash_of_places) noexcept {
+                              std::uint64_t hash_of_locations) noexcept {
   const std::uint64_t first =
       frames.empty() ? 0 : storage_.allocate(RegionId::frames, frames.size());
   const bool no_frames = first == 0 && !frames.empty();
@@ -73,7 +74,7 @@ std::uint32_t StackTable::add(std::uint64_t hash, std::span<const Frame> frames,
   stack.truncated = truncated ? 1 : 0;
   stack.state.store(1, std::memory_order_release);
   ids_.insert(hash, row);
-  ids_by_places_.insert(hash_of_places, row);
+  ids_by_locations_.insert(hash_of_locations, row);
   return row;
 }
 
@@ -84,20 +85,20 @@ StackId StackTable::intern(std::span<const Frame> frames, bool truncated, bool* 
   if (const std::uint32_t row = moved_.find(hash, frames, truncated)) return StackId{row};
 
   modules_.cover(frames);
-  const std::uint64_t hash_of_places = modules_.hash_of_places(frames);
+  const std::uint64_t hash_of_locations = modules_.hash_of_locations(frames);
   {
     const LedgerLocked locked(ids_.lock(), storage_);
     if (!locked) return {};
-    if (const std::uint32_t row = find_again(hash, frames, truncated, hash_of_places))
+    if (const std::uint32_t row = find_again(hash, frames, truncated, hash_of_locations))
       return StackId{row};
   }
   modules_.store_rows(frames);
   const LedgerLocked locked(ids_.lock(), storage_);
   if (!locked) return {};
   // Another thread may have met it meanwhile.
-  if (const std::uint32_t row = find_again(hash, frames, truncated, hash_of_places))
+  if (const std::uint32_t row = find_again(hash, frames, truncated, hash_of_locations))
     return StackId{row};
-  const std::uint32_t row = add(hash, frames, truncated, hash_of_places);
+  const std::uint32_t row = add(hash, frames, truncated, hash_of_locations);
   if (added != nullptr) *added = row != 0;
   return StackId{row};
 }

@@ -20,7 +20,7 @@ class StackTable {
  public:
   StackTable(Storage& storage, ModuleTable& modules) noexcept
       : storage_(storage), modules_(modules) {}
-  bool create() noexcept { return ids_.create() && ids_by_places_.create(); }
+  bool create() noexcept { return ids_.create() && ids_by_locations_.create(); }
 
   // Frames are normalised addresses, innermost first. Equal stacks get equal ids. `added`, where it
   // is not null, becomes true if this stack was not there, and false if it was.
@@ -47,18 +47,18 @@ class StackTable {
   void retire(ModuleTable::Gone range) noexcept;
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
-  std::uint32_t find_by_places(std::uint64_t hash_of_places, std::span<const Frame> frames,
-                               bool truncated) noexcept;
+  std::uint32_t find_by_locations(std::uint64_t hash_of_locations, std::span<const Frame> frames,
+                                  bool truncated) noexcept;
   std::uint32_t find_again(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
-                           std::uint64_t hash_of_places) noexcept;
+                           std::uint64_t hash_of_locations) noexcept;
   std::uint32_t add(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
-                    std::uint64_t hash_of_places) noexcept;
+                    std::uint64_t hash_of_locations) noexcept;
   bool has_addresses(std::uint32_t row, std::span<const Frame> frames) const noexcept;
 
   Storage& storage_;
   ModuleTable& modules_;
-  IdTable ids_;            // by addresses; its lock is this table's
-  IdTable ids_by_places_;  // never retired
+  IdTable ids_;               // by addresses; its lock is this table's
+  IdTable ids_by_locations_;  // never retired
   MovedStacks moved_;
 };
 
