@@ -79,10 +79,10 @@ std::int64_t CfaProgram::factored(std::int64_t value) const noexcept {
   return product;
 }
 
-void CfaProgram::keep(std::uint64_t column, Place place) noexcept {
-  if (column == rbp_column) row_.rbp = place;
-  if (column == rsp_column) row_.rsp = place;
-  if (column == return_address_column) row_.return_address = place;
+void CfaProgram::keep(std::uint64_t column, SavedRegister saved) noexcept {
+  if (column == rbp_column) row_.rbp = saved;
+  if (column == rsp_column) row_.rsp = saved;
+  if (column == return_address_column) row_.return_address = saved;
 }
 
 void CfaProgram::keep_at(std::uint64_t column, std::uint64_t words) noexcept {

@@ -35,7 +35,7 @@ class CfaProgram {
   enum class Kept : std::uint8_t { same, undefined, at_cfa, expression, otherwise };
   // The method for one register, with the offset (bytes from the CFA) or the expression that
   // belongs to it.
-  struct Place {
+  struct SavedRegister {
     Kept how = Kept::same;
     std::int64_t offset = 0;
     Cursor expression;
@@ -46,7 +46,7 @@ class CfaProgram {
     std::uint64_t cfa_register = 0;
     std::int64_t cfa_offset = 0;
     Cursor cfa_expression;
-    Place rbp, rsp, return_address;
+    SavedRegister rbp, rsp, return_address;
   };
   // The most nested DW_CFA_remember_state instructions that can be followed.
   static constexpr int deepest_state = 8;
@@ -54,7 +54,7 @@ class CfaProgram {
   void step(Cursor&) noexcept;
   void extended(std::uint8_t opcode, Cursor&) noexcept;
   void advance(std::uint64_t steps) noexcept { location_ += steps * code_alignment_; }
-  void keep(std::uint64_t column, Place) noexcept;
+  void keep(std::uint64_t column, SavedRegister) noexcept;
   void keep_at(std::uint64_t column, std::uint64_t factored) noexcept;
   std::int64_t factored(std::int64_t value) const noexcept;
   Rule rule_of_signal_frame() const noexcept;

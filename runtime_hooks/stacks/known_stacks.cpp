@@ -30,8 +30,8 @@ CUWARDEN_READS_ANYTHING inline __m128i difference(std::uint64_t at, const KnownS
 }
 
 CUWARDEN_READS_ANYTHING inline std::uint64_t address_of(std::uint64_t top,
-                                                        KnownStacks::Place place) {
-  return top + static_cast<std::uint64_t>(std::int64_t{place});
+                                                        KnownStacks::Offset offset) {
+  return top + static_cast<std::uint64_t>(std::int64_t{offset});
 }
 
 CUWARDEN_READS_ANYTHING inline std::uint64_t first_difference(const KnownStacks::Entry& entry,
@@ -48,7 +48,7 @@ CUWARDEN_READS_ANYTHING inline Sum differences(const Block* blocks, std::uint32_
                                                std::uint64_t top, Sum sum) {
   for (const Block* block = blocks; bytes != 0; ++block, bytes -= std::uint32_t{sizeof(Block)}) {
     const auto changed = [&](std::size_t i) __attribute__((always_inline)) {
-      return difference(address_of(top, block->places[i]), block->values[i]);
+      return difference(address_of(top, block->offsets[i]), block->values[i]);
     };
     sum = sum | (changed(0) | changed(1)) | (changed(2) | changed(3));
   }
@@ -89,7 +89,7 @@ CUWARDEN_READS_ANYTHING inline bool KnownStacks::is_unchanged(const Entry& entry
   const std::uint64_t words =
       differences(entry.word_blocks, load_field(entry.word_bytes), top,
                   first_difference(entry, start) |
-                      difference(address_of(top, entry.last_place), entry.last_value));
+                      difference(address_of(top, entry.last_offset), entry.last_value));
   if (words != 0 || _mm_movemask_epi8(_mm_cmpeq_epi8(pairs, _mm_setzero_si128())) != 0xffff)
     return false;
   // All words are read before the stamp is looked at again.
@@ -137,7 +137,7 @@ void KnownStacks::was_not_expected(Mine& mine, Entry& entry) noexcept {
     Entry& entry = table.entries[at * ways + way];
     if (set.starts[way].load(relaxed) != start || &entry == mine.expected.load(relaxed)) continue;
     const auto probe = std::bit_cast<Probe>(set.probes[way].load(relaxed));
-    if (static_cast<std::uint32_t>(difference(address_of(top, probe.place), probe.value)) != 0)
+    if (static_cast<std::uint32_t>(difference(address_of(top, probe.offset), probe.value)) != 0)
       continue;
     std::uint32_t name = 0;
     if (!is_unchanged(entry, start, top, name)) continue;
@@ -231,19 +231,19 @@ KnownStacks::Probe KnownStacks::probe_for(const Entry& entry, const Entry& other
     const Pairs& ours = entry.pair_blocks[i / block];
     const Pairs& theirs = other.pair_blocks[i / block];
     const std::uint64_t value = ours.values[i % block].upper;
-    const Place place = ours.places[i % block];
-    if (place != theirs.places[i % block] || value != theirs.values[i % block].upper)
-      return {place + static_cast<Place>(sizeof value), low_half(value)};
+    const Offset offset = ours.offsets[i % block];
+    if (offset != theirs.offsets[i % block] || value != theirs.values[i % block].upper)
+      return {offset + static_cast<Offset>(sizeof value), low_half(value)};
   }
   for (std::size_t i = 0; i < entry.word_bytes / sizeof(Words) * block; ++i) {
     const Words& ours = entry.word_blocks[i / block];
     const Words& theirs = other.word_blocks[i / block];
     const std::uint64_t value = ours.values[i % block];
-    const Place place = ours.places[i % block];
-    if (place != theirs.places[i % block] || value != theirs.values[i % block])
-      return {place, low_half(value)};
+    const Offset offset = ours.offsets[i % block];
+    if (offset != theirs.offsets[i % block] || value != theirs.values[i % block])
+      return {offset, low_half(value)};
   }
-  return {entry.last_place, low_half(entry.last_value)};
+  return {entry.last_offset, low_half(entry.last_value)};
 }
 
 void KnownStacks::keep(Draft& draft, std::uint32_t name, std::uint32_t generation) noexcept {

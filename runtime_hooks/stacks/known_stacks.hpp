@@ -33,7 +33,7 @@ class KnownStacks {
   KnownStacks& operator=(const KnownStacks&) = delete;
 
   // An offset in the stack: bytes from its top, always negative.
-  using Place = std::int32_t;
+  using Offset = std::int32_t;
   // Words in a block: the processor can overlap four comparisons. Unused positions of a block
   // repeat its first word.
   static constexpr std::size_t block = 4;
@@ -45,12 +45,12 @@ class KnownStacks {
   // Four pairs and their offsets.
   struct Pairs {
     Pair values[block];
-    Place places[block];
+    Offset offsets[block];
   };
   // Four single words and their offsets.
   struct alignas(16) Words {
     std::uint64_t values[block];
-    Place places[block];
+    Offset offsets[block];
   };
 
   // One known stack: all words that its walk read, with their offsets.
@@ -72,7 +72,7 @@ class KnownStacks {
     std::uint64_t first_lower_counts;  // All ones if the saved rbp of `first` counts, else 0.
     // The outermost return address, often the only one without a pair.
     std::uint64_t last_value;
-    Place last_place;
+    Offset last_offset;
     Pairs pair_blocks[most_pairs];
     Words word_blocks[most_words];
   };
@@ -82,7 +82,7 @@ class KnownStacks {
   // A word that tells a stack from another one with the same start: its offset and the low half of
   // its value. It is kept where many stacks are searched.
   struct Probe {
-    Place place;
+    Offset offset;
     std::uint32_t value;
   };
   // The starts and probes of one set's entries, close together for the search.

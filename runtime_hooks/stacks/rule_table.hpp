@@ -17,7 +17,7 @@ namespace cuwarden::stacks {
 
 class RuleTable {
  public:
-  static constexpr unsigned place_bits = 47;
+  static constexpr unsigned pc_bits = 47;
   static constexpr unsigned index_bits = 15;
   static constexpr std::size_t ways = 4;
   static constexpr std::size_t slots = (std::size_t{1} << index_bits) + ways - 1;
@@ -29,19 +29,19 @@ class RuleTable {
 
   // Reads the pc's own slot. Returns its rule's word if the slot belongs to this pc, or else a
   // number for which is_rule() is false. Most rules are in their own slot.
-  [[gnu::always_inline]] std::uint64_t first(std::uint64_t place) const noexcept {
-    const std::uint64_t mixed = mix(place);
+  [[gnu::always_inline]] std::uint64_t first(std::uint64_t pc) const noexcept {
+    const std::uint64_t mixed = mix(pc);
     const std::uint64_t rest =
         slots_[mixed >> (64 - index_bits)].load(std::memory_order_relaxed) ^ tag(mixed, 0);
     // A pc of more than 47 bits would be taken for another one.
-    return place >> place_bits == 0 ? rest : ~std::uint64_t{0};
+    return pc >> pc_bits == 0 ? rest : ~std::uint64_t{0};
   }
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
   // Returns the rule for the pc; an empty rule if none is known.
-  Rule find(std::uint64_t place) const noexcept {
-    if (place >> place_bits != 0) return {};
-    const std::uint64_t mixed = mix(place);
+  Rule find(std::uint64_t pc) const noexcept {
+    if (pc >> pc_bits != 0) return {};
+    const std::uint64_t mixed = mix(pc);
     for (std::size_t way = 0; way < ways; ++way) {
       const std::uint64_t rest = slot(mixed, way).load(std::memory_order_relaxed) ^ tag(mixed, way);
       if (is_rule(rest) && rest != 0) return Rule(static_cast<std::uint32_t>(rest));
@@ -50,9 +50,9 @@ class RuleTable {
   }
 
   // Stores a rule for the pc. If its four slots are taken, one of them is overwritten.
-  void insert(std::uint64_t place, Rule rule) noexcept {
-    if (place >> place_bits != 0) return;
-    const std::uint64_t mixed = mix(place);
+  void insert(std::uint64_t pc, Rule rule) noexcept {
+    if (pc >> pc_bits != 0) return;
+    const std::uint64_t mixed = mix(pc);
     std::size_t way = 0;
     while (way < ways && slot(mixed, way).load(std::memory_order_relaxed) != 0) ++way;
     if (way == ways) way = victims_.fetch_add(1, std::memory_order_relaxed) % ways;
@@ -66,9 +66,9 @@ class RuleTable {
   }
 
  private:
-  static constexpr std::uint64_t mix(std::uint64_t place) noexcept {
+  static constexpr std::uint64_t mix(std::uint64_t pc) noexcept {
     constexpr std::uint64_t odd = 0x1e3779b97f4b;
-    return place * (odd << (64 - place_bits));
+    return pc * (odd << (64 - pc_bits));
   }
   static constexpr std::uint64_t tag(std::uint64_t mixed, std::uint64_t way) noexcept {
     return mixed << index_bits | way << Rule::bits;
@@ -76,7 +76,7 @@ class RuleTable {
   std::atomic<std::uint64_t>& slot(std::uint64_t mixed, std::size_t way) const noexcept {
     return slots_[(mixed >> (64 - index_bits)) + way];
   }
-  static_assert(place_bits - index_bits + Rule::bits + 2 == 64 && ways == 4);
+  static_assert(pc_bits - index_bits + Rule::bits + 2 == 64 && ways == 4);
   static_assert(sizeof(std::atomic<std::uint64_t>) == 8);
 
   std::atomic<std::uint64_t>* slots_;

@@ -32,7 +32,7 @@ __attribute__((no_sanitize("address"), always_inline)) inline std::uint64_t read
 struct Unwinder::Registers {
   // The pc at which the frame goes on: the return address, or the address after the interrupted
   // instruction's first byte. The address one before it stands for the frame.
-  std::uint64_t place = 0;
+  std::uint64_t pc = 0;
   std::uint64_t sp = 0;
   std::uint64_t bp = 0;
 };
@@ -104,19 +104,19 @@ struct Unwinder::Notes {
   bool whole = true;
 
   // Writes the offset of the address from the stack's top. Returns false if it cannot be noted.
-  bool place_of(std::uint64_t at, KnownStacks::Place& place) noexcept {
+  bool offset_of(std::uint64_t at, KnownStacks::Offset& offset) noexcept {
     const std::uint64_t below_top = own.top - at;
     whole = whole && own.holds(at) && below_top <= std::uint64_t{INT32_MAX};
-    place = static_cast<KnownStacks::Place>(0 - below_top);
+    offset = static_cast<KnownStacks::Offset>(0 - below_top);
     return whole;
   }
   template <class Block, std::size_t most, class Value>
   void add(Block (&blocks)[most], std::size_t& count, std::uint64_t at, const Value& value) {
     whole = whole && count < most * KnownStacks::block;
-    KnownStacks::Place place = 0;
-    if (!place_of(at, place)) return;
+    KnownStacks::Offset offset = 0;
+    if (!offset_of(at, offset)) return;
     Block& into = blocks[count / KnownStacks::block];
-    into.places[count % KnownStacks::block] = place;
+    into.offsets[count % KnownStacks::block] = offset;
     into.values[count++ % KnownStacks::block] = value;
   }
   // The functions below note words that the walk has read already.
@@ -145,16 +145,16 @@ struct Unwinder::Notes {
   static std::uint32_t bytes_of(Block* blocks, std::size_t count) noexcept {
     Block& last = blocks[count / KnownStacks::block];
     for (std::size_t i = count % KnownStacks::block; i % KnownStacks::block != 0; ++i, ++count) {
-      last.places[i] = last.places[0];
+      last.offsets[i] = last.offsets[0];
       last.values[i] = last.values[0];
     }
     return static_cast<std::uint32_t>(count / KnownStacks::block * sizeof(Block));
   }
   // Notes the last return address and the lengths.
   void finish() noexcept {
-    KnownStacks::Place place = 0;
-    if (!place_of(return_at, place)) return;
-    entry->last_place = place;
+    KnownStacks::Offset offset = 0;
+    if (!offset_of(return_at, offset)) return;
+    entry->last_offset = offset;
     entry->last_value = read(return_at);
     store_field(entry->pair_bytes, bytes_of(entry->pair_blocks, pairs));
     store_field(entry->word_bytes, bytes_of(entry->word_blocks, words));
@@ -174,14 +174,14 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
     return region.holds(address);
   };
   // The frame of the calling function, by its frame pointer.
-  Registers at{.place = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
+  Registers at{.pc = read(w.start + 8), .sp = w.start + 16, .bp = read(w.start)};
   Notes notes{.entry = entry,
               .own = own_stack,
               .start = w.start,
               .return_at = w.start + 8,
               .bp_at = w.start};
   if (drafting) {
-    entry->first = {at.bp, at.place};
+    entry->first = {at.bp, at.pc};
     entry->first_lower_counts = 0;
   }
 
@@ -196,17 +196,17 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
     }
   };
   const auto keep_frame = [&]() __attribute__((always_inline)) {
-    if (is_own(at.place - 1)) {
+    if (is_own(at.pc - 1)) {
       ++own_frames;
       return true;
     }
     if (count == room) return false;
-    frames[count++] = at.place - 1;
+    frames[count++] = at.pc - 1;
     return true;
   };
 
   while (own_frames < most_own_frames) {
-    const std::uint64_t found = rules_.first(at.place);
+    const std::uint64_t found = rules_.first(at.pc);
 
     // The rule for functions that keep a frame pointer, as compilers make them. As a branch of its
     // own it lets the processor run ahead: the next frame is found by rbp alone, before the rule is
@@ -220,17 +220,17 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
         notes.return_at = at.bp + 8;
         notes.bp_at = at.bp;
       }
-      at.place = read(at.bp + 8);
+      at.pc = read(at.bp + 8);
       at.sp = at.bp + 16;
       at.bp = read(at.bp);
       continue;
     }
 
     Rule rule =
-        RuleTable::is_rule(found) ? Rule(static_cast<std::uint32_t>(found)) : rules_.find(at.place);
+        RuleTable::is_rule(found) ? Rule(static_cast<std::uint32_t>(found)) : rules_.find(at.pc);
     if (__builtin_expect(!rule, false)) {
-      if (at.place == 0) return over(false);
-      rule = learn(w, at.place);
+      if (at.pc == 0) return over(false);
+      rule = learn(w, at.pc);
     }
     if (!keep_frame()) return over(true);
     const Rule::Base base = rule.base();
@@ -259,7 +259,7 @@ __attribute__((no_sanitize("address"))) void Unwinder::walk(Walk& w,
     if (!can_read(saved_at)) break;
     const std::uint64_t saved = read(saved_at);
     if (!can_read(return_at)) break;
-    at.place = read(return_at);
+    at.pc = read(return_at);
     if (drafting) {
       notes.return_at = return_at;
       if (rule.rbp_saved()) notes.bp_at = saved_at;
@@ -296,16 +296,16 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
       if (!can_read(context + ucontext_rsp)) break;
       at.sp = read(context + ucontext_rsp);
       if (instruction == 0) return Way::over;
-      w.interrupted = at.place = instruction + 1;
+      w.interrupted = at.pc = instruction + 1;
       return Way::on;
     }
     case Rule::Special::plt: {
       // The stub's instruction decides: it has pushed a second word, or not yet.
       w.lasts = false;
-      const std::uint64_t instruction = at.place - (at.place == w.interrupted);
+      const std::uint64_t instruction = at.pc - (at.pc == w.interrupted);
       at.sp += 8 + ((instruction & 15) >= rule.argument() ? 8 : 0);
       if (!can_read(at.sp - 8)) break;
-      at.place = read(at.sp - 8);
+      at.pc = read(at.sp - 8);
       return Way::on;
     }
     case Rule::Special::no_description:
@@ -329,11 +329,11 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
 }
 
 // Returns the rule for code that is met for the first time, or that may be replaced.
-[[gnu::noinline, gnu::cold]] Rule Unwinder::learn(Walk& w, std::uint64_t place) noexcept {
+[[gnu::noinline, gnu::cold]] Rule Unwinder::learn(Walk& w, std::uint64_t pc) noexcept {
   const ErrnoGuard keep;
-  const Learned learned = learn_rule(place - 1, place == w.interrupted);
+  const Learned learned = learn_rule(pc - 1, pc == w.interrupted);
   if (learned.lasts)
-    rules_.insert(place, learned.rule);
+    rules_.insert(pc, learned.rule);
   else
     w.lasts = false;
   return learned.rule;

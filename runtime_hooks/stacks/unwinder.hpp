@@ -84,7 +84,7 @@ class Unwinder {
   template <bool drafting>
   void walk(Walk&, KnownStacks::Entry*) noexcept;
   Way step_specially(Walk&, Registers&, Rule) noexcept;
-  Rule learn(Walk&, std::uint64_t place) noexcept;
+  Rule learn(Walk&, std::uint64_t pc) noexcept;
   void count(const Walk&, Exception) noexcept;
 
   std::atomic<std::uint64_t>* counts_;

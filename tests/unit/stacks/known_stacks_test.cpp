@@ -39,8 +39,8 @@ struct MadeUpStack {
   std::uint64_t at(std::size_t word) const {
     return reinterpret_cast<std::uint64_t>(words.data() + word);
   }
-  KnownStacks::Place place(std::size_t word) const {
-    return static_cast<KnownStacks::Place>(at(word) - own_stack.top);
+  KnownStacks::Offset offset_of(std::size_t word) const {
+    return static_cast<KnownStacks::Offset>(at(word) - own_stack.top);
   }
   // Notes the pair that every entry has, at the stack's start. The saved rbp there does not count.
   void note_start(KnownStacks::Entry& entry, std::size_t word) const {
@@ -58,10 +58,10 @@ struct MadeUpStack {
     note_start(entry, word);
     entry.word_bytes = sizeof(KnownStacks::Words);
     for (std::size_t i = 0; i < KnownStacks::block; ++i) {
-      entry.word_blocks[0].places[i] = place(word + 2);
+      entry.word_blocks[0].offsets[i] = offset_of(word + 2);
       entry.word_blocks[0].values[i] = words[word + 2];
     }
-    entry.last_place = place(word + 3);
+    entry.last_offset = offset_of(word + 3);
     entry.last_value = words[word + 3];
     known.keep(draft, name, generation);
   }
@@ -94,7 +94,7 @@ TEST(KnownStacksTest, TheSavedRbpAtTheStartCountsIfTheWalkUsedIt) {
     ASSERT_TRUE(draft);
     stack.note_start(draft.entry(), 7);
     draft.entry().first_lower_counts = counts ? ~std::uint64_t{0} : 0;
-    draft.entry().last_place = stack.place(9);
+    draft.entry().last_offset = stack.offset_of(9);
     draft.entry().last_value = stack.words[9];
     known.keep(draft, 42, known.generation());
     ++stack.words[7];
@@ -155,7 +155,7 @@ TEST(KnownStacksTest, ANameThatWasFoundBeforeNamesWereForgottenIsNotKept) {
   known.begin(draft, slot, stack.at(7));
   ASSERT_TRUE(draft);
   stack.note_start(draft.entry(), 7);
-  draft.entry().last_place = stack.place(9);
+  draft.entry().last_offset = stack.offset_of(9);
   draft.entry().last_value = stack.words[9];
   known.forget_all();
   known.keep(draft, 42, generation);

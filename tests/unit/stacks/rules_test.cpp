@@ -42,19 +42,18 @@ TEST(RuleTables, FindStoredRulesAndNoneForAnotherPc) {
   std::mt19937_64 random(1);
   std::map<std::uint64_t, Rule> stored;
   for (int i = 0; i < 100'000; ++i) {
-    const std::uint64_t place = 0x7f0000000000 + random() % (1 << 22);
-    const Rule rule =
-        Rule::framed(Base::rsp, static_cast<std::int64_t>(place % 1000) * 8, false, 0);
-    stored[place] = rule;
-    table.rules.insert(place, rule);
+    const std::uint64_t pc = 0x7f0000000000 + random() % (1 << 22);
+    const Rule rule = Rule::framed(Base::rsp, static_cast<std::int64_t>(pc % 1000) * 8, false, 0);
+    stored[pc] = rule;
+    table.rules.insert(pc, rule);
   }
   std::size_t found = 0;
-  for (std::uint64_t place = 0x7f0000000000; place < 0x7f0000000000 + (1 << 22); ++place) {
-    const Rule rule = table.rules.find(place);
+  for (std::uint64_t pc = 0x7f0000000000; pc < 0x7f0000000000 + (1 << 22); ++pc) {
+    const Rule rule = table.rules.find(pc);
     if (!rule) continue;
     ++found;
-    ASSERT_TRUE(stored.contains(place)) << place;
-    ASSERT_EQ(rule.word(), stored[place].word()) << place;
+    ASSERT_TRUE(stored.contains(pc)) << pc;
+    ASSERT_EQ(rule.word(), stored[pc].word()) << pc;
   }
   // The table is filled nearly to its last slot.
   EXPECT_GT(found, RuleTable::slots * 9 / 10);
@@ -63,13 +62,13 @@ TEST(RuleTables, FindStoredRulesAndNoneForAnotherPc) {
 TEST(RuleTables, KeepRulesForThreeThousandPcs) {
   Table table;
   std::mt19937_64 random(2);
-  std::vector<std::uint64_t> places(3000);
-  for (std::uint64_t& place : places) place = random() >> 17;
+  std::vector<std::uint64_t> pcs(3000);
+  for (std::uint64_t& pc : pcs) pc = random() >> 17;
   const Rule rule = Rule::framed(Base::rbp, 16, true, -16);
-  for (const std::uint64_t place : places) table.rules.insert(place, rule);
-  for (const std::uint64_t place : places) EXPECT_EQ(table.rules.find(place).word(), rule.word());
+  for (const std::uint64_t pc : pcs) table.rules.insert(pc, rule);
+  for (const std::uint64_t pc : pcs) EXPECT_EQ(table.rules.find(pc).word(), rule.word());
   table.rules.clear();
-  for (const std::uint64_t place : places) EXPECT_FALSE(table.rules.find(place));
+  for (const std::uint64_t pc : pcs) EXPECT_FALSE(table.rules.find(pc));
 }
 
 TEST(RuleTables, DoNotTakeAnAddressOfMoreThan47BitsForAPc) {
