@@ -53,10 +53,10 @@ std::uint64_t DevicePool::allocate(const driver::RealDriver& real, DeviceOrdinal
   return block ? block->start : 0;
 }
 
-std::optional<Placed> DevicePool::around(std::uint64_t address) noexcept {
+std::optional<ArenaBlock> DevicePool::around(std::uint64_t address) noexcept {
   Arena* const arena = owner(address);
   const auto block = arena == nullptr ? std::nullopt : arena->block_around(address);
-  return block ? std::optional(Placed{*block, arena}) : std::nullopt;
+  return block ? std::optional(ArenaBlock{*block, arena}) : std::nullopt;
 }
 
 std::uint64_t DevicePool::give_back(const driver::RealDriver& real, DeviceOrdinal device,

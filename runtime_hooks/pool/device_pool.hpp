@@ -14,12 +14,12 @@
 namespace cuwarden::pool {
 
 // A block and the arena that it lies in.
-struct Placed {
+struct ArenaBlock {
   Block block;
   // Never null in a block that is handed out. Arenas live as long as the process.
   Arena* arena = nullptr;
 };
-inline ContextId context_of(const Placed& placed) noexcept { return placed.arena->context(); }
+inline ContextId context_of(const ArenaBlock& found) noexcept { return found.arena->context(); }
 
 class DevicePool {
  public:
@@ -45,10 +45,10 @@ class DevicePool {
   // Returns the arena whose range contains the address; null if there is none.
   Arena* owner(std::uint64_t address) noexcept;
   // Returns the live block that contains the address; none if there is none.
-  std::optional<Placed> around(std::uint64_t address) noexcept;
+  std::optional<ArenaBlock> around(std::uint64_t address) noexcept;
 
   // Retired blocks that the device may still use.
-  Deferred<Placed>& deferred() noexcept { return deferred_; }
+  Deferred<ArenaBlock>& deferred() noexcept { return deferred_; }
 
   // Gives back to the device all memory that has held no block since before `until_ns`, on this
   // device, or on all for no_device. Returns the bytes given back.
@@ -102,7 +102,7 @@ class DevicePool {
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<std::atomic<Arena*>, most_arenas> arenas_{};
-  Deferred<Placed> deferred_;
+  Deferred<ArenaBlock> deferred_;
   // Contexts for which no addresses could be reserved, hashed by handle (0: empty entry). They are
   // not tried again.
   std::array<std::atomic<std::uint64_t>, 16> without_{};

@@ -106,14 +106,14 @@ bool PinnedPool::has(std::uint64_t address) noexcept {
   return !locked || piece_around(address) != pieces_.end();
 }
 
-std::optional<PinnedPool::Placed> PinnedPool::around(std::uint64_t address) noexcept {
+std::optional<PinnedPool::PinnedBlock> PinnedPool::around(std::uint64_t address) noexcept {
   if (!any()) return std::nullopt;
   const Locked locked(lock_);
   if (!locked) return std::nullopt;
   const auto piece = piece_around(address);
   if (piece == pieces_.end()) return std::nullopt;
   const auto block = piece->second.heap->packing.block_around(address);
-  return block ? std::optional(Placed{*block, piece->second.heap->context}) : std::nullopt;
+  return block ? std::optional(PinnedBlock{*block, piece->second.heap->context}) : std::nullopt;
 }
 
 bool PinnedPool::is_hole(std::uint64_t address) noexcept {
@@ -124,13 +124,13 @@ bool PinnedPool::is_hole(std::uint64_t address) noexcept {
   return piece != pieces_.end() && !piece->second.heap->packing.block_around(address);
 }
 
-std::optional<PinnedPool::Placed> PinnedPool::retire(std::uint64_t start) noexcept {
+std::optional<PinnedPool::PinnedBlock> PinnedPool::retire(std::uint64_t start) noexcept {
   const Locked locked(lock_);
   if (!locked) return std::nullopt;
   const auto piece = piece_around(start);
   if (piece == pieces_.end()) return std::nullopt;
   const auto block = piece->second.heap->packing.retire(start);
-  return block ? std::optional(Placed{*block, piece->second.heap->context}) : std::nullopt;
+  return block ? std::optional(PinnedBlock{*block, piece->second.heap->context}) : std::nullopt;
 }
 
 void PinnedPool::unretire(std::uint64_t start) noexcept {

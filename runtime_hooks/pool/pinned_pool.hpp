@@ -34,10 +34,10 @@ class PinnedPool {
   static constexpr unsigned as_alloc_host = 1u << 31;
 
   // A block and the context that it belongs to.
-  struct Placed {
+  struct PinnedBlock {
     Block block;
     ContextId context;
-    friend ContextId context_of(const Placed& placed) noexcept { return placed.context; }
+    friend ContextId context_of(const PinnedBlock& found) noexcept { return found.context; }
   };
 
   // True if the pool ever held memory. Costs a single load.
@@ -51,15 +51,15 @@ class PinnedPool {
   // piece is never handed to the driver's free function.
   bool has(std::uint64_t address) noexcept;
   // Returns the live block that contains the address; none if there is none.
-  std::optional<Placed> around(std::uint64_t address) noexcept;
+  std::optional<PinnedBlock> around(std::uint64_t address) noexcept;
   // True if the address lies in a piece of the pool, but in no live block.
   bool is_hole(std::uint64_t address) noexcept;
 
   // retire(), unretire() and give() act on the block at `start` as the functions of Arena do.
-  std::optional<Placed> retire(std::uint64_t start) noexcept;
+  std::optional<PinnedBlock> retire(std::uint64_t start) noexcept;
   void unretire(std::uint64_t start) noexcept;
   void give(std::uint64_t start, std::uint64_t now_ns) noexcept;
-  Deferred<Placed>& deferred() noexcept { return deferred_; }
+  Deferred<PinnedBlock>& deferred() noexcept { return deferred_; }
 
   // Gives back to the driver all pieces that have held no block since before `until_ns`. Returns
   // the bytes given back.
@@ -115,7 +115,7 @@ class PinnedPool {
   std::uint64_t idle_bytes_ = 0;
   std::vector<std::unique_ptr<Heap>> heaps_;
   Pieces pieces_;
-  Deferred<Placed> deferred_;
+  Deferred<PinnedBlock> deferred_;
 };
 
 }  // namespace cuwarden::pool

@@ -17,8 +17,8 @@ bool is_for_capture(CUresult result) {
 }  // namespace
 
 std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t address) noexcept {
-  if (const auto placed = pools.parts().device.around(address)) {
-    const pool::Block& block = placed->block;
+  if (const auto found = pools.parts().device.around(address)) {
+    const pool::Block& block = found->block;
     const std::uint64_t first = pool::down_to_page(block.start);
     return PoolMemory{.start = block.start,
                       .bytes = block.bytes,
@@ -26,15 +26,15 @@ std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t 
                       .mapped_bytes = pool::up_to_page(block.start + block.taken_bytes) - first,
                       .serial = block.serial,
                       .sync_memops = block.sync_memops,
-                      .device = placed->arena->device(),
-                      .context = placed->arena->context()};
+                      .device = found->arena->device(),
+                      .context = found->arena->context()};
   }
-  if (const auto placed = pools.parts().pinned.around(address))
-    return PoolMemory{.start = placed->block.start,
-                      .bytes = placed->block.bytes,
-                      .serial = placed->block.serial,
+  if (const auto found = pools.parts().pinned.around(address))
+    return PoolMemory{.start = found->block.start,
+                      .bytes = found->block.bytes,
+                      .serial = found->block.serial,
                       .is_pinned = true,
-                      .context = placed->context};
+                      .context = found->context};
   const auto range = pools.parts().spill.ranges().around(address);
   if (!range) return std::nullopt;
   return PoolMemory{.start = range->start,
@@ -148,12 +148,12 @@ CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noex
   pool::PinnedPool& all = pools.parts().pinned;
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
-  const auto placed = all.retire(address);
-  if (!placed) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = all.retire(address);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = free_when_unused(
-      pools, real, placed->context,
+      pools, real, found->context,
       [&] { all.give(address, pools.parts().ledger.time.recently_ns()); },
-      [&] { all.deferred().put(*placed); }, [&] { all.unretire(address); });
+      [&] { all.deferred().put(*found); }, [&] { all.unretire(address); });
   if (is_gone(result)) {
     pools.free_deferred();
     pools.unlock_idle();
@@ -175,15 +175,15 @@ void ServingPools::free_deferred_now() noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const ContextId here = parts_.contexts.owner(parts_.queries.current_unguarded().context);
-  while (const auto placed = parts_.device.deferred().take(here)) {
+  while (const auto found = parts_.device.deferred().take(here)) {
     if (driver::wait_for_context(parts_.real, here) != CUDA_SUCCESS)
-      return parts_.device.deferred().put(*placed);
-    placed->arena->give(placed->block, parts_.ledger.time.recently_ns());
+      return parts_.device.deferred().put(*found);
+    found->arena->give(found->block, parts_.ledger.time.recently_ns());
   }
-  while (const auto placed = parts_.pinned.deferred().take(here)) {
+  while (const auto found = parts_.pinned.deferred().take(here)) {
     if (driver::wait_for_context(parts_.real, here) != CUDA_SUCCESS)
-      return parts_.pinned.deferred().put(*placed);
-    parts_.pinned.give(placed->block.start, parts_.ledger.time.recently_ns());
+      return parts_.pinned.deferred().put(*found);
+    parts_.pinned.give(found->block.start, parts_.ledger.time.recently_ns());
   }
   while (auto range = parts_.spill.take_deferred(here)) {
     if (driver::wait_for_context(parts_.real, here) != CUDA_SUCCESS)

@@ -11,9 +11,9 @@ void ServingPools::shared_in_vain(CUdeviceptr address) noexcept {
   if (const auto range = parts_.spill.ranges().around(address)) {
     parts_.ledger.add_reason(ledger::reason_pool_not_shared);
     notices_.tell_once(Notice::not_shared, range->device, range->bytes, range->host_bytes);
-  } else if (const auto placed = parts_.device.around(address)) {
+  } else if (const auto found = parts_.device.around(address)) {
     parts_.ledger.add_reason(ledger::reason_pool_not_shared);
-    notices_.tell_once(Notice::pool_not_shared, placed->arena->device(), placed->block.bytes);
+    notices_.tell_once(Notice::pool_not_shared, found->arena->device(), found->block.bytes);
   }
 }
 

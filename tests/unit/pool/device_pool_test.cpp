@@ -135,8 +135,8 @@ TEST_F(DevicePoolTest, many_deferred_blocks_are_taken_out_fast) {
   for (const std::uint64_t address : all)
     pool.deferred().put({*pool.owner(address)->retire(address), pool.owner(address)});
   std::size_t taken_out = 0;
-  while (const auto placed = pool.deferred().take(ContextId{7})) {
-    placed->arena->give(placed->block, now);
+  while (const auto found = pool.deferred().take(ContextId{7})) {
+    found->arena->give(found->block, now);
     ++taken_out;
   }
   EXPECT_EQ(taken_out, all.size());

@@ -165,9 +165,9 @@ TEST_F(PinnedPoolTest, a_deferred_block_is_not_handed_out) {
   EXPECT_FALSE(pool.around(first));
   EXPECT_NE(allocate(3 * MiB), first);
   EXPECT_FALSE(pool.deferred().take(ContextId{8}));
-  const auto placed = pool.deferred().take(ContextId{7});
-  ASSERT_TRUE(placed);
-  pool.give(placed->block.start, now);
+  const auto found = pool.deferred().take(ContextId{7});
+  ASSERT_TRUE(found);
+  pool.give(found->block.start, now);
   EXPECT_FALSE(pool.deferred().any());
   EXPECT_EQ(allocate(3 * MiB), first);
 }
