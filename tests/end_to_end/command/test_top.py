@@ -17,7 +17,7 @@ import pytest
 
 from shimmed import COMMAND, PATIENCE_S, program, start, until
 
-PLACES = ("holds_most", "grows_fastest", "allocates_most")
+CALL_SITES = ("holds_most", "grows_fastest", "allocates_most")
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def growing(live):
 
 def order_of(text):
     """Returns the functions in the order in which the text lists them."""
-    return [name for name in re.findall("|".join(PLACES), text)]
+    return [name for name in re.findall("|".join(CALL_SITES), text)]
 
 
 # --- without a terminal
@@ -42,7 +42,7 @@ def test_without_a_terminal_it_prints_once(cuwarden, growing):
         assert "\033" not in done.stdout
         assert f"growing (pid {growing.pid}) running for" in done.stdout
         assert order_of(done.stdout)[0] == "holds_most"
-        assert set(order_of(done.stdout)) == set(PLACES)
+        assert set(order_of(done.stdout)) == set(CALL_SITES)
         (line,) = [line for line in done.stdout.splitlines() if "holds_most" in line]
         assert re.match(r"\s+4\.0 GiB\s+1\s+0\s+0\.0  device 0\s+cudaMalloc\s+holds_most", line)
         (line,) = [line for line in done.stdout.splitlines() if "grows_fastest" in line]

@@ -12,7 +12,7 @@ import pytest
 import shimmed
 from shimmed import COMMAND, program
 
-PLACES = ("holds_most", "grows_fastest", "allocates_most")
+CALL_SITES = ("holds_most", "grows_fastest", "allocates_most")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_process_is_an_object_for_machines(cuwarden, growing):
     assert process["pid"] == growing.pid and process["program"] == program("growing")
     assert process["growth_bytes_per_minute"] > 0
     stacks = {row["where"].split("(")[0].split()[0]: row for row in answer["stacks"]}
-    assert set(PLACES) <= set(stacks)
+    assert set(CALL_SITES) <= set(stacks)
     held = stacks["holds_most"]
     assert (held["live_bytes"], held["live_count"]) == (4 << 30, 1)
     assert (held["kind"], held["device"], held["api"]) == ("device", 0, "cudaMalloc")

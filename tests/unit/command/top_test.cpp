@@ -76,7 +76,9 @@ struct View {
   WatchedProcess process() const { return {17, &reader, &recent, &growing, false}; }
   std::string text(ViewSize size) const {
     const auto groups = sorted_groups(recent, growing, SortBy::bytes);
-    const auto name = [](std::uint32_t) { return PlaceName{"cudaMalloc", "train()  train.cu:7"}; };
+    const auto name = [](std::uint32_t) {
+      return CallSiteName{"cudaMalloc", "train()  train.cu:7"};
+    };
     return process_view(process(), groups, SortBy::bytes, name, size);
   }
   std::string list(ViewSize size) const { return processes_view({process()}, SortBy::bytes, size); }

@@ -114,7 +114,8 @@ TotalRow total_row(const WatchedProcess& watched, const ledger::SeriesView& seri
           series.failures};
 }
 
-StackRow stack_row(const WatchedProcess& watched, const GroupSample& group, const PlaceName& name) {
+StackRow stack_row(const WatchedProcess& watched, const GroupSample& group,
+                   const CallSiteName& name) {
   const Change change = watched.recent->of_group(group);
   const auto growing = watched.growing->bytes_per_minute(group.id);
   StackRow row;

@@ -12,7 +12,7 @@ namespace cuwarden {
 struct DescribedProcess {
   WatchedProcess process;
   std::vector<GroupSample> groups;  // sorted
-  std::function<PlaceName(std::uint32_t)> name_of;
+  std::function<CallSiteName(std::uint32_t)> name_of;
 };
 
 // Writes the object. `with_stacks`: if false, the table of stacks is left out.

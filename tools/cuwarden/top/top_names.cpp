@@ -14,10 +14,10 @@ namespace {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-PlaceName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
-                  const CallFrames& frames) {
+CallSiteName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
+                     const CallFrames& frames) {
   const auto hook = reader.hook(group.api.value);
-  PlaceName name;
+  CallSiteName name;
   const auto stack = reader.stack(group.stack.value);
   std::vector<NamedFrame> named;
   if (stack) {
@@ -32,13 +32,13 @@ PlaceName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
       char offset[32];
       std::snprintf(offset, sizeof offset, "+0x%llx",
                     static_cast<unsigned long long>(frame.offset));
-      const std::string place =
+      const std::string location =
           frame.module == 0 ? std::string(offset + 1) : file_name(std::string(path)) + offset;
       name.where = function.empty() ? place : std::string(function);
       if (frame.file != nullptr && frame.line > 0) {
         name.where += "  " + file_name(*frame.file) + ":" + std::to_string(frame.line);
       } else if (!function.empty()) {
-        name.where += "  " + place;
+        name.where += "  " + location;
       }
     }
   }
@@ -47,9 +47,9 @@ PlaceName name_of(const ledger::Reader& reader, const ledger::GroupView& group,
   return name;
 }
 
-std::unordered_map<std::uint32_t, PlaceName> names_of(const ledger::Reader& reader,
-                                                      const std::vector<std::uint32_t>& ids,
-                                                      bool with_symbols) {
+std::unordered_map<std::uint32_t, CallSiteName> names_of(const ledger::Reader& reader,
+                                                         const std::vector<std::uint32_t>& ids,
+                                                         bool with_symbols) {
   CallFrames frames(reader);
   std::vector<ledger::GroupView> groups;
   for (const std::uint32_t id : ids) {
@@ -61,35 +61,35 @@ std::unordered_map<std::uint32_t, PlaceName> names_of(const ledger::Reader& read
   std::vector<std::string> reasons;
   SymbolBudget unbounded;
   frames.name_all(with_symbols ? &unbounded : nullptr, reasons);
-  std::unordered_map<std::uint32_t, PlaceName> names;
+  std::unordered_map<std::uint32_t, CallSiteName> names;
   for (const auto& group : groups) names[group.id.value] = name_of(reader, group, frames);
   return names;
 }
 
 }  // namespace
 
-struct PlaceNames::Shared {
+struct CallSiteNames::Shared {
   std::shared_ptr<const LedgerFile> file;
   std::mutex lock;
   std::condition_variable changed;
-  std::unordered_map<std::uint32_t, PlaceName> names;
+  std::unordered_map<std::uint32_t, CallSiteName> names;
   std::vector<std::uint32_t> wanted;
   bool busy = false, ending = false;
 };
 
-PlaceNames::PlaceNames(std::shared_ptr<const LedgerFile> file)
+CallSiteNames::CallSiteNames(std::shared_ptr<const LedgerFile> file)
     : shared_(std::make_shared<Shared>()) {
   shared_->file = std::move(file);
   std::thread(look_up, shared_).detach();
 }
 
-PlaceNames::~PlaceNames() {
+CallSiteNames::~CallSiteNames() {
   const std::scoped_lock locked(shared_->lock);
   shared_->ending = true;
   shared_->changed.notify_all();
 }
 
-void PlaceNames::look_up(std::shared_ptr<Shared> shared) {
+void CallSiteNames::look_up(std::shared_ptr<Shared> shared) {
   std::unique_lock locked(shared->lock);
   for (;;) {
     shared->changed.wait(locked, [&] { return shared->ending || !shared->wanted.empty(); });
@@ -97,7 +97,7 @@ void PlaceNames::look_up(std::shared_ptr<Shared> shared) {
     const auto wanted = std::exchange(shared->wanted, {});
     shared->busy = true;
     locked.unlock();
-    std::unordered_map<std::uint32_t, PlaceName> found;
+    std::unordered_map<std::uint32_t, CallSiteName> found;
     try {
       found = names_of(shared->file->reader(), wanted, true);
     } catch (const std::exception&) {
@@ -110,13 +110,13 @@ void PlaceNames::look_up(std::shared_ptr<Shared> shared) {
   }
 }
 
-PlaceName PlaceNames::get(std::uint32_t group) const {
+CallSiteName CallSiteNames::get(std::uint32_t group) const {
   const std::scoped_lock locked(shared_->lock);
   const auto known = shared_->names.find(group);
-  return known == shared_->names.end() ? PlaceName{} : known->second;
+  return known == shared_->names.end() ? CallSiteName{} : known->second;
 }
 
-void PlaceNames::want(const std::vector<std::uint32_t>& groups) {
+void CallSiteNames::want(const std::vector<std::uint32_t>& groups) {
   std::vector<std::uint32_t> fresh;
   {
     const std::scoped_lock locked(shared_->lock);
@@ -132,12 +132,12 @@ void PlaceNames::want(const std::vector<std::uint32_t>& groups) {
   shared_->changed.notify_all();
 }
 
-bool PlaceNames::are_known() const {
+bool CallSiteNames::are_known() const {
   const std::scoped_lock locked(shared_->lock);
   return shared_->wanted.empty() && !shared_->busy;
 }
 
-void PlaceNames::wait() const {
+void CallSiteNames::wait() const {
   std::unique_lock locked(shared_->lock);
   shared_->changed.wait(locked, [&] { return shared_->wanted.empty() && !shared_->busy; });
 }

@@ -16,18 +16,18 @@
 
 namespace cuwarden {
 
-struct PlaceName {
+struct CallSiteName {
   std::string api, where;
 };
 
-class PlaceNames {
+class CallSiteNames {
  public:
-  explicit PlaceNames(std::shared_ptr<const LedgerFile>);
-  PlaceNames(const PlaceNames&) = delete;
-  PlaceNames& operator=(const PlaceNames&) = delete;
-  ~PlaceNames();  // does not wait for names that are being looked up
+  explicit CallSiteNames(std::shared_ptr<const LedgerFile>);
+  CallSiteNames(const CallSiteNames&) = delete;
+  CallSiteNames& operator=(const CallSiteNames&) = delete;
+  ~CallSiteNames();  // does not wait for names that are being looked up
 
-  PlaceName get(std::uint32_t group) const;
+  CallSiteName get(std::uint32_t group) const;
   // Makes get() know these groups, and starts to look up their functions in another thread.
   void want(const std::vector<std::uint32_t>& groups);
   // Returns true once all wanted functions were looked up.

@@ -125,7 +125,7 @@ class ProcessScreen : public View {
 
  private:
   Watched watched_;
-  PlaceNames names_;
+  CallSiteNames names_;
 };
 
 class ListScreen : public View {

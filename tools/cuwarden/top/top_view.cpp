@@ -186,7 +186,7 @@ std::size_t process_view_head(const WatchedProcess& watched, const ViewSize& siz
 }
 
 std::string process_view(const WatchedProcess& watched, const std::vector<GroupSample>& groups,
-                         SortBy by, const std::function<PlaceName(std::uint32_t)>& name_of,
+                         SortBy by, const std::function<CallSiteName(std::uint32_t)>& name_of,
                          const ViewSize& size) {
   Lines lines(size);
   add_head(watched, size, lines);
@@ -210,7 +210,7 @@ std::string process_view(const WatchedProcess& watched, const std::vector<GroupS
   for (std::size_t i = 0; i < shown; ++i) {
     const GroupSample& group = groups[i];
     const Change change = recent.of_group(group);
-    const PlaceName name = name_of(group.id);
+    const CallSiteName name = name_of(group.id);
     const std::string memory = memory_name(group.kind, group.device);
     add({human_bytes(group.live_bytes), human_count(group.live_count),
          knows_changes ? growth(change) : not_known_yet,

@@ -30,7 +30,8 @@ struct WatchedProcess {
 // Returns the view of one process: its totals and its groups. `groups`: in the order in which they
 // are shown. `name_of`: returns the name of a group's code by the group's id.
 std::string process_view(const WatchedProcess&, const std::vector<GroupSample>& groups, SortBy,
-                         const std::function<PlaceName(std::uint32_t)>& name_of, const ViewSize&);
+                         const std::function<CallSiteName(std::uint32_t)>& name_of,
+                         const ViewSize&);
 // Returns the number of lines above the groups; the caller works out from it how many groups fit.
 std::size_t process_view_head(const WatchedProcess&, const ViewSize&);
 
