@@ -200,7 +200,7 @@ CLI::App* declare_recover(CLI::App& app, RecoverVerb& recover) {
                    "path of the report of one ledger, or a folder for the reports (default: where "
                    "each process would have written it); CUWARDEN_REPORT_IF does not count then")
       ->type_name("PATH");
-  verb->add_option("DIR", recover.places,
+  verb->add_option("DIR", recover.locations,
                    "folders with ledgers, or ledgers (default: where the shim keeps them: "
                    "CUWARDEN_LEDGER_DIR, this folder, TMPDIR, /dev/shm, /tmp)")
       ->type_name("");
@@ -343,7 +343,7 @@ int command_line(int count, char** arguments) {
     return report_verb(report);
   }
   if (recover_app->parsed()) {
-    recover.places.insert(recover.places.end(), command.begin(), command.end());
+    recover.locations.insert(recover.locations.end(), command.begin(), command.end());
     return recover_verb(recover);
   }
   if (snapshot_app->parsed()) {

@@ -159,19 +159,20 @@ bool LedgerFile::is_original() const {
   return process.file_device == device_ && process.file_inode == inode_;
 }
 
-bool LedgerFile::is_in_place() const {
+bool LedgerFile::is_still_at_its_path() const {
   struct stat status {};
   return lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
 }
 
 void LedgerFile::remove() const {
-  if (is_in_place()) unlink(path_.c_str());
+  if (is_still_at_its_path()) unlink(path_.c_str());
 }
 
 std::string LedgerFile::set_aside() const {
   constexpr std::string_view usual = "cuwarden-ledger-", aside = "cuwarden-damaged-ledger-";
   const std::size_t name = path_.rfind('/') + 1;  // 0 without a slash
-  if (!std::string_view(path_).substr(name).starts_with(usual) || !is_in_place()) return path_;
+  if (!std::string_view(path_).substr(name).starts_with(usual) || !is_still_at_its_path())
+    return path_;
   const std::string chosen =
       path_.substr(0, name) + std::string(aside) + path_.substr(name + usual.size());
   if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, chosen.c_str(), RENAME_NOREPLACE) != 0) {

@@ -63,7 +63,7 @@ class LedgerFile {
   // Returns true if this is the file that its process made, rather than a copy.
   bool is_original() const;
   // Returns true if the path still leads to this file.
-  bool is_in_place() const;
+  bool is_still_at_its_path() const;
   // Removes the file, unless the path leads to another one by now.
   void remove() const;
   // Renames the file within its folder, so that searches do not find it any more. Returns its path

@@ -168,7 +168,7 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
   std::string error_now;
   LedgerFile::Failure now{};
   if (LedgerFile::open(path, error_now, &now, LedgerFile::Kind::ours) ||
-      now != LedgerFile::Failure::unfinished || !file->is_in_place()) {
+      now != LedgerFile::Failure::unfinished || !file->is_still_at_its_path()) {
     return left_alone(RecoveryOutcome::busy, "it has just changed");
   }
   file->remove();
@@ -214,7 +214,7 @@ std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& re
       return left_alone(RecoveryOutcome::busy, "another cuwarden is at work on it");
     }
   }
-  if (!file.is_in_place()) {
+  if (!file.is_still_at_its_path()) {
     return left_alone(RecoveryOutcome::busy, "another cuwarden has just recovered it");
   }
   switch (life) {

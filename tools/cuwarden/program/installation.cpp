@@ -22,13 +22,13 @@ fs::path own_folder() {
   return started == nullptr ? fs::path() : fs::canonical(started, error).parent_path();
 }
 
-std::optional<std::string> find(std::initializer_list<std::string_view> places,
+std::optional<std::string> find(std::initializer_list<std::string_view> candidates,
                                 std::string_view file) {
   const fs::path own = own_folder();
   if (own.empty()) return std::nullopt;
   std::error_code error;
-  for (const std::string_view place : places) {
-    const fs::path path = (own / place).lexically_normal();
+  for (const std::string_view candidate : candidates) {
+    const fs::path path = (own / candidate).lexically_normal();
     if (fs::is_regular_file(path / file, error)) return path.string();
   }
   return std::nullopt;

@@ -68,18 +68,18 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool are_given,
+std::vector<std::string> ledgers_at(const std::vector<std::string>& locations, bool are_given,
                                     Recoverer& recoverer) {
   std::vector<std::string> ledgers;
-  for (const std::string& place : places) {
-    if (!is_folder(place) && is_ledger(place)) {
-      ledgers.push_back(place);
+  for (const std::string& location : locations) {
+    if (!is_folder(location) && is_ledger(location)) {
+      ledgers.push_back(location);
       continue;
     }
     int error = 0;
-    for (std::string& ledger : ledgers_in(place, error)) ledgers.push_back(std::move(ledger));
+    for (std::string& ledger : ledgers_in(location, error)) ledgers.push_back(std::move(ledger));
     if (error == 0 && are_given) {
-      std::vector<std::string> below = folders_from(place);
+      std::vector<std::string> below = folders_from(location);
       below.erase(below.begin());
       for (const std::string& folder : below) {
         int ignored = 0;
@@ -88,7 +88,7 @@ std::vector<std::string> ledgers_at(const std::vector<std::string>& places, bool
       }
     }
     if (error == 0 || !are_given) continue;
-    recoverer.fail(name_in_a_line(place) + ": " +
+    recoverer.fail(name_in_a_line(location) + ": " +
                    (error == ENOTDIR ? "it is no ledger" : error_text(error)) +
                    "; give a folder in which ledgers lie, or a ledger");
   }
@@ -108,9 +108,10 @@ std::string wrong_output(const std::string& output, std::size_t ledgers) {
 
 int recover_verb(const RecoverVerb& verb) {
   Recoverer recoverer(verb.longest.value_or(usual_time_for_a_ledger), verb.output);
-  const std::vector<std::string> places =
-      verb.places.empty() ? usual_ledger_folders() : verb.places;
-  const std::vector<std::string> ledgers = ledgers_at(places, !verb.places.empty(), recoverer);
+  const std::vector<std::string> locations =
+      verb.locations.empty() ? usual_ledger_folders() : verb.locations;
+  const std::vector<std::string> ledgers =
+      ledgers_at(locations, !verb.locations.empty(), recoverer);
   if (!verb.output.empty()) {
     if (const std::string wrong = wrong_output(verb.output, ledgers.size()); !wrong.empty()) {
       print_error("recover: --output: " + wrong);
@@ -120,7 +121,7 @@ int recover_verb(const RecoverVerb& verb) {
   for (const std::string& ledger : ledgers) recoverer.recover(ledger);
   recoverer.finish();
   if (ledgers.empty() && recoverer.well())
-    print_line(STDOUT_FILENO, "no ledgers in " + listed(places));
+    print_line(STDOUT_FILENO, "no ledgers in " + listed(locations));
   return recoverer.well() ? 0 : 2;
 }
 

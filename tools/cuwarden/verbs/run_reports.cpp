@@ -26,8 +26,8 @@ constexpr std::size_t most_searched_bytes = std::size_t{64} << 20;
 
 class Collection {
  public:
-  Collection(const RunPlaces& places, const RecoveryRequest& child)
-      : places_(places), child_(child), time_(usual_time_for_a_ledger) {
+  Collection(const RunPaths& run_paths, const RecoveryRequest& child)
+      : run_paths_(run_paths), child_(child), time_(usual_time_for_a_ledger) {
     child_.wants_content = true;
   }
 
@@ -66,7 +66,7 @@ class Collection {
   }
 
   void search_ledgers() {
-    for (const std::string& folder : places_.ledger_folders) {
+    for (const std::string& folder : run_paths_.ledger_folders) {
       int ignored = 0;
       std::vector<std::string> ledgers = ledgers_in(folder, ignored);
       std::erase_if(ledgers, [&](const std::string& path) { return !is_recent(path); });
@@ -78,7 +78,7 @@ class Collection {
 
   void search_reports() {
     int ignored = 0;
-    std::vector<std::string> paths = files_in(places_.report_folder, "", ".json", ignored);
+    std::vector<std::string> paths = files_in(run_paths_.report_folder, "", ".json", ignored);
     std::erase_if(paths, [&](const std::string& path) { return !is_recent(path); });
     for (const std::string& path : newest(std::move(paths))) search_report(path);
   }
@@ -89,7 +89,7 @@ class Collection {
   bool is_recent(const std::string& path) const {
     struct stat status {};
     return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
-           status.st_mtime >= places_.start && (status.st_uid == geteuid() || geteuid() == 0);
+           status.st_mtime >= run_paths_.start && (status.st_uid == geteuid() || geteuid() == 0);
   }
 
   static std::vector<std::string> newest(std::vector<std::string> paths) {
@@ -115,7 +115,7 @@ class Collection {
     const ledger::Reader& reader = file->reader();
     for (std::uint64_t row = 1; row < reader.rows(RegionId::environment); ++row) {
       const auto variable = reader.environment(row);
-      if (variable && variable->name == list_variable) return variable->value == places_.list;
+      if (variable && variable->name == list_variable) return variable->value == run_paths_.list;
     }
     return false;
   }
@@ -134,11 +134,12 @@ class Collection {
     if (is_anothers && time_.left(status.st_uid) <= std::chrono::nanoseconds{}) return;
     std::string content =
         is_anothers ? ask_as_user(status.st_uid, time_, most_searched_bytes, read).text : read();
-    if (content.find(places_.list.substr(places_.list.rfind('/')) + '"') == content.npos) return;
+    if (content.find(run_paths_.list.substr(run_paths_.list.rfind('/')) + '"') == content.npos)
+      return;
     add(path, is_anothers ? std::optional(std::move(content)) : std::nullopt);
   }
 
-  const RunPlaces& places_;
+  const RunPaths& run_paths_;
   RecoveryRequest child_;
   TimeForUsers time_;
   RunReports found_;
@@ -147,9 +148,9 @@ class Collection {
 
 }  // namespace
 
-RunReports reports_of_run(const TemporaryFile& list, const RunPlaces& places,
+RunReports reports_of_run(const TemporaryFile& list, const RunPaths& run_paths,
                           const RecoveryRequest& child) {
-  Collection collection(places, child);
+  Collection collection(run_paths, child);
   if (list.has_entry(no_report_wanted)) collection.add_unwanted();
   if (list.has_entry(shown_by_inner_run)) collection.add_shown();
   for (const std::string& path : list.entries()) {

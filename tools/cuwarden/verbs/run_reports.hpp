@@ -25,7 +25,7 @@ struct RunReports {
 };
 
 // The list file of a run, and the folders that are searched for files missing from the list.
-struct RunPlaces {
+struct RunPaths {
   std::string list;  // path of the list, which all processes of the run have in a variable
   std::string report_folder = ".";  // folder of the path in CUWARDEN_REPORT
   std::vector<std::string> ledger_folders;
@@ -35,7 +35,6 @@ struct RunPlaces {
 // Reads the list, and makes the reports of processes that died without one. A process that took
 // another user's rights before its first CUDA call could not open the list. Its ledger or report is
 // searched for in the usual folders.
-RunReports reports_of_run(const TemporaryFile& list, const RunPlaces&,
-                          const RecoveryRequest& child);
+RunReports reports_of_run(const TemporaryFile& list, const RunPaths&, const RecoveryRequest& child);
 
 }  // namespace cuwarden

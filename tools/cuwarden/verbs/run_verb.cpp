@@ -287,23 +287,23 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
 }
 
 // Returns the folders in which processes with this environment leave ledgers and reports.
-RunPlaces places_of_run(const Environment& environment, const TemporaryFile& list) {
-  RunPlaces places;
-  places.list = list.path();
-  places.start = time(nullptr);
+RunPaths paths_of_run(const Environment& environment, const TemporaryFile& list) {
+  RunPaths run_paths;
+  run_paths.list = list.path();
+  run_paths.start = time(nullptr);
   const std::string report = environment.get("CUWARDEN_REPORT");
   const std::size_t slash = report.rfind('/');
   std::error_code ignored;
   if (fs::is_directory(report, ignored)) {
-    places.report_folder = report;
+    run_paths.report_folder = report;
   } else if (slash != report.npos) {
-    places.report_folder = report.substr(0, std::max<std::size_t>(slash, 1));
+    run_paths.report_folder = report.substr(0, std::max<std::size_t>(slash, 1));
   }
-  places.ledger_folders = usual_ledger_folders();
-  places.ledger_folders.push_back(places.report_folder);
+  run_paths.ledger_folders = usual_ledger_folders();
+  run_paths.ledger_folders.push_back(run_paths.report_folder);
   if (const std::string chosen = environment.get("CUWARDEN_LEDGER_DIR"); !chosen.empty())
-    places.ledger_folders.push_back(chosen);
-  return places;
+    run_paths.ledger_folders.push_back(chosen);
+  return run_paths;
 }
 
 void show(const std::vector<RunReport>& reports) {
@@ -353,14 +353,14 @@ int run_verb(const RunVerb& verb) {
   int wait_status = 0;
   RecoveryRequest child;
   child.path_is_known = true;
-  const RunPlaces places = places_of_run(environment, list);
+  const RunPaths run_paths = paths_of_run(environment, list);
   if (const int error =
           run_child(*path, verb.command, environment, child.waited_for, wait_status)) {
     print_error("cannot run " + *path + ": " + error_text(error));
     return error == ENOENT ? status_not_found : status_not_runnable;
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
-  const auto [reports, said, unwanted] = reports_of_run(list, places, child);
+  const auto [reports, said, unwanted] = reports_of_run(list, run_paths, child);
   if (reports.empty() && !said && list.error() == 0)
     print_error(unwanted ? "no report: nothing happened that CUWARDEN_REPORT_IF asks for"
                          : why_no_report(verb, child.signal));

@@ -38,7 +38,7 @@ struct SnapshotVerb {
 int snapshot_verb(const SnapshotVerb&);
 
 struct RecoverVerb {
-  std::vector<std::string> places;  // paths of folders or ledgers; empty: the usual folders
+  std::vector<std::string> locations;  // paths of folders or ledgers; empty: the usual folders
   // Longest time for one ledger of another user; null: usual_time_for_a_ledger.
   std::optional<std::chrono::nanoseconds> longest;
   // Path of the report, or of a folder for reports; empty: the paths chosen by the programs.
