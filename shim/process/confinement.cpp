@@ -12,7 +12,7 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
-#include "shim/files/ledger_place.hpp"
+#include "shim/files/ledger_location.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/own_stack.hpp"
 #include "shim/support/real_libc.hpp"

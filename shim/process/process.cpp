@@ -24,7 +24,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
-#include "shim/files/ledger_place.hpp"
+#include "shim/files/ledger_location.hpp"
 #include "shim/files/report_path.hpp"
 #include "shim/interpose/driver_table.hpp"
 #include "shim/interpose/early_lookups.hpp"

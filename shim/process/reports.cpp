@@ -16,7 +16,7 @@
 #include "runtime_hooks/core/thread_id.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
-#include "shim/files/ledger_place.hpp"
+#include "shim/files/ledger_location.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {

@@ -1,4 +1,4 @@
-#include "shim/files/ledger_place.hpp"
+#include "shim/files/ledger_location.hpp"
 
 #include <fmt/format.h>
 
