@@ -159,9 +159,10 @@ struct Context {
 };
 
 struct Device {
-  Device(int number, int place, std::size_t memory, std::size_t others, DeviceShare& processes)
+  Device(int number, int board_number, std::size_t memory, std::size_t others,
+         DeviceShare& processes)
       : ordinal(number),
-        board(place),
+        board(board_number),
         share(processes),
         capacity(memory),
         other_process(others),

@@ -48,31 +48,31 @@ std::size_t element_of(const CUmemcpy3DOperand& operand) {
 }
 
 // One side of a copy in the driver's terms.
-struct Place {
+struct CopyEnd {
   CUmemorytype type = CU_MEMORYTYPE_UNIFIED;
   CUdeviceptr address = 0;
   CUarray array = nullptr;
   std::size_t x = 0, y = 0, z = 0, pitch = 0, height = 0;
 };
 
-CUresult place_of(const CUmemcpy3DOperand& operand, const CUextent3D& extent, std::size_t element,
-                  Place& place) {
+CUresult end_of(const CUmemcpy3DOperand& operand, const CUextent3D& extent, std::size_t element,
+                CopyEnd& end) {
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
     const auto& wanted = operand.op.array;
-    place = {.type = CU_MEMORYTYPE_ARRAY,
-             .array = wanted.array,
-             .x = wanted.offset.x * element,
-             .y = wanted.offset.y,
-             .z = wanted.offset.z};
+    end = {.type = CU_MEMORYTYPE_ARRAY,
+           .array = wanted.array,
+           .x = wanted.offset.x * element,
+           .y = wanted.offset.y,
+           .z = wanted.offset.z};
     return CUDA_SUCCESS;
   }
   const auto& wanted = operand.op.ptr;
   if ((wanted.rowLength != 0 && wanted.rowLength < extent.width) ||
       (wanted.layerHeight != 0 && wanted.layerHeight < extent.height))
     return CUDA_ERROR_INVALID_VALUE;
-  place = {.address = wanted.ptr,
-           .pitch = (wanted.rowLength != 0 ? wanted.rowLength : extent.width) * element,
-           .height = wanted.layerHeight != 0 ? wanted.layerHeight : extent.height};
+  end = {.address = wanted.ptr,
+         .pitch = (wanted.rowLength != 0 ? wanted.rowLength : extent.width) * element,
+         .height = wanted.layerHeight != 0 ? wanted.layerHeight : extent.height};
   return CUDA_SUCCESS;
 }
 
@@ -85,9 +85,9 @@ CUresult box_of(const CUDA_MEMCPY3D_BATCH_OP& op, CUDA_MEMCPY3D& box) {
       op.extent.width == 0 || op.extent.height == 0 || op.extent.depth == 0 ||
       !is_order(op.srcAccessOrder))
     return CUDA_ERROR_INVALID_VALUE;
-  Place from, to;
-  SIM_TRY(place_of(op.src, op.extent, element, from));
-  SIM_TRY(place_of(op.dst, op.extent, element, to));
+  CopyEnd from, to;
+  SIM_TRY(end_of(op.src, op.extent, element, from));
+  SIM_TRY(end_of(op.dst, op.extent, element, to));
   box = {};
   box.srcXInBytes = from.x, box.srcY = from.y, box.srcZ = from.z;
   box.srcMemoryType = from.type, box.srcDevice = from.address, box.srcArray = from.array;
