@@ -101,8 +101,8 @@ json replacement(std::uint8_t which, const std::vector<json*>& nodes) {
 void change(json& report, const std::uint8_t* bytes) {
   std::vector<json*> nodes;
   collect(report, nodes);
-  const std::size_t place = bytes[0] + 256u * bytes[1];
-  json& node = *nodes[place % nodes.size()];
+  const std::size_t index = bytes[0] + 256u * bytes[1];
+  json& node = *nodes[index % nodes.size()];
   const std::uint8_t how = bytes[2];
   if (how < 192 || !node.is_structured() || node.empty()) {
     const json value = replacement(how, nodes);

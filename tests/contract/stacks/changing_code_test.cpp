@@ -29,9 +29,9 @@ TEST(ChangingCode, ALibraryAtTheAddressesOfAClosedOneIsWalkedByItsOwnRules) {
     dlclose(library);
     probe_modules_changed();
   }
-  bool in_one_place = false;
-  for (const auto& [base, which] : at) in_one_place = in_one_place || which == 3;
-  EXPECT_TRUE(in_one_place) << "the loader gave both libraries places of their own";
+  bool at_one_address = false;
+  for (const auto& [base, which] : at) at_one_address = at_one_address || which == 3;
+  EXPECT_TRUE(at_one_address) << "the loader gave both libraries addresses of their own";
   EXPECT_GT(all.recognised(), 20u);
 }
 

@@ -251,7 +251,7 @@ def test_two_at_once_make_one_report(place):
     assert list(place.ledger.iterdir()) == []
 
 
-def test_without_a_folder_the_places_of_the_shim_are_searched(cuwarden, place):
+def test_without_a_folder_the_usual_folders_are_searched(cuwarden, place):
     run = place.run([program("dying"), "kill"], {"CUWARDEN_LEDGER_DIR": None, "CUWARDEN_REPORT": None})
     (ledger,) = place.work.iterdir()
     assert ledger.name.startswith("cuwarden-ledger-")

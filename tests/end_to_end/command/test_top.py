@@ -328,7 +328,7 @@ def test_the_totals_above_are_the_sums_of_the_groups_below(cuwarden, growing):
 
 
 @pytest.mark.parametrize("columns", [80, 140])
-def test_eighty_columns_suffice_to_tell_programs_and_places_apart(screen, growing, columns):
+def test_eighty_columns_suffice_to_tell_programs_and_call_sites_apart(screen, growing, columns):
     one, all_of_them = screen("top", growing.pid), screen("top")
     for view in (one, all_of_them):
         view.tmux("resize-window", "-x", str(columns), "-y", "30")

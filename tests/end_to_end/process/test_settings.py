@@ -294,7 +294,7 @@ def test_without_a_ledger_folder_of_its_own_the_ledger_is_beside_the_report_unti
     assert left == []
 
 
-def test_a_ledger_folder_that_cannot_be_one_is_a_line_and_another_place(place):
+def test_a_ledger_folder_that_cannot_be_one_is_a_line_and_another_folder(place):
     (place.folder / "file").write_text("not a folder")
     where = place.folder / "file" / "ledger"
     run = place.run_both(ALLOCATE, {"CUWARDEN_LEDGER_DIR": where})

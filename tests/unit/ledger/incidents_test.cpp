@@ -155,8 +155,8 @@ TEST_F(LedgerIncidentsTest, many_failures_at_once_at_such_a_call_site_take_one_r
 }
 
 TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends) {
-  for (std::uint32_t place = 1; place <= 50; ++place) {
-    const Refusal refusal{.group = group(place), .asked = Asked::memory, .result = 2, .bytes = {5}};
+  for (std::uint32_t site = 1; site <= 50; ++site) {
+    const Refusal refusal{.group = group(site), .asked = Asked::memory, .result = 2, .bytes = {5}};
     const std::uint64_t from = storage.used(RegionId::incidents);
     std::atomic<std::uint64_t> failures{0};
     const auto work = [&](std::uint32_t seed) {
@@ -175,7 +175,7 @@ TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends
       }
     };
     std::vector<std::thread> threads;
-    for (std::uint32_t i = 0; i < 8; ++i) threads.emplace_back(work, place * 8 + i);
+    for (std::uint32_t i = 0; i < 8; ++i) threads.emplace_back(work, site * 8 + i);
     for (std::thread& thread : threads) thread.join();
     std::uint64_t refused = 0, rescued = 0, failed = 0, rows = 0;
     for (std::uint64_t i = from; i < storage.used(RegionId::incidents); ++i) {

@@ -112,7 +112,7 @@ TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
         continue;
       }
       ASSERT_EQ(block->start % 512, 0u);
-      ASSERT_TRUE(set(block->start, bytes, 1)) << "two have the same place";
+      ASSERT_TRUE(set(block->start, bytes, 1)) << "two have the same address";
       mine.push_back({block->start, bytes});
     } else if (!mine.empty()) {
       const std::size_t which = random() % mine.size();

@@ -96,9 +96,9 @@ TEST_F(ReclaimersTest, many_threads_call_reclaimers_that_come_and_go) {
     threads.emplace_back([&] {
       std::size_t given = 0;
       for (int i = 0; i < 200; ++i)
-        for (std::size_t place = 0; place < 4; ++place)
-          if (Reclaimers::Entry entry; all.entry(place, entry))
-            all.call(place, entry.id, {&real, {}, 0, 1, clock.now_ns() + 5'000'000'000}, given);
+        for (std::size_t index = 0; index < 4; ++index)
+          if (Reclaimers::Entry entry; all.entry(index, entry))
+            all.call(index, entry.id, {&real, {}, 0, 1, clock.now_ns() + 5'000'000'000}, given);
     });
   std::thread changes([&] {
     while (!done) {

@@ -15,7 +15,7 @@ class Answers : public MemoryTest {
     EXPECT_EQ(cuPointerGetAttribute(&value, which, address), CUDA_SUCCESS) << which;
     return value;
   }
-  static std::vector<CUdeviceptr> places_in(const Piece& piece) {
+  static std::vector<CUdeviceptr> addresses_in(const Piece& piece) {
     return {piece.start, piece.start + piece.size() / 2, piece.start + piece.size() - 1};
   }
 };
@@ -34,30 +34,31 @@ TEST_F(Answers, each_begins_at_a_multiple_of_512_and_none_lies_in_another) {
 
 TEST_F(Answers, its_range_is_what_was_asked_for) {
   for (const Piece& piece : pieces) {
-    for (const CUdeviceptr place : places_in(piece)) {
+    for (const CUdeviceptr address : addresses_in(piece)) {
       CUdeviceptr start = 0;
       std::size_t count = 0;
-      ASSERT_EQ(cuMemGetAddressRange(&start, &count, place), CUDA_SUCCESS);
+      ASSERT_EQ(cuMemGetAddressRange(&start, &count, address), CUDA_SUCCESS);
       EXPECT_EQ(start, piece.start);
       EXPECT_EQ(count, piece.size());
-      ASSERT_EQ(cuMemGetAddressRange(nullptr, &count, place), CUDA_SUCCESS);
-      EXPECT_EQ(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, place), piece.start);
-      EXPECT_EQ(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_RANGE_SIZE, place), piece.size());
+      ASSERT_EQ(cuMemGetAddressRange(nullptr, &count, address), CUDA_SUCCESS);
+      EXPECT_EQ(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address),
+                piece.start);
+      EXPECT_EQ(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_RANGE_SIZE, address), piece.size());
     }
   }
 }
 
 TEST_F(Answers, it_is_memory_of_the_device_and_of_the_context) {
   for (const Piece& piece : pieces) {
-    for (const CUdeviceptr place : places_in(piece)) {
-      EXPECT_EQ(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, place), devices()[0].context);
-      EXPECT_EQ(attribute<CUmemorytype>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, place),
+    for (const CUdeviceptr address : addresses_in(piece)) {
+      EXPECT_EQ(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, address), devices()[0].context);
+      EXPECT_EQ(attribute<CUmemorytype>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address),
                 CU_MEMORYTYPE_DEVICE);
-      EXPECT_EQ(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, place), place);
-      EXPECT_EQ(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, place), 0);
-      EXPECT_EQ(attribute<unsigned>(CU_POINTER_ATTRIBUTE_IS_MANAGED, place), 0u);
+      EXPECT_EQ(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address), address);
+      EXPECT_EQ(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address), 0);
+      EXPECT_EQ(attribute<unsigned>(CU_POINTER_ATTRIBUTE_IS_MANAGED, address), 0u);
       void* host = nullptr;
-      EXPECT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, place),
+      EXPECT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address),
                 CUDA_ERROR_INVALID_VALUE);
     }
   }
@@ -65,7 +66,7 @@ TEST_F(Answers, it_is_memory_of_the_device_and_of_the_context) {
 
 TEST_F(Answers, several_at_once_are_the_same) {
   for (const Piece& piece : pieces) {
-    for (const CUdeviceptr place : places_in(piece)) {
+    for (const CUdeviceptr address : addresses_in(piece)) {
       CUpointer_attribute wanted[] = {
           CU_POINTER_ATTRIBUTE_CONTEXT,          CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
           CU_POINTER_ATTRIBUTE_HOST_POINTER,     CU_POINTER_ATTRIBUTE_BUFFER_ID,
@@ -73,11 +74,11 @@ TEST_F(Answers, several_at_once_are_the_same) {
       std::uint64_t values[std::size(wanted)];
       void* to[std::size(wanted)];
       for (std::size_t i = 0; i < std::size(wanted); ++i) values[i] = ~0ull, to[i] = &values[i];
-      ASSERT_EQ(cuPointerGetAttributes(std::size(wanted), wanted, to, place), CUDA_SUCCESS);
+      ASSERT_EQ(cuPointerGetAttributes(std::size(wanted), wanted, to, address), CUDA_SUCCESS);
       EXPECT_EQ(values[0], reinterpret_cast<std::uint64_t>(devices()[0].context));
-      EXPECT_EQ(values[1], place);
+      EXPECT_EQ(values[1], address);
       EXPECT_EQ(values[2], 0u);
-      EXPECT_EQ(values[3], attribute<std::uint64_t>(CU_POINTER_ATTRIBUTE_BUFFER_ID, place));
+      EXPECT_EQ(values[3], attribute<std::uint64_t>(CU_POINTER_ATTRIBUTE_BUFFER_ID, address));
       EXPECT_EQ(values[4], piece.start);
       EXPECT_EQ(values[5], piece.size());
     }
@@ -86,12 +87,13 @@ TEST_F(Answers, several_at_once_are_the_same) {
 
 TEST_F(Answers, the_runtime_says_the_same) {
   for (const Piece& piece : pieces) {
-    for (const CUdeviceptr place : places_in(piece)) {
+    for (const CUdeviceptr address : addresses_in(piece)) {
       cudaPointerAttributes attributes{};
-      ASSERT_EQ(cudaPointerGetAttributes(&attributes, reinterpret_cast<void*>(place)), cudaSuccess);
+      ASSERT_EQ(cudaPointerGetAttributes(&attributes, reinterpret_cast<void*>(address)),
+                cudaSuccess);
       EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
       EXPECT_EQ(attributes.device, 0);
-      EXPECT_EQ(attributes.devicePointer, reinterpret_cast<void*>(place));
+      EXPECT_EQ(attributes.devicePointer, reinterpret_cast<void*>(address));
       EXPECT_EQ(attributes.hostPointer, nullptr);
     }
   }
@@ -99,15 +101,15 @@ TEST_F(Answers, the_runtime_says_the_same) {
 
 // "All allocations have a unique ID during the process": caches of registrations go by it.
 TEST_F(Answers, its_id_is_nobody_elses_nor_ever_was) {
-  const auto id_at = [](CUdeviceptr place) {
-    return attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, place);
+  const auto id_at = [](CUdeviceptr address) {
+    return attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
   };
   std::set<unsigned long long> seen;
   for (int round = 0; round < 3; ++round) {
     for (Piece& piece : pieces) {
       const unsigned long long id = id_at(piece.start);
       EXPECT_TRUE(seen.insert(id).second) << piece.size();
-      for (const CUdeviceptr place : places_in(piece)) EXPECT_EQ(id_at(place), id);
+      for (const CUdeviceptr address : addresses_in(piece)) EXPECT_EQ(id_at(address), id);
       ASSERT_EQ(cuMemFree(piece.start), CUDA_SUCCESS);
       piece = make_piece(piece.size());
     }

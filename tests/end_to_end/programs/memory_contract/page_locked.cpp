@@ -190,10 +190,10 @@ TEST_F(PageLocked, is_used_by_a_graph) {
 
 // The expected flags and context are those of a large block that is made in the same way.
 TEST_F(PageLocked, has_the_flags_and_the_context_of_its_way) {
-  const auto context_of = [](const void* place) {
+  const auto context_of = [](const void* address) {
     CUcontext context = nullptr;
     EXPECT_EQ(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT,
-                                    reinterpret_cast<CUdeviceptr>(place)),
+                                    reinterpret_cast<CUdeviceptr>(address)),
               CUDA_SUCCESS);
     return context;
   };
@@ -221,18 +221,18 @@ TEST_F(PageLocked, has_the_flags_and_the_context_of_its_way) {
 TEST_F(PageLocked, is_said_to_be_the_hosts) {
   for (const Locked& each : all) {
     for (const std::size_t at : {std::size_t{0}, each.size() / 2, each.size() - 1}) {
-      const CUdeviceptr place = each.address() + at;
+      const CUdeviceptr address = each.address() + at;
       unsigned type = 0;
       void* host = nullptr;
       CUdeviceptr start = 0;
       std::size_t count = 0;
-      ASSERT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, place),
+      ASSERT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address),
                 CUDA_SUCCESS);
       EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_HOST));
-      ASSERT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, place),
+      ASSERT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address),
                 CUDA_SUCCESS);
       EXPECT_EQ(host, each.start + at);
-      ASSERT_EQ(cuMemGetAddressRange(&start, &count, place), CUDA_SUCCESS);
+      ASSERT_EQ(cuMemGetAddressRange(&start, &count, address), CUDA_SUCCESS);
       EXPECT_EQ(start, each.address());
       EXPECT_EQ(count, each.size());
       cudaPointerAttributes attributes{};

@@ -133,7 +133,7 @@ void print_answers(const char* where, char* base, std::size_t offset) {
   CUcontext current = nullptr;
   cuCtxGetCurrent(&current);
   std::uint64_t values[std::size(large)] = {};
-  void* places[std::size(large)];
+  void* results[std::size(large)];
   for (std::size_t i = 0; i < std::size(large); ++i) {
     std::uint64_t value = 0;
     const int result = cuPointerGetAttribute(&value, large[i], address_of(pointer));
@@ -144,11 +144,11 @@ void print_answers(const char* where, char* base, std::size_t offset) {
                 : i == 4     ? value == reinterpret_cast<std::uint64_t>(current)
                 : i == 5     ? value == reinterpret_cast<std::uint64_t>(pool_of_request())
                              : static_cast<unsigned long long>(value));
-    places[i] = &values[i];
+    results[i] = &values[i];
   }
   auto attributes = std::vector<CUpointer_attribute>(std::begin(large), std::end(large));
   const int result = cuPointerGetAttributes(static_cast<unsigned>(attributes.size()),
-                                            attributes.data(), places, address_of(pointer));
+                                            attributes.data(), results, address_of(pointer));
   // The id is equal at each address, and an attribute that is set holds for all of the allocation.
   std::uint64_t id = 0, first_id = 0;
   unsigned on = 1, found_on = 0;

@@ -9,9 +9,9 @@ __attribute__((noinline)) std::uint64_t hidden(std::uint64_t* caller) {
 }
 }  // namespace
 
-// Sets `exported_place` to an address inside this function. Returns one inside a hidden function.
+// Sets `exported_address` to an address inside this function. Returns one inside a hidden function.
 extern "C" __attribute__((visibility("default"))) std::uint64_t vendor_open(
-    std::uint64_t* exported_place) {
-  const std::uint64_t inside = hidden(exported_place);
-  return inside + (*exported_place == 0 ? 1 : 0);  // work after the call prevents a tail call
+    std::uint64_t* exported_address) {
+  const std::uint64_t inside = hidden(exported_address);
+  return inside + (*exported_address == 0 ? 1 : 0);  // work after the call prevents a tail call
 }
