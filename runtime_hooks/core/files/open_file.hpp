@@ -1,4 +1,4 @@
-// Opens all files of cuwarden (tests/lint/one_place_to_open.py). A path given here may have been
+// Opens all files of cuwarden (tests/lint/opened_by_open_file.py). A path given here may have been
 // chosen by a user, or replaced by another user who may write to its folder. So no open waits, and
 // no file is read or written before it is known to be one:
 //

@@ -1,7 +1,7 @@
 """Checks that paths are opened only by the functions of runtime_hooks/core/files/open_file.hpp. They never
 wait, and they never get a descriptor with the number of a standard stream.
 
-usage: one_place_to_open.py SOURCE_ROOT
+usage: opened_by_open_file.py SOURCE_ROOT
 """
 
 import re
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 FOLDERS = ("shim", "runtime_hooks", "reporters", "tools/cuwarden")
-PLACE = "runtime_hooks/core/files/open_file.hpp"
+OPENER = "runtime_hooks/core/files/open_file.hpp"
 
 # file -> the reason why it may open paths by itself
 REASONS = {
@@ -49,13 +49,13 @@ def main():
     ]
     found = {path.relative_to(root).as_posix(): list(opens_in(path)) for path in sources}
     complaints = [
-        f"{name}:{number}: opens by itself what {PLACE} is for: {line}"
+        f"{name}:{number}: opens by itself what {OPENER} is for: {line}"
         for name, lines in found.items()
-        if name != PLACE and name not in REASONS
+        if name != OPENER and name not in REASONS
         for number, line in lines
     ] + [f"{name}: a reason, and it opens nothing" for name in REASONS if not found.get(name)]
-    if not found.get(PLACE):
-        complaints.append(f"{PLACE} opens nothing")
+    if not found.get(OPENER):
+        complaints.append(f"{OPENER} opens nothing")
     print(f"{len(sources)} files")
     print("\n".join(complaints))
     return 1 if complaints else 0
