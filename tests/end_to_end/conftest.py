@@ -16,9 +16,9 @@ def pytest_report_header(config):
 
 
 @pytest.fixture
-def place(tmp_path):
+def workspace(tmp_path):
     """Returns the test's own folders for programs, reports and ledgers."""
-    made = shimmed.Place(tmp_path)
+    made = shimmed.Workspace(tmp_path)
     yield made
     for process in made.started:
         process.kill()
@@ -33,45 +33,45 @@ def shared():
     """
     with tempfile.TemporaryDirectory(prefix="cuwarden-test-") as folder:
         os.chmod(folder, 0o755)
-        made = shimmed.Place(Path(folder))
+        made = shimmed.Workspace(Path(folder))
         for part in (made.work, made.reports, made.ledger):
             part.chmod(0o1777)
         yield made
 
 
 @pytest.fixture
-def run_shimmed(place):
+def run_shimmed(workspace):
     """Runs a program under the shim; returns its output, status, reports and leftovers."""
-    return place.run
+    return workspace.run
 
 
 @pytest.fixture
-def run_bare(place):
+def run_bare(workspace):
     """Runs a program without the shim, on the simulated GPU."""
 
     def run(command, env=None, **how):
-        return place.run(command, env, shim=False, **how)
+        return workspace.run(command, env, shim=False, **how)
 
     return run
 
 
 @pytest.fixture
-def run_both(place):
+def run_both(workspace):
     """Runs a program bare and under the shim, and checks that its output and status are equal."""
-    return place.run_both
+    return workspace.run_both
 
 
 @pytest.fixture
-def cuwarden(place):
+def cuwarden(workspace):
     """Runs the command."""
-    return functools.partial(shimmed.cuwarden, place)
+    return functools.partial(shimmed.cuwarden, workspace)
 
 
 @pytest.fixture
-def live(place):
+def live(workspace):
     """Starts a program under the shim beside the test; the program is ended with the test."""
 
     def begin(*command, env=None, **popen):
-        return shimmed.start(place, command, env, **popen)
+        return shimmed.start(workspace, command, env, **popen)
 
     return begin

@@ -93,7 +93,7 @@ class Run:
         return lines[0]
 
 
-class Place:
+class Workspace:
     """The folders in which a test's programs run."""
 
     def __init__(self, folder: Path):
@@ -176,12 +176,12 @@ class Place:
         return shimmed
 
 
-def cuwarden(place, *arguments, env=None, **popen):
+def cuwarden(workspace, *arguments, env=None, **popen):
     """Runs the `cuwarden` command as a user does; the command itself is not under the shim."""
-    popen.setdefault("cwd", place.work)
+    popen.setdefault("cwd", workspace.work)
     return subprocess.run(
         [str(COMMAND), *map(str, arguments)],
-        env=place.environment(env, shim=False, preload=()),
+        env=workspace.environment(env, shim=False, preload=()),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -191,24 +191,24 @@ def cuwarden(place, *arguments, env=None, **popen):
     )
 
 
-def start(place, command, env=None, **popen):
+def start(workspace, command, env=None, **popen):
     """Starts a program under the shim and does not wait for it."""
-    popen.setdefault("cwd", place.work)
+    popen.setdefault("cwd", workspace.work)
     popen.setdefault("stdin", subprocess.DEVNULL)
     process = subprocess.Popen(
         [str(part) for part in command],
-        env=place.environment(env),
+        env=workspace.environment(env),
         stdout=subprocess.PIPE,
         text=True,
         **popen,
     )
-    place.started.append(process)
+    workspace.started.append(process)
     return process
 
 
-def dead(place, how="kill"):
+def dead(workspace, how="kill"):
     """Runs a process that is killed. Returns its ledger and the facts that it printed about itself."""
-    run = place.run([program("dying"), how])
+    run = workspace.run([program("dying"), how])
     assert run.returncode < 0
     assert run.reports == []
     (ledger,) = run.ledgers
@@ -227,8 +227,8 @@ def can_mount():
     )
 
 
-def only_report(place):
-    (path,) = place.reports.iterdir()
+def only_report(workspace):
+    (path,) = workspace.reports.iterdir()
     return Report.read(path)
 
 

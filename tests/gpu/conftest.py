@@ -52,9 +52,9 @@ def gpus():
 
 
 @pytest.fixture
-def place(request, tmp_path):
+def workspace(request, tmp_path):
     keep = os.environ.get("CUWARDEN_GPU_KEEP")
     if keep is None:
-        return preloaded.Place(tmp_path)
+        return preloaded.Workspace(tmp_path)
     name = re.sub(r"[^A-Za-z0-9_.-]+", "_", request.node.name).strip("_")
-    return preloaded.Place(tmp_path, Path(keep) / f"{request.node.path.stem}.{name}")
+    return preloaded.Workspace(tmp_path, Path(keep) / f"{request.node.path.stem}.{name}")

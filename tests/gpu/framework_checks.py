@@ -39,10 +39,10 @@ def check_planted(run):
         assert run.report.passes_through(found[0], r"libffi|_ctypes|python"), run.report.describe()
 
 
-def run_to_figures(place, script, *arguments, env=None):
+def run_to_figures(workspace, script, *arguments, env=None):
     """Runs the program bare and shimmed to the same output; the process ends right after it has
     printed its figures."""
-    run = place.run_both(
+    run = workspace.run_both(
         command(script, *arguments, "--end", "_exit"), env, timeout_s=TIMEOUT_S
     )
     check_planted(run)
@@ -52,9 +52,9 @@ def run_to_figures(place, script, *arguments, env=None):
     return run
 
 
-def run_to_natural_end(place, script, *arguments, env=None):
+def run_to_natural_end(workspace, script, *arguments, env=None):
     """Lets the interpreter and the framework tidy up as always; the report is whole."""
-    run = place.run(command(script, *arguments), env, timeout_s=TIMEOUT_S)
+    run = workspace.run(command(script, *arguments), env, timeout_s=TIMEOUT_S)
     assert run.returncode == 0, run.stderr[-3000:]
     assert run.said == []
     check_planted(run)

@@ -123,7 +123,7 @@ class Run:
         ]
 
 
-class Place:
+class Workspace:
     """Folders that belong to one test."""
 
     def __init__(self, folder: Path, keep: Path | None = None):

@@ -28,8 +28,8 @@ def check_explained(run):
 
 
 @pytest.mark.parametrize("name", ["cublas_gemm", "cufft_plan", "nccl_all_reduce"])
-def test_memory_of_nvidias_libraries_is_explained(place, name):
-    check_explained(place.run([program(name)]))
+def test_memory_of_nvidias_libraries_is_explained(workspace, name):
+    check_explained(workspace.run([program(name)]))
 
 
 @needs("torch")
@@ -37,24 +37,24 @@ def test_memory_of_nvidias_libraries_is_explained(place, name):
     "configuration", ["", "expandable_segments:True", "backend:cudaMallocAsync"]
 )
 @pytest.mark.parametrize("script", ["torch_training.py", "torch_graphs.py"])
-def test_memory_of_pytorch_is_explained(place, script, configuration):
+def test_memory_of_pytorch_is_explained(workspace, script, configuration):
     env = {**DETERMINISTIC, "PYTORCH_CUDA_ALLOC_CONF": configuration} if configuration else DETERMINISTIC
-    check_explained(place.run(command(script), env, timeout_s=TIMEOUT_S))
+    check_explained(workspace.run(command(script), env, timeout_s=TIMEOUT_S))
 
 
 @needs("cupy")
 @pytest.mark.parametrize("pool", [[], ["async"]])
-def test_memory_of_cupy_is_explained(place, pool):
-    check_explained(place.run(command("cupy_arrays.py", *pool), timeout_s=TIMEOUT_S))
+def test_memory_of_cupy_is_explained(workspace, pool):
+    check_explained(workspace.run(command("cupy_arrays.py", *pool), timeout_s=TIMEOUT_S))
 
 
 @needs("jax")
-def test_memory_of_jax_is_explained(place):
+def test_memory_of_jax_is_explained(workspace):
     env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
-    check_explained(place.run(command("jax_step.py"), env, timeout_s=TIMEOUT_S))
+    check_explained(workspace.run(command("jax_step.py"), env, timeout_s=TIMEOUT_S))
 
 
 @needs("torch", "triton")
-def test_memory_of_triton_is_explained(place):
-    env = {"TRITON_CACHE_DIR": place.work / "triton"}
-    check_explained(place.run(command("triton_kernel.py"), env, timeout_s=TIMEOUT_S))
+def test_memory_of_triton_is_explained(workspace):
+    env = {"TRITON_CACHE_DIR": workspace.work / "triton"}
+    check_explained(workspace.run(command("triton_kernel.py"), env, timeout_s=TIMEOUT_S))

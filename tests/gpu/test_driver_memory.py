@@ -10,8 +10,8 @@ WAYS = ["dlsym", "lookup", "lookup_per_thread"]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_counts_and_bytes_of_each_kind_are_the_programs_own(place, way):
-    run = place.run_both([program("driver_memory"), way])
+def test_counts_and_bytes_of_each_kind_are_the_programs_own(workspace, way):
+    run = workspace.run_both([program("driver_memory"), way])
     check_results(run)
     run.report.check_totals(run.last_line["totals"])
     for fact in run.last_line["leaked"]:
@@ -20,7 +20,7 @@ def test_counts_and_bytes_of_each_kind_are_the_programs_own(place, way):
 
 
 @pytest.mark.alone
-def test_live_bytes_are_what_the_device_lost(place):
-    run = place.run([program("driver_memory"), "lookup"])
+def test_live_bytes_are_what_the_device_lost(workspace):
+    run = workspace.run([program("driver_memory"), "lookup"])
     live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
     assert live <= run.figures["taken_bytes"] <= live + (64 << 20), (live, run.figures)

@@ -41,10 +41,10 @@ pytestmark = [
         (700 * KIB, 8 * GIB),
     ],
 )
-def test_locked_bytes_are_those_freed_and_not_given_back(place, piece_bytes, budget, pattern):
+def test_locked_bytes_are_those_freed_and_not_given_back(workspace, piece_bytes, budget, pattern):
     if preloaded.SIMULATED:
         budget //= 64
-    run = place.run([CHECKERBOARD, piece_bytes, pattern, budget], {"CUWARDEN_POOL": "off"})
+    run = workspace.run([CHECKERBOARD, piece_bytes, pattern, budget], {"CUWARDEN_POOL": "off"})
     assert run.returncode == 0, run.stderr
     check_checkerboard(run.report, run.last_line, piece_bytes)
 
@@ -53,17 +53,17 @@ def test_locked_bytes_are_those_freed_and_not_given_back(place, piece_bytes, bud
     "piece_bytes, budget", [(64 * KIB, 4 * GIB), (256 * KIB, 8 * GIB), (MIB, 8 * GIB)]
 )
 @pytest.mark.parametrize("threads", [1, 4])
-def test_the_report_has_the_worst_moment_although_all_is_freed(place, piece_bytes, budget, threads):
+def test_the_report_has_the_worst_moment_although_all_is_freed(workspace, piece_bytes, budget, threads):
     if preloaded.SIMULATED:
         budget = 256 * MIB
     command = [CHECKERBOARD, piece_bytes, "half", budget, threads, "gone"]
-    run = place.run(command, {"CUWARDEN_POOL": "off"})
+    run = workspace.run(command, {"CUWARDEN_POOL": "off"})
     assert run.returncode == 0, run.stderr
     check_worst_moment(run.report, run.last_line, piece_bytes, run.report.names, threads)
 
 
-def test_memory_that_pools_keep_is_in_the_account(place):
-    run = place.run([IDLE_POOLS, (1 << 64) - 1, 512])
+def test_memory_that_pools_keep_is_in_the_account(workspace):
+    run = workspace.run([IDLE_POOLS, (1 << 64) - 1, 512])
     assert run.returncode == 0, run.stderr
     assert run.last_line["reserved_bytes"] - run.last_line["used_bytes"] >= 512 * MIB
     check_idle_pools(run.report, run.last_line)

@@ -8,8 +8,8 @@ CONTEXT_END = "context_end_shared" if SIMULATED else "context_end"
 
 
 @pytest.mark.parametrize("build", ["graph_memory", "graph_memory_shared"])
-def test_graph_memory_is_live_from_its_launch_to_its_free(place, build):
-    run = place.run_both([program(build)])
+def test_graph_memory_is_live_from_its_launch_to_its_free(workspace, build):
+    run = workspace.run_both([program(build)])
     check_results(run)
     run.report.check_totals(run.last_line["totals"])
     for fact in run.last_line["leaked"]:
@@ -20,10 +20,10 @@ def test_graph_memory_is_live_from_its_launch_to_its_free(place, build):
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", ["device", "async", "pool", "vmm", "managed", "pinned", "array"])
 @pytest.mark.parametrize("end", ["reset", "destroy"])
-def test_the_report_agrees_with_the_device_on_memory_of_an_ended_context(place, end, kind):
+def test_the_report_agrees_with_the_device_on_memory_of_an_ended_context(workspace, end, kind):
     """Memory counts as released, freed afterwards or live, as cuMemGetInfo shows after the
     context's end."""
-    run = place.run_both([program(CONTEXT_END), end, kind])
+    run = workspace.run_both([program(CONTEXT_END), end, kind])
     check_results(run)
     fact = run.last_line
     size = fact["bytes"]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.alone
 
 @pytest.mark.parametrize(("limit", "buffer"), LIMITS)
 def test_a_program_that_pins_beyond_the_cgroups_limit_is_killed_and_its_report_says_so(
-    place, limit, buffer
+    workspace, limit, buffer
 ):
     sample = preloaded.BUILD / "samples" / "pinned_limit"
     if not sample.exists():
@@ -31,20 +31,20 @@ def test_a_program_that_pins_beyond_the_cgroups_limit_is_killed_and_its_report_s
     cgroup = Cgroup(limit * MIB)
     try:
         command = cgroup.entered_by(sample, str(buffer * MIB))
-        assert place.run(command, shim=False).returncode == -signal.SIGKILL
-        run = place.run(command)
+        assert workspace.run(command, shim=False).returncode == -signal.SIGKILL
+        run = workspace.run(command)
         assert run.returncode == -signal.SIGKILL
         facts = run.last_line
         assert facts["limit_bytes"] == limit * MIB
         assert facts["request"]["error"] is None  # The call never returned.
-        (ledger,) = place.ledger.glob("cuwarden-ledger-*")
+        (ledger,) = workspace.ledger.glob("cuwarden-ledger-*")
         done = subprocess.run(
             [preloaded.BUILD / "cuwarden", "recover", ledger], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
     finally:
         cgroup.remove()
-    (path,) = place.reports.glob(f"*-{run.pid}.json")
+    (path,) = workspace.reports.glob(f"*-{run.pid}.json")
     report = preloaded.Report.read(path)
     evidence = report["memory_cgroup"]
     assert evidence["path"] == str(cgroup.folder)

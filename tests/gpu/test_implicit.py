@@ -14,8 +14,8 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("what", ["all", "captured", "in_graph"])
-def test_every_step_has_a_row_of_its_size(place, what):
-    run = place.run([TAKERS, what])
+def test_every_step_has_a_row_of_its_size(workspace, what):
+    run = workspace.run([TAKERS, what])
     assert run.returncode == 0, run.stderr
     facts = run.last_line
     (device,) = run.report["devices"]

@@ -53,18 +53,18 @@ VARIATIONS = [
 pytestmark = pytest.mark.alone
 
 
-def run_shortage(place, command, env=None):
+def run_shortage(workspace, command, env=None):
     program = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "shortages"
     if not program.exists():
         pytest.skip(f"{program} was not built")
-    run = place.run([program, *command], {"CUWARDEN_POOL": "off", **(env or {})})
+    run = workspace.run([program, *command], {"CUWARDEN_POOL": "off", **(env or {})})
     assert run.returncode == 0, run.stderr
     return run
 
 
 @pytest.mark.parametrize("command", VARIATIONS, ids="-".join)
-def test_the_verdict_fits_the_shortage(place, command):
-    run = run_shortage(place, command)
+def test_the_verdict_fits_the_shortage(workspace, command):
+    run = run_shortage(workspace, command)
     known = run.last_line
     report = run.report
     (incident,) = report["incidents"]
@@ -93,8 +93,8 @@ LAUNCHES = [
 
 
 @pytest.mark.parametrize("command", LAUNCHES, ids="-".join)
-def test_a_launch_that_lacks_local_memory_is_implicit(place, command):
-    run = run_shortage(place, command)
+def test_a_launch_that_lacks_local_memory_is_implicit(workspace, command):
+    run = run_shortage(workspace, command)
     assert (run.last_line["figure"], run.last_line["failures"]) == (2, 1)
     (incident,) = run.report["incidents"]
     assert (incident["verdict"], incident["asked_for"]) == ("implicit_memory", "launch"), incident
@@ -113,8 +113,8 @@ CONTEXTS = [
 
 
 @pytest.mark.parametrize("command", CONTEXTS, ids="-".join)
-def test_a_context_that_does_not_fit_beside_the_programs_own_memory(place, command):
-    run = run_shortage(place, command)
+def test_a_context_that_does_not_fit_beside_the_programs_own_memory(workspace, command):
+    run = run_shortage(workspace, command)
     assert (run.last_line["figure"], run.last_line["failures"]) == (2, 1)
     (incident,) = run.report["incidents"]
     assert (incident["verdict"], incident["asked_for"]) == ("device_full_own", "context"), incident
@@ -132,8 +132,8 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("command", ADDRESSES, ids="-".join)
-def test_a_request_fails_for_lack_of_addresses_while_memory_is_free(place, command):
-    run = run_shortage(place, command)
+def test_a_request_fails_for_lack_of_addresses_while_memory_is_free(workspace, command):
+    run = run_shortage(workspace, command)
     assert (run.last_line["failures"], run.last_line["served"]) == (1, 0)
     (incident,) = run.report["incidents"]
     assert incident["verdict"] == "address_space_gap", incident
@@ -160,8 +160,8 @@ OUT_OF_MEMORY, OUT_OF_RESOURCES = 2, 701  # The driver's answers if the heap doe
 
 
 @pytest.mark.parametrize("command", IMPLICIT, ids="-".join)
-def test_a_call_that_allocates_implicitly_fails_for_lack_of_memory(place, command):
-    run = run_shortage(place, command)
+def test_a_call_that_allocates_implicitly_fails_for_lack_of_memory(workspace, command):
+    run = run_shortage(workspace, command)
     known = run.last_line
     of_heap = command[0] == "heap"
     assert (known["figure"], known["failures"]) == (OUT_OF_RESOURCES if of_heap else OUT_OF_MEMORY, 1)
@@ -193,7 +193,7 @@ BESIDE = [
 
 
 @pytest.mark.parametrize(("count", "command"), BESIDE)
-def test_memory_of_other_processes_is_reported_as_theirs(place, tmp_path, count, command):
+def test_memory_of_other_processes_is_reported_as_theirs(workspace, tmp_path, count, command):
     sample = preloaded.BUILD / "samples" / "neighbour"
     if not sample.exists():
         pytest.skip(f"{sample} was not built")
@@ -201,10 +201,10 @@ def test_memory_of_other_processes_is_reported_as_theirs(place, tmp_path, count,
     others, held = [], 0
     try:
         for _ in range(count):
-            other = place.start([sample, "hold", "100"], env, shim=False, stdin=subprocess.PIPE)
+            other = workspace.start([sample, "hold", "100"], env, shim=False, stdin=subprocess.PIPE)
             others.append(other)
             held += int(other.stdout.readline())
-        run = run_shortage(place, command, env)
+        run = run_shortage(workspace, command, env)
     finally:
         for other in others:
             other.communicate()

@@ -19,8 +19,8 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_leaks_of_the_program_and_of_the_library_are_reported_with_their_stacks(place, name):
-    run = place.run_both([program(name)])
+def test_leaks_of_the_program_and_of_the_library_are_reported_with_their_stacks(workspace, name):
+    run = workspace.run_both([program(name)])
     check_results(run)
     report = run.report
     for fact in run.last_line["leaked"]:
@@ -42,8 +42,8 @@ def test_leaks_of_the_program_and_of_the_library_are_reported_with_their_stacks(
 
 @pytest.mark.alone
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_live_bytes_are_no_more_than_the_device_lost(place, name):
-    run = place.run([program(name)])
+def test_live_bytes_are_no_more_than_the_device_lost(workspace, name):
+    run = workspace.run([program(name)])
     live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
     print(f"{name}: live {live}, taken {run.figures['taken_bytes']}")
     assert 0 < live <= run.figures["taken_bytes"], run.report.describe()

@@ -14,10 +14,10 @@ CONTRACT = preloaded.BUILD / "tests/end_to_end/programs/memory_contract"
 SHARING = "Sharing.*"
 
 
-def run_in(place, mode, command, lock):
+def run_in(workspace, mode, command, lock):
     """Runs the program. `lock` is the argument with which the program makes the mode auto serve."""
     command = [command[0], lock, *command[1:]] if mode == "auto" else command
-    run = place.run(command, {"CUWARDEN_POOL": mode}, shim=mode != "bare")
+    run = workspace.run(command, {"CUWARDEN_POOL": mode}, shim=mode != "bare")
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-3000:]
     return run
 
@@ -27,8 +27,8 @@ def served(run):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_keeps_the_drivers_promises(place, mode):
-    run = run_in(place, mode, [CONTRACT, f"--gtest_filter=-{SHARING}"], "--lock-slabs")
+def test_memory_keeps_the_drivers_promises(workspace, mode):
+    run = run_in(workspace, mode, [CONTRACT, f"--gtest_filter=-{SHARING}"], "--lock-slabs")
     assert int(re.search(r"PASSED  \] (\d+) tests", run.stdout)[1]) > 55, run.stdout[-2000:]
     if mode != "bare":
         assert (served(run) > 500) == (mode in ("auto", "on"))
@@ -38,23 +38,23 @@ def test_memory_keeps_the_drivers_promises(place, mode):
 
 @pytest.mark.gpus(2)
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_of_two_devices_keeps_the_drivers_promises(place, mode):
-    run = run_in(place, mode, [CONTRACT, "--gtest_filter=Peers.*"], "--lock-slabs")
+def test_memory_of_two_devices_keeps_the_drivers_promises(workspace, mode):
+    run = run_in(workspace, mode, [CONTRACT, "--gtest_filter=Peers.*"], "--lock-slabs")
     if mode != "bare":
         assert (served(run) > 0) == (mode in ("auto", "on"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_of_the_pool_cannot_be_shared_with_processes(place, mode):
-    run = run_in(place, mode, [CONTRACT, f"--gtest_filter={SHARING}"], "--lock-slabs")
+def test_memory_of_the_pool_cannot_be_shared_with_processes(workspace, mode):
+    run = run_in(workspace, mode, [CONTRACT, f"--gtest_filter={SHARING}"], "--lock-slabs")
     if mode != "bare":
         assert run.report["pool"]["ipc_refused"] == (mode in ("auto", "on"))
 
 
 @pytest.mark.skipif(preloaded.SIMULATED, reason="kernels do nothing, and cuBLAS needs the driver")
 @pytest.mark.parametrize("mode", MODES)
-def test_kernels_and_cublas_read_back_their_own_values(place, mode):
-    run = run_in(place, mode, [preloaded.program("side_by_side")], "lock")
+def test_kernels_and_cublas_read_back_their_own_values(workspace, mode):
+    run = run_in(workspace, mode, [preloaded.program("side_by_side")], "lock")
     checks = [line for line in run.output if "as the host computes it" in line]
     assert len(checks) == 10, run.stdout
     preloaded.check_results(run)

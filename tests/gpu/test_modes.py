@@ -17,19 +17,19 @@ DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 genuine = pytest.mark.skipif(preloaded.SIMULATED, reason="the libraries need the genuine driver")
 
 
-def in_all_modes(place, program, env=None):
+def in_all_modes(workspace, program, env=None):
     """Runs the program in all modes. Returns the bare run, and the others by mode."""
     processes = {
-        mode: place.start(
+        mode: workspace.start(
             program,
             # Each mode compiles for itself.
-            {**(env or {}), "CUWARDEN_POOL": mode, "TRITON_CACHE_DIR": place.work / mode},
+            {**(env or {}), "CUWARDEN_POOL": mode, "TRITON_CACHE_DIR": workspace.work / mode},
             shim=mode != "bare",
         )
         for mode in ["bare", *MODES]
     }
     try:
-        runs = {mode: place.finish(process, mode, TIMEOUT_S) for mode, process in processes.items()}
+        runs = {mode: workspace.finish(process, mode, TIMEOUT_S) for mode, process in processes.items()}
     finally:
         for process in processes.values():
             if process.poll() is None:
@@ -40,10 +40,10 @@ def in_all_modes(place, program, env=None):
     return bare, runs
 
 
-def alike_in_all_modes(place, program, env=None):
+def alike_in_all_modes(workspace, program, env=None):
     """Runs the program in all modes, and expects the output of the bare run in each. Returns the
     runs under the shim, by mode."""
-    bare, runs = in_all_modes(place, program, env)
+    bare, runs = in_all_modes(workspace, program, env)
     preloaded.check_results(bare)
     for mode, run in runs.items():
         assert run.output == bare.output, mode
@@ -68,8 +68,8 @@ def alike_in_all_modes(place, program, env=None):
     ],
     ids=["caching", "async", "uncached"],
 )
-def test_a_training_has_the_same_loss_at_every_step(place, allocator):
-    runs = alike_in_all_modes(place, command("torch_training.py"), {**DETERMINISTIC, **allocator})
+def test_a_training_has_the_same_loss_at_every_step(workspace, allocator):
+    runs = alike_in_all_modes(workspace, command("torch_training.py"), {**DETERMINISTIC, **allocator})
     losses = [line for line in runs["on"].output if line.startswith("step ")]
     assert len(set(losses)) == 12 and "nan" not in "".join(losses), losses
     if "PYTORCH_NO_CUDA_MEMORY_CACHING" in allocator:
@@ -93,8 +93,8 @@ OF_JAX = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=needs(*modules)) for name, (modules, _) in FRAMEWORKS.items()]
 )
-def test_a_frameworks_program_has_the_same_results(place, name):
-    runs = alike_in_all_modes(place, command(*FRAMEWORKS[name][1]), {**DETERMINISTIC, **OF_JAX})
+def test_a_frameworks_program_has_the_same_results(workspace, name):
+    runs = alike_in_all_modes(workspace, command(*FRAMEWORKS[name][1]), {**DETERMINISTIC, **OF_JAX})
     assert runs["on"].report["pool"]["served_count"] > 0
 
 
@@ -102,17 +102,17 @@ def test_a_frameworks_program_has_the_same_results(place, name):
 @pytest.mark.parametrize(
     "name", ["cublas_gemm", "cufft_plan", pytest.param("nccl_all_reduce", marks=pytest.mark.gpus(2))]
 )
-def test_a_librarys_program_has_the_same_results(place, name):
-    runs = alike_in_all_modes(place, [preloaded.program(name)])
+def test_a_librarys_program_has_the_same_results(workspace, name):
+    runs = alike_in_all_modes(workspace, [preloaded.program(name)])
     assert runs["on"].report["pool"]["served_count"] > 0
 
 
 @needs("torch")
-def test_two_processes_share_pytorchs_tensors(place):
-    runs = alike_in_all_modes(place, command("torch_shared.py"))
+def test_two_processes_share_pytorchs_tensors(workspace):
+    runs = alike_in_all_modes(workspace, command("torch_shared.py"))
     assert [line for line in runs["on"].output if line.endswith("them: True")] == runs["on"].output[2:]
     assert not any(run.report["pool"]["ipc_refused"] for run in runs.values())
-    reports = [Report.read(path) for path in place.reports.iterdir()]
+    reports = [Report.read(path) for path in workspace.reports.iterdir()]
     others = [report for report in reports if "imported" in report.totals()]
     assert len(reports) == 2 * len(MODES) and len(others) == len(MODES)
     for report in others:
@@ -120,9 +120,9 @@ def test_two_processes_share_pytorchs_tensors(place):
 
 
 @pytest.mark.parametrize("size", [1000, 700_001, 3 * MIB, 20 * MIB])
-def test_another_process_opens_what_the_driver_served(place, size):
+def test_another_process_opens_what_the_driver_served(workspace, size):
     program = preloaded.BUILD / "tests/end_to_end/programs/shared_pointer"
-    bare, runs = in_all_modes(place, [program, size])
+    bare, runs = in_all_modes(workspace, [program, size])
     assert "the other process: 0" in bare.output and "its answer is here: 1" in bare.output
     for mode, run in runs.items():
         served = mode == "on" and size % (2 * MIB) != 0

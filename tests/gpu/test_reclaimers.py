@@ -21,29 +21,29 @@ def rescued_by(report):
 
 
 @pytest.mark.parametrize("options", [[], ["thread=1"]], ids="-".join)
-def test_a_reclaimer_of_the_program_itself_rescues_a_request(place, options):
+def test_a_reclaimer_of_the_program_itself_rescues_a_request(workspace, options):
     program = preloaded.BUILD / "tests/end_to_end/programs/reclaiming"
-    bare = place.run([program, "empties", *options], RESCUE, shim=False)
+    bare = workspace.run([program, "empties", *options], RESCUE, shim=False)
     assert (bare.last_line["served"], bare.last_line["failures"]) == (0, 1)
-    run = place.run([program, "empties", *options], RESCUE)
+    run = workspace.run([program, "empties", *options], RESCUE)
     assert (run.last_line["served"], run.last_line["calls"]) == (1, 1), run.stderr
     assert run.last_line["given_back"] == run.last_line["held"]
     assert rescued_by(run.report) == "own cache"
 
 
 @pytest.mark.parametrize("how", ["nothing", "throws", "exits", "hangs"])
-def test_a_reclaimer_that_does_not_help_leaves_one_message_and_the_drivers_error(place, how):
+def test_a_reclaimer_that_does_not_help_leaves_one_message_and_the_drivers_error(workspace, how):
     program = preloaded.BUILD / "tests/end_to_end/programs/reclaiming"
-    run = place.run([program, how], {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "300ms"})
+    run = workspace.run([program, how], {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "300ms"})
     assert (run.returncode, run.last_line["failures"]) == (0, 1), run.stderr
     assert len(run.said) == 1 and run.last_line["seconds"] < 5
 
 
-def test_the_cache_of_a_registered_library_rescues_the_programs_request(place):
+def test_the_cache_of_a_registered_library_rescues_the_programs_request(workspace):
     sample = preloaded.BUILD / "samples" / "two_libraries"
-    plain = place.run([sample], RESCUE)
+    plain = workspace.run([sample], RESCUE)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
-    run = place.run([sample, "register"], RESCUE)
+    run = workspace.run([sample, "register"], RESCUE)
     assert run.last_line["request"]["error"] == "cudaSuccess", run.stdout
     assert rescued_by(run.report) == "tensor cache"
 
@@ -51,14 +51,14 @@ def test_the_cache_of_a_registered_library_rescues_the_programs_request(place):
 @needs("torch", "cupy")
 @pytest.mark.parametrize("asks", ["cupy", "torch", "raw"])
 @pytest.mark.parametrize("holds", ["torch", "cupy"])
-def test_a_frameworks_cache_is_emptied_for_another(place, holds, asks):
+def test_a_frameworks_cache_is_emptied_for_another(workspace, holds, asks):
     if holds == asks:
         pytest.skip("it empties its own")
     script = command("two_caches.py", holds, asks)
-    bare = place.run(script, shim=False)
+    bare = workspace.run(script, shim=False)
     assert bare.stdout == "refused\n", bare.stderr
     env = {**RESCUE, "PYTHONPATH": str(preloaded.SOURCE / "tools" / "python")}
-    run = place.run([sys.executable, "-m", "cuwarden", *script[1:]], env)
+    run = workspace.run([sys.executable, "-m", "cuwarden", *script[1:]], env)
     assert run.stdout == "served 14\n", run.stderr
     served = [row["reclaimer"] for row in run.report["rungs"] if row["outcome"] == "served"]
     assert served == [{"torch": "PyTorch", "cupy": "CuPy"}[holds]], run.report["rungs"]

@@ -37,12 +37,12 @@ def rescued(run, rung):
      ["streams=3", "elsewhere=1"]],
     ids="-".join,
 )
-def test_a_request_that_needs_pending_frees_is_served_after_they_are_synchronised(place, options):
+def test_a_request_that_needs_pending_frees_is_served_after_they_are_synchronised(workspace, options):
     program = preloaded.BUILD / "tests/end_to_end/programs/shortages"
     env = busy_for(200) if "busy=200" in options else {}
-    bare = place.run([program, "pending", *options], env, shim=False)
+    bare = workspace.run([program, "pending", *options], env, shim=False)
     assert (bare.last_line["served"], bare.last_line["failures"]) == (0, 1)
-    run = run_shortage(place, ["pending", *options], {**RESCUE, **env})
+    run = run_shortage(workspace, ["pending", *options], {**RESCUE, **env})
     incident, rungs = rescued(run, "synchronise")
     assert incident["verdict"] == "pending_frees"
     # A plain retry did not help.
@@ -53,23 +53,23 @@ def test_a_request_that_needs_pending_frees_is_served_after_they_are_synchronise
     assert live["live_bytes"] == run.last_line["requested_bytes"]
 
 
-def test_a_stream_that_works_longer_than_is_allowed_is_left_alone(place):
+def test_a_stream_that_works_longer_than_is_allowed_is_left_alone(workspace):
     env = {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": "100ms", **busy_for(1500)}
-    run = run_shortage(place, ["pending", "streams=1", "busy=1500"], env)
+    run = run_shortage(workspace, ["pending", "streams=1", "busy=1500"], env)
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (waited,) = [row for row in run.report["rungs"] if row["rung"] == "synchronise"]
     assert waited["outcome"] == "timed_out"
     assert 100_000_000 <= waited["duration_ns"] < 1_000_000_000
 
 
-def test_a_neighbour_that_leaves_is_waited_for(place, tmp_path):
+def test_a_neighbour_that_leaves_is_waited_for(workspace, tmp_path):
     sample = preloaded.BUILD / "samples" / "neighbour"
     env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared_device"} if preloaded.SIMULATED else {}
-    other = place.start([sample, "hold", "60"], env, shim=False, stdin=subprocess.PIPE)
+    other = workspace.start([sample, "hold", "60"], env, shim=False, stdin=subprocess.PIPE)
     assert int(other.stdout.readline()) > 1 << 30
     threading.Timer(1.5, other.stdin.close).start()
     env = {**env, **RESCUE, "CUWARDEN_WAIT": "30s"}
-    run = run_shortage(place, ["own", "room=200000", "more=900"], env)
+    run = run_shortage(workspace, ["own", "room=200000", "more=900"], env)
     other.wait()
     _, rungs = rescued(run, "wait")
     assert rungs["wait"]["duration_ns"] > 300_000_000

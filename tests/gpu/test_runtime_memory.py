@@ -10,8 +10,8 @@ BUILDS = ["runtime_memory_static", "runtime_memory_shared", "runtime_memory_per_
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_counts_and_bytes_of_each_kind_are_the_programs_own(place, build):
-    run = place.run_both([program(build)])
+def test_counts_and_bytes_of_each_kind_are_the_programs_own(workspace, build):
+    run = workspace.run_both([program(build)])
     check_results(run)
     run.report.check_totals(run.last_line["totals"])
     for fact in run.last_line["leaked"]:
@@ -21,8 +21,8 @@ def test_counts_and_bytes_of_each_kind_are_the_programs_own(place, build):
 
 @pytest.mark.alone
 @pytest.mark.parametrize("build", BUILDS[:2])
-def test_live_bytes_are_what_the_device_lost(place, build):
-    run = place.run([program(build)])
+def test_live_bytes_are_what_the_device_lost(workspace, build):
+    run = workspace.run([program(build)])
     live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
     taken = run.figures["taken_bytes"] - run.kind_figures["managed"]["taken_bytes"]
     # Managed memory may cost the device 128 MiB when it is first touched: with its context or only

@@ -39,14 +39,14 @@ def built(name):
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_a_sample_runs_out_of_memory_and_the_report_has_its_own_counts(place, tmp_path, name):
+def test_a_sample_runs_out_of_memory_and_the_report_has_its_own_counts(workspace, tmp_path, name):
     command = [built(name), *ARGUMENTS.get(name, [])]
     env = {"CUWARDEN_POOL": "off"}
     if preloaded.SIMULATED:
         env["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
     kind, failed, verdicts = SITUATIONS[name]
     for shim in (False, True):
-        run = place.run(command, env, shim=shim)
+        run = workspace.run(command, env, shim=shim)
         if "too high to run into" in run.stderr:
             pytest.skip(run.stderr.strip())
         assert run.returncode == 0, (shim, run.stdout, run.stderr)
@@ -69,18 +69,18 @@ def test_a_sample_runs_out_of_memory_and_the_report_has_its_own_counts(place, tm
 
 @pytest.mark.parametrize("count", [2, 3, 4, 6, 7, 8])
 def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_same_one(
-    place, tmp_path, count
+    workspace, tmp_path, count
 ):
-    changes = {"CUWARDEN_REPORT": place.reports / "%j-%r.json", "CUWARDEN_POOL": "off"}
+    changes = {"CUWARDEN_REPORT": workspace.reports / "%j-%r.json", "CUWARDEN_POOL": "off"}
     if preloaded.SIMULATED:
         changes["CUWARDEN_SIM_SHARED"] = tmp_path / "shared_device"
         changes["CUWARDEN_SIM_DEVICES"] = "2"
     for shim in (False, True):
-        run = place.run([built("slurm_step"), str(count)], changes, shim=shim)
+        run = workspace.run([built("slurm_step"), str(count)], changes, shim=shim)
         assert run.returncode == 0, (shim, run.stdout, run.stderr)
         assert run.stderr == ""
     facts = run.last_line
-    paths = sorted(path for path in place.reports.iterdir() if path.suffix == ".json")
+    paths = sorted(path for path in workspace.reports.iterdir() if path.suffix == ".json")
     ranks = range(count)
     assert len(facts["ranks"]) == count
     assert [path.name for path in paths] == [f"{facts['job_id']}-{rank}.json" for rank in ranks]
@@ -112,9 +112,9 @@ def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_
     assert len({own["device_uuid"] for own in facts["ranks"]}) == 1
 
 
-def test_pinned_buffers_of_steps_are_no_leak_and_counted_at_their_source_line(place):
+def test_pinned_buffers_of_steps_are_no_leak_and_counted_at_their_source_line(workspace):
     for shim in (False, True):
-        run = place.run([built("pinned_churn"), "100"], shim=shim)
+        run = workspace.run([built("pinned_churn"), "100"], shim=shim)
         assert run.returncode == 0, (shim, run.stdout, run.stderr)
         assert run.stderr == ""
     facts = run.last_line

@@ -34,11 +34,11 @@ def check_given_back(run, gpus):
 
 # The device keeps 64 MiB free and gives up to 136 MiB to the request.
 @pytest.mark.parametrize("leave", [66, 100, 200, 40])
-def test_a_pointer_to_both_memories_works_as_one_to_the_device(place, gpus, leave):
+def test_a_pointer_to_both_memories_works_as_one_to_the_device(workspace, gpus, leave):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     size = f"bytes={300 * MIB + 12345}"
-    plain = place.run([program, size], shim=False)
-    run = place.run([program, size, f"leave={leave}"], {"CUWARDEN_SPILL": "2GiB"})
+    plain = workspace.run([program, size], shim=False)
+    run = workspace.run([program, size, f"leave={leave}"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.output[:-1] == plain.output[:-1]
     check_given_back(run, gpus)
     assert spilled(run) > 100 * MIB
@@ -48,11 +48,11 @@ def test_a_pointer_to_both_memories_works_as_one_to_the_device(place, gpus, leav
 # Rows are as long as with the driver, and the pointer's attributes name the memory pool that was
 # asked.
 @pytest.mark.parametrize("make", ["pitch", "3d", "async", "own"])
-def test_memory_from_every_allocation_function_can_be_spilled(place, gpus, make):
+def test_memory_from_every_allocation_function_can_be_spilled(workspace, gpus, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
     options = [f"bytes={300 * MIB + 12345}", f"make={make}"]
-    plain = place.run([program, *options], shim=False)
-    run = place.run([program, *options, "leave=100"], {"CUWARDEN_SPILL": "2GiB"})
+    plain = workspace.run([program, *options], shim=False)
+    run = workspace.run([program, *options, "leave=100"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.output[:-1] == plain.output[:-1]
     check_given_back(run, gpus)
     assert spilled(run) > 100 * MIB
@@ -60,9 +60,9 @@ def test_memory_from_every_allocation_function_can_be_spilled(place, gpus, make)
 
 @pytest.mark.parametrize("make", ["malloc", "async"])
 @pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
-def test_spilled_memory_ends_as_the_devices_does(place, gpus, how, make):
+def test_spilled_memory_ends_as_the_devices_does(workspace, gpus, how, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
-    run = place.run([program, "leave=100", how, f"make={make}"], {"CUWARDEN_SPILL": "2GiB"})
+    run = workspace.run([program, "leave=100", how, f"make={make}"], {"CUWARDEN_SPILL": "2GiB"})
     assert run.returncode == 0, run.stderr
     if how == "end=reset":
         assert run.last_line["free_after"] > run.last_line["free_before"]
@@ -73,11 +73,11 @@ def test_spilled_memory_ends_as_the_devices_does(place, gpus, how, make):
 
 
 @pytest.mark.parametrize("size", [512 * MIB, 3 * GIB + 8 * 1000])
-def test_kernels_and_copies_see_one_memory(place, gpus, size):
+def test_kernels_and_copies_see_one_memory(workspace, gpus, size):
     program = preloaded.program("spilled_work")
-    plain = place.run([program, "0", str(size)], shim=False)
+    plain = workspace.run([program, "0", str(size)], shim=False)
     assert plain.returncode == 0, plain.stderr
-    run = place.run([program, "260", str(size)], {"CUWARDEN_SPILL": "8GiB"})
+    run = workspace.run([program, "260", str(size)], {"CUWARDEN_SPILL": "8GiB"})
     assert run.output == plain.output and run.returncode == 0, run.stderr
     print(f"all on the device {plain.figures}, in part the host's {run.figures}")
     # With two devices a page of the driver's tables stays in use; see check_given_back().
@@ -88,11 +88,11 @@ def test_kernels_and_copies_see_one_memory(place, gpus, size):
     assert abs(beside - host // 512) <= 2 * MIB, (beside, host)
 
 
-def test_the_sample_oversubscribe_is_served_in_full(place):
+def test_the_sample_oversubscribe_is_served_in_full(workspace):
     sample = preloaded.BUILD / "samples" / "oversubscribe"
-    plain = place.run([sample], shim=False)
+    plain = workspace.run([sample], shim=False)
     assert plain.last_line["tiles"] < plain.last_line["planned_tiles"]
-    run = place.run([sample], {"CUWARDEN_SPILL": "64GiB"})
+    run = workspace.run([sample], {"CUWARDEN_SPILL": "64GiB"})
     facts = run.last_line
     assert facts["tiles"] == facts["planned_tiles"], run.stderr
     served_by_spill(run)

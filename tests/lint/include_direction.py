@@ -67,19 +67,19 @@ ALLOWED = {
     "samples/libraries": [],
     "samples": ["samples/libraries"],
 } | {
-    f"runtime_hooks/hooks/{room}": [f"runtime_hooks/hooks/{lower}" for lower in HOOK_ROOMS[:place]] + HOOKS_KNOW
-    for place, room in enumerate(HOOK_ROOMS)
+    f"runtime_hooks/hooks/{room}": [f"runtime_hooks/hooks/{lower}" for lower in HOOK_ROOMS[:position]] + HOOKS_KNOW
+    for position, room in enumerate(HOOK_ROOMS)
 } | {
-    f"shim/{room}": [f"shim/{lower}" for lower in SHIM_ROOMS[:place]]
+    f"shim/{room}": [f"shim/{lower}" for lower in SHIM_ROOMS[:position]]
     + ["glibc_floor", "runtime_hooks", "reporters"]
-    for place, room in enumerate(SHIM_ROOMS)
+    for position, room in enumerate(SHIM_ROOMS)
 } | {
-    f"tools/cuwarden/{room}": [f"tools/cuwarden/{lower}" for lower in COMMAND_ROOMS[:place]]
+    f"tools/cuwarden/{room}": [f"tools/cuwarden/{lower}" for lower in COMMAND_ROOMS[:position]]
     + ["reporters"] + READ + CORE
-    for place, room in enumerate(COMMAND_ROOMS)
+    for position, room in enumerate(COMMAND_ROOMS)
 } | {
-    f"reporters/{room}": [f"reporters/{lower}" for lower in REPORTER_ROOMS[:place]] + READ + CORE
-    for place, room in enumerate(REPORTER_ROOMS)
+    f"reporters/{room}": [f"reporters/{lower}" for lower in REPORTER_ROOMS[:position]] + READ + CORE
+    for position, room in enumerate(REPORTER_ROOMS)
 }
 
 # Foreign headers that only some folders may include.

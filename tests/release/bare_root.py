@@ -65,21 +65,21 @@ def unpack(folder, root):
         (root / name).chmod(mode)
 
 
-def make(place):
+def make(folder):
     """Returns the path of the root, which is kept for the next run. Skips the test if none can be made."""
     for tool in ("apt-get", "dpkg-deb", "unshare"):
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool} to make a bare root with")
-    ready = place / "root"
+    ready = folder / "root"
     if ready.exists():
         return ready
     for codename in CODENAMES:
         for mirror in mirrors():
-            shutil.rmtree(place, ignore_errors=True)
-            if download(mirror, codename, place):
-                unpack(place, place / "unpacking")
-                (place / "unpacking").rename(ready)
-                (place / "codename").write_text(codename)
+            shutil.rmtree(folder, ignore_errors=True)
+            if download(mirror, codename, folder):
+                unpack(folder, folder / "unpacking")
+                (folder / "unpacking").rename(ready)
+                (folder / "codename").write_text(codename)
                 return ready
     pytest.skip(f"the package sources of this machine have none of {', '.join(CODENAMES)}")
 

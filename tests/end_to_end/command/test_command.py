@@ -13,50 +13,50 @@ from reports import Report
 from shimmed import BUILD, COMMAND, DRIVER, PATIENCE_S, SOURCE, program, sample
 
 
-def simulated(place, *command, report="report.json"):
-    return ("run", "--simulate", "16GiB", "--report", place.reports / report, "--", *command)
+def simulated(workspace, *command, report="report.json"):
+    return ("run", "--simulate", "16GiB", "--report", workspace.reports / report, "--", *command)
 
 
-def test_run_returns_the_programs_status_and_keeps_its_output_apart(cuwarden, place):
-    bare = place.run([program("ending"), "return_7"], shim=False)
-    done = cuwarden(*simulated(place, program("ending"), "return_7"))
+def test_run_returns_the_programs_status_and_keeps_its_output_apart(cuwarden, workspace):
+    bare = workspace.run([program("ending"), "return_7"], shim=False)
+    done = cuwarden(*simulated(workspace, program("ending"), "return_7"))
     assert done.returncode == 7
     assert done.stdout == bare.stdout
     assert "allocate_three" in done.stderr
     facts = json.loads(done.stdout.splitlines()[-1])["leaked"]
-    Report.read(place.reports / "report.json").check_leaks(facts)
+    Report.read(workspace.reports / "report.json").check_leaks(facts)
 
 
 @pytest.mark.parametrize("name", ["lost_on_throw", "library_leak", "handle_leak"])
-def test_runs_summary_names_the_leaking_function(cuwarden, place, name):
-    done = cuwarden(*simulated(place, sample(name)))
+def test_runs_summary_names_the_leaking_function(cuwarden, workspace, name):
+    done = cuwarden(*simulated(workspace, sample(name)))
     assert done.returncode == 0, done.stderr
     for fact in json.loads(done.stdout.splitlines()[-1])["leaked"]:
         assert fact["function"] in done.stderr
         assert fact["api"] in done.stderr
 
 
-def test_run_says_when_a_program_was_killed_and_still_has_its_report(cuwarden, place):
-    done = cuwarden(*simulated(place, program("ending"), "kill"))
+def test_run_says_when_a_program_was_killed_and_still_has_its_report(cuwarden, workspace):
+    done = cuwarden(*simulated(workspace, program("ending"), "kill"))
     assert done.returncode == 128 + signal.SIGKILL
-    report = Report.read(place.reports / "report.json")
+    report = Report.read(workspace.reports / "report.json")
     assert report["process"]["signal"] == signal.SIGKILL
     assert report["process"]["end_reason"] == "signal"
     report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
 
 
-def test_the_programs_processes_share_the_simulated_device(cuwarden, place):
-    done = cuwarden(*simulated(place, sample("neighbour")))
+def test_the_programs_processes_share_the_simulated_device(cuwarden, workspace):
+    done = cuwarden(*simulated(workspace, sample("neighbour")))
     request = json.loads(done.stdout.splitlines()[-1])["request"]
     assert request["error"] == "cudaErrorMemoryAllocation", done.stdout
     assert "held_by_other_processes" in done.stderr
 
 
-def test_the_simulated_device_has_the_size_that_was_asked_for(cuwarden, place):
-    command = ("run", "--simulate", "2GiB", "--report", place.reports / "report.json", "--")
+def test_the_simulated_device_has_the_size_that_was_asked_for(cuwarden, workspace):
+    command = ("run", "--simulate", "2GiB", "--report", workspace.reports / "report.json", "--")
     done = cuwarden(*command, program("answers"), "exhaust")
     assert done.returncode == 0, done.stderr
-    report = Report.read(place.reports / "report.json")
+    report = Report.read(workspace.reports / "report.json")
     assert [device["total_bytes"] for device in report["devices"]] == [2 << 30]
 
 
@@ -82,15 +82,15 @@ print("listed")
 """
 
 
-def test_a_simulated_devices_processes_are_listed_by_a_simulated_nvml(cuwarden, place, run_both):
+def test_a_simulated_devices_processes_are_listed_by_a_simulated_nvml(cuwarden, workspace, run_both):
     command = (sys.executable, "-c", LIST_PROCESSES)
-    done = cuwarden(*simulated(place, *command))
+    done = cuwarden(*simulated(workspace, *command))
     assert (done.returncode, done.stdout) == (0, "listed\n"), done.stderr
     assert run_both(command).stdout == "listed\n"
 
 
-def test_report_prints_a_reports_summary(cuwarden, place):
-    run = place.run([sample("lost_on_throw")])
+def test_report_prints_a_reports_summary(cuwarden, workspace):
+    run = workspace.run([sample("lost_on_throw")])
     done = cuwarden("report", run.report.path)
     assert done.returncode == 0, done.stderr
     assert "process_batch" in done.stdout
@@ -117,7 +117,7 @@ def test_wrong_usage_is_an_error_and_status_2(cuwarden, arguments):
     assert done.stderr.strip()
 
 
-def test_a_report_in_a_folder_whose_path_is_too_long_is_shown(place):
+def test_a_report_in_a_folder_whose_path_is_too_long_is_shown(workspace):
     def go_down():
         for _ in range(22):
             os.mkdir("d" * 200)
@@ -125,14 +125,14 @@ def test_a_report_in_a_folder_whose_path_is_too_long_is_shown(place):
 
     done = subprocess.run(
         [str(COMMAND), "run", "--simulate", "2GiB", "--", program("ending"), "return_7"],
-        cwd=place.work, preexec_fn=go_down, capture_output=True, text=True, timeout=PATIENCE_S,
-        env=place.environment({}, shim=False, preload=()),
+        cwd=workspace.work, preexec_fn=go_down, capture_output=True, text=True, timeout=PATIENCE_S,
+        env=workspace.environment({}, shim=False, preload=()),
     )  # fmt: skip
     assert done.returncode == 7
     assert "LEAKS: 3.0 MiB" in done.stderr and "no CUDA call" not in done.stderr, done.stderr
 
 
-def test_runs_options_are_the_shims_settings(cuwarden, place):
+def test_runs_options_are_the_shims_settings(cuwarden, workspace):
     options = {
         "--stack-depth": ("CUWARDEN_STACK_DEPTH", "17"),
         "--pool": ("CUWARDEN_POOL", "on"),
@@ -142,9 +142,9 @@ def test_runs_options_are_the_shims_settings(cuwarden, place):
         "--mesh": ("CUWARDEN_MESH", "off"),
         "--mesh-pause": ("CUWARDEN_MESH_PAUSE", "4ms"),
         "--symbol-time": ("CUWARDEN_SYMBOL_TIME", "5s"),
-        "--log": ("CUWARDEN_LOG", f"debug:{place.work}/x.log"),
-        "--ledger-dir": ("CUWARDEN_LEDGER_DIR", f"{place.work}/x"),
-        "--report": ("CUWARDEN_REPORT", f"{place.work}/x-%p.json"),
+        "--log": ("CUWARDEN_LOG", f"debug:{workspace.work}/x.log"),
+        "--ledger-dir": ("CUWARDEN_LEDGER_DIR", f"{workspace.work}/x"),
+        "--report": ("CUWARDEN_REPORT", f"{workspace.work}/x-%p.json"),
         "--report-if": ("CUWARDEN_REPORT_IF", "leak,abnormal"),
         "--report-keep": ("CUWARDEN_REPORT_KEEP", "7"),
     }
@@ -155,21 +155,21 @@ def test_runs_options_are_the_shims_settings(cuwarden, place):
     assert listed - {"--", "-h,--help", "--help"} == {*options, "--simulate"}
 
 
-def test_paths_among_runs_options_are_those_of_the_folder_it_was_called_in(place):
-    folder = place.work / "100%"
+def test_paths_among_runs_options_are_those_of_the_folder_it_was_called_in(workspace):
+    folder = workspace.work / "100%"
     folder.mkdir()
     done = subprocess.run(
         [str(COMMAND), "run", "--log", "warn:said.log", "--report", "x-%p.json", "--", "sh", "-c",
          "cd / && env"],
-        cwd=folder, capture_output=True, text=True, env=place.environment({}, shim=False),
+        cwd=folder, capture_output=True, text=True, env=workspace.environment({}, shim=False),
     )  # fmt: skip
     shown = done.stdout.splitlines()
     assert f"CUWARDEN_LOG=warn:{folder}/said.log" in shown, shown
-    assert f"CUWARDEN_REPORT={place.work}/100%%/x-%p.json" in shown
+    assert f"CUWARDEN_REPORT={workspace.work}/100%%/x-%p.json" in shown
 
 
-def test_a_file_that_is_no_report_is_one_line(cuwarden, place):
-    broken = place.reports / "broken.json"
+def test_a_file_that_is_no_report_is_one_line(cuwarden, workspace):
+    broken = workspace.reports / "broken.json"
     broken.write_text('{"schema": "cuwarden.report/1"')
     done = cuwarden("report", broken)
     assert done.returncode == 2
@@ -177,34 +177,34 @@ def test_a_file_that_is_no_report_is_one_line(cuwarden, place):
     assert str(broken) in done.stderr
 
 
-def test_run_passes_settings_on(cuwarden, place):
+def test_run_passes_settings_on(cuwarden, workspace):
     done = cuwarden(
-        "run", "--simulate", "1GiB", "--report", place.reports / "deep.json", "--stack-depth", "3",
+        "run", "--simulate", "1GiB", "--report", workspace.reports / "deep.json", "--stack-depth", "3",
         "--", program("allocate"), "1", "100", "20",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    report = Report.read(place.reports / "deep.json")
+    report = Report.read(workspace.reports / "deep.json")
     assert [stack["truncated"] for stack in report.stacks.values()] == [True]
 
 
-def test_run_says_that_a_program_without_cuda_has_no_report(cuwarden, place):
-    done = cuwarden(*simulated(place, "/bin/echo", "hello"))
+def test_run_says_that_a_program_without_cuda_has_no_report(cuwarden, workspace):
+    done = cuwarden(*simulated(workspace, "/bin/echo", "hello"))
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert list(place.reports.iterdir()) == []
+    assert list(workspace.reports.iterdir()) == []
 
 
-def test_run_works_for_an_interpreter(cuwarden, place):
+def test_run_works_for_an_interpreter(cuwarden, workspace):
     code = (
         "import ctypes; rt = ctypes.CDLL('libcudart.so.13'); p = ctypes.c_void_p(); "
         "print(rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(12345)))"
     )
-    done = cuwarden(*simulated(place, sys.executable, "-c", code))
+    done = cuwarden(*simulated(workspace, sys.executable, "-c", code))
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
-    assert Report.read(place.reports / "report.json")["leaks"]["bytes"] == 12345
+    assert Report.read(workspace.reports / "report.json")["leaks"]["bytes"] == 12345
 
 
-def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, place):
-    run = place.run([program("ending"), "kill"])
+def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, workspace):
+    run = workspace.run([program("ending"), "kill"])
     assert run.returncode == -signal.SIGKILL
     (ledger,) = run.ledgers
     done = cuwarden("report", ledger)
@@ -216,8 +216,8 @@ def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, place):
     assert line.startswith("report: ") and "the ledger, which is removed" in line
 
 
-def test_a_ledger_whose_report_was_written_leads_to_that_report(cuwarden, place):
-    run = place.run([program("ending"), "abort_killed_in_handler"])
+def test_a_ledger_whose_report_was_written_leads_to_that_report(cuwarden, workspace):
+    run = workspace.run([program("ending"), "abort_killed_in_handler"])
     assert run.returncode == -signal.SIGKILL
     assert len(run.reports) == 1
     (ledger,) = run.ledgers
@@ -227,8 +227,8 @@ def test_a_ledger_whose_report_was_written_leads_to_that_report(cuwarden, place)
     assert str(run.report_files[0]) in done.stderr
 
 
-def test_nothing_recorded_is_not_called_free_of_leaks(cuwarden, place):
-    done = cuwarden(*simulated(place, program("answers"), "nothing"))
+def test_nothing_recorded_is_not_called_free_of_leaks(cuwarden, workspace):
+    done = cuwarden(*simulated(workspace, program("answers"), "nothing"))
     assert "no allocation was recorded" in done.stderr
     assert "no leaks" not in done.stderr
 
@@ -240,8 +240,8 @@ def test_a_simulated_device_too_small_for_a_context_is_refused(cuwarden, size):
     assert "1GiB" in done.stderr
 
 
-def test_failed_requests_are_said_in_words(cuwarden, place):
-    run = place.run(
+def test_failed_requests_are_said_in_words(cuwarden, workspace):
+    run = workspace.run(
         [program("answers"), "sizes"], {"CUWARDEN_SIM_FAIL": "cuMemAlloc_v2:1:2"}
     )
     failures = run.report.totals()["device"]["failures"]
@@ -294,33 +294,33 @@ def test_wrong_usage_is_one_line_that_says_what_where_and_what_to_do(cuwarden, a
     assert all(part in done.stderr for part in parts), done.stderr
 
 
-def test_a_report_that_cannot_be_written_leads_to_the_ledger_and_to_recover(cuwarden, place):
-    (place.reports / "file").write_text("")
-    env = {"CUWARDEN_REPORT": str(place.reports / "file" / "r.json")}
-    run = place.run([sample("lost_on_throw")], env)
+def test_a_report_that_cannot_be_written_leads_to_the_ledger_and_to_recover(cuwarden, workspace):
+    (workspace.reports / "file").write_text("")
+    env = {"CUWARDEN_REPORT": str(workspace.reports / "file" / "r.json")}
+    run = workspace.run([sample("lost_on_throw")], env)
     assert run.returncode == 0
     (ledger,) = run.ledgers
     line = run.said_about("cannot", "r.json")
-    assert str(ledger) in line and f"`cuwarden recover {place.ledger}`" in line
-    assert cuwarden("recover", place.ledger).returncode == 0
-    (report,) = place.ledger.iterdir()
+    assert str(ledger) in line and f"`cuwarden recover {workspace.ledger}`" in line
+    assert cuwarden("recover", workspace.ledger).returncode == 0
+    (report,) = workspace.ledger.iterdir()
     Report.read(report).check_leaks(run.last_line["leaked"])
 
 
-def test_the_peak_s_holders_are_shown_where_the_peak_was_far_above_the_end(cuwarden, place):
-    run = place.run([program("peaking")])
+def test_the_peak_s_holders_are_shown_where_the_peak_was_far_above_the_end(cuwarden, workspace):
+    run = workspace.run([program("peaking")])
     shown = cuwarden("report", run.report.path).stdout
     at_peak = shown[shown.index("at its peak"):]
     assert re.match(r"at its peak, after .*, 65\.0 MiB of device memory \(GPU 0\) were held by\n", at_peak)
     first, second = at_peak.index("48.0 MiB in 3 allocations"), at_peak.index("16.0 MiB in 1 allocation")
     assert first < at_peak.index("hold_most") < second < at_peak.index("hold_less")
     # If no memory was freed before the end, the leaks already show the peak's holders.
-    run = place.run([sample("lost_on_throw")])
+    run = workspace.run([sample("lost_on_throw")])
     assert "at its peak" not in cuwarden("report", run.report.path).stdout
 
 
-def test_memory_released_with_its_context_is_shown_with_its_stacks(cuwarden, place):
-    run = place.run([sample("context_reset")])
+def test_memory_released_with_its_context_is_shown_with_its_stacks(cuwarden, workspace):
+    run = workspace.run([sample("context_reset")])
     released = [fact for fact in run.last_line["leaked"] if fact.get("released_by") == "context"]
     shown = cuwarden("report", run.report.path).stdout
     apart = shown[shown.index("apart from leaks"):]
@@ -328,23 +328,23 @@ def test_memory_released_with_its_context_is_shown_with_its_stacks(cuwarden, pla
     assert largest and all(fact["function"] in apart for fact in largest), apart
 
 
-def test_page_locked_leaks_have_the_processs_memory_beside_them(cuwarden, place):
-    run = place.run([sample("pinned_leak")])
+def test_page_locked_leaks_have_the_processs_memory_beside_them(cuwarden, workspace):
+    run = workspace.run([sample("pinned_leak")])
     shown = cuwarden("report", run.report.path).stdout
     rows = {line[:28].strip(): line[28:].split("  ") for line in shown.splitlines()}
     assert "HOST MEMORY over time" in rows
     assert "pinned and registered" in rows and "the process's RSS" in rows
     leaked = sum(fact["bytes"] for fact in run.last_line["leaked"])
     assert rows["pinned and registered"][-1].strip() == f"{leaked / 2**20:.1f} MiB"
-    run = place.run([sample("lost_on_throw")])
+    run = workspace.run([sample("lost_on_throw")])
     assert "HOST MEMORY" not in cuwarden("report", run.report.path).stdout
 
 
-def test_a_debug_log_says_what_is_recorded_from_when_on_and_where(place):
-    run = place.run([sample("lost_on_throw")], {"CUWARDEN_LOG": "debug"})
+def test_a_debug_log_says_what_is_recorded_from_when_on_and_where(workspace):
+    run = workspace.run([sample("lost_on_throw")], {"CUWARDEN_LOG": "debug"})
     run.said_about("the driver is", str(DRIVER))
     run.said_about("from the first CUDA call on", "cuda")
-    run.said_about("the ledger is", str(place.ledger))
+    run.said_about("the ledger is", str(workspace.ledger))
     run.said_about("the report will be", str(run.report.path))
     run.said_about("report written to", str(run.report.path))
 
@@ -352,44 +352,44 @@ def test_a_debug_log_says_what_is_recorded_from_when_on_and_where(place):
 @pytest.mark.parametrize(
     "preload, why", [((), "no libcuda.so.1 is loaded"), ((DRIVER,), "no call to it was seen")]
 )
-def test_a_debug_log_says_why_nothing_was_recorded(place, preload, why):
+def test_a_debug_log_says_why_nothing_was_recorded(workspace, preload, why):
     hello = ["/bin/sh", "-c", "echo hello"]  # not /bin/echo, which closes its stderr at the end
-    run = place.run(hello, {"CUWARDEN_LOG": "debug"}, preload=preload)
+    run = workspace.run(hello, {"CUWARDEN_LOG": "debug"}, preload=preload)
     assert run.stdout == "hello\n" and run.reports == []
     run.said_about("nothing was recorded", why)
-    quiet = place.run(hello, {"CUWARDEN_LOG": "info"}, preload=preload)
+    quiet = workspace.run(hello, {"CUWARDEN_LOG": "info"}, preload=preload)
     assert quiet.stderr == ""
 
 
-def test_a_check_of_a_folder_sees_every_process_that_wrote_to_one_path(place, cuwarden):
-    env = {"CUWARDEN_REPORT": place.reports / "ci.json"}
+def test_a_check_of_a_folder_sees_every_process_that_wrote_to_one_path(workspace, cuwarden):
+    env = {"CUWARDEN_REPORT": workspace.reports / "ci.json"}
     leaving = program("leaving")
     script = f"{leaving} && {leaving} leak && {leaving}"
-    run = place.run(["/bin/sh", "-c", script], env)
+    run = workspace.run(["/bin/sh", "-c", script], env)
     assert [path.name for path in run.report_files] == ["ci.1.json", "ci.2.json", "ci.json"]
-    done = cuwarden("report", "--fail-on-leak", place.reports)
+    done = cuwarden("report", "--fail-on-leak", workspace.reports)
     assert done.returncode == 1 and len(done.stdout.split("\n\n")[0].splitlines()) == 3
     for module, status in (("leaving", 1), ("libcudart", 0), ("levaing", 2)):
-        assert cuwarden("report", "--fail-on-leak", "--module", module, place.reports).returncode == status
+        assert cuwarden("report", "--fail-on-leak", "--module", module, workspace.reports).returncode == status
 
 
-def test_a_module_without_leaks_is_known_to_the_report(place, cuwarden):
-    run = place.run([program("leaving")])
+def test_a_module_without_leaks_is_known_to_the_report(workspace, cuwarden):
+    run = workspace.run([program("leaving")])
     for module, status in (("leaving", 0), ("levaing", 2)):
         done = cuwarden("report", "--fail-on-leak", "--module", module, run.report.path)
         assert done.returncode == status, done.stderr
     assert "leaving" in done.stderr
 
 
-def test_what_is_staged_for_a_machine_with_a_gpu_runs_there(place):
-    folder = place.folder / "staged"
+def test_what_is_staged_for_a_machine_with_a_gpu_runs_there(workspace):
+    folder = workspace.folder / "staged"
     stage = [SOURCE / "tests" / "gpu" / "stage", folder, BUILD]
     subprocess.run(stage, check=True, capture_output=True, timeout=PATIENCE_S)
     done = subprocess.run(
         [folder / "cuwarden", "run", "--report", "report.json", "--", folder / "samples" / "lost_on_throw"],
-        env=place.environment({"LD_PRELOAD": None}), cwd=place.work,
+        env=workspace.environment({"LD_PRELOAD": None}), cwd=workspace.work,
         capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    report = Report.read(place.work / "report.json")
+    report = Report.read(workspace.work / "report.json")
     report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])

@@ -16,25 +16,25 @@ from reports import Report, schema
 from shimmed import dead, only_report
 
 
-def test_a_damaged_ledger_is_a_line_and_the_others_are_recovered(cuwarden, place):
-    damaged, _ = dead(place)
+def test_a_damaged_ledger_is_a_line_and_the_others_are_recovered(cuwarden, workspace):
+    damaged, _ = dead(workspace)
     with open(damaged, "r+b") as file:
         file.seek(100)
         file.write(b"\xff" * 64)
-    (place.ledger / "cuwarden-ledger-x-1-1").write_text("not a ledger at all, and short")
-    _, facts = dead(place)
-    done = cuwarden("recover", place.ledger)
+    (workspace.ledger / "cuwarden-ledger-x-1-1").write_text("not a ledger at all, and short")
+    _, facts = dead(workspace)
+    done = cuwarden("recover", workspace.ledger)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 2
     assert str(damaged) in done.stderr
-    only_report(place).check_leaks(facts)
+    only_report(workspace).check_leaks(facts)
     assert damaged.exists()
 
 
-def kept_and_report(place, folder):
+def kept_and_report(workspace, folder):
     """Returns the damaged ledger under its new name, and the report, beside it or at the wanted path."""
-    (kept,) = place.ledger.glob("cuwarden-damaged-*")
-    assert not list(place.ledger.glob("cuwarden-ledger-*"))
+    (kept,) = workspace.ledger.glob("cuwarden-damaged-*")
+    assert not list(workspace.ledger.glob("cuwarden-ledger-*"))
     (path,) = folder.glob("*.json")
     report = json.loads(path.read_text())
     jsonschema.validate(report, schema())
@@ -44,12 +44,12 @@ def kept_and_report(place, folder):
     return kept, path, reason
 
 
-def test_a_ledger_that_is_cut_short_gives_what_is_left_and_says_so(cuwarden, place):
-    ledger, _ = dead(place)
+def test_a_ledger_that_is_cut_short_gives_what_is_left_and_says_so(cuwarden, workspace):
+    ledger, _ = dead(workspace)
     os.truncate(ledger, 64 * 1024)  # the texts are gone too, and with them the report's path
-    done = cuwarden("recover", place.ledger)
+    done = cuwarden("recover", workspace.ledger)
     assert done.returncode == 0, done.stderr
-    kept, path, reason = kept_and_report(place, place.ledger)
+    kept, path, reason = kept_and_report(workspace, workspace.ledger)
     assert Report.read(path)["leaks"]["count"] == 0
     assert "cut short" in reason
     assert str(kept) in done.stdout
@@ -74,10 +74,10 @@ def overwrite_at_random(path, chance):
             file.write(chance.choice([*extreme, chance.randbytes(8)]))
 
 
-def test_recover_comes_to_an_end_with_any_bytes_in_the_ledger(cuwarden, place):
+def test_recover_comes_to_an_end_with_any_bytes_in_the_ledger(cuwarden, workspace):
     chance = random.Random(11)
-    original = place.folder / "original"
-    ledger, _ = dead(place)
+    original = workspace.folder / "original"
+    ledger, _ = dead(workspace)
     subprocess.run(["cp", "--sparse=always", ledger, original], check=True)
     recovered = noticed = 0
     for _ in range(1000 if os.environ.get("LARGE_COUNTS") else 40):
@@ -87,10 +87,10 @@ def test_recover_comes_to_an_end_with_any_bytes_in_the_ledger(cuwarden, place):
         assert done.returncode in (0, 2), (done.returncode, done.stderr)
         assert len(done.stdout.splitlines()) + len(done.stderr.splitlines()) == 1
         # No file that may still be useful is removed.
-        kept = list(place.ledger.glob("cuwarden-damaged-*"))
+        kept = list(workspace.ledger.glob("cuwarden-damaged-*"))
         assert bool(kept) == ("is damaged and stays" in done.stdout)
         noticed += len(kept)
-        for folder in (place.reports, place.ledger):
+        for folder in (workspace.reports, workspace.ledger):
             for path in folder.glob("*.json"):
                 report = json.loads(path.read_text())
                 jsonschema.validate(report, schema())
@@ -104,34 +104,34 @@ def test_recover_comes_to_an_end_with_any_bytes_in_the_ledger(cuwarden, place):
     assert recovered > 10 and noticed > 5
 
 
-def test_an_unfinished_ledger_may_still_be_in_the_making(cuwarden, place):
-    empty = place.ledger / "cuwarden-ledger-host-1-1"
+def test_an_unfinished_ledger_may_still_be_in_the_making(cuwarden, workspace):
+    empty = workspace.ledger / "cuwarden-ledger-host-1-1"
     empty.touch(mode=0o600)
-    done = cuwarden("recover", place.ledger)
+    done = cuwarden("recover", workspace.ledger)
     assert (done.returncode, done.stderr) == (0, "")
     assert "it is being made" in done.stdout
     assert empty.exists()
 
 
-def five_minutes_later(cuwarden, place):
-    return cuwarden("recover", place.ledger, env={"LD_PRELOAD": shimmed.PROGRAMS / "liblater.so"})
+def five_minutes_later(cuwarden, workspace):
+    return cuwarden("recover", workspace.ledger, env={"LD_PRELOAD": shimmed.PROGRAMS / "liblater.so"})
 
 
-def test_an_unfinished_ledger_of_long_ago_is_removed(cuwarden, place):
-    empty = place.ledger / "cuwarden-ledger-host-1-1"
+def test_an_unfinished_ledger_of_long_ago_is_removed(cuwarden, workspace):
+    empty = workspace.ledger / "cuwarden-ledger-host-1-1"
     empty.touch(mode=0o600)
-    done = five_minutes_later(cuwarden, place)
+    done = five_minutes_later(cuwarden, workspace)
     assert (done.returncode, done.stderr) == (0, "")
     assert "removed" in done.stdout
     assert not empty.exists()
 
 
-def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(cuwarden, place):
-    empty = place.ledger / "cuwarden-ledger-host-1-1"
+def test_an_unfinished_ledger_of_long_ago_stays_while_its_process_has_the_lock(cuwarden, workspace):
+    empty = workspace.ledger / "cuwarden-ledger-host-1-1"
     empty.touch(mode=0o600)
     with open(empty) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        done = five_minutes_later(cuwarden, place)
+        done = five_minutes_later(cuwarden, workspace)
         assert (done.returncode, done.stderr) == (0, "")
         assert "it is being made" in done.stdout
         assert empty.exists()
@@ -185,8 +185,8 @@ def quickly():
     resource.setrlimit(resource.RLIMIT_CPU, (6, 6))
 
 
-def test_more_rows_than_the_file_holds_are_not_gone_through(cuwarden, place):
-    ledger, _ = dead(place)
+def test_more_rows_than_the_file_holds_are_not_gone_through(cuwarden, workspace):
+    ledger, _ = dead(workspace)
     with Claims(ledger) as claims:
         claims.claim(GROUPS, 1_000_000)
     done = cuwarden("recover", ledger, preexec_fn=quickly)
@@ -195,18 +195,18 @@ def test_more_rows_than_the_file_holds_are_not_gone_through(cuwarden, place):
     assert ledger.exists()
 
 
-def test_many_series_of_many_groups_are_added_up_in_one_go(cuwarden, place):
-    ledger, _ = dead(place)
+def test_many_series_of_many_groups_are_added_up_in_one_go(cuwarden, workspace):
+    ledger, _ = dead(workspace)
     with Claims(ledger) as claims:
         claims.claim(GROUPS, 200_000, lambda _: group_row(0))
         claims.claim(SERIES, 2000, lambda _: struct.pack("<IiB", 1, 0, 0))
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
-    assert len(only_report(place)["totals"]) == 2000
+    assert len(only_report(workspace)["totals"]) == 2000
 
 
-def test_stacks_that_share_their_frames_are_named_as_far_as_there_are_frames(cuwarden, place):
-    ledger, _ = dead(place)
+def test_stacks_that_share_their_frames_are_named_as_far_as_there_are_frames(cuwarden, workspace):
+    ledger, _ = dead(workspace)
     stacks, depth = 20_000, 1024
     with Claims(ledger) as claims:
         claims.claim(FRAMES, 2 * depth, lambda i: struct.pack("<Q", 0x7F0000000000 + 4096 * i))
@@ -217,12 +217,12 @@ def test_stacks_that_share_their_frames_are_named_as_far_as_there_are_frames(cuw
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
     # A whole ledger never has two stacks of the same frames, so this report is not valid.
-    (report,) = place.reports.iterdir()
+    (report,) = workspace.reports.iterdir()
     assert len(json.loads(report.read_text())["stacks"]) == 2
 
 
-def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwarden, place):
-    ledger, _ = dead(place)
+def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwarden, workspace):
+    ledger, _ = dead(workspace)
     groups = 200_000
     with Claims(ledger) as claims:
         claims.claim(GROUPS, groups, lambda i: group_row(0, first_cell=i))
@@ -230,7 +230,7 @@ def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwa
         claims.claim(GROUP_SHARDS, groups, lambda i: struct.pack("<IIII5Q", i, 7, i, 0, 1, 1, 0, 0, 0))
     done = cuwarden("recover", ledger, preexec_fn=quickly)
     assert done.returncode == 0, done.stderr
-    only_report(place)
+    only_report(workspace)
 
 
 # --- damage that can be seen: ids without a row, and sums that do not agree
@@ -257,49 +257,49 @@ NOWHERE = struct.pack("<I", 4000)
     ],
 )
 @pytest.mark.parametrize("verb", ["recover", "report"])
-def test_damage_that_can_be_seen_is_said_and_keeps_the_ledger(cuwarden, place, verb, damage, words):
-    ledger, _ = dead(place)
+def test_damage_that_can_be_seen_is_said_and_keeps_the_ledger(cuwarden, workspace, verb, damage, words):
+    ledger, _ = dead(workspace)
     with Claims(ledger) as rows:
         damage(rows)
     before = ledger.stat().st_ino
     done = cuwarden(verb, ledger)
     assert done.returncode == 0, done.stderr
-    kept, path, reason = kept_and_report(place, place.reports)
+    kept, path, reason = kept_and_report(workspace, workspace.reports)
     assert words in reason
     assert kept.stat().st_ino == before
     (line,) = (line for line in (done.stdout + done.stderr).splitlines() if str(kept) in line)
     assert "damaged" in line and str(path) in line
     # The damaged ledger can be read again, which makes another report and no third name.
     assert cuwarden("report", kept).returncode == 0
-    assert kept.stat().st_ino == before and len(list(place.reports.iterdir())) == 2
+    assert kept.stat().st_ino == before and len(list(workspace.reports.iterdir())) == 2
 
 
-def test_a_ledger_that_claims_a_report_is_believed_when_the_report_is_there(cuwarden, place):
-    ledger, facts = dead(place)
+def test_a_ledger_that_claims_a_report_is_believed_when_the_report_is_there(cuwarden, workspace):
+    ledger, facts = dead(workspace)
     with Claims(ledger) as rows:
         rows.file.seek(rows.regions - 7 * 8)  # Header::report_written, before stacks_cut
         assert rows.file.read(8) == bytes(8)
         rows.file.seek(rows.regions - 7 * 8)
         rows.file.write(b"\1")
     assert cuwarden("recover", ledger).returncode == 0
-    only_report(place).check_leaks(facts)
+    only_report(workspace).check_leaks(facts)
 
 
-def test_run_keeps_a_damaged_ledger_too(cuwarden, place):
+def test_run_keeps_a_damaged_ledger_too(cuwarden, workspace):
     done = cuwarden(
-        "run", "--simulate", "16GiB", "--report", place.reports / "r.json",
-        "--ledger-dir", place.ledger, "--", shimmed.program("dying"), "spoil_ledger",
+        "run", "--simulate", "16GiB", "--report", workspace.reports / "r.json",
+        "--ledger-dir", workspace.ledger, "--", shimmed.program("dying"), "spoil_ledger",
     )  # fmt: skip
-    kept, _, _ = kept_and_report(place, place.ledger)
+    kept, _, _ = kept_and_report(workspace, workspace.ledger)
     (line,) = (line for line in done.stderr.splitlines() if str(kept) in line)
     assert "damaged" in line
 
 
 @pytest.mark.parametrize("how", ["kill", "terminate", "segfault", "overflow"])
-def test_an_undamaged_ledger_is_not_called_damaged(cuwarden, place, how):
-    dead(place, how)
-    assert cuwarden("recover", place.ledger).returncode == 0
-    report = only_report(place)
+def test_an_undamaged_ledger_is_not_called_damaged(cuwarden, workspace, how):
+    dead(workspace, how)
+    assert cuwarden("recover", workspace.ledger).returncode == 0
+    report = only_report(workspace)
     assert report["records"] == {"complete": True, "reasons": []}
     assert not any("damaged" in reason for reason in report["tool"]["reasons"])
-    assert not list(place.ledger.iterdir())
+    assert not list(workspace.ledger.iterdir())

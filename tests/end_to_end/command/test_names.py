@@ -18,9 +18,9 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def plugin(place):
+def plugin(workspace):
     """Returns a copy of the plugin, which the test may change."""
-    folder = place.folder / "lib of alice"
+    folder = workspace.folder / "lib of alice"
     folder.mkdir()
     return shutil.copy(PLUGIN, folder / "plugin.so")
 
@@ -49,8 +49,8 @@ def split_off_debug_information(path, into):
     subprocess.run(["objcopy", "--strip-all", path], check=True)
 
 
-def test_report_finds_names_that_the_process_had_no_time_for(place, plugin, cuwarden):
-    run = place.run(leaking(plugin), NO_TIME)
+def test_report_finds_names_that_the_process_had_no_time_for(workspace, plugin, cuwarden):
+    run = workspace.run(leaking(plugin), NO_TIME)
     assert not any(map(is_named, own_frames(run.report)))
     assert not run.report["names"]["complete"] and run.report["records"]["complete"]
     before = run.report.path.read_bytes()
@@ -60,9 +60,9 @@ def test_report_finds_names_that_the_process_had_no_time_for(place, plugin, cuwa
     assert run.report.path.read_bytes() == before, "the file is as it was"
 
 
-def test_the_systems_own_libraries_are_no_reason_for_incomplete(place, plugin):
-    assert place.run(leaking(plugin)).report["tool"]["complete"]
-    report = place.run(leaking(plugin), NO_TIME).report
+def test_the_systems_own_libraries_are_no_reason_for_incomplete(workspace, plugin):
+    assert workspace.run(leaking(plugin)).report["tool"]["complete"]
+    report = workspace.run(leaking(plugin), NO_TIME).report
     paths = [module["path"] for module in report["modules"]]
     assert any("/libc.so" in path for path in paths), "libc is in no stack"
     (reason,) = report["tool"]["reasons"]
@@ -70,15 +70,15 @@ def test_the_systems_own_libraries_are_no_reason_for_incomplete(place, plugin):
     assert f"functions of {small} and {large} may lack names" in reason
 
 
-def test_run_puts_the_names_of_all_ranks_into_their_reports(place, plugin, cuwarden):
+def test_run_puts_the_names_of_all_ranks_into_their_reports(workspace, plugin, cuwarden):
     rank = " ".join(f"'{word}'" for word in leaking(plugin))
     ranks = "; ".join([f"{rank} &"] * 8).replace("&;", "&") + " wait"
     done = cuwarden(
         "run", "--symbol-time", "0", "--simulate", "16GiB",
-        "--report", place.reports / "%p.json", "--", "sh", "-c", ranks,
+        "--report", workspace.reports / "%p.json", "--", "sh", "-c", ranks,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    paths = list(place.reports.iterdir())
+    paths = list(workspace.reports.iterdir())
     assert len(paths) == 8
     for path in paths:
         report = Report.read(path)
@@ -90,8 +90,8 @@ def test_run_puts_the_names_of_all_ranks_into_their_reports(place, plugin, cuwar
     assert "incomplete" not in done.stderr
 
 
-def test_names_come_only_from_the_file_that_ran(place, plugin, cuwarden):
-    run = place.run(leaking(plugin), NO_TIME)
+def test_names_come_only_from_the_file_that_ran(workspace, plugin, cuwarden):
+    run = workspace.run(leaking(plugin), NO_TIME)
     shutil.copy(PROGRAMS / "libleaking_plugin_rebuilt.so", plugin)
     text = cuwarden("report", run.report.path).stdout
     assert "plugin.so is not the file that ran (its build id differs)" in text
@@ -116,23 +116,23 @@ def by_name(folder, _):
 
 
 @pytest.mark.parametrize("layout", [by_debug_link, by_two_letters, by_debuginfod, by_name])
-def test_symbols_are_found_by_build_id_on_another_machine(place, plugin, cuwarden, layout):
-    debug = layout(place.folder / "symbols", build_id(plugin))
+def test_symbols_are_found_by_build_id_on_another_machine(workspace, plugin, cuwarden, layout):
+    debug = layout(workspace.folder / "symbols", build_id(plugin))
     debug.parent.mkdir(parents=True)
     split_off_debug_information(plugin, debug)
-    other = place.folder / "symbols" / "plugin.so"
+    other = workspace.folder / "symbols" / "plugin.so"
     shutil.copy(PROGRAMS / "libleaking_plugin_rebuilt.so", other)  # has the name, and another build id
-    run = place.run(leaking(plugin))
+    run = workspace.run(leaking(plugin))
     plugin.unlink()
     assert "leaking_plugin.cpp" not in cuwarden("report", run.report.path).stdout
-    shown = cuwarden("report", "--symbols", place.folder / "symbols", run.report.path)
+    shown = cuwarden("report", "--symbols", workspace.folder / "symbols", run.report.path)
     assert shown.returncode == 0, shown.stderr
     assert re.search(r"leak +.*leaking_plugin\.cpp:\d+", shown.stdout), shown.stdout
 
 
-def test_symbols_may_be_the_files_that_ran(place, plugin, cuwarden):
-    run = place.run(leaking(plugin), NO_TIME)
-    moved = place.folder / "elsewhere" / "renamed"
+def test_symbols_may_be_the_files_that_ran(workspace, plugin, cuwarden):
+    run = workspace.run(leaking(plugin), NO_TIME)
+    moved = workspace.folder / "elsewhere" / "renamed"
     moved.parent.mkdir()
     plugin.rename(moved)
     text = cuwarden("report", run.report.path).stdout
@@ -141,9 +141,9 @@ def test_symbols_may_be_the_files_that_ran(place, plugin, cuwarden):
     assert "leaking_plugin.cpp" in text and "incomplete" not in text
 
 
-def test_symbols_takes_a_folder(place, plugin, cuwarden):
-    run = place.run(leaking(plugin))
-    wrong = cuwarden("report", "--symbols", place.folder / "nowhere", run.report.path)
+def test_symbols_takes_a_folder(workspace, plugin, cuwarden):
+    run = workspace.run(leaking(plugin))
+    wrong = cuwarden("report", "--symbols", workspace.folder / "nowhere", run.report.path)
     assert wrong.returncode == 2
     assert "nowhere' is none" in wrong.stderr and wrong.stderr.count("\n") == 1
 
@@ -169,9 +169,9 @@ SECRETS = {
 }
 
 
-def test_a_redacted_copy_names_no_host_user_or_folder(place, plugin, cuwarden):
-    shutil.rmtree(place.ledger)  # so that the report has a message with the path of this folder
-    run = place.run(leaking(plugin), SECRETS | NO_TIME)
+def test_a_redacted_copy_names_no_host_user_or_folder(workspace, plugin, cuwarden):
+    shutil.rmtree(workspace.ledger)  # so that the report has a message with the path of this folder
+    run = workspace.run(leaking(plugin), SECRETS | NO_TIME)
     plugin.unlink()
     original = run.report
     done = cuwarden("report", "--redact", original.path)
@@ -182,7 +182,7 @@ def test_a_redacted_copy_names_no_host_user_or_folder(place, plugin, cuwarden):
     copy, text = Report.read(path), path.read_text()
 
     process = original["process"]
-    secret = {process["host"], str(place.folder), "alice", os.fspath(PROGRAMS), *SECRETS.values()}
+    secret = {process["host"], str(workspace.folder), "alice", os.fspath(PROGRAMS), *SECRETS.values()}
     secret |= set(process["command_line"][3:])
     secret |= {row["value"] for row in original["environment"]}
     secret |= {t.rsplit("/", 1)[0] for t in texts(original.data) if t.startswith("/")}
@@ -203,23 +203,23 @@ def test_a_redacted_copy_names_no_host_user_or_folder(place, plugin, cuwarden):
     assert "leaking_plugin.cpp" in named
 
 
-def test_a_redacted_copy_has_all_function_names_that_can_be_found(place, plugin, cuwarden):
-    run = place.run(leaking(plugin), NO_TIME)
-    output = place.folder / "copy.json"
+def test_a_redacted_copy_has_all_function_names_that_can_be_found(workspace, plugin, cuwarden):
+    run = workspace.run(leaking(plugin), NO_TIME)
+    output = workspace.folder / "copy.json"
     assert cuwarden("report", "--redact", "--output", output, run.report.path).returncode == 0
     (group,) = Report.read(output).groups_of("leak")
     assert group["count"] == 4
     assert {f["file"] for f in Report.read(output)["frames"]} >= {"leaking_plugin.cpp"}
 
 
-def test_a_redacted_copy_replaces_no_file(place, plugin, cuwarden):
-    run = place.run(leaking(plugin))
-    output = place.folder / "copy.json"
+def test_a_redacted_copy_replaces_no_file(workspace, plugin, cuwarden):
+    run = workspace.run(leaking(plugin))
+    output = workspace.folder / "copy.json"
     output.write_text("precious")
     done = cuwarden("report", "--redact", "--output", output, run.report.path)
-    assert done.stderr == f"report: {place.folder / 'copy.1.json'}\n"
+    assert done.stderr == f"report: {workspace.folder / 'copy.1.json'}\n"
     assert output.read_text() == "precious"
-    assert Report.read(place.folder / "copy.1.json")["redacted"] is True
+    assert Report.read(workspace.folder / "copy.1.json")["redacted"] is True
     piped = cuwarden("report", "--redact", "--output", "-", run.report.path)
     assert Report(json.loads(piped.stdout))["redacted"] is True
     wrong = cuwarden("report", "--redact", "--output", "/nonexistent/x.json", run.report.path)

@@ -28,11 +28,11 @@ def nobody():
     os.setresuid(NOBODY, NOBODY, NOBODY)
 
 
-def dead_nobody(place, report=None):
+def dead_nobody(workspace, report=None):
     env = {"CUWARDEN_REPORT": report} if report else None
-    process = start(place, [program("dying"), "kill"], env, preexec_fn=nobody)
+    process = start(workspace, [program("dying"), "kill"], env, preexec_fn=nobody)
     facts = json.loads(process.communicate(timeout=PATIENCE_S)[0])["leaked"]
-    (ledger,) = place.ledger.iterdir()
+    (ledger,) = workspace.ledger.iterdir()
     assert ledger.stat().st_uid == NOBODY
     return ledger, facts
 
@@ -183,7 +183,7 @@ def test_a_user_who_stops_roots_children_loses_reports_and_holds_up_nothing_else
     for number in range(200):
         copy = f"{ledger}-{number}"
         subprocess.run(["cp", "--sparse=always", "--preserve=ownership", ledger, copy], check=True)
-    own = shimmed.Place(Path(tempfile.mkdtemp(dir=shared.folder)))
+    own = shimmed.Workspace(Path(tempfile.mkdtemp(dir=shared.folder)))
     roots, facts = dead(own)
     with stopping_roots_children():
         done = shimmed.cuwarden(
@@ -252,9 +252,9 @@ def test_root_shows_the_report_that_was_made_whatever_its_path_leads_to(shared):
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
 
-def run_as_nobody(place, report, how):
+def run_as_nobody(workspace, report, how):
     return shimmed.cuwarden(
-        place, "run", "--simulate", "2GiB", "--report", report, "--ledger-dir", place.ledger,
+        workspace, "run", "--simulate", "2GiB", "--report", report, "--ledger-dir", workspace.ledger,
         "--", *AS_NOBODY, program("ending"), how,
     )  # fmt: skip
 

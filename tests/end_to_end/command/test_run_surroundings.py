@@ -10,14 +10,14 @@ from reports import Report
 from shimmed import COMMAND, PATIENCE_S, program
 
 
-def simulated(place, *command):
-    report = place.reports / "report.json"
+def simulated(workspace, *command):
+    report = workspace.reports / "report.json"
     return ("run", "--simulate", "16GiB", "--report", report, "--", *command)
 
 
-def test_a_program_that_clears_its_environment_keeps_the_settings_of_its_start(cuwarden, place):
+def test_a_program_that_clears_its_environment_keeps_the_settings_of_its_start(cuwarden, workspace):
     # Bare, the loader finds no simulated device's settings either, and takes the default.
-    report = place.reports / "own.json"
+    report = workspace.reports / "own.json"
     command = ["run", "--simulate", "2GiB", "--report", report, "--", program("clearing")]
     done = cuwarden(*command)
     assert done.returncode == 0, done.stderr
@@ -25,15 +25,15 @@ def test_a_program_that_clears_its_environment_keeps_the_settings_of_its_start(c
     assert Report.read(report)["leaks"]["bytes"] == 5000
 
 
-def test_a_run_below_another_one_shows_the_report_once(cuwarden, place):
-    inner = [COMMAND, "run", "--report", place.reports / "r.json", "--", program("allocate")]
+def test_a_run_below_another_one_shows_the_report_once(cuwarden, workspace):
+    inner = [COMMAND, "run", "--report", workspace.reports / "r.json", "--", program("allocate")]
     done = cuwarden("run", "--simulate", "2GiB", "--", *inner)
     assert done.returncode == 0, done.stderr
     assert "no report" not in done.stderr
     assert done.stderr.count("report: ") == 1
 
 
-def test_run_says_that_files_may_not_grow(cuwarden, place):
+def test_run_says_that_files_may_not_grow(cuwarden, workspace):
     def no_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -43,23 +43,23 @@ def test_run_says_that_files_may_not_grow(cuwarden, place):
     assert "ulimit -f" in done.stderr
 
 
-def test_run_names_the_calls_that_it_cannot_know_of(cuwarden, place):
+def test_run_names_the_calls_that_it_cannot_know_of(cuwarden, workspace):
     done = cuwarden("run", "--simulate", "2GiB", "--", "env", "-i", program("allocate"))
     assert "as far as is known" in done.stderr and "env -i" in done.stderr
 
 
 @pytest.mark.parametrize("kibibytes", [32, 64])
 def test_the_command_works_with_a_small_stack_and_leaves_its_limit_to_the_program(
-    cuwarden, place, kibibytes
+    cuwarden, workspace, kibibytes
 ):
     def little_stack():
         resource.setrlimit(resource.RLIMIT_STACK, (kibibytes << 10, kibibytes << 10))
 
-    command = simulated(place, "sh", "-c", f"ulimit -s; {program('allocate')}")
+    command = simulated(workspace, "sh", "-c", f"ulimit -s; {program('allocate')}")
     done = cuwarden(*command, preexec_fn=little_stack)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{kibibytes}\n") and "LEAKS" in done.stderr
-    report = place.reports / "report.json"
+    report = workspace.reports / "report.json"
     shown = cuwarden("report", report, preexec_fn=little_stack)
     assert (shown.returncode, shown.stderr) == (0, "") and "LEAKS" in shown.stdout
 
@@ -68,12 +68,12 @@ def test_the_command_works_with_a_small_stack_and_leaves_its_limit_to_the_progra
     subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,
     reason="no mount namespace can be made here",
 )
-def test_run_finds_the_shim_where_proc_is_not_mounted(place):
+def test_run_finds_the_shim_where_proc_is_not_mounted(workspace):
     script = 'umount -l /proc && exec "$0" "$@"'
-    command = simulated(place, program("allocate"))
+    command = simulated(workspace, program("allocate"))
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", script, COMMAND, *map(str, command)],
-        env=place.environment(shim=False, preload=()), capture_output=True, text=True,
+        env=workspace.environment(shim=False, preload=()), capture_output=True, text=True,
         timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

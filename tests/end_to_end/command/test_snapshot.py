@@ -20,12 +20,12 @@ def waiting(live, how="wait", **popen):
 
 @pytest.mark.parametrize("how", ["wait", "wait_without_main_thread"])
 def test_a_live_processs_report_lies_in_this_folder_and_says_that_it_runs(
-    cuwarden, place, live, how
+    cuwarden, workspace, live, how
 ):
     process, facts = waiting(live, how)
     done = cuwarden("snapshot", process.pid)
     assert (done.returncode, done.stderr) == (0, "")
-    path = place.work / f"dying-{process.pid}.snapshot.json"
+    path = workspace.work / f"dying-{process.pid}.snapshot.json"
     assert done.stdout == f"report: ./{path.name}\n"
     report = Report.read(path)
     report.check_leaks(facts)
@@ -33,7 +33,7 @@ def test_a_live_processs_report_lies_in_this_folder_and_says_that_it_runs(
     assert (told["end_reason"], told["exit_status"], told["signal"]) == ("running", None, None)
     assert told["pid"] == process.pid
     assert process.poll() is None
-    assert len(list(place.ledger.iterdir())) == 1
+    assert len(list(workspace.ledger.iterdir())) == 1
     shown = cuwarden("report", path).stdout
     assert "was still running" in shown
     # Live allocations of a running process are no leaks.
@@ -41,31 +41,31 @@ def test_a_live_processs_report_lies_in_this_folder_and_says_that_it_runs(
     assert not any(word in shown for word in ("LEAK", "leak", "never freed", "at the end")), shown
 
 
-def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, place, live):
+def test_the_report_can_go_to_standard_output_or_to_a_path(cuwarden, workspace, live):
     process, facts = waiting(live)
     done = cuwarden("snapshot", "--output", "-", process.pid)
     assert (done.returncode, done.stderr) == (0, "")
     Report(json.loads(done.stdout)).check_leaks(facts)
-    assert list(place.work.iterdir()) == []
+    assert list(workspace.work.iterdir()) == []
     for name in ("mine.json", "mine.1.json"):  # the second report does not overwrite the first
-        done = cuwarden("snapshot", process.pid, "--output", place.reports / "mine.json")
-        assert done.stdout == f"report: {place.reports / name}\n"
-        Report.read(place.reports / name).check_leaks(facts)
-    done = cuwarden("snapshot", process.pid, "-o", place.reports)
-    Report.read(place.reports / f"dying-{process.pid}.snapshot.json")
+        done = cuwarden("snapshot", process.pid, "--output", workspace.reports / "mine.json")
+        assert done.stdout == f"report: {workspace.reports / name}\n"
+        Report.read(workspace.reports / name).check_leaks(facts)
+    done = cuwarden("snapshot", process.pid, "-o", workspace.reports)
+    Report.read(workspace.reports / f"dying-{process.pid}.snapshot.json")
 
 
-def test_a_path_that_cannot_be_written_is_one_line(cuwarden, place, live):
+def test_a_path_that_cannot_be_written_is_one_line(cuwarden, workspace, live):
     process, _ = waiting(live)
-    (place.folder / "file").write_text("")
-    done = cuwarden("snapshot", process.pid, "--output", place.folder / "file" / "x.json")
+    (workspace.folder / "file").write_text("")
+    done = cuwarden("snapshot", process.pid, "--output", workspace.folder / "file" / "x.json")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and "--output" in done.stderr
 
 
-def test_an_output_that_is_no_file_is_one_line(cuwarden, place, live):
+def test_an_output_that_is_no_file_is_one_line(cuwarden, workspace, live):
     process, _ = waiting(live)
-    fifo = place.folder / "fifo"
+    fifo = workspace.folder / "fifo"
     os.mkfifo(fifo)
     for path in ("/dev/full", "/dev/null", fifo):
         done = cuwarden("snapshot", process.pid, "--output", path)
@@ -104,9 +104,9 @@ def signals_of(process):
 
 
 def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows(
-    cuwarden, place, live
+    cuwarden, workspace, live
 ):
-    account = place.folder / "account"
+    account = workspace.folder / "account"
     process = live(program("under_load"), "load", account, "7")
     operations = lambda: int.from_bytes(account.read_bytes()[:8], "little")  # noqa: E731
     until(lambda: account.exists() and operations() > 0, process)
@@ -114,7 +114,7 @@ def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows
     reports = []
     for number in range(5):
         before = operations()
-        path = place.reports / f"{number}.json"
+        path = workspace.reports / f"{number}.json"
         assert cuwarden("snapshot", process.pid, "-o", path).returncode == 0
         reports.append(Report.read(path))
         assert operations() > before
@@ -134,7 +134,7 @@ def test_the_process_is_neither_stopped_nor_signalled_and_its_own_report_follows
             assert row["live_count"] == sum(group["count"] for group in groups)
 
 
-def test_a_process_without_a_ledger_is_told_apart(cuwarden, place, live):
+def test_a_process_without_a_ledger_is_told_apart(cuwarden, workspace, live):
     plain = subprocess.Popen(["/bin/sleep", "100"])
     try:
         done = cuwarden("snapshot", plain.pid)
@@ -155,9 +155,9 @@ def test_a_process_without_a_ledger_is_told_apart(cuwarden, place, live):
     assert f"no process {dead.pid}" in done.stderr
 
 
-def test_a_ledger_that_was_deleted_is_still_root_s_to_read(cuwarden, place, live):
+def test_a_ledger_that_was_deleted_is_still_root_s_to_read(cuwarden, workspace, live):
     process, facts = waiting(live)
-    (ledger,) = place.ledger.iterdir()
+    (ledger,) = workspace.ledger.iterdir()
     ledger.unlink()
     done = cuwarden("snapshot", process.pid, "-o", "-")
     if done.returncode == 0:
@@ -174,19 +174,19 @@ def can_unshare():
 
 
 @pytest.mark.skipif(not can_unshare(), reason="takes namespaces")
-def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, place, live):
-    env = place.environment()
+def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, workspace, live):
+    env = workspace.environment()
     preload = env.pop("LD_PRELOAD")
     script = (
-        f"mount -t tmpfs none {place.ledger} && exec env LD_PRELOAD={preload} {program('dying')} wait"
+        f"mount -t tmpfs none {workspace.ledger} && exec env LD_PRELOAD={preload} {program('dying')} wait"
     )
     container = subprocess.Popen(
         ["unshare", "-mpf", "--mount-proc", "--kill-child", "/bin/sh", "-c", script],
-        env=env, cwd=place.work, stdout=subprocess.PIPE, text=True,
+        env=env, cwd=workspace.work, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         facts = json.loads(container.stdout.readline())["leaked"]
-        assert list(place.ledger.iterdir()) == []
+        assert list(workspace.ledger.iterdir()) == []
         children = f"/proc/{container.pid}/task/{container.pid}/children"
         pid = int(open(children).read())
         done = cuwarden("snapshot", pid, "-o", "-")
@@ -201,7 +201,7 @@ def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, place, l
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
-def test_another_users_process_is_one_line(place, live):
+def test_another_users_process_is_one_line(workspace, live):
     process, _ = waiting(live)
 
     def nobody():
@@ -209,7 +209,7 @@ def test_another_users_process_is_one_line(place, live):
         os.setresgid(65534, 65534, 65534)
         os.setresuid(65534, 65534, 65534)
 
-    place.folder.chmod(0o755)
+    workspace.folder.chmod(0o755)
     done = subprocess.run(
         [COMMAND, "snapshot", str(process.pid)],
         cwd="/", capture_output=True, text=True, preexec_fn=nobody, timeout=PATIENCE_S,
@@ -220,9 +220,9 @@ def test_another_users_process_is_one_line(place, live):
     assert "root" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_a_process_that_ends_meanwhile_leaves_a_report_or_a_line(cuwarden, place):
+def test_a_process_that_ends_meanwhile_leaves_a_report_or_a_line(cuwarden, workspace):
     for _ in range(5):
-        process = start(place, [program("ending"), "return"])
+        process = start(workspace, [program("ending"), "return"])
         time.sleep(0.03)
         done = cuwarden("snapshot", process.pid, "-o", "-")
         process.wait(timeout=PATIENCE_S)

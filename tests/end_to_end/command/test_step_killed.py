@@ -103,15 +103,15 @@ def step(request):
     made.remove()
 
 
-def start_step(place, step, temporary):
+def start_step(workspace, step, temporary):
     process = subprocess.Popen(
         [
-            COMMAND, "run", "--simulate", "16GiB", "--report", place.reports / "%r.json",
-            "--ledger-dir", place.ledger, "--", "/bin/sh", "-c", STEP, "step", str(RANKS),
+            COMMAND, "run", "--simulate", "16GiB", "--report", workspace.reports / "%r.json",
+            "--ledger-dir", workspace.ledger, "--", "/bin/sh", "-c", STEP, "step", str(RANKS),
             program("dying"),
         ],
-        env={**place.environment(shim=False, preload=()), "TMPDIR": str(temporary)},
-        cwd=place.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        env={**workspace.environment(shim=False, preload=()), "TMPDIR": str(temporary)},
+        cwd=workspace.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
         preexec_fn=step.enter,
     )  # fmt: skip
     step.leader = process.pid
@@ -121,30 +121,30 @@ def start_step(place, step, temporary):
 
 
 def test_a_step_that_is_killed_as_a_whole_has_its_reports_made_by_recover(
-    place, cuwarden, step, tmp_path
+    workspace, cuwarden, step, tmp_path
 ):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    process = start_step(place, step, temporary)
+    process = start_step(workspace, step, temporary)
     step.kill()
     assert process.wait(PATIENCE_S) == -signal.SIGKILL
     # The pipe ends when all ranks have ended.
     process.stdout.read()
     process.stdout.close()
-    assert list(place.reports.iterdir()) == []
-    assert len(list(place.ledger.iterdir())) == RANKS
+    assert list(workspace.reports.iterdir()) == []
+    assert len(list(workspace.ledger.iterdir())) == RANKS
 
-    done = cuwarden("recover", place.ledger)
+    done = cuwarden("recover", workspace.ledger)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == RANKS
-    assert list(place.ledger.iterdir()) == []
-    assert sorted(path.name for path in place.reports.iterdir()) == [
+    assert list(workspace.ledger.iterdir()) == []
+    assert sorted(path.name for path in workspace.reports.iterdir()) == [
         f"{rank}.json" for rank in range(RANKS)
     ]
     for rank in range(RANKS):
-        report = Report.read(place.reports / f"{rank}.json")
+        report = Report.read(workspace.reports / f"{rank}.json")
         assert report["job"]["rank"] == rank and report["process"]["end_reason"] is None
         assert (report["leaks"]["count"], report["leaks"]["bytes"]) == (2, 6 << 20)
 
-    done = cuwarden("report", "--fail-on-leak", place.reports)
+    done = cuwarden("report", "--fail-on-leak", workspace.reports)
     assert done.returncode == 1 and done.stdout.count("rank ") == RANKS

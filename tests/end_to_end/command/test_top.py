@@ -51,8 +51,8 @@ def test_without_a_terminal_it_prints_once(cuwarden, growing):
         assert "growing.cpp:" in line
 
 
-def test_all_live_processes_are_a_line_each(cuwarden, place, growing):
-    other = start(place, [program("dying"), "wait"])
+def test_all_live_processes_are_a_line_each(cuwarden, workspace, growing):
+    other = start(workspace, [program("dying"), "wait"])
     try:
         other.stdout.readline()
         done = cuwarden("top")
@@ -89,10 +89,10 @@ class Screen:
 
     numbers = itertools.count()
 
-    def __init__(self, place, *arguments):
+    def __init__(self, workspace, *arguments):
         # A tmux server that has been told to end may still be running.
         self.socket = f"cuwarden-test-{os.getpid()}-{next(Screen.numbers)}"
-        env = place.environment({"TERM": "screen"}, shim=False, preload=())
+        env = workspace.environment({"TERM": "screen"}, shim=False, preload=())
         env.pop("TMUX", None)
         self.env = env
         words = " ".join(map(str, (COMMAND, *arguments)))
@@ -124,13 +124,13 @@ class Screen:
 
 
 @pytest.fixture
-def screen(place):
+def screen(workspace):
     if shutil.which("tmux") is None:
         pytest.skip("no tmux")
     opened = []
 
     def begin(*arguments):
-        opened.append(Screen(place, *arguments))
+        opened.append(Screen(workspace, *arguments))
         return opened[-1]
 
     yield begin
@@ -183,10 +183,10 @@ def test_top_says_that_the_process_has_ended_and_stays(screen, growing):
     assert "holds_most" in text
 
 
-def test_the_list_takes_in_new_processes_and_drops_ended_ones(screen, place, growing):
+def test_the_list_takes_in_new_processes_and_drops_ended_ones(screen, workspace, growing):
     view = screen("top")
     view.wait_for(lambda text: str(growing.pid) in text)
-    other = start(place, [program("dying"), "wait"])
+    other = start(workspace, [program("dying"), "wait"])
     view.wait_for(lambda text: str(other.pid) in text)
     other.kill()
     other.wait()
@@ -205,14 +205,14 @@ def as_a_shell_starts_it():
 class Pty:
     """The command on a pseudo-terminal, whose settings the test can read."""
 
-    def __init__(self, place, *arguments):
+    def __init__(self, workspace, *arguments):
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.before = termios.tcgetattr(self.slave)
         self.written = b""
         self.process = subprocess.Popen(
             [COMMAND, *map(str, arguments)],
-            env=place.environment({"TERM": "xterm"}, shim=False, preload=()),
+            env=workspace.environment({"TERM": "xterm"}, shim=False, preload=()),
             stdin=self.slave, stdout=self.slave, stderr=self.slave,
             preexec_fn=as_a_shell_starts_it,
         )  # fmt: skip
@@ -240,8 +240,8 @@ class Pty:
 
 
 @pytest.fixture
-def terminal(place, growing):
-    opened = Pty(place, "top", growing.pid)
+def terminal(workspace, growing):
+    opened = Pty(workspace, "top", growing.pid)
     yield opened
     opened.close()
 
@@ -301,11 +301,11 @@ def test_a_key_without_a_meaning_changes_nothing(terminal):
     assert terminal.process.wait(timeout=PATIENCE_S) == 0
 
 
-def test_top_ends_when_its_terminal_is_gone(place, growing):
+def test_top_ends_when_its_terminal_is_gone(workspace, growing):
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [COMMAND, "top", str(growing.pid)],
-        env=place.environment({"TERM": "xterm"}, shim=False, preload=()),
+        env=workspace.environment({"TERM": "xterm"}, shim=False, preload=()),
         stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     os.close(slave)

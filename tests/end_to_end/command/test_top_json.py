@@ -69,7 +69,7 @@ def test_the_objects_schema_catches_mistakes(cuwarden, growing):
                 jsonschema.validate(spoiled, top_schema())
 
 
-def test_output_for_machines_that_cannot_be_written_is_a_line(place, growing):
+def test_output_for_machines_that_cannot_be_written_is_a_line(workspace, growing):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [COMMAND, "top", "--json", str(growing.pid)],
@@ -78,14 +78,14 @@ def test_output_for_machines_that_cannot_be_written_is_a_line(place, growing):
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
 
-def test_a_frame_of_cudas_headers_is_not_the_users(cuwarden, place, live):
+def test_a_frame_of_cudas_headers_is_not_the_users(cuwarden, workspace, live):
     process = live(program("through_header"), stdin=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
     (stack,) = read_json(cuwarden("top", "--json", process.pid))["stacks"]
     assert stack["where"].startswith("through_header ") and stack["api"] == "cudaMalloc"
     process.stdin.close()
     assert process.wait(timeout=60) == 0
-    (report,) = place.reports.iterdir()
+    (report,) = workspace.reports.iterdir()
     shown = cuwarden("report", report).stdout
     first = re.search(r"#0 +(.*)", shown)[1]
     assert "through_header" in first and "cuda_runtime" not in first, shown

@@ -90,12 +90,12 @@ def test_the_page_of_settings_has_each_setting_with_its_default():
 
 
 @pytest.fixture
-def shown(place):
+def shown(workspace):
     """Runs a line of shell where `app` is a program and `cuwarden run` has a simulated GPU."""
     for name in ("app", "tests"):
-        shutil.copy(shimmed.sample("lost_on_throw"), place.work / name)
-    (place.work / "train.py").write_text("print('trained')\n")
-    tools = place.folder / "bin"
+        shutil.copy(shimmed.sample("lost_on_throw"), workspace.work / name)
+    (workspace.work / "train.py").write_text("print('trained')\n")
+    tools = workspace.folder / "bin"
     tools.mkdir()
     wrapper = tools / "cuwarden"
     wrapper.write_text(
@@ -104,17 +104,17 @@ def shown(place):
         f'exec {shimmed.COMMAND} "$@"\n'
     )
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
-    (place.work / "build").symlink_to(shimmed.BUILD)
+    (workspace.work / "build").symlink_to(shimmed.BUILD)
     env = {
-        **place.environment(shim=False, preload=()),
+        **workspace.environment(shim=False, preload=()),
         "PATH": f"{tools}:{os.environ['PATH']}",
         "PYTHONPATH": str(shimmed.SOURCE / "tools" / "python"),
-        "TMPDIR": str(place.folder),
+        "TMPDIR": str(workspace.folder),
     }
 
     def run(line):
         return subprocess.run(
-            ["sh", "-c", line], env=env, cwd=place.work, text=True, timeout=60,
+            ["sh", "-c", line], env=env, cwd=workspace.work, text=True, timeout=60,
             stdin=subprocess.DEVNULL, capture_output=True,
         )  # fmt: skip
 
@@ -122,7 +122,7 @@ def shown(place):
 
 
 @pytest.mark.parametrize("command", RUN)
-def test_a_command_that_a_document_shows_works(command, shown, place, live):
+def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
     line = command.replace("build/cuwarden run -- ./app", "cuwarden run -- ./app")
     if line.startswith("LD_PRELOAD=/path/to/libcuwarden.so "):
         simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"

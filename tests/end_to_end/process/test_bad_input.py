@@ -15,61 +15,61 @@ ALLOCATE = [program("allocate"), "4", "6000"]
 
 
 @pytest.mark.parametrize("path", ["file/report.json", "file/deeper/report.json"])
-def test_a_report_path_that_cannot_be_written_is_a_line_and_the_ledger_stays(place, path):
-    (place.folder / "file").write_text("not a folder")
-    target = place.folder / path
-    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": target})
+def test_a_report_path_that_cannot_be_written_is_a_line_and_the_ledger_stays(workspace, path):
+    (workspace.folder / "file").write_text("not a folder")
+    target = workspace.folder / path
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_REPORT": target})
     assert len(run.said) == 1
-    assert str(target) in run.said[0] or str(place.folder / "file") in run.said[0]
+    assert str(target) in run.said[0] or str(workspace.folder / "file") in run.said[0]
     assert run.reports == []
     assert len(run.ledgers) == 1
-    assert (place.folder / "file").read_text() == "not a folder"
+    assert (workspace.folder / "file").read_text() == "not a folder"
 
 
-def test_a_report_path_that_is_a_folder_means_the_default_name_in_it(place):
-    target = place.reports / "folder.json"
+def test_a_report_path_that_is_a_folder_means_the_default_name_in_it(workspace):
+    target = workspace.reports / "folder.json"
     target.mkdir()
-    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": target})
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_REPORT": target})
     assert run.report.path.parent == target
     assert run.report.path.name.startswith("cuwarden-allocate-")
 
 
 @pytest.mark.parametrize("dangling", [False, True])
-def test_a_report_is_never_written_through_a_symbolic_link(place, dangling):
-    precious = place.folder / "precious"
+def test_a_report_is_never_written_through_a_symbolic_link(workspace, dangling):
+    precious = workspace.folder / "precious"
     if not dangling:
         precious.write_text("precious")
-    link = place.reports / "link.json"
+    link = workspace.reports / "link.json"
     link.symlink_to(precious)
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": link})
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": link})
     assert run.returncode == 0
     assert link.is_symlink()
     assert precious.exists() is not dangling
     if not dangling:
         assert precious.read_text() == "precious"
-    assert sorted(p.name for p in place.reports.iterdir()) == ["link.1.json", "link.json"]
-    assert not (place.reports / "link.1.json").is_symlink()
+    assert sorted(p.name for p in workspace.reports.iterdir()) == ["link.1.json", "link.json"]
+    assert not (workspace.reports / "link.1.json").is_symlink()
 
 
-def test_an_existing_file_is_never_overwritten(place):
-    target = place.reports / "report.json"
+def test_an_existing_file_is_never_overwritten(workspace):
+    target = workspace.reports / "report.json"
     target.write_text("mine")
-    (place.reports / "report.1.json").write_text("mine too")
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": target})
+    (workspace.reports / "report.1.json").write_text("mine too")
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": target})
     assert run.report.path.name == "report.2.json"
     assert target.read_text() == "mine"
-    assert (place.reports / "report.1.json").read_text() == "mine too"
+    assert (workspace.reports / "report.1.json").read_text() == "mine too"
 
 
 @pytest.mark.skipif(not can_mount(), reason="a small file system needs the right to mount one")
-def test_a_full_disk_is_a_line_and_the_ledger_stays(place):
-    full = place.folder / "full"
+def test_a_full_disk_is_a_line_and_the_ledger_stays(workspace):
+    full = workspace.folder / "full"
     full.mkdir()
     script = (
         f"mount -t tmpfs -o size=64k none {full} && "
         f"head -c 65536 /dev/zero > {full}/filler && exec {' '.join(ALLOCATE)}"
     )
-    run = place.run_both(
+    run = workspace.run_both(
         ["unshare", "-m", "/bin/sh", "-c", script], {"CUWARDEN_REPORT": full / "report.json"}
     )
     assert run.returncode == 0
@@ -78,28 +78,28 @@ def test_a_full_disk_is_a_line_and_the_ledger_stays(place):
 
 
 @pytest.mark.skipif(not can_mount(), reason="a small file system needs the right to mount one")
-def test_a_full_disk_under_the_ledger_loses_nothing(place):
-    full = place.folder / "full"
+def test_a_full_disk_under_the_ledger_loses_nothing(workspace):
+    full = workspace.folder / "full"
     full.mkdir()
     script = (
         f"mount -t tmpfs -o size=64k none {full} && "
         f"head -c 65536 /dev/zero > {full}/filler && exec {' '.join(ALLOCATE)}"
     )
-    run = place.run_both(
+    run = workspace.run_both(
         ["unshare", "-m", "/bin/sh", "-c", script], {"CUWARDEN_LEDGER_DIR": full}
     )
     run.report.check_leaks(run.last_line["leaked"])
 
 
 @pytest.mark.parametrize("limit", [0, 4096, 1 << 20])
-def test_a_limit_on_file_sizes_never_kills_the_program(place, limit):
+def test_a_limit_on_file_sizes_never_kills_the_program(workspace, limit):
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    run = place.run_both(ALLOCATE, preexec_fn=limited)
+    run = workspace.run_both(ALLOCATE, preexec_fn=limited)
     assert run.returncode == 0
     if not run.reports:
-        run.said_about(str(place.reports))
+        run.said_about(str(workspace.reports))
     for report in run.reports:
         report.check_leaks(run.last_line["leaked"])
 
@@ -113,18 +113,18 @@ def test_a_limit_on_file_sizes_never_kills_the_program(place, limit):
     [["/bin/true"], ["/bin/sh", "-c", "exit 3"], [sys.executable, "-c", "print('hello')"]],
     ids=["true", "sh", "python"],
 )
-def test_a_process_without_cuda_calls_leaves_no_trace(place, command, preload):
-    run = place.run_both(command, {"CUWARDEN_LEDGER_DIR": None}, preload=preload)
+def test_a_process_without_cuda_calls_leaves_no_trace(workspace, command, preload):
+    run = workspace.run_both(command, {"CUWARDEN_LEDGER_DIR": None}, preload=preload)
     assert run.said == [] and run.reports == []
-    assert list(place.reports.iterdir()) == [] and list(place.work.iterdir()) == []
+    assert list(workspace.reports.iterdir()) == [] and list(workspace.work.iterdir()) == []
 
 
-def test_without_a_driver_a_program_gets_the_same_errors(place, tmp_path):
+def test_without_a_driver_a_program_gets_the_same_errors(workspace, tmp_path):
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(RUNTIME, alone / "libcudart.so.13")
     # The program is linked with the driver, too, so a fake driver would change the answer.
-    run = place.run_both(
+    run = workspace.run_both(
         [sys.executable, "-c", WITHOUT_DRIVER], preload=(alone / "libcudart.so.13",)
     )
     assert run.returncode == 4

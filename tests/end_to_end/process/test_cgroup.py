@@ -34,67 +34,67 @@ STRUCK = "the kernel's OOM killer struck in its cgroup (limit 64.0 MiB, peak 6"
 
 
 def test_a_kill_for_lack_of_memory_in_a_cgroup_is_in_the_report_that_run_makes(
-    place, cuwarden, cgroup
+    workspace, cuwarden, cgroup
 ):
     done = cuwarden(
-        "run", "--simulate", "16GiB", "--report", place.reports, "--",
+        "run", "--simulate", "16GiB", "--report", workspace.reports, "--",
         *cgroup.entered_by(*GROWING),
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGKILL, done.stderr
-    report = only_report(place)
+    report = only_report(workspace)
     assert report["process"]["signal"] == signal.SIGKILL
     check_evidence(report, cgroup)
     assert STRUCK in done.stderr
 
 
-def killed_in(place, cgroup, command=GROWING):
-    run = place.run(cgroup.entered_by(*command))
+def killed_in(workspace, cgroup, command=GROWING):
+    run = workspace.run(cgroup.entered_by(*command))
     assert run.returncode == -signal.SIGKILL, run.stderr
     (ledger,) = run.ledgers
     return ledger
 
 
 def test_a_kill_for_lack_of_memory_in_a_cgroup_is_in_the_report_that_recover_makes(
-    place, cuwarden, cgroup
+    workspace, cuwarden, cgroup
 ):
-    done = cuwarden("recover", killed_in(place, cgroup))
+    done = cuwarden("recover", killed_in(workspace, cgroup))
     assert done.returncode == 0, done.stderr
-    report = only_report(place)
+    report = only_report(workspace)
     assert report["process"]["end_reason"] is None
     check_evidence(report, cgroup)
     assert STRUCK in cuwarden("report", report.path).stdout
 
 
-def test_a_cgroup_that_is_gone_is_unknown(place, cuwarden, cgroup):
-    ledger = killed_in(place, cgroup)
+def test_a_cgroup_that_is_gone_is_unknown(workspace, cuwarden, cgroup):
+    ledger = killed_in(workspace, cgroup)
     cgroup.remove()
     assert cuwarden("recover", ledger).returncode == 0
-    report = only_report(place)
+    report = only_report(workspace)
     assert report["memory_cgroup"] is None
     assert "OOM killer" not in cuwarden("report", report.path).stdout
 
 
-def test_a_later_cgroup_of_the_same_name_is_not_taken_for_it(place, cuwarden, cgroup):
-    ledger = killed_in(place, cgroup)
+def test_a_later_cgroup_of_the_same_name_is_not_taken_for_it(workspace, cuwarden, cgroup):
+    ledger = killed_in(workspace, cgroup)
     cgroup.remove()
     cgroup.folder.mkdir()
     assert cuwarden("recover", ledger).returncode == 0
-    assert only_report(place)["memory_cgroup"] is None
+    assert only_report(workspace)["memory_cgroup"] is None
 
 
 def test_somebody_elses_sigkill_is_not_put_down_to_an_earlier_lack_of_memory(
-    place, cuwarden, cgroup
+    workspace, cuwarden, cgroup
 ):
-    killed_in(place, cgroup).unlink()
-    assert cuwarden("recover", killed_in(place, cgroup, [program("dying"), "kill"])).returncode == 0
-    report = only_report(place)
+    killed_in(workspace, cgroup).unlink()
+    assert cuwarden("recover", killed_in(workspace, cgroup, [program("dying"), "kill"])).returncode == 0
+    report = only_report(workspace)
     assert report["memory_cgroup"]["oom_kills"] == 0
     assert report["memory_cgroup"]["limit_bytes"] == LIMIT
     assert "OOM killer" not in cuwarden("report", report.path).stdout
 
 
-def test_a_process_that_ends_by_itself_has_its_limit_and_peak_in_the_report(place, cgroup):
-    report = place.run(cgroup.entered_by(program("allocate"), "3")).report
+def test_a_process_that_ends_by_itself_has_its_limit_and_peak_in_the_report(workspace, cgroup):
+    report = workspace.run(cgroup.entered_by(program("allocate"), "3")).report
     assert report["memory_cgroup"]["limit_bytes"] == LIMIT
     assert 0 < report["memory_cgroup"]["peak_bytes"] < LIMIT
     assert report["memory_cgroup"]["oom_kills"] == 0

@@ -19,8 +19,8 @@ def by_pid(reports):
 
 
 @pytest.mark.parametrize("round", range(20 if LARGE else 1))
-def test_fifty_forks_while_threads_allocate_mix_no_reports(place, round):
-    run = place.run([program("forking"), "50", program("allocate")])
+def test_fifty_forks_while_threads_allocate_mix_no_reports(workspace, round):
+    run = workspace.run([program("forking"), "50", program("allocate")])
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith("0 children did not end well\n")
     assert run.said == [] and run.ledgers == []
@@ -88,11 +88,11 @@ if __name__ == "__main__":
     ],
 )
 def test_each_of_pythons_workers_has_a_report_of_its_own_and_its_helpers_have_none(
-    place, method, order
+    workspace, method, order
 ):
-    script = place.folder / "workers.py"
+    script = workspace.folder / "workers.py"
     script.write_text(WORKERS)
-    run = place.run([sys.executable, script, method, order])
+    run = workspace.run([sys.executable, script, method, order])
     assert run.returncode == 0, run.stderr
     assert run.said == [] and run.own_stderr == "" and run.ledgers == []
     reports = by_pid(run.reports)
@@ -106,7 +106,7 @@ def test_each_of_pythons_workers_has_a_report_of_its_own_and_its_helpers_have_no
         assert report["process"]["exit_status"] == 0
 
 
-def test_a_vforked_child_that_becomes_another_program_has_a_report_of_its_own(place):
+def test_a_vforked_child_that_becomes_another_program_has_a_report_of_its_own(workspace):
     # subprocess uses vfork if it can.
     code = (
         "import ctypes, json, subprocess, sys\n"
@@ -115,7 +115,7 @@ def test_a_vforked_child_that_becomes_another_program_has_a_report_of_its_own(pl
         "    assert rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1000)) == 0\n"
         "    subprocess.run([sys.argv[1], str(i + 5), '512'], check=True, capture_output=True)\n"
     )
-    run = place.run_both([sys.executable, "-c", code, program("allocate")])
+    run = workspace.run_both([sys.executable, "-c", code, program("allocate")])
     assert run.returncode == 0
     found = by_pid(run.reports)
     assert sorted(r["leaks"]["count"] for r in found.values()) == [3, 5, 6, 7]
@@ -123,7 +123,7 @@ def test_a_vforked_child_that_becomes_another_program_has_a_report_of_its_own(pl
 
 
 @pytest.mark.skipif(not Path("/lib/ld-linux.so.2").exists(), reason="no libc6-i386 here")
-def test_a_32_bit_child_runs_as_without_the_shim_but_for_the_linkers_own_line(place):
+def test_a_32_bit_child_runs_as_without_the_shim_but_for_the_linkers_own_line(workspace):
     code = (
         "import ctypes, json, subprocess, sys\n"
         "rt, p = ctypes.CDLL('libcudart.so.13'), ctypes.c_void_p()\n"
@@ -131,7 +131,7 @@ def test_a_32_bit_child_runs_as_without_the_shim_but_for_the_linkers_own_line(pl
         "child = subprocess.run([sys.argv[1]], capture_output=True, text=True)\n"
         "print(json.dumps([child.returncode, child.stdout, child.stderr.splitlines()]))\n"
     )
-    run = place.run([sys.executable, "-c", code, program("traps/of_32_bits")])
+    run = workspace.run([sys.executable, "-c", code, program("traps/of_32_bits")])
     assert run.returncode == 0, run.stderr
     status, stdout, stderr = run.last_line
     assert (status, stdout) == (7, "32\n")
@@ -155,8 +155,8 @@ def test_a_first_call_by_a_child_in_the_same_memory_is_recorded_with_its_parent(
     assert run.ledgers == []
 
 
-def test_a_forked_childs_memory_is_reported_by_the_child_where_its_own_child_called_first(place):
-    run = place.run([program("ending"), "first_call_in_childs_child"])
+def test_a_forked_childs_memory_is_reported_by_the_child_where_its_own_child_called_first(workspace):
+    run = workspace.run([program("ending"), "first_call_in_childs_child"])
     assert run.returncode == 0
     assert run.report["leaks"]["count"] == 4
     assert run.report["process"]["exit_status"] == 4

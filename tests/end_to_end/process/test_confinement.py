@@ -38,11 +38,11 @@ def only_path(folder):
     return path
 
 
-def recovered(place, cuwarden, ledger):
+def recovered(workspace, cuwarden, ledger):
     done = cuwarden("recover", ledger)
     assert (done.returncode, done.stderr) == (0, "")
     assert not ledger.exists()
-    return Report.read(only_path(place.reports))
+    return Report.read(only_path(workspace.reports))
 
 
 def reasons(report):
@@ -55,14 +55,14 @@ def is_said(run):
 
 @pytest.mark.parametrize("command", KILLING, ids=name)
 def test_a_confined_program_ends_as_ever_and_leaves_its_ledger_to_recover(
-    place, cuwarden, command
+    workspace, cuwarden, command
 ):
-    run = place.run_both(command)
+    run = workspace.run_both(command)
     assert run.returncode == 0
     assert run.reports == []
     if "raw" not in command:
         assert str(run.ledgers[0]) in is_said(run)
-    report = recovered(place, cuwarden, *run.ledgers)
+    report = recovered(workspace, cuwarden, *run.ledgers)
     report.check_leaks(run.last_line["leaked"])
     assert report["process"]["end_reason"] == ("_exit" if "_exit" in command else "exit")
     assert report["process"]["exit_status"] == 0
@@ -71,22 +71,22 @@ def test_a_confined_program_ends_as_ever_and_leaves_its_ledger_to_recover(
 
 
 @pytest.mark.parametrize("command", KILLING, ids=name)
-def test_run_makes_the_report_of_a_confined_program(place, cuwarden, command):
-    folders = ["--report", place.reports / "%e-%p.json", "--ledger-dir", place.ledger]
+def test_run_makes_the_report_of_a_confined_program(workspace, cuwarden, command):
+    folders = ["--report", workspace.reports / "%e-%p.json", "--ledger-dir", workspace.ledger]
     done = cuwarden("run", "--simulate", "2GiB", *folders, "--", *command)
     assert done.returncode == 0, done.stderr
-    report = Report.read(only_path(place.reports))
+    report = Report.read(only_path(workspace.reports))
     assert report["leaks"]["count"] == 3
     assert report["process"]["exit_status"] == 0
     assert str(report.path) in done.stderr
-    assert list(place.ledger.iterdir()) == []
+    assert list(workspace.ledger.iterdir()) == []
 
 
-def test_in_strict_mode_a_program_ends_as_ever_and_leaves_its_ledger(place, cuwarden):
-    run = place.run_both(confined("strict", "kill", "all", end="raw"))
+def test_in_strict_mode_a_program_ends_as_ever_and_leaves_its_ledger(workspace, cuwarden):
+    run = workspace.run_both(confined("strict", "kill", "all", end="raw"))
     assert run.returncode == 0
     is_said(run)
-    recovered(place, cuwarden, *run.ledgers).check_leaks(run.last_line["leaked"])
+    recovered(workspace, cuwarden, *run.ledgers).check_leaks(run.last_line["leaked"])
 
 
 def test_a_confined_thread_does_not_cost_the_process_its_report(run_both):
@@ -124,8 +124,8 @@ def install_harmless_filter():
         raise OSError("no filter")
 
 
-def test_in_a_container_with_a_filter_all_is_as_ever(place):
-    run = place.run_both([program("allocate"), "3"], preexec_fn=install_harmless_filter)
+def test_in_a_container_with_a_filter_all_is_as_ever(workspace):
+    run = workspace.run_both([program("allocate"), "3"], preexec_fn=install_harmless_filter)
     assert run.said == []
     run.report.check_leaks(run.last_line["leaked"])
     assert run.ledgers == []
@@ -137,8 +137,8 @@ def test_a_filter_that_the_kernel_refuses_changes_nothing(run_both):
     assert run.ledgers == []
 
 
-def test_growth_that_a_filter_refuses_is_said_with_the_operation_and_its_error(place, cuwarden):
-    run = place.run(confined("raw_on_top", "1", "mprotect", when="after_many"))
+def test_growth_that_a_filter_refuses_is_said_with_the_operation_and_its_error(workspace, cuwarden):
+    run = workspace.run(confined("raw_on_top", "1", "mprotect", when="after_many"))
     assert run.returncode == 0
     line = run.said_about("the ledger cannot grow")
     assert "allow access to memory (operation not permitted)" in line
@@ -146,14 +146,14 @@ def test_growth_that_a_filter_refuses_is_said_with_the_operation_and_its_error(p
     assert "allow access to memory (operation not permitted)" in reasons(run.report)
 
 
-def test_where_a_filter_refuses_both_ways_of_growth_the_report_names_them(place):
-    run = place.run(confined("raw_on_top", "1", "madvise,fallocate", when="after_many"))
+def test_where_a_filter_refuses_both_ways_of_growth_the_report_names_them(workspace):
+    run = workspace.run(confined("raw_on_top", "1", "madvise,fallocate", when="after_many"))
     assert run.returncode == 0
     assert "allocate room in its file (operation not permitted)" in reasons(run.report)
     assert run.report["leaks"]["count"] == 20_003
 
 
-def test_an_old_kernels_way_of_growth_stands_in_for_a_refused_madvise(place):
-    run = place.run(confined("raw_on_top", "1", "madvise", when="after_many"))
+def test_an_old_kernels_way_of_growth_stands_in_for_a_refused_madvise(workspace):
+    run = workspace.run(confined("raw_on_top", "1", "madvise", when="after_many"))
     assert run.report["leaks"]["count"] == 20_003
     assert reasons(run.report) == ""

@@ -48,7 +48,7 @@ def slot_of(report, group):
     bits = [name == "one" for name in names if name in ("one", "zero")]
     # The names are innermost first. The outermost one is the entry; each other one is a bit of the slot.
     assert len(bits) == LEVELS + 1, names
-    return sum(bit << place for place, bit in enumerate(reversed(bits[:-1])))
+    return sum(bit << position for position, bit in enumerate(reversed(bits[:-1])))
 
 
 def check_slots(report, account):
@@ -68,11 +68,11 @@ def check_slots(report, account):
     return checked
 
 
-def recover(place):
-    done = shimmed.cuwarden(place, "recover", place.ledger)
+def recover(workspace):
+    done = shimmed.cuwarden(workspace, "recover", workspace.ledger)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert list(place.ledger.iterdir()) == []
-    (path,) = place.reports.iterdir()
+    assert list(workspace.ledger.iterdir()) == []
+    (path,) = workspace.reports.iterdir()
     report = Report.read(path)
     path.unlink()
     return report
@@ -84,16 +84,16 @@ def kill(process):
     process.stdout.close()
 
 
-def test_killed_at_any_moment_nothing_is_lost_and_nothing_is_kept_too_long(place):
+def test_killed_at_any_moment_nothing_is_lost_and_nothing_is_kept_too_long(workspace):
     chance = random.Random(20240607)
-    account = Account(place.folder / "account")
+    account = Account(workspace.folder / "account")
     checked = operations = 0
     for round_number in range(ROUNDS):
-        process = start(place, [program("under_load"), "load", account.path, round_number])
+        process = start(workspace, [program("under_load"), "load", account.path, round_number])
         account.wait_for_operations(process)
         time.sleep(chance.random() * 0.05)
         kill(process)
-        report = recover(place)
+        report = recover(workspace)
         checked += check_slots(report, account)
         operations += account.operations()
         assert report["process"]["pid"] == process.pid
@@ -104,19 +104,19 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_is_kept_too_long(place
     assert operations > slots / 4, "the load was too small to prove anything"
 
 
-def test_killed_while_the_ledger_grows_all_returned_calls_are_there(place):
+def test_killed_while_the_ledger_grows_all_returned_calls_are_there(workspace):
     chance = random.Random(7)
-    account = Account(place.folder / "account")
+    account = Account(workspace.folder / "account")
     most = 0
     for _ in range(max(6, ROUNDS // 20)):
-        process = start(place, [program("under_load"), "grow", account.path, 0])
+        process = start(workspace, [program("under_load"), "grow", account.path, 0])
         account.wait_for_operations(process)
-        (ledger,) = place.ledger.iterdir()
+        (ledger,) = workspace.ledger.iterdir()
         # Waits for one of the first growths of the region of records, whose steps are 16 KiB and more.
         grown = ledger.stat().st_blocks * 512 + chance.randrange(0, 600_000)
         until(lambda: ledger.stat().st_blocks * 512 > grown, process)
         kill(process)
-        report = recover(place)
+        report = recover(workspace)
         returned = account.slots()[0]
         assert report["leaks"]["count"] in (returned, returned + 1)
         assert report["leaks"]["bytes"] == 512 * report["leaks"]["count"]
@@ -127,45 +127,45 @@ def test_killed_while_the_ledger_grows_all_returned_calls_are_there(place):
     assert most > 1000, "it was never killed after its ledger had grown"
 
 
-def unfinished(place):
-    return [path for path in place.reports.iterdir() if path.name.startswith(".cuwarden-")]
+def unfinished(workspace):
+    return [path for path in workspace.reports.iterdir() if path.name.startswith(".cuwarden-")]
 
 
 @pytest.mark.parametrize("after_the_first", [False, True], ids=["first", "with_symbols"])
-def test_killed_while_its_report_is_written_it_gets_one_whole_report(place, after_the_first):
+def test_killed_while_its_report_is_written_it_gets_one_whole_report(workspace, after_the_first):
     """The process writes its report twice: first quickly, then with function names."""
     stacks = 1500
     hits = 0
     for _ in range(max(5, ROUNDS // 20)):
-        account = place.folder / "account"
-        process = start(place, [program("under_load"), "stacks", account, stacks])
+        account = workspace.folder / "account"
+        process = start(workspace, [program("under_load"), "stacks", account, stacks])
         while process.poll() is None:
-            there = {path.name for path in place.reports.iterdir()}
+            there = {path.name for path in workspace.reports.iterdir()}
             whole = any(name.endswith(".json") for name in there)
             if whole == after_the_first and any(name.startswith(".cuwarden-") for name in there):
                 break
         kill(process)
-        ledgers = list(place.ledger.iterdir())
+        ledgers = list(workspace.ledger.iterdir())
         if not ledgers:  # the process had already ended
-            for path in place.reports.iterdir():
+            for path in workspace.reports.iterdir():
                 path.unlink()
             continue
         hits += 1
-        report = recover(place)
+        report = recover(workspace)
         assert report["leaks"]["count"] == stacks
         assert report["process"]["end_reason"] == "exit"
         assert any(frame["function"] == "main" for frame in report["frames"])
-        assert list(place.reports.iterdir()) == []
+        assert list(workspace.reports.iterdir()) == []
     assert hits > 0
 
 
 # --- cuwarden run recovers by itself
 
 
-def run(place, *command, **popen):
+def run(workspace, *command, **popen):
     return shimmed.cuwarden(
-        place, "run", "--simulate", "16GiB", "--report", place.reports / "report.json",
-        "--ledger-dir", place.ledger, "--", *command, **popen,
+        workspace, "run", "--simulate", "16GiB", "--report", workspace.reports / "report.json",
+        "--ledger-dir", workspace.ledger, "--", *command, **popen,
     )  # fmt: skip
 
 
@@ -179,23 +179,23 @@ FATAL = {
 
 
 @pytest.mark.parametrize("how", FATAL)
-def test_run_has_the_report_of_a_program_that_a_signal_killed(place, how):
-    done = run(place, program("dying"), how)
+def test_run_has_the_report_of_a_program_that_a_signal_killed(workspace, how):
+    done = run(workspace, program("dying"), how)
     assert done.returncode == 128 + FATAL[how], done.stderr
-    (path,) = place.reports.iterdir()
+    (path,) = workspace.reports.iterdir()
     report = Report.read(path)
     report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
     told = report["process"]
     assert (told["end_reason"], told["signal"]) == ("signal", FATAL[how])
     assert "NOT FREED: 6.0 MiB in 2 allocations when its record ends" in done.stderr
-    assert list(place.ledger.iterdir()) == []
+    assert list(workspace.ledger.iterdir()) == []
 
 
-def begin_run(place, *command):
+def begin_run(workspace, *command):
     return subprocess.Popen(
-        [COMMAND, "run", "--simulate", "16GiB", "--report", place.reports / "report.json",
-         "--ledger-dir", place.ledger, "--", *map(str, command)],
-        env=place.environment(shim=False, preload=()), cwd=place.work,
+        [COMMAND, "run", "--simulate", "16GiB", "--report", workspace.reports / "report.json",
+         "--ledger-dir", workspace.ledger, "--", *map(str, command)],
+        env=workspace.environment(shim=False, preload=()), cwd=workspace.work,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -205,42 +205,42 @@ def child_of(process):
     return int(until(lambda: open(children).read().split(), process)[0])
 
 
-def test_run_recovers_a_program_killed_under_load(place):
-    account = Account(place.folder / "account")
-    command = begin_run(place, program("under_load"), "load", account.path, 3)
+def test_run_recovers_a_program_killed_under_load(workspace):
+    account = Account(workspace.folder / "account")
+    command = begin_run(workspace, program("under_load"), "load", account.path, 3)
     account.wait_for_operations(command, 2000)
     os.kill(child_of(command), signal.SIGKILL)
     _, said = command.communicate(timeout=PATIENCE_S)
     assert command.returncode == 128 + signal.SIGKILL
-    (path,) = place.reports.iterdir()
+    (path,) = workspace.reports.iterdir()
     assert check_slots(Report.read(path), account) >= 254
     assert str(path) in said
 
 
-def test_run_recovers_a_program_killed_while_its_ledger_grows(place):
-    account = Account(place.folder / "account")
-    command = begin_run(place, program("under_load"), "grow", account.path, 0)
+def test_run_recovers_a_program_killed_while_its_ledger_grows(workspace):
+    account = Account(workspace.folder / "account")
+    command = begin_run(workspace, program("under_load"), "grow", account.path, 0)
     account.wait_for_operations(command, 5000)
     os.kill(child_of(command), signal.SIGKILL)
     command.communicate(timeout=PATIENCE_S)
-    (path,) = place.reports.iterdir()
+    (path,) = workspace.reports.iterdir()
     returned = account.slots()[0]
     assert Report.read(path)["leaks"]["count"] in (returned, returned + 1)
 
 
-def test_run_recovers_a_program_killed_while_its_report_is_written(place):
+def test_run_recovers_a_program_killed_while_its_report_is_written(workspace):
     for _ in range(5):
-        command = begin_run(place, program("under_load"), "stacks", place.folder / "account", 1500)
-        while command.poll() is None and not unfinished(place):
+        command = begin_run(workspace, program("under_load"), "stacks", workspace.folder / "account", 1500)
+        while command.poll() is None and not unfinished(workspace):
             pass
-        for ledger in place.ledger.iterdir():  # its name ends with the pid
+        for ledger in workspace.ledger.iterdir():  # its name ends with the pid
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(ledger.name.rsplit("-", 1)[1]), signal.SIGKILL)
         command.communicate(timeout=PATIENCE_S)
-        (path,) = place.reports.iterdir()
+        (path,) = workspace.reports.iterdir()
         report = Report.read(path)
         assert report["leaks"]["count"] == 1500
-        assert list(place.ledger.iterdir()) == []
+        assert list(workspace.ledger.iterdir()) == []
         path.unlink()
         if command.returncode == 128 + signal.SIGKILL:
             return

@@ -20,42 +20,42 @@ ALLOCATE = [program("allocate"), "3", "5000"]
 
 @pytest.mark.parametrize("when", ["when_begun", "when_ended"])
 @pytest.mark.parametrize("numbers", ["12", "0", "012"])
-def test_output_to_closed_streams_reaches_no_file(place, numbers, when):
+def test_output_to_closed_streams_reaches_no_file(workspace, numbers, when):
     for _ in range(20 if numbers == "12" else 5):
-        run = place.run([program("streams"), numbers, when, "return"])
+        run = workspace.run([program("streams"), numbers, when, "return"])
         assert run.returncode == 0
-        assert list(place.work.iterdir()) == []
+        assert list(workspace.work.iterdir()) == []
         run.report.check_leaks(run.last_line["leaked"])
         assert run.ledgers == []
         run.report.path.unlink()
 
 
-def test_output_to_closed_streams_does_not_reach_the_ledger(place, cuwarden):
+def test_output_to_closed_streams_does_not_reach_the_ledger(workspace, cuwarden):
     for _ in range(20):
-        run = place.run([program("streams"), "12", "when_begun", "kill"])
+        run = workspace.run([program("streams"), "12", "when_begun", "kill"])
         (ledger,) = run.ledgers
         done = cuwarden("recover", ledger)
         assert (done.returncode, done.stderr) == (0, "")
-        (path,) = place.reports.iterdir()
+        (path,) = workspace.reports.iterdir()
         Report.read(path).check_leaks(run.last_line["leaked"])
         path.unlink()
 
 
-def test_a_program_that_was_started_without_standard_streams_gets_its_report(place):
+def test_a_program_that_was_started_without_standard_streams_gets_its_report(workspace):
     shell = 'exec "$@" <&- >&- 2>&-'
-    run = place.run(["/bin/sh", "-c", shell, "sh", *ALLOCATE])
+    run = workspace.run(["/bin/sh", "-c", shell, "sh", *ALLOCATE])
     assert run.returncode == 0
     assert run.report["leaks"]["count"] == 3
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_the_command_runs_a_program_with_the_streams_that_it_was_given(place, cuwarden, closed):
+def test_the_command_runs_a_program_with_the_streams_that_it_was_given(workspace, cuwarden, closed):
     streams = "import os; print(os.listdir('/proc/self/fd'), file=open('streams', 'w'))"
     shell = f'exec "$@" {closed}'
 
     def streams_of(*command):
-        place.run(["/bin/sh", "-c", shell, "sh", *command], shim=False)
-        path = place.work / "streams"
+        workspace.run(["/bin/sh", "-c", shell, "sh", *command], shim=False)
+        path = workspace.work / "streams"
         text = path.read_text()
         path.unlink()
         return text
@@ -93,9 +93,9 @@ def test_a_fifo_with_a_reader_is_no_log_either(run_both, fifo):
     run.said_about("CUWARDEN_STACK_DEPTH")
 
 
-def test_a_log_that_becomes_a_fifo_while_the_program_runs_holds_nothing_up(place):
-    log = place.folder / "cuwarden.log"
-    process = start(place, [program("ending"), "log_becomes_fifo", log],
+def test_a_log_that_becomes_a_fifo_while_the_program_runs_holds_nothing_up(workspace):
+    log = workspace.folder / "cuwarden.log"
+    process = start(workspace, [program("ending"), "log_becomes_fifo", log],
                     {"CUWARDEN_LOG": f"debug:{log}"}, stderr=-1)  # fmt: skip
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
@@ -120,21 +120,21 @@ def test_an_unusable_log_is_a_line_even_where_nothing_else_is_said(run_both, fif
     assert run.said == [run.said_about("CUWARDEN_LOG", str(fifo))]
 
 
-def test_the_log_can_go_to_a_stream_by_its_name(place):
+def test_the_log_can_go_to_a_stream_by_its_name(workspace):
     wrong = {"CUWARDEN_STACK_DEPTH": "deep"}
     for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
-        run = place.run(ALLOCATE, {"CUWARDEN_LOG": f"warn:{name}", **wrong})
+        run = workspace.run(ALLOCATE, {"CUWARDEN_LOG": f"warn:{name}", **wrong})
         assert "cuwarden: CUWARDEN_STACK_DEPTH" in run.stdout and run.said == []
-    run = place.run(ALLOCATE, {"CUWARDEN_LOG": "warn:/dev/stderr", **wrong})
+    run = workspace.run(ALLOCATE, {"CUWARDEN_LOG": "warn:/dev/stderr", **wrong})
     run.said_about("CUWARDEN_STACK_DEPTH")
-    run = place.run(ALLOCATE, {"CUWARDEN_LOG": "warn:/dev/null", **wrong})
+    run = workspace.run(ALLOCATE, {"CUWARDEN_LOG": "warn:/dev/null", **wrong})
     assert run.said == []
 
 
-def test_the_log_can_go_to_a_descriptor_that_the_program_was_given(place):
+def test_the_log_can_go_to_a_descriptor_that_the_program_was_given(workspace):
     reading, writing = os.pipe()
     wrong = {"CUWARDEN_STACK_DEPTH": "deep"}
-    run = place.run(
+    run = workspace.run(
         ALLOCATE, {"CUWARDEN_LOG": f"warn:/dev/fd/{writing}", **wrong}, pass_fds=[writing]
     )
     os.close(writing)
@@ -143,25 +143,25 @@ def test_the_log_can_go_to_a_descriptor_that_the_program_was_given(place):
     assert run.said == []
 
 
-def test_a_log_at_the_file_size_limit_ends_no_program(place):
+def test_a_log_at_the_file_size_limit_ends_no_program(workspace):
     # stderr is a file at its size limit: a write to it raises SIGXFSZ, which would end the program.
     line = 'ulimit -f 0; exec "$@" 2>"$0"'
-    run = place.run(["sh", "-c", line, place.folder / "errors", *ALLOCATE],
+    run = workspace.run(["sh", "-c", line, workspace.folder / "errors", *ALLOCATE],
                     {"CUWARDEN_STACK_DEPTH": "deep"})  # fmt: skip
     assert run.returncode == 0
-    assert (place.folder / "errors").read_text() == ""
+    assert (workspace.folder / "errors").read_text() == ""
 
 
-def test_the_command_tells_the_status_where_sigchld_is_ignored(place):
+def test_the_command_tells_the_status_where_sigchld_is_ignored(workspace):
     words = ["env", "--ignore-signal=CHLD", COMMAND, "run", "--", "sh", "-c", "exit 7"]
-    done = subprocess.run(words, cwd=place.folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=workspace.folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 7, done.stderr
 
 
-def test_the_log_can_go_to_a_terminal(place):
+def test_the_log_can_go_to_a_terminal(workspace):
     ours, theirs = pty.openpty()
     wrong = {"CUWARDEN_STACK_DEPTH": "deep"}
-    run = place.run(ALLOCATE, {"CUWARDEN_LOG": f"warn:{os.ttyname(theirs)}", **wrong})
+    run = workspace.run(ALLOCATE, {"CUWARDEN_LOG": f"warn:{os.ttyname(theirs)}", **wrong})
     assert run.said == []
     assert "cuwarden: CUWARDEN_STACK_DEPTH" in os.read(ours, 4096).decode()
     os.close(ours)

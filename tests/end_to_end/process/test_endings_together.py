@@ -27,22 +27,22 @@ TOGETHER = [
 
 @pytest.mark.parametrize("ways, threads, statuses", TOGETHER)
 def test_threads_that_end_the_process_at_once_leave_one_whole_report_with_names(
-    place, ways, threads, statuses
+    workspace, ways, threads, statuses
 ):
     for _ in range(ROUNDS):
-        run = place.run([program("ending_together"), ways, str(threads)])
+        run = workspace.run([program("ending_together"), ways, str(threads)])
         assert run.returncode in statuses
         assert run.said == []
         assert run.report["leaks"]["count"] == 21
         named = {frame["function"] for frame in run.report["frames"]}
         assert "main" in named, "the report that was to have names is not there"
         assert run.ledgers == []
-        assert [path.name for path in place.reports.iterdir()] == [run.report.path.name]
+        assert [path.name for path in workspace.reports.iterdir()] == [run.report.path.name]
         run.report.path.unlink()
 
 
-def test_threads_that_run_through_quick_exit_in_step_leave_one_whole_report(place):
-    run = place.run_both([program("ending_in_step"), "16"])
+def test_threads_that_run_through_quick_exit_in_step_leave_one_whole_report(workspace):
+    run = workspace.run_both([program("ending_in_step"), "16"])
     assert run.returncode == 1
     assert run.said == []
     assert run.report["leaks"]["count"] == 1
@@ -58,10 +58,10 @@ LIKE_A_DEVICE = {"CUWARDEN_SIM_END_TIME": "20ms", "MALLOC_PERTURB_": "165"}
 @pytest.mark.parametrize(
     "ways", ["exit", "return+exit", "handler", "pthread_exit+exit", "exit+quick_exit"]
 )
-def test_threads_end_the_process_while_one_is_in_the_drivers_exit_handler(place, ways):
+def test_threads_end_the_process_while_one_is_in_the_drivers_exit_handler(workspace, ways):
     for _ in range(ROUNDS):
         # At the very same moment glibc alone ends such a process by SIGSEGV, in a run of a hundred.
-        run = place.run([program("ending_together"), ways, "8", "100"], LIKE_A_DEVICE)
+        run = workspace.run([program("ending_together"), ways, "8", "100"], LIKE_A_DEVICE)
         assert run.returncode == 1
         assert run.said == []
         assert run.report["leaks"]["count"] == 21

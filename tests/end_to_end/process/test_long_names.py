@@ -15,8 +15,8 @@ NAME_MAX = 255
 NAMES = ["x" * 240, "x" * NAME_MAX, "é" * (NAME_MAX // 2), "🚀" * (NAME_MAX // 4)]
 
 
-def named(place, name, what="dying"):
-    path = place.folder / name
+def named(workspace, name, what="dying"):
+    path = workspace.folder / name
     shutil.copy(program(what), path)
     return path
 
@@ -30,55 +30,55 @@ def checked(path, program_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_program_with_a_long_name_leaves_its_report(place, name):
-    command = named(place, name, "allocate")
-    run = place.run_both([command, "3"], {"CUWARDEN_REPORT": None})
+def test_a_program_with_a_long_name_leaves_its_report(workspace, name):
+    command = named(workspace, name, "allocate")
+    run = workspace.run_both([command, "3"], {"CUWARDEN_REPORT": None})
     assert run.said == [] and run.ledgers == []
     checked(run.report.path, command).check_leaks(run.last_line["leaked"])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_killed_program_with_a_long_name_has_its_report_made_by_run(place, cuwarden, name):
-    command = named(place, name)
+def test_a_killed_program_with_a_long_name_has_its_report_made_by_run(workspace, cuwarden, name):
+    command = named(workspace, name)
     done = cuwarden(
-        "run", "--simulate", "16GiB", "--report", place.reports, "--", command, "kill"
+        "run", "--simulate", "16GiB", "--report", workspace.reports, "--", command, "kill"
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGKILL
-    (path,) = place.reports.iterdir()
+    (path,) = workspace.reports.iterdir()
     assert checked(path, command)["leaks"]["count"] > 0
     assert f"report: {path}\n" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["recover", "report"])
-def test_a_killed_program_with_a_long_name_has_its_report_made_later(place, cuwarden, verb):
-    command = named(place, NAMES[0])
-    run = place.run([command, "kill"])
+def test_a_killed_program_with_a_long_name_has_its_report_made_later(workspace, cuwarden, verb):
+    command = named(workspace, NAMES[0])
+    run = workspace.run([command, "kill"])
     (ledger,) = run.ledgers
     done = cuwarden(verb, ledger)
     assert done.returncode == 0, done.stderr
-    checked(only_report(place).path, command).check_leaks(run.last_line["leaked"])
+    checked(only_report(workspace).path, command).check_leaks(run.last_line["leaked"])
     assert not ledger.exists()
 
 
-def test_processes_whose_long_names_begin_alike_have_a_report_each(place):
-    env = {"CUWARDEN_REPORT": place.reports / ("%e" * 3 + ".json")}
+def test_processes_whose_long_names_begin_alike_have_a_report_each(workspace):
+    env = {"CUWARDEN_REPORT": workspace.reports / ("%e" * 3 + ".json")}
     for letter in "ab":
-        command = named(place, "x" * 200 + letter + "x" * 40, "allocate")
+        command = named(workspace, "x" * 200 + letter + "x" * 40, "allocate")
         for count in (1, 2):
-            assert place.run([command, "1"], env).returncode == 0
-            assert len(list(place.reports.iterdir())) == count + (2 if letter == "b" else 0)
+            assert workspace.run([command, "1"], env).returncode == 0
+            assert len(list(workspace.reports.iterdir())) == count + (2 if letter == "b" else 0)
 
 
-def test_folders_of_a_path_are_shortened_too(place):
-    command = named(place, NAMES[0], "allocate")
-    run = place.run([command, "1"], {"CUWARDEN_REPORT": place.reports / "%e%e" / "%p.json"})
+def test_folders_of_a_path_are_shortened_too(workspace):
+    command = named(workspace, NAMES[0], "allocate")
+    run = workspace.run([command, "1"], {"CUWARDEN_REPORT": workspace.reports / "%e%e" / "%p.json"})
     assert run.said == [] and run.report["leaks"]["count"] == 1
 
 
 @pytest.fixture
-def deep_folder(place):
+def deep_folder(workspace):
     """Returns a descriptor of a folder whose path is longer than the system accepts."""
-    top = place.folder / "deep"
+    top = workspace.folder / "deep"
     top.mkdir()
     folder = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
     for _ in range(20):
@@ -92,8 +92,8 @@ def deep_folder(place):
 
 
 @pytest.fixture
-def removed_folder(place):
-    gone = place.folder / "gone"
+def removed_folder(workspace):
+    gone = workspace.folder / "gone"
     gone.mkdir()
     folder = os.open(gone, os.O_RDONLY | os.O_DIRECTORY)
     gone.rmdir()
@@ -102,32 +102,32 @@ def removed_folder(place):
 
 
 @pytest.mark.parametrize("folder", ["deep_folder", "removed_folder"])
-def test_in_a_folder_without_a_path_the_report_goes_to_the_temporary_folder(place, request, folder):
+def test_in_a_folder_without_a_path_the_report_goes_to_the_temporary_folder(workspace, request, folder):
     where = request.getfixturevalue(folder)
-    run = place.run(
+    run = workspace.run(
         [program("allocate"), "3"],
-        {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": None, "TMPDIR": place.reports},
+        {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": None, "TMPDIR": workspace.reports},
         preexec_fn=lambda: os.fchdir(where),
     )
     run.report.check_leaks(run.last_line["leaked"])
     assert run.said_about("CUWARDEN_REPORT", str(run.report.path)) and len(run.said) == 1
-    assert list(place.reports.iterdir()) == [run.report.path]
+    assert list(workspace.reports.iterdir()) == [run.report.path]
 
 
 @pytest.mark.parametrize("folder", ["deep_folder", "removed_folder"])
 def test_where_the_folder_has_no_path_the_report_goes_beside_a_ledger_that_has_a_folder(
-    place, request, folder
+    workspace, request, folder
 ):
     where = request.getfixturevalue(folder)
-    env = {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": place.reports, "TMPDIR": place.work}
-    run = place.run([program("allocate"), "3"], env, preexec_fn=lambda: os.fchdir(where))
+    env = {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": workspace.reports, "TMPDIR": workspace.work}
+    run = workspace.run([program("allocate"), "3"], env, preexec_fn=lambda: os.fchdir(where))
     assert run.said_about("CUWARDEN_REPORT", str(run.report.path)) and len(run.said) == 1
-    assert list(place.reports.iterdir()) == [run.report.path]
+    assert list(workspace.reports.iterdir()) == [run.report.path]
 
 
-def test_without_a_temporary_folder_the_report_of_a_removed_one_goes_to_tmp(place, removed_folder):
+def test_without_a_temporary_folder_the_report_of_a_removed_one_goes_to_tmp(workspace, removed_folder):
     env = {"CUWARDEN_REPORT": None, "CUWARDEN_LEDGER_DIR": None, "TMPDIR": None}
-    run = place.run(
+    run = workspace.run(
         [program("allocate"), "3"], env, preexec_fn=lambda: os.fchdir(removed_folder)
     )
     (line,) = run.said
@@ -139,15 +139,15 @@ def test_without_a_temporary_folder_the_report_of_a_removed_one_goes_to_tmp(plac
 @pytest.mark.parametrize("options", [[], ["--report", "x.json", "--ledger-dir", "here"]])
 @pytest.mark.parametrize("folder", ["deep_folder", "removed_folder"])
 def test_a_program_killed_in_a_folder_without_a_path_has_its_report_made_by_run(
-    place, cuwarden, request, folder, options
+    workspace, cuwarden, request, folder, options
 ):
     where = request.getfixturevalue(folder)
     done = cuwarden(
         "run", "--simulate", "16GiB", *options, "--", program("dying"), "kill",
-        env={"TMPDIR": place.reports}, preexec_fn=lambda: os.fchdir(where),
+        env={"TMPDIR": workspace.reports}, preexec_fn=lambda: os.fchdir(where),
     )  # fmt: skip
     assert done.returncode == 128 + signal.SIGKILL
-    report = only_report(place)
+    report = only_report(workspace)
     assert f"report: {report.path}\n" in done.stderr and report["leaks"]["count"] > 0
     assert not options or report.path.name == "x.json"
     assert all(len(line) < 1000 for line in done.stderr.splitlines())

@@ -90,24 +90,24 @@ def test_a_program_that_closes_its_standard_streams_too_gets_its_report(run_both
 
 
 @pytest.mark.parametrize("path", ["relative.json", "folder/relative.json", None])
-def test_the_reports_path_is_fixed_at_the_first_cuda_call(place, tmp_path, path):
+def test_the_reports_path_is_fixed_at_the_first_cuda_call(workspace, tmp_path, path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    run = place.run_both(
+    run = workspace.run_both(
         [program("ending"), "change_directory", elsewhere], {"CUWARDEN_REPORT": path}
     )
     assert run.returncode == 0
-    assert run.report.path.is_relative_to(place.work)
+    assert run.report.path.is_relative_to(workspace.work)
     assert list(elsewhere.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop privileges")
-def test_a_report_that_may_no_longer_be_written_is_a_line_and_the_ledger_stays(place):
-    place.reports.chmod(0o755)  # the folders above it are closed to other users
-    run = place.run_both([program("ending"), "drop_privileges"])
+def test_a_report_that_may_no_longer_be_written_is_a_line_and_the_ledger_stays(workspace):
+    workspace.reports.chmod(0o755)  # the folders above it are closed to other users
+    run = workspace.run_both([program("ending"), "drop_privileges"])
     assert run.returncode == 0
     assert run.reports == []
-    assert len(run.said) == 1 and str(place.reports) in run.said[0]
+    assert len(run.said) == 1 and str(workspace.reports) in run.said[0]
     assert len(run.ledgers) == 1
 
 
@@ -142,19 +142,19 @@ def test_a_handler_of_sigabrt_runs_once_and_leaves_no_ledger(run_both):
     assert run.ledgers == []
 
 
-def test_run_makes_no_second_report_of_an_abort_that_has_one(place):
-    env = {"CUWARDEN_LEDGER_DIR": place.ledger, "CUWARDEN_REPORT": place.reports / "r.json"}
-    environment = place.environment(shim=False, preload=()) | {k: str(v) for k, v in env.items()}
+def test_run_makes_no_second_report_of_an_abort_that_has_one(workspace):
+    env = {"CUWARDEN_LEDGER_DIR": workspace.ledger, "CUWARDEN_REPORT": workspace.reports / "r.json"}
+    environment = workspace.environment(shim=False, preload=()) | {k: str(v) for k, v in env.items()}
     command = [COMMAND, "run", "--simulate", "1GiB", "--"]
     subprocess.run(
         [*command, program("ending"), "abort_killed_in_handler"],
         env=environment,
-        cwd=place.work,
+        cwd=workspace.work,
         capture_output=True,
         timeout=PATIENCE_S,
     )
-    assert [path.name for path in place.reports.iterdir()] == ["r.json"]
-    assert list(place.ledger.iterdir()) == []
+    assert [path.name for path in workspace.reports.iterdir()] == ["r.json"]
+    assert list(workspace.ledger.iterdir()) == []
 
 
 def test_after_an_internal_failure_calls_go_through_and_it_is_said_once(run_both):
@@ -178,7 +178,7 @@ def test_a_full_ledger_is_said_once_and_keeps_what_it_has(run_both):
     assert 100_000 < run.report["leaks"]["count"] < 600_000
 
 
-def test_a_message_never_kills_a_program_whose_standard_error_has_no_reader(place):
+def test_a_message_never_kills_a_program_whose_standard_error_has_no_reader(workspace):
     for fill in (False, True):
         reader, writer = os.pipe()
         if fill:  # the pipe has no reader and no room
@@ -193,8 +193,8 @@ def test_a_message_never_kills_a_program_whose_standard_error_has_no_reader(plac
             os.close(reader)
         done = subprocess.run(
             [program("allocate"), "2"],
-            env=place.environment({"CUWARDEN_STACK_DEPTH": "deep"}),
-            cwd=place.work,
+            env=workspace.environment({"CUWARDEN_STACK_DEPTH": "deep"}),
+            cwd=workspace.work,
             stdout=subprocess.PIPE,
             stderr=writer,
             timeout=PATIENCE_S,
@@ -208,10 +208,10 @@ def test_a_message_never_kills_a_program_whose_standard_error_has_no_reader(plac
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root")
-def test_a_program_in_another_root_writes_nothing_there_and_keeps_its_ledger(place):
-    jail = place.folder / "jail"
+def test_a_program_in_another_root_writes_nothing_there_and_keeps_its_ledger(workspace):
+    jail = workspace.folder / "jail"
     jail.mkdir()
-    run = place.run_both([program("ending"), "change_root", jail])
+    run = workspace.run_both([program("ending"), "change_root", jail])
     assert run.returncode == 0
     assert list(jail.iterdir()) == [] and run.reports == []
     assert len(run.ledgers) == 1

@@ -57,46 +57,46 @@ def empty_source(tmp_path_factory):
     return path
 
 
-def check_bare(place, command, env=None):
-    run = place.run(command, {**ANY_ORDER, **(env or {})}, shim=False)
+def check_bare(workspace, command, env=None):
+    run = workspace.run(command, {**ANY_ORDER, **(env or {})}, shim=False)
     if "unexpected memory mapping" in run.stderr:
         pytest.skip("this kernel's address space is too random for the sanitizer")
     return run
 
 
 @pytest.mark.parametrize("how", BUILDS, ids="-".join)
-def test_a_sanitized_program_runs_preloaded_and_its_leak_is_reported(place, build, how):
+def test_a_sanitized_program_runs_preloaded_and_its_leak_is_reported(workspace, build, how):
     command = [build(how)]
-    bare = check_bare(place, command)
-    run = place.run(command, ANY_ORDER)
+    bare = check_bare(workspace, command)
+    run = workspace.run(command, ANY_ORDER)
     assert (run.returncode, run.stdout, run.stderr) == (0, bare.stdout, bare.stderr)
     run.report.check_leaks(run.last_line["leaked"])
 
 
 @pytest.mark.parametrize("how", BUILDS, ids="-".join)
-def test_a_sanitized_program_runs_where_recording_is_turned_off(place, build, how):
+def test_a_sanitized_program_runs_where_recording_is_turned_off(workspace, build, how):
     command = [build(how)]
-    bare = check_bare(place, command)
-    run = place.run(command, {**ANY_ORDER, "CUWARDEN_ENABLED": "0"})
+    bare = check_bare(workspace, command)
+    run = workspace.run(command, {**ANY_ORDER, "CUWARDEN_ENABLED": "0"})
     assert (run.returncode, run.stdout, run.stderr) == (0, bare.stdout, bare.stderr)
     assert run.reports == []
 
 
 @pytest.mark.parametrize("how", BUILDS, ids="-".join)
-def test_a_sanitized_program_without_cuda_runs_preloaded(place, build, how, empty_source):
+def test_a_sanitized_program_without_cuda_runs_preloaded(workspace, build, how, empty_source):
     command = [build(how, empty_source)]
-    check_bare(place, command)
-    run = place.run(command, ANY_ORDER, preload=())
+    check_bare(workspace, command)
+    run = workspace.run(command, ANY_ORDER, preload=())
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("how", BUILDS, ids="-".join)
-def test_a_sanitized_program_runs_under_the_command_itself_and_from_a_script(place, build, how):
+def test_a_sanitized_program_runs_under_the_command_itself_and_from_a_script(workspace, build, how):
     path = build(how)
-    check_bare(place, [path])
+    check_bare(workspace, [path])
     for command in [path], ["/bin/sh", "-c", f"{path}; exit $?"]:
-        report = place.reports / f"{len(command)}.json"
-        done = cuwarden(place, "run", "--simulate", "2GiB", "--report", report, "--", *command)
+        report = workspace.reports / f"{len(command)}.json"
+        done = cuwarden(workspace, "run", "--simulate", "2GiB", "--report", report, "--", *command)
         assert done.returncode == 0, done.stderr
         assert "1 allocation never freed" in done.stderr
         assert report.exists()
@@ -115,20 +115,20 @@ def test_a_sanitized_program_runs_under_the_command_itself_and_from_a_script(pla
     ],
 )  # fmt: skip
 def test_the_sanitizer_finds_what_it_finds_without_the_shim(
-    place, build, how, defect, status, words
+    workspace, build, how, defect, status, words
 ):
     command = [build(how), defect]
-    bare = check_bare(place, command)
+    bare = check_bare(workspace, command)
     if "LeakSanitizer has encountered a fatal error" in bare.stderr:
         pytest.skip("LeakSanitizer may not trace here")
-    run = place.run(command, ANY_ORDER)
+    run = workspace.run(command, ANY_ORDER)
     assert words in run.stderr
     assert run.returncode == bare.returncode == status, run.stderr
     # LeakSanitizer ends a process during its exit. The report from before the last readings exists, and
     # the ledger stays, since the shim did not see the end.
     assert len(run.reports) == 1
     assert len(run.ledgers) == (1 if defect == "host_leak" else 0)
-    done = cuwarden(place, "run", "--simulate", "2GiB", "--", *command)
+    done = cuwarden(workspace, "run", "--simulate", "2GiB", "--", *command)
     assert words in done.stderr
     assert done.returncode == status
     assert "4.9 KiB in 1 allocation " in done.stderr
@@ -140,18 +140,18 @@ def shared_runtime(path):
     return re.search(r"=> (\S*/libasan\.so\S*)", listed)[1]
 
 
-def test_a_user_who_preloads_the_sanitizers_runtime_keeps_it_in_front(place, build):
+def test_a_user_who_preloads_the_sanitizers_runtime_keeps_it_in_front(workspace, build):
     path = build(("gcc", "address"))
     runtime = shared_runtime(path)
     env = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "verify_asan_link_order=1:detect_leaks=0"}
-    done = cuwarden(place, "run", "--simulate", "2GiB", "--", path, env=env)
+    done = cuwarden(workspace, "run", "--simulate", "2GiB", "--", path, env=env)
     assert done.returncode == 0, done.stderr
     assert "1 allocation never freed" in done.stderr
 
 
-def test_children_of_a_sanitized_program_do_not_get_the_sanitizer(place, build):
+def test_children_of_a_sanitized_program_do_not_get_the_sanitizer(workspace, build):
     done = cuwarden(
-        place, "run", "--simulate", "2GiB", "--", "/bin/sh", "-c",
+        workspace, "run", "--simulate", "2GiB", "--", "/bin/sh", "-c",
         f"{build(('gcc', 'address'))}; echo preloaded: $LD_PRELOAD, options: $ASAN_OPTIONS",
         env={"ASAN_OPTIONS": "detect_leaks=0"},
     )  # fmt: skip
@@ -161,21 +161,21 @@ def test_children_of_a_sanitized_program_do_not_get_the_sanitizer(place, build):
     assert line.endswith("options: detect_leaks=0:verify_asan_link_order=0")
 
 
-def test_doctor_says_what_a_sanitized_program_needs_where_the_shim_is_preloaded(place, build):
+def test_doctor_says_what_a_sanitized_program_needs_where_the_shim_is_preloaded(workspace, build):
     path = build(("gcc", "address"))
-    done = cuwarden(place, "doctor", "--", path)
+    done = cuwarden(workspace, "doctor", "--", path)
     assert "is built with AddressSanitizer" in done.stdout
     assert "ASAN_OPTIONS=verify_asan_link_order=0" in done.stdout
     advised = re.search(r"LD_PRELOAD=(\S+)", done.stdout)[1]
     assert advised == f"{shared_runtime(path)}:{SHIM}"
-    run = place.run([path], {"LD_PRELOAD": f"{advised}:{DRIVER}:{RUNTIME}"})
+    run = workspace.run([path], {"LD_PRELOAD": f"{advised}:{DRIVER}:{RUNTIME}"})
     assert run.returncode == 0, run.stderr
     run.report.check_leaks(run.last_line["leaked"])
 
 
-def test_doctor_names_the_runtimes_of_the_other_sanitizers(place, build):
+def test_doctor_names_the_runtimes_of_the_other_sanitizers(workspace, build):
     for sanitizer, name in [("thread", "ThreadSanitizer"), ("leak", "LeakSanitizer")]:
-        done = cuwarden(place, "doctor", "--", build(("gcc", sanitizer)))
+        done = cuwarden(workspace, "doctor", "--", build(("gcc", sanitizer)))
         assert f"is built with {name}" in done.stdout
         assert "LD_PRELOAD=" not in done.stdout
-    assert "is built with" not in cuwarden(place, "doctor", "--", program("allocate")).stdout
+    assert "is built with" not in cuwarden(workspace, "doctor", "--", program("allocate")).stdout

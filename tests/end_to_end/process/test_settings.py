@@ -168,11 +168,11 @@ def test_depth_zero_keeps_the_counts_without_stacks(run_shimmed):
 # --- the report's path
 
 
-def test_the_paths_percent_sequences_are_replaced(place):
-    run = place.run(
+def test_the_paths_percent_sequences_are_replaced(workspace):
+    run = workspace.run(
         ALLOCATE,
         {
-            "CUWARDEN_REPORT": place.reports / "%e_%h_%p_%j_%r_100%%.json",
+            "CUWARDEN_REPORT": workspace.reports / "%e_%h_%p_%j_%r_100%%.json",
             "SLURM_JOB_ID": "4711",
             "SLURM_PROCID": "3",
         },
@@ -183,18 +183,18 @@ def test_the_paths_percent_sequences_are_replaced(place):
     assert run.report["job"]["rank"] == 3
 
 
-def test_an_unset_job_and_rank_are_none(place):
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%j-%r.json"})
+def test_an_unset_job_and_rank_are_none(workspace):
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": workspace.reports / "%j-%r.json"})
     assert run.report.path.name == "none-none.json"
 
 
-def test_an_unset_step_and_array_task_are_none(place):
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%s-%a.json"})
+def test_an_unset_step_and_array_task_are_none(workspace):
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": workspace.reports / "%s-%a.json"})
     assert run.report.path.name == "none-none.json"
     assert (run.report["job"]["job_step"], run.report["job"]["array_task"]) == (None, None)
 
 
-def test_a_jobs_step_and_array_task_are_in_the_name_and_in_the_report(place, cuwarden):
+def test_a_jobs_step_and_array_task_are_in_the_name_and_in_the_report(workspace, cuwarden):
     slurm = {
         "SLURM_JOB_ID": "90",
         "SLURM_ARRAY_JOB_ID": "83",
@@ -202,7 +202,7 @@ def test_a_jobs_step_and_array_task_are_in_the_name_and_in_the_report(place, cuw
         "SLURM_STEP_ID": "2",
         "SLURM_PROCID": "3",
     }
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%j.%s-%a-%r.json", **slurm})
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": workspace.reports / "%j.%s-%a-%r.json", **slurm})
     assert run.report.path.name == "90.2-7-3.json"
     job = run.report["job"]
     assert (job["job_id"], job["job_step"], job["array_task"], job["rank"]) == ("90", "2", "7", 3)
@@ -210,9 +210,9 @@ def test_a_jobs_step_and_array_task_are_in_the_name_and_in_the_report(place, cuw
     assert "  slurm job 90, array task 7, step 2, rank 3\n" in text
 
 
-def test_a_program_started_by_a_batch_script_itself_has_no_rank(place):
+def test_a_program_started_by_a_batch_script_itself_has_no_rank(workspace):
     slurm = {"SLURM_JOB_ID": "90", "SLURM_PROCID": "0", "ENVIRONMENT": "BATCH"}
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%r.json", **slurm})
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": workspace.reports / "%r.json", **slurm})
     assert run.report.path.name == "none.json"
     assert run.report["job"]["rank"] is None
     assert "ENVIRONMENT" not in [row["name"] for row in run.report["environment"]]
@@ -222,28 +222,28 @@ def test_a_program_started_by_a_batch_script_itself_has_no_rank(place):
     "variable",
     ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"],
 )
-def test_a_rank_is_found_whoever_started_the_processes(place, variable):
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": place.reports / "%r.json", variable: "12"})
+def test_a_rank_is_found_whoever_started_the_processes(workspace, variable):
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": workspace.reports / "%r.json", variable: "12"})
     assert run.report.path.name == "12.json"
 
 
-def test_the_default_report_lies_in_the_working_directory(place):
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": None})
+def test_the_default_report_lies_in_the_working_directory(workspace):
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": None})
     pid = run.report["process"]["pid"]
-    assert run.report.path == place.work / f"cuwarden-allocate-{os.uname().nodename}-{pid}.json"
+    assert run.report.path == workspace.work / f"cuwarden-allocate-{os.uname().nodename}-{pid}.json"
 
 
 def listing_of_dev():
     return {name for name in os.listdir("/dev") if not name.startswith(("shm", "pts"))}
 
 
-def test_dev_null_means_no_report(place, cuwarden):
+def test_dev_null_means_no_report(workspace, cuwarden):
     before = listing_of_dev()
-    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": "/dev/null"})
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_REPORT": "/dev/null"})
     assert (run.reports, run.ledgers, run.said) == ([], [], [])
     shortage = {"CUWARDEN_REPORT": "/dev/null", "CUWARDEN_SIM_FAIL": "cuMemAlloc:2"}
-    assert place.run(ALLOCATE, shortage).reports == []
-    killed = place.run([program("ending"), "kill"], {"CUWARDEN_REPORT": "/dev/null"})
+    assert workspace.run(ALLOCATE, shortage).reports == []
+    killed = workspace.run([program("ending"), "kill"], {"CUWARDEN_REPORT": "/dev/null"})
     (ledger,) = killed.ledgers
     done = cuwarden("recover", ledger)
     assert "CUWARDEN_REPORT=/dev/null asks for none" in done.stdout
@@ -252,52 +252,52 @@ def test_dev_null_means_no_report(place, cuwarden):
 
 
 @pytest.mark.parametrize("path", ["/dev/full", "/dev/stdout", "/dev/tty", "/proc/self/fd/1"])
-def test_a_path_below_the_systems_folders_is_not_accepted(place, path):
+def test_a_path_below_the_systems_folders_is_not_accepted(workspace, path):
     before = listing_of_dev()
-    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": path})
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_REPORT": path})
     assert "/dev/null for no report" in run.said_about(f"CUWARDEN_REPORT={path}")
-    assert [found.parent for found in place.work.glob("*.json")] == [place.work]
+    assert [found.parent for found in workspace.work.glob("*.json")] == [workspace.work]
     assert listing_of_dev() == before
 
 
-def test_a_report_is_not_written_into_a_pipe(place):
-    pipe = place.folder / "pipe"
+def test_a_report_is_not_written_into_a_pipe(workspace):
+    pipe = workspace.folder / "pipe"
     os.mkfifo(pipe)
-    run = place.run_both(ALLOCATE, {"CUWARDEN_REPORT": pipe})
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_REPORT": pipe})
     assert "a device, a pipe or a socket holds no report" in run.said_about(str(pipe))
-    assert len(list(place.work.glob("*.json"))) == 1
-    assert not list(place.folder.glob("pipe.*"))
+    assert len(list(workspace.work.glob("*.json"))) == 1
+    assert not list(workspace.folder.glob("pipe.*"))
 
 
-def test_missing_folders_are_made(place):
-    path = place.reports / "a" / "b" / "report.json"
-    run = place.run(ALLOCATE, {"CUWARDEN_REPORT": path})
+def test_missing_folders_are_made(workspace):
+    path = workspace.reports / "a" / "b" / "report.json"
+    run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": path})
     assert run.report.path == path
 
 
-def test_the_ledger_goes_where_it_is_told_and_goes_away_with_the_report(place):
-    where = place.folder / "other-ledger"
+def test_the_ledger_goes_where_it_is_told_and_goes_away_with_the_report(workspace):
+    where = workspace.folder / "other-ledger"
     where.mkdir()
-    killed = place.run([program("ending"), "kill"], {"CUWARDEN_LEDGER_DIR": where})
+    killed = workspace.run([program("ending"), "kill"], {"CUWARDEN_LEDGER_DIR": where})
     assert len(list(where.iterdir())) == 1 and killed.reports == []
     left = next(where.iterdir())
-    ended = place.run([program("ending"), "return"], {"CUWARDEN_LEDGER_DIR": where})
+    ended = workspace.run([program("ending"), "return"], {"CUWARDEN_LEDGER_DIR": where})
     assert list(where.iterdir()) == [left] and ended.report["leaks"]["count"] == 3
 
 
 def test_without_a_ledger_folder_of_its_own_the_ledger_is_beside_the_report_until_it_is_whole(
-    place,
+    workspace,
 ):
-    run = place.run(ALLOCATE, {"CUWARDEN_LEDGER_DIR": None, "TMPDIR": place.work})
+    run = workspace.run(ALLOCATE, {"CUWARDEN_LEDGER_DIR": None, "TMPDIR": workspace.work})
     assert run.report["leaks"]["count"] == 3
-    left = [p for p in (*place.reports.iterdir(), *place.work.iterdir()) if p != run.report.path]
+    left = [p for p in (*workspace.reports.iterdir(), *workspace.work.iterdir()) if p != run.report.path]
     assert left == []
 
 
-def test_a_ledger_folder_that_cannot_be_one_is_a_line_and_another_folder(place):
-    (place.folder / "file").write_text("not a folder")
-    where = place.folder / "file" / "ledger"
-    run = place.run_both(ALLOCATE, {"CUWARDEN_LEDGER_DIR": where})
+def test_a_ledger_folder_that_cannot_be_one_is_a_line_and_another_folder(workspace):
+    (workspace.folder / "file").write_text("not a folder")
+    where = workspace.folder / "file" / "ledger"
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_LEDGER_DIR": where})
     run.said_about("CUWARDEN_LEDGER_DIR", str(where))
     run.report.check_leaks(run.last_line["leaked"])
 
@@ -311,52 +311,52 @@ def test_log_off_silences_warnings(run_both):
     assert run.report["leaks"]["count"] == 3
 
 
-def test_the_log_can_go_into_a_file(place):
-    log = place.folder / "cuwarden.log"
-    run = place.run_both(ALLOCATE, {"CUWARDEN_LOG": f"debug:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
+def test_the_log_can_go_into_a_file(workspace):
+    log = workspace.folder / "cuwarden.log"
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_LOG": f"debug:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
     assert run.said == []
     assert "CUWARDEN_STACK_DEPTH" in log.read_text()
 
 
-def test_the_log_file_is_not_written_through_a_symbolic_link(place):
-    victim = place.folder / "victim"
+def test_the_log_file_is_not_written_through_a_symbolic_link(workspace):
+    victim = workspace.folder / "victim"
     victim.write_text("precious\n")
-    log = place.folder / "cuwarden.log"
+    log = workspace.folder / "cuwarden.log"
     log.symlink_to(victim)
-    run = place.run_both(ALLOCATE, {"CUWARDEN_LOG": f"warn:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
+    run = workspace.run_both(ALLOCATE, {"CUWARDEN_LOG": f"warn:{log}", "CUWARDEN_STACK_DEPTH": "deep"})
     assert victim.read_text() == "precious\n"
     run.said_about("CUWARDEN_STACK_DEPTH")  # the message goes to stderr instead
 
 
-def test_messages_stay_out_of_a_file_that_took_the_place_of_stderr(place):
-    data = place.folder / "data"
-    run = place.run([program("ending"), "stderr_reused", data], {"CUWARDEN_STACK_DEPTH": "deep"})
+def test_messages_stay_out_of_a_file_that_took_the_place_of_stderr(workspace):
+    data = workspace.folder / "data"
+    run = workspace.run([program("ending"), "stderr_reused", data], {"CUWARDEN_STACK_DEPTH": "deep"})
     assert run.returncode == 0
     assert data.read_text() == "data"
     assert run.report["leaks"]["count"] == 3
 
 
-def test_messages_follow_stderr_into_the_programs_own_log(place):
-    log = place.folder / "program.log"
-    run = place.run([program("ending"), "stderr_to_log", log], {"CUWARDEN_STACK_DEPTH": "deep"})
+def test_messages_follow_stderr_into_the_programs_own_log(workspace):
+    log = workspace.folder / "program.log"
+    run = workspace.run([program("ending"), "stderr_to_log", log], {"CUWARDEN_STACK_DEPTH": "deep"})
     assert run.returncode == 0
     assert "CUWARDEN_STACK_DEPTH" in log.read_text()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a program to another group")
-def test_a_program_with_more_rights_than_its_caller_is_left_alone(place):
-    ordinary, privileged = (place.folder / name for name in ("ordinary", "privileged"))
+def test_a_program_with_more_rights_than_its_caller_is_left_alone(workspace):
+    ordinary, privileged = (workspace.folder / name for name in ("ordinary", "privileged"))
     for path in (ordinary, privileged):
         shutil.copy(program("linked_to_shim"), path)
     os.chown(privileged, -1, 65534)
     privileged.chmod(0o2755)
-    env = place.environment()
+    env = workspace.environment()
     del env["LD_PRELOAD"]  # the program is linked with the shim instead
     for path, reports in ((ordinary, 1), (privileged, 0)):
-        done = subprocess.run([path], env=env, cwd=place.work, timeout=PATIENCE_S, stdout=subprocess.DEVNULL)
+        done = subprocess.run([path], env=env, cwd=workspace.work, timeout=PATIENCE_S, stdout=subprocess.DEVNULL)
         assert done.returncode == 0
-        assert len(list(place.reports.iterdir())) == reports
-        for report in place.reports.iterdir():
+        assert len(list(workspace.reports.iterdir())) == reports
+        for report in workspace.reports.iterdir():
             report.unlink()
 
 
@@ -367,16 +367,16 @@ def test_the_environment_is_not_copied_into_the_report(run_shimmed):
     assert run.report["job"]["visible_devices"] == "0"
 
 
-def test_two_processes_with_one_path_make_two_reports(place):
-    path = place.reports / "same.json"
-    env = place.environment({"CUWARDEN_REPORT": path})
+def test_two_processes_with_one_path_make_two_reports(workspace):
+    path = workspace.reports / "same.json"
+    env = workspace.environment({"CUWARDEN_REPORT": path})
     both = [
         subprocess.Popen([program("allocate"), str(n)], env=env, stdout=subprocess.DEVNULL)
         for n in (1, 2)
     ]
     assert [process.wait(60) for process in both] == [0, 0]
-    third = place.run([program("allocate"), "3"], {"CUWARDEN_REPORT": path})
+    third = workspace.run([program("allocate"), "3"], {"CUWARDEN_REPORT": path})
     assert third.report.path.name == "same.2.json"
-    names = sorted(p.name for p in place.reports.iterdir())
+    names = sorted(p.name for p in workspace.reports.iterdir())
     assert names == ["same.1.json", "same.2.json", "same.json"]
 

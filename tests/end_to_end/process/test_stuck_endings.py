@@ -30,15 +30,15 @@ def check(run, at="last_call", blocks=1):
 
 
 @pytest.fixture
-def end(place):
+def end(workspace):
     def run(rule, *arguments):
-        return place.run_both([program("stuck"), *arguments], fail(rule))
+        return workspace.run_both([program("stuck"), *arguments], fail(rule))
 
     return run
 
 
-def test_a_driver_that_answers_is_read_at_exit(place):
-    check(place.run_both([program("stuck"), "return"]), at="exit")
+def test_a_driver_that_answers_is_read_at_exit(workspace):
+    check(workspace.run_both([program("stuck"), "return"]), at="exit")
 
 
 # The call that the program makes, the driver's function below it, and the number of that call.
@@ -80,19 +80,19 @@ def test_a_lost_device_is_not_asked_again(end, error):
     check(run)
 
 
-def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(place):
+def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(workspace):
     """cuCtxPushCurrent is first called when the context is made, and a second time at exit."""
     process = subprocess.Popen(
         [program("stuck"), "return"],
-        env=place.environment(fail("cuCtxPushCurrent:2:hang")),
-        cwd=place.work,
+        env=workspace.environment(fail("cuCtxPushCurrent:2:hang")),
+        cwd=workspace.work,
         stdout=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + LONGEST_S
-    while not list(place.reports.glob("*.json")):
+    while not list(workspace.reports.glob("*.json")):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
-    (path,) = place.reports.glob("*.json")
+    (path,) = workspace.reports.glob("*.json")
     report = Report.read(path)
     assert report["process"]["exit_status"] == STATUS
     assert [device["at"] for device in report["devices"]] == ["last_call"]
@@ -100,29 +100,29 @@ def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(place):
     process.send_signal(signal.SIGKILL)
     process.wait()
     # `recover` knows how the process ended, and replaces the report.
-    assert len(list(place.ledger.iterdir())) == 1
-    assert cuwarden(place, "recover", place.ledger).returncode == 0
-    assert list(place.reports.iterdir()) == [path] and list(place.ledger.iterdir()) == []
+    assert len(list(workspace.ledger.iterdir())) == 1
+    assert cuwarden(workspace, "recover", workspace.ledger).returncode == 0
+    assert list(workspace.reports.iterdir()) == [path] and list(workspace.ledger.iterdir()) == []
     assert Report.read(path)["process"]["end_reason"] != "exit"
 
 
 # --- locks of the shim's own
 
 
-def test_a_signal_handler_that_interrupted_the_pool_may_end_the_process(place):
+def test_a_signal_handler_that_interrupted_the_pool_may_end_the_process(workspace):
     """The pool calls the driver with the pool's lock held, and its figures are needed for the report."""
     env = fail("cuMemCreate:2:signal") | {"CUWARDEN_POOL": "on"}
-    run = place.run([program("stuck"), "exit_in_handler", "odd"], env)
+    run = workspace.run([program("stuck"), "exit_in_handler", "odd"], env)
     check(run)
     assert run.report["pool"]["mode"] == "on"
 
 
-def test_a_signal_handler_that_interrupted_the_first_report_has_the_last_one_written(place):
+def test_a_signal_handler_that_interrupted_the_first_report_has_the_last_one_written(workspace):
     """The handler calls exit() inside exit(), while its thread writes the report without last readings."""
     env = {
         "INTERRUPT_AT": "1",
         "LD_PRELOAD": f"{SHIM}:{PROGRAMS}/traps/libdying_libc.so:{DRIVER}:{RUNTIME}",
     }
-    run = place.run([program("stuck"), "interrupted_in_report"], env)
+    run = workspace.run([program("stuck"), "interrupted_in_report"], env)
     check(run)
-    assert list(place.reports.iterdir()) == [run.report.path]
+    assert list(workspace.reports.iterdir()) == [run.report.path]

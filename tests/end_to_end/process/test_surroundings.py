@@ -29,8 +29,8 @@ def among_mounts(*commands, program=ALLOCATE):
 class Expected:
     """The output of the bare program, with which that of later runs is compared."""
 
-    def __init__(self, place, command=ALLOCATE, **how):
-        self.run = place.run(command, shim=False, **how)
+    def __init__(self, workspace, command=ALLOCATE, **how):
+        self.run = workspace.run(command, shim=False, **how)
         assert self.run.returncode == 0, self.run.stderr
 
     def check(self, run):
@@ -69,15 +69,15 @@ def take_away(run):
 
 
 @needs_mounts
-def test_a_disk_that_fills_up_at_any_step_of_the_ledger_costs_no_record(place):
-    expected = Expected(place)
-    full = place.folder / "full"
+def test_a_disk_that_fills_up_at_any_step_of_the_ledger_costs_no_record(workspace):
+    expected = Expected(workspace)
+    full = workspace.folder / "full"
     full.mkdir()
     whole = partly = memory = 0
     sizes = range(4, 1200, 4) if LARGE else [*range(4, 260, 24), 320, 400, 520, 700, 1100]
     for size in sizes:
         command = among_mounts(f"mount -t tmpfs -o size={size}k none {full}")
-        run = place.run(command, {"CUWARDEN_LEDGER_DIR": full})
+        run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": full})
         why = ledger_reasons(expected.check_report(run))
         whole += not why
         partly += "disk filled up" in why
@@ -89,17 +89,17 @@ def test_a_disk_that_fills_up_at_any_step_of_the_ledger_costs_no_record(place):
 
 
 @needs_mounts
-def test_a_full_disk_for_the_report_as_well_is_a_line_that_says_what_to_do(place):
-    expected = Expected(place)
-    full = place.folder / "full"
+def test_a_full_disk_for_the_report_as_well_is_a_line_that_says_what_to_do(workspace):
+    expected = Expected(workspace)
+    full = workspace.folder / "full"
     full.mkdir()
     # The files are listed before the mount namespace ends, and the file system with it.
-    keep = place.folder / "kept"
+    keep = workspace.folder / "kept"
     keep.mkdir()
     script = f"{' '.join(ALLOCATE)}; find {full} -name '*.json' -exec cp {{}} {keep} ';'"
     written = lost = 0
     for size in range(4, 1200, 8) if LARGE else [4, 20, 68, 200, 400, 700, 1100]:
-        run = place.run(
+        run = workspace.run(
             [
                 "unshare", "-m", "/bin/sh", "-ec",
                 f"mount -t tmpfs -o size={size}k none {full}; {script}",
@@ -124,14 +124,14 @@ def limited(which, value):
     return lambda: resource.setrlimit(which, (value, value))
 
 
-def test_no_limit_on_file_sizes_harms_the_program(place):
-    expected = Expected(place)
+def test_no_limit_on_file_sizes_harms_the_program(workspace):
+    expected = Expected(workspace)
     count = sum(fact["count"] for fact in expected.run.last_line["leaked"])
     values = [0, 1, 4095, 64 * KIB, MIB, 16 * MIB, 33 * MIB, 64 * MIB, 100 * MIB, 300 * MIB, 8 * GIB]
     if LARGE:
         values += [1 << n for n in range(34)] + [(1 << n) + 4097 for n in range(13, 34)]
     for value in values:
-        run = place.run(ALLOCATE, preexec_fn=limited(resource.RLIMIT_FSIZE, value))
+        run = workspace.run(ALLOCATE, preexec_fn=limited(resource.RLIMIT_FSIZE, value))
         expected.check(run)
         if not run.reports or lacks_names(run.report):
             check_written_without_names(run, count)
@@ -155,18 +155,18 @@ def check_written_without_names(run, count):
         assert {frame["function"] for frame in report["frames"]} == {None}
 
 
-def test_a_limit_between_the_reports_sizes_without_and_with_names_leaves_the_one_without(place):
+def test_a_limit_between_the_reports_sizes_without_and_with_names_leaves_the_one_without(workspace):
     count = 3
     command = [program("allocate"), str(count)]
     without = whole = 0
     # Both sizes vary with the program's running time, by about as much as the names take. The size of this
     # run is the best guess at that of the next one.
     for attempt in range(400):
-        unlimited = place.run(command)
+        unlimited = workspace.run(command)
         size = unlimited.report_files[0].stat().st_size
         take_away(unlimited)
         limit = size + KIB if whole == 0 else size - attempt % 50 * 5
-        run = place.run(command, preexec_fn=limited(resource.RLIMIT_FSIZE, limit))
+        run = workspace.run(command, preexec_fn=limited(resource.RLIMIT_FSIZE, limit))
         assert run.returncode == 0, run.stderr
         if run.reports and not lacks_names(run.report):
             run.report.check_leaks(run.last_line["leaked"])
@@ -180,26 +180,26 @@ def test_a_limit_between_the_reports_sizes_without_and_with_names_leaves_the_one
     assert without and whole, (without, whole)
 
 
-def smallest_address_space(place, env):
+def smallest_address_space(workspace, env):
     """Returns the smallest limit of the address space with which the bare program runs."""
     low, high = MIB, 8 * GIB
     while high - low > MIB:
         middle = (low + high) // 2
-        run = place.run(
+        run = workspace.run(
             ALLOCATE, env, shim=False, preexec_fn=limited(resource.RLIMIT_AS, middle)
         )
         low, high = (low, middle) if run.returncode == 0 else (middle, high)
     return high
 
 
-def test_no_limit_on_the_address_space_harms_the_program(place):
+def test_no_limit_on_the_address_space_harms_the_program(workspace):
     env = {"CUWARDEN_SIM_MEMORY": "1GiB"}
-    expected = Expected(place, env=env)
-    smallest = smallest_address_space(place, env)
+    expected = Expected(workspace, env=env)
+    smallest = smallest_address_space(workspace, env)
     # The shim itself needs some address space, including 16 MiB for the ledger.
     spare = [28 * MIB + n * MIB for n in (range(64) if LARGE else (0, 1, 2, 4, 8, 16, 32))]
     for limit in [smallest + n for n in [*spare, 128 * MIB, 512 * MIB, 2 * GIB, 16 * GIB]]:
-        run = place.run(ALLOCATE, env, preexec_fn=limited(resource.RLIMIT_AS, limit))
+        run = workspace.run(ALLOCATE, env, preexec_fn=limited(resource.RLIMIT_AS, limit))
         expected.check(run)
         leaks, why = run.report["leaks"], reasons(run.report)
         (fact,) = run.last_line["leaked"]
@@ -233,8 +233,8 @@ print("done", flush=True)
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("how", ["0", "1", "2", "3", "4", "5", "all_used"])
-def test_without_descriptors_the_program_runs_and_a_line_says_what_to_do(place, when, how):
-    run = place.run_both([sys.executable, "-c", DESCRIPTORS, when, how])
+def test_without_descriptors_the_program_runs_and_a_line_says_what_to_do(workspace, when, how):
+    run = workspace.run_both([sys.executable, "-c", DESCRIPTORS, when, how])
     assert run.stdout == "done\n"
     if run.reports:
         count = 4 if when == "after" else 3
@@ -249,26 +249,26 @@ def test_without_descriptors_the_program_runs_and_a_line_says_what_to_do(place, 
 
 
 @needs_mounts
-def test_a_shared_memory_folder_of_64_mib_is_enough(place):
-    expected = Expected(place)
+def test_a_shared_memory_folder_of_64_mib_is_enough(workspace):
+    expected = Expected(workspace)
     command = among_mounts("mount -t tmpfs -o size=64m none /dev/shm")
-    run = place.run(command, {"CUWARDEN_LEDGER_DIR": "/dev/shm"})
+    run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": "/dev/shm"})
     assert ledger_reasons(expected.check_report(run)) == ""
     assert run.said == []
 
 
 @needs_mounts
-def test_where_the_reports_folder_is_read_only_a_line_says_so_and_the_ledger_stays(place):
-    expected = Expected(place)
-    closed = place.folder / "read_only"
+def test_where_the_reports_folder_is_read_only_a_line_says_so_and_the_ledger_stays(workspace):
+    expected = Expected(workspace)
+    closed = workspace.folder / "read_only"
     closed.mkdir()
     command = among_mounts(f"mount -t tmpfs -o ro none {closed}")
-    run = place.run(
+    run = workspace.run(
         command,
         {
             "CUWARDEN_REPORT": closed / "report.json",
             "CUWARDEN_LEDGER_DIR": None,
-            "TMPDIR": place.ledger,
+            "TMPDIR": workspace.ledger,
         },
     )
     expected.check(run)
@@ -277,26 +277,26 @@ def test_where_the_reports_folder_is_read_only_a_line_says_so_and_the_ledger_sta
 
 
 @needs_mounts
-def test_where_the_ledgers_folder_is_read_only_it_is_kept_elsewhere_and_said(place):
-    expected = Expected(place)
-    closed = place.folder / "read_only"
+def test_where_the_ledgers_folder_is_read_only_it_is_kept_elsewhere_and_said(workspace):
+    expected = Expected(workspace)
+    closed = workspace.folder / "read_only"
     closed.mkdir()
     command = among_mounts(f"mount -t tmpfs -o ro none {closed}")
-    run = place.run(command, {"CUWARDEN_LEDGER_DIR": closed})
+    run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": closed})
     assert ledger_reasons(expected.check_report(run)) == ""
-    run.said_about("CUWARDEN_LEDGER_DIR", str(closed), str(place.reports))
+    run.said_about("CUWARDEN_LEDGER_DIR", str(closed), str(workspace.reports))
 
 
 @needs_mounts
-def test_where_everything_is_read_only_the_program_runs_and_one_line_says_why_nothing_is_left(place):
-    expected = Expected(place)
+def test_where_everything_is_read_only_the_program_runs_and_one_line_says_why_nothing_is_left(workspace):
+    expected = Expected(workspace)
     command = among_mounts(
         # Each mount is changed by itself, in this namespace only.
         "cut -d' ' -f2 /proc/self/mounts | while read m; do "
         "mount -o remount,bind,ro $m 2>/dev/null || true; done",
-        f"if touch {place.ledger}/writable 2>/dev/null; then exit 77; fi",
+        f"if touch {workspace.ledger}/writable 2>/dev/null; then exit 77; fi",
     )
-    run = place.run(command, {"CUWARDEN_LEDGER_DIR": None})
+    run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": None})
     if run.returncode == 77:
         pytest.skip("the file systems here cannot be made read-only")
     expected.check(run)
@@ -307,27 +307,27 @@ def test_where_everything_is_read_only_the_program_runs_and_one_line_says_why_no
 
 @needs_mounts
 @pytest.mark.parametrize("hidden", ["absent", "unreadable"])
-def test_a_container_without_shared_memory_is_no_harm(place, hidden):
-    expected = Expected(place)
+def test_a_container_without_shared_memory_is_no_harm(workspace, hidden):
+    expected = Expected(workspace)
     hide = {
         "absent": "mount -t tmpfs -o ro none /dev",
         "unreadable": "mount -t tmpfs -o ro,mode=000 none /dev/shm",
     }[hidden]
     command = among_mounts(hide)
-    run = place.run(command, {"CUWARDEN_LEDGER_DIR": "/dev/shm"})
+    run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": "/dev/shm"})
     assert ledger_reasons(expected.check_report(run)) == ""
-    run.said_about("CUWARDEN_LEDGER_DIR=/dev/shm", str(place.reports))
+    run.said_about("CUWARDEN_LEDGER_DIR=/dev/shm", str(workspace.reports))
     take_away(run)
     # Without the setting, the shim needs no shared-memory folder.
-    run = place.run(command, {"CUWARDEN_LEDGER_DIR": None})
+    run = workspace.run(command, {"CUWARDEN_LEDGER_DIR": None})
     assert ledger_reasons(expected.check_report(run)) == ""
     assert run.said == []
 
 
 @pytest.mark.parametrize("kind", ["no_mapping", "nfs"])
-def test_on_a_network_file_system_the_ledger_is_in_memory_and_it_is_said(place, kind):
+def test_on_a_network_file_system_the_ledger_is_in_memory_and_it_is_said(workspace, kind):
     preload = (DRIVER, RUNTIME, PROGRAMS / "libnetwork_files.so")
-    run = place.run_both(ALLOCATE, {"NETWORK_FILES": kind}, preload=preload)
+    run = workspace.run_both(ALLOCATE, {"NETWORK_FILES": kind}, preload=preload)
     run.report.check_leaks(run.last_line["leaked"])
     why = reasons(run.report)
     assert "no folder" in why and "set CUWARDEN_LEDGER_DIR" in why
@@ -335,17 +335,17 @@ def test_on_a_network_file_system_the_ledger_is_in_memory_and_it_is_said(place, 
     assert run.ledgers == []
 
 
-def test_a_cancelled_thread_leaves_a_shared_simulated_device_whole(place, tmp_path):
-    run = place.run_both([program("cancelled")], {"CUWARDEN_SIM_SHARED": tmp_path / "shared"})
+def test_a_cancelled_thread_leaves_a_shared_simulated_device_whole(workspace, tmp_path):
+    run = workspace.run_both([program("cancelled")], {"CUWARDEN_SIM_SHARED": tmp_path / "shared"})
     assert (run.returncode, run.said) == (0, [])
     assert run.report["leaks"]["count"] == 0
 
 
-def test_a_shared_simulated_device_that_may_not_grow_is_a_line(place, tmp_path):
+def test_a_shared_simulated_device_that_may_not_grow_is_a_line(workspace, tmp_path):
     def no_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
     env = {"CUWARDEN_SIM_SHARED": tmp_path / "shared"}
-    run = place.run([program("allocate")], env, shim=False, preexec_fn=no_files)
+    run = workspace.run([program("allocate")], env, shim=False, preexec_fn=no_files)
     assert run.returncode == 0
     assert "the devices are this process's alone" in run.stderr

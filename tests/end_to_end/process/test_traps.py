@@ -145,12 +145,12 @@ def test_a_thread_that_holds_the_loader_may_wait_for_one_that_uses_cuda(
 
 
 @pytest.mark.parametrize("order", ["before_the_shim", "behind_the_shim"])
-def test_a_recorded_call_asks_neither_the_heap_nor_the_loader(place, order):
+def test_a_recorded_call_asks_neither_the_heap_nor_the_loader(workspace, order):
     counting = TRAPS / "libcounting_libc.so"
-    bare = place.run([trap("counted_calls")], shim=False, preload=(counting, DRIVER, RUNTIME))
+    bare = workspace.run([trap("counted_calls")], shim=False, preload=(counting, DRIVER, RUNTIME))
     assert bare.returncode == 0, bare.stderr
     preload = [counting, SHIM] if order == "before_the_shim" else [SHIM, counting]
-    run = place.run(
+    run = workspace.run(
         [trap("counted_calls")],
         {"LD_PRELOAD": ":".join(map(str, [*preload, DRIVER, RUNTIME]))},
     )
@@ -195,24 +195,24 @@ def test_the_last_readings_are_taken_while_the_driver_still_answers(run_both):
     assert device["used_bytes"] == int(run.stdout.splitlines()[0])
 
 
-def report_at_death(place, die_before):
+def report_at_death(workspace, die_before):
     """Runs a program that is killed before call number `die_before`. Returns the run and its reports."""
-    for path in place.reports.iterdir():
+    for path in workspace.reports.iterdir():
         path.unlink()
-    run = place.run(
+    run = workspace.run(
         [program("allocate"), "4", "6000"],
         {
             "DIE_BEFORE": die_before,
             "LD_PRELOAD": f"{SHIM}:{TRAPS / 'libdying_libc.so'}:{DRIVER}:{RUNTIME}",
         },
     )
-    return run, [Report.read(path) for path in place.reports.glob("*.json")]
+    return run, [Report.read(path) for path in workspace.reports.glob("*.json")]
 
 
-def test_whenever_the_process_dies_after_the_first_report_a_whole_one_is_there(place):
+def test_whenever_the_process_dies_after_the_first_report_a_whole_one_is_there(workspace):
     without_symbols = 0
     for die_before in range(1, 400):
-        run, reports = report_at_death(place, die_before)
+        run, reports = report_at_death(workspace, die_before)
         assert len(reports) == 1, f"dead before call {die_before}"
         (report,) = reports
         assert report["leaks"]["count"] == 4
@@ -241,19 +241,19 @@ def give_another_build_id(library):
 
 
 @pytest.fixture
-def two_libraries(place):
+def two_libraries(workspace):
     """Makes two builds of one library, whose functions are at the same offsets of two modules."""
     source = SOURCE / "tests" / "end_to_end" / "programs" / "traps" / "allocating_library.cpp"
     lines = source.read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "cudaMalloc(" in text)
-    paths = [place.folder / name for name in ("one.so", "other.so")]
+    paths = [workspace.folder / name for name in ("one.so", "other.so")]
 
     def run(how, **where):
         for path in paths:
             path.unlink(missing_ok=True)
             shutil.copy(TRAPS / "liballocating_library.so", path)
         give_another_build_id(paths[1])
-        return place.run([trap("replaced_libraries"), how, *paths], **where)
+        return workspace.run([trap("replaced_libraries"), how, *paths], **where)
 
     return run, paths, line
 

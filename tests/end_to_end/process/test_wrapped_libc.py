@@ -24,37 +24,37 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("where", ORDERS)
-def test_wrappers_of_libc_neither_stop_the_program_nor_are_called_by_the_shim(place, where):
+def test_wrappers_of_libc_neither_stop_the_program_nor_are_called_by_the_shim(workspace, where):
     command, env = ORDERS[where]
-    run = place.run(command, env)
+    run = workspace.run(command, env)
     assert run.returncode == 0, run.stderr
     run.report.check_leaks(run.last_line["leaked"])
     assert run.stderr == ""
 
 
 @pytest.mark.parametrize("where", ORDERS)
-def test_wrappers_of_libc_do_not_stop_a_program_that_is_not_recorded(place, where):
+def test_wrappers_of_libc_do_not_stop_a_program_that_is_not_recorded(workspace, where):
     command, env = ORDERS[where]
-    run = place.run(command, {**env, "CUWARDEN_ENABLED": "0"})
+    run = workspace.run(command, {**env, "CUWARDEN_ENABLED": "0"})
     assert run.returncode == 0, run.stderr
     assert run.reports == [] and run.stderr == ""
 
 
 @pytest.mark.parametrize("where", ORDERS)
-def test_the_shim_looks_names_up_and_writes_the_report_without_a_wrapper(place, where):
+def test_the_shim_looks_names_up_and_writes_the_report_without_a_wrapper(workspace, where):
     """The program covers messages, a trap at its end, and a child that records anew."""
     command, env = ORDERS[where]
     script = '"$@" & wait $!; "$@"'
-    run = place.run(["/bin/sh", "-c", script, "sh", *command], {**env, "CUWARDEN_LOG": "debug"})
+    run = workspace.run(["/bin/sh", "-c", script, "sh", *command], {**env, "CUWARDEN_LOG": "debug"})
     assert run.returncode == 0, run.stderr
     assert len(run.reports) == 2
     assert any("the driver is" in line for line in run.said)
 
 
-def test_the_command_runs_a_program_that_wraps_libc(place):
+def test_the_command_runs_a_program_that_wraps_libc(workspace):
     env = {"LD_PRELOAD": None}
-    run = place.run(
+    run = workspace.run(
         [COMMAND, "run", "--simulate", "2GiB", "--", WRAPPING_PROGRAM, "3"], env, shim=False
     )
     assert run.returncode == 0, run.stderr
-    assert "report: " in run.stderr, os.fspath(place.work)
+    assert "report: " in run.stderr, os.fspath(workspace.work)

@@ -54,12 +54,12 @@ def test_the_worst_moment_is_reported_when_all_is_freed_at_the_end(
     assert "was locked by" in worst and "fill" in worst
 
 
-def test_the_worst_moment_survives_a_kill(place):
+def test_the_worst_moment_survives_a_kill(workspace):
     command = [program("checkerboard"), str(64 * KIB), "half", str(BUDGET), "1", "killed"]
-    run = place.run(command)
+    run = workspace.run(command)
     assert run.returncode == -signal.SIGKILL
-    assert shimmed.cuwarden(place, "recover", place.ledger).returncode == 0
-    report = shimmed.only_report(place)
+    assert shimmed.cuwarden(workspace, "recover", workspace.ledger).returncode == 0
+    report = shimmed.only_report(workspace)
     check_worst_moment(report, run.last_line, 64 * KIB, names_in(report))
 
 
@@ -160,11 +160,11 @@ def test_memory_pools_idle_bytes_are_unknown_if_the_driver_does_not_tell_them(ru
 # --- reports that the process did not write itself
 
 
-def test_a_killed_processs_row_says_when_the_device_was_read(place, cuwarden):
-    run = place.run([program("dying"), "kill"])
+def test_a_killed_processs_row_says_when_the_device_was_read(workspace, cuwarden):
+    run = workspace.run([program("dying"), "kill"])
     (ledger,) = run.ledgers
     assert cuwarden("recover", ledger).returncode == 0
-    (path,) = place.reports.iterdir()
+    (path,) = workspace.reports.iterdir()
     report = Report.read(path)
     ats = {row["device"]: row["at"] for row in report["devices"]}
     assert report["fragmentation"], "it held linear memory"

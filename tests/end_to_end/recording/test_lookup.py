@@ -192,13 +192,13 @@ def test_threads_that_race_for_the_first_call_are_all_recorded(run_both):
 @pytest.mark.parametrize("wrapped", ["runtime", "driver"])
 @pytest.mark.parametrize("order", ["before_the_shim", "behind_the_shim"])
 @pytest.mark.parametrize("enabled", ["1", "0"])
-def test_another_preloaded_wrapper_works_as_without_the_shim(place, wrapped, order, enabled):
+def test_another_preloaded_wrapper_works_as_without_the_shim(workspace, wrapped, order, enabled):
     wrapper = PROGRAMS / f"libwrapping_{wrapped}.so"
     command = [program("wrapped_calls"), wrapped]
-    bare = place.run(command, shim=False, preload=(wrapper, DRIVER, RUNTIME))
+    bare = workspace.run(command, shim=False, preload=(wrapper, DRIVER, RUNTIME))
     preload = [wrapper, SHIM] if order == "before_the_shim" else [SHIM, wrapper]
     preload = ":".join(map(str, [*preload, DRIVER, RUNTIME]))
-    run = place.run(command, {"LD_PRELOAD": preload, "CUWARDEN_ENABLED": enabled})
+    run = workspace.run(command, {"LD_PRELOAD": preload, "CUWARDEN_ENABLED": enabled})
     assert (run.stdout, run.returncode) == (bare.stdout, 0)
     assert run.said == []
     assert len(run.reports) == int(enabled)
@@ -209,17 +209,17 @@ def test_another_preloaded_wrapper_works_as_without_the_shim(place, wrapped, ord
 @pytest.mark.parametrize("order", ["before_the_shim", "behind_the_shim", "twice_behind_the_shim"])
 @pytest.mark.parametrize("enabled", ["1", "0"])
 def test_a_wrapper_that_asks_for_the_next_function_is_never_led_back_to_itself(
-    place, tmp_path, order, enabled
+    workspace, tmp_path, order, enabled
 ):
     wrapper = PROGRAMS / "libcounting_driver.so"
     wrappers = [wrapper]
     if order == "twice_behind_the_shim":
         wrappers.append(shutil.copy(wrapper, tmp_path / "libanother.so"))
     command = [program("frees_in_child")]
-    bare = place.run(command, shim=False, preload=(*wrappers, DRIVER))
+    bare = workspace.run(command, shim=False, preload=(*wrappers, DRIVER))
     preload = [*wrappers, SHIM] if order == "before_the_shim" else [SHIM, *wrappers]
     preload = ":".join(map(str, [*preload, DRIVER]))
-    run = place.run(command, {"LD_PRELOAD": preload, "CUWARDEN_ENABLED": enabled})
+    run = workspace.run(command, {"LD_PRELOAD": preload, "CUWARDEN_ENABLED": enabled})
     assert (run.stdout, run.returncode) == (bare.stdout, 0)
     assert "the child's status: 0" in run.stdout
     if enabled == "1":

@@ -13,20 +13,20 @@ MODES = ["bare", "off", "rescue", "auto", "on"]
 SHARING = "Sharing.*"
 
 
-def contract(place, mode, tests):
+def contract(workspace, mode, tests):
     arguments = [program("memory_contract"), f"--gtest_filter={tests}"]
     if mode == "auto":
         arguments.insert(1, "--lock-slabs")
     env = {"CUWARDEN_SIM_MEMORY": "3GiB", "CUWARDEN_SIM_DEVICES": "2", "CUWARDEN_POOL": mode}
-    run = place.run(arguments, env, shim=mode != "bare")
+    run = workspace.run(arguments, env, shim=mode != "bare")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "SKIPPED" not in run.stdout
     return run
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_memory_keeps_each_promise_of_the_driver(place, mode):
-    run = contract(place, mode, f"-{SHARING}")
+def test_memory_keeps_each_promise_of_the_driver(workspace, mode):
+    run = contract(workspace, mode, f"-{SHARING}")
     assert int(re.search(r"PASSED  \] (\d+) tests", run.stdout)[1]) > 60
     assert run.said == []
     if mode == "bare":
@@ -43,8 +43,8 @@ def test_memory_keeps_each_promise_of_the_driver(place, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_two_allocations_of_the_pool_overlap(place, mode):
-    run = contract(place, mode, SHARING)
+def test_no_two_allocations_of_the_pool_overlap(workspace, mode):
+    run = contract(workspace, mode, SHARING)
     if mode != "bare":
         served = mode in ("auto", "on")
         assert run.report["pool"]["ipc_refused"] == served

@@ -37,18 +37,18 @@ def test_a_plugin_that_leaks_each_time_that_it_is_loaded_is_one_growing_group(ru
     assert " 2. " not in text
 
 
-def test_a_killed_processs_reloaded_plugin_is_also_one_growing_group(run_shimmed, place, cuwarden):
+def test_a_killed_processs_reloaded_plugin_is_also_one_growing_group(run_shimmed, workspace, cuwarden):
     run = run_shimmed([program("reloading"), 40, "kill", PLUGIN])
     assert killed_by(run, signal.SIGKILL)
-    cuwarden("recover", place.ledger)
-    (group,) = leaks_of(only_report(place), 40)
+    cuwarden("recover", workspace.ledger)
+    (group,) = leaks_of(only_report(workspace), 40)
     assert group["growth"] == "growing"
 
 
-def test_copies_of_a_plugin_are_one_plugin(run_both, place):
+def test_copies_of_a_plugin_are_one_plugin(run_both, workspace):
     copies = []
     for number in range(10):
-        copies.append(place.work / f"plugin{number}.so")
+        copies.append(workspace.work / f"plugin{number}.so")
         shutil.copy(PLUGIN, copies[-1])
     run = run_both([program("reloading"), 40, "exit", *copies])
     (group,) = leaks_of(run.report, 40)
@@ -56,8 +56,8 @@ def test_copies_of_a_plugin_are_one_plugin(run_both, place):
     assert run.report.module_name(group["module"]) == "plugin0.so"
 
 
-def test_a_plugin_that_was_built_anew_has_stacks_of_its_own(run_both, place):
-    old, new = place.work / "old" / "plugin.so", place.work / "new" / "plugin.so"
+def test_a_plugin_that_was_built_anew_has_stacks_of_its_own(run_both, workspace):
+    old, new = workspace.work / "old" / "plugin.so", workspace.work / "new" / "plugin.so"
     for path, source in ((old, PLUGIN), (new, REBUILT)):
         path.parent.mkdir()
         shutil.copy(source, path)

@@ -33,18 +33,18 @@ class Ending:
     report: dict
 
 
-def end_of(place, command, env=None):
+def end_of(workspace, command, env=None):
     """Runs a program that prints its own costs and then waits for the end of its input."""
     child = subprocess.Popen(
         command,
-        env=place.environment(env),
-        cwd=place.work,
+        env=workspace.environment(env),
+        cwd=workspace.work,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     facts = json.loads(child.stdout.readline())
-    (ledger,) = place.ledger.iterdir()
+    (ledger,) = workspace.ledger.iterdir()
     ledger_bytes = ledger.stat().st_blocks * 512
     start = time.monotonic()
     child.stdin.close()
@@ -53,7 +53,7 @@ def end_of(place, command, env=None):
     child.returncode = status
     child.stdout.close()
     assert status == 0
-    (report,) = place.reports.iterdir()
+    (report,) = workspace.reports.iterdir()
     return Ending(
         facts=facts,
         ledger_bytes=ledger_bytes,
@@ -66,10 +66,10 @@ def end_of(place, command, env=None):
 
 @pytest.fixture(scope="module")
 def many_stacks(tmp_path_factory):
-    from shimmed import Place
+    from shimmed import Workspace
 
-    place = Place(tmp_path_factory.mktemp("many_stacks"))
-    ending = end_of(place, [program("many_stacks"), str(STACKS)])
+    workspace = Workspace(tmp_path_factory.mktemp("many_stacks"))
+    ending = end_of(workspace, [program("many_stacks"), str(STACKS)])
     print(
         f"{STACKS} stacks: ledger {ending.ledger_bytes >> 20} MiB, report {ending.cpu_s:.2f} s of "
         f"CPU time, {ending.wall_s:.2f} s, {ending.extra_rss_bytes >> 20} MiB more memory"
@@ -131,10 +131,10 @@ def set_build_id(path, number):
     note.unlink()
 
 
-def cpu_seconds(place, command, **how):
+def cpu_seconds(workspace, command, **how):
     """Runs the command. Returns the run and the CPU seconds that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = place.run(command, **how)
+    run = workspace.run(command, **how)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return run, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -152,13 +152,13 @@ def said_to_lack_lines(report):
 DEFAULT_TIME = {"CUWARDEN_SYMBOL_TIME": None}
 
 
-def test_huge_debug_information_does_not_hold_the_process_up(place):
+def test_huge_debug_information_does_not_hold_the_process_up(workspace):
     source = program("allocate")
-    assert None not in lines(place.run([source, "4"]).report, "allocate")
+    assert None not in lines(workspace.run([source, "4"]).report, "allocate")
 
     # With libbacktrace's own sort the report would take 50 s; with the better sort and no bound, 3 s.
-    target = swollen(source, place.folder / "huge", 60_000)
-    run, used_s = cpu_seconds(place, [target, "4"], env=DEFAULT_TIME)
+    target = swollen(source, workspace.folder / "huge", 60_000)
+    run, used_s = cpu_seconds(workspace, [target, "4"], env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert used_s < 2
     lacks = lines(run.report, "allocate") == {None}
@@ -166,24 +166,24 @@ def test_huge_debug_information_does_not_hold_the_process_up(place):
     assert run.said == []
 
 
-def test_lines_of_huge_debug_information_are_to_be_had_by_who_gives_time(place):
-    target = swollen(program("allocate"), place.folder / "huge", 60_000)
-    run = place.run([target, "4"], {"CUWARDEN_SYMBOL_TIME": "1m"})
+def test_lines_of_huge_debug_information_are_to_be_had_by_who_gives_time(workspace):
+    target = swollen(program("allocate"), workspace.folder / "huge", 60_000)
+    run = workspace.run([target, "4"], {"CUWARDEN_SYMBOL_TIME": "1m"})
     assert None not in lines(run.report, "allocate")
     assert run.report["tool"]["complete"] is True
 
 
-def test_without_time_for_names_the_report_says_how_to_give_some(place):
-    run = place.run([program("allocate"), "4"], {"CUWARDEN_SYMBOL_TIME": "0"})
+def test_without_time_for_names_the_report_says_how_to_give_some(workspace):
+    run = workspace.run([program("allocate"), "4"], {"CUWARDEN_SYMBOL_TIME": "0"})
     assert {frame["function"] for frame in run.report["frames"]} == {None}
     assert run.report["tool"]["complete"] is False
     assert "CUWARDEN_SYMBOL_TIME" in "".join(run.report["tool"]["reasons"])
     assert run.report["leaks"]["count"] > 0
 
 
-def test_compressed_debug_information_that_would_take_too_long_costs_lines_and_not_names(place):
-    target = swollen(program("allocate"), place.folder / "huge", 60_000, compressed=True)
-    run, used_s = cpu_seconds(place, [target, "4"], env=DEFAULT_TIME)
+def test_compressed_debug_information_that_would_take_too_long_costs_lines_and_not_names(workspace):
+    target = swollen(program("allocate"), workspace.folder / "huge", 60_000, compressed=True)
+    run, used_s = cpu_seconds(workspace, [target, "4"], env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert used_s < 2
     assert lines(run.report, "allocate") == {None}
@@ -198,16 +198,16 @@ for path in sys.argv[1:]:
 """
 
 
-def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_lines(place):
+def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_lines(workspace):
     source = PROGRAMS / "traps" / "liballocating_library.so"
-    small = place.folder / "libsmall.so"
+    small = workspace.folder / "libsmall.so"
     shutil.copy(source, small)
     # The program loads the large libraries first; the report lists the small one first.
-    huge = [swollen(source, place.folder / f"libhuge{i}.so", 40_000) for i in range(5)]
+    huge = [swollen(source, workspace.folder / f"libhuge{i}.so", 40_000) for i in range(5)]
     for number, path in enumerate(huge):
         set_build_id(path, number)
     command = [sys.executable, "-c", MANY_LIBRARIES, *huge, small]
-    run, used_s = cpu_seconds(place, command, env=DEFAULT_TIME)
+    run, used_s = cpu_seconds(workspace, command, env=DEFAULT_TIME)
     print(f"{used_s:.2f} s of CPU time")
     assert run.returncode == 0, run.stderr
     assert used_s < 2.3  # includes the start of Python

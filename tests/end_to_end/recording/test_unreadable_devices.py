@@ -99,8 +99,8 @@ def test_what_needs_no_reading_is_proven_without(run_both, fail):
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
-def test_verdicts_that_need_no_device_are_the_same(place, fail, command, verdict):
-    run = place.run([program("shortages"), *command], environment(CUWARDEN_SIM_FAIL=fail))
+def test_verdicts_that_need_no_device_are_the_same(workspace, fail, command, verdict):
+    run = workspace.run([program("shortages"), *command], environment(CUWARDEN_SIM_FAIL=fail))
     (incident,) = whole(run)["incidents"]
     assert incident["verdict"] == verdict, incident
     assert "free_bytes" not in incident["proof"]
@@ -294,9 +294,9 @@ else:
 """
 
 
-def test_a_device_of_which_only_opened_memory_is_used_has_its_row_and_no_waste(place, tmp_path):
+def test_a_device_of_which_only_opened_memory_is_used_has_its_row_and_no_waste(workspace, tmp_path):
     env = environment(CUWARDEN_SIM_SHARED=tmp_path / "shared", BODY=HEAD + OPENED)
-    run = place.run(python(OPENED), env)
+    run = workspace.run(python(OPENED), env)
     assert run.returncode == 0 and run.last_line == {"opened": 0, "refused": 2}, run.stderr
     (report,) = [r for r in run.reports if "imported" in r.totals()]
     (device,) = report["devices"]

@@ -247,19 +247,19 @@ def test_repeats_are_counted_and_not_listed(run_both):
     assert run.report.totals()["device"]["failures"] == 1000
 
 
-def test_the_report_is_on_disk_when_the_process_dies_later(place, live, cuwarden):
+def test_the_report_is_on_disk_when_the_process_dies_later(workspace, live, cuwarden):
     """From the first incident on there is a whole report, which recover replaces."""
     process = live(program("shortages"), "repeats", "times=100000000", env=refused())
-    path = place.reports / f"shortages-{process.pid}.json"
+    path = workspace.reports / f"shortages-{process.pid}.json"
     until(path.exists, process)
     report = Report.read(path)
     assert report["process"]["end_reason"] == "running"
     assert report["incidents"][0]["verdict"] == "device_full_own"
     process.kill()
     process.wait()
-    done = cuwarden("recover", place.ledger)
+    done = cuwarden("recover", workspace.ledger)
     assert done.returncode == 0, done.stderr
-    assert list(place.reports.iterdir()) == [path]
+    assert list(workspace.reports.iterdir()) == [path]
     recovered = Report.read(path)
     assert recovered["incidents"][0]["repeats"] > report["incidents"][0]["repeats"]
     assert recovered["process"]["end_reason"] != "running"
@@ -279,8 +279,8 @@ for size in (1 << 20, 2 << 30):
 
 
 @pytest.mark.parametrize("mode", ["off", "rescue"])
-def test_a_request_in_another_devices_stream_counts_for_that_device(place, mode):
-    run = place.run([sys.executable, "-c", OTHERS_STREAM], environment(CUWARDEN_POOL=mode))
+def test_a_request_in_another_devices_stream_counts_for_that_device(workspace, mode):
+    run = workspace.run([sys.executable, "-c", OTHERS_STREAM], environment(CUWARDEN_POOL=mode))
     assert run.stdout == "0\n2\n", run.stderr
     (incident,) = run.report["incidents"]
     assert (incident["device"], incident["kind"]) == (1, "stream_ordered")

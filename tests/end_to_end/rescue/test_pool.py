@@ -21,11 +21,11 @@ SIZES = [1536, 700_001, 2 * MIB - 512, 3 * MIB, 5 * MIB + 12345, 13 * MIB, 4 * M
 
 @pytest.mark.parametrize("mode", ["rescue", "auto", "on"])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(place, mode, size):
+def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(workspace, mode, size):
     arguments = [POINTER, f"bytes={size}", "count=3", "rounds=2"]
-    plain = place.run(arguments, pooled(), shim=False)
+    plain = workspace.run(arguments, pooled(), shim=False)
     assert plain.returncode == 0
-    run = place.run(arguments, pooled(mode))
+    run = workspace.run(arguments, pooled(mode))
     assert but_the_last(run) == but_the_last(plain)
     assert run.last_line["free_after"] == run.last_line["free_before"]
     served = size < 2 * MIB or size in (3 * MIB, 5 * MIB + 12345, 13 * MIB)
@@ -41,10 +41,10 @@ def test_a_pointer_of_the_pool_is_as_good_as_one_of_the_driver(place, mode, size
 
 @pytest.mark.parametrize("make", ["pitch", "3d"])
 @pytest.mark.parametrize("size", [700_000, 3 * MIB, 6_100_000])
-def test_rows_of_cudaMallocPitch_come_from_the_pool(place, make, size):
+def test_rows_of_cudaMallocPitch_come_from_the_pool(workspace, make, size):
     arguments = [POINTER, f"make={make}", f"bytes={size}", "rounds=2"]
-    plain = place.run(arguments, pooled(), shim=False)
-    run = place.run(arguments, pooled())
+    plain = workspace.run(arguments, pooled(), shim=False)
+    run = workspace.run(arguments, pooled())
     assert but_the_last(run) == but_the_last(plain)
     assert run.last_line["free_after"] == run.last_line["free_before"]
     pool = run.report["pool"]
@@ -54,8 +54,8 @@ def test_rows_of_cudaMallocPitch_come_from_the_pool(place, make, size):
 
 
 @pytest.mark.parametrize("how", ["async", "thread", "capture"])
-def test_the_pools_memory_is_freed_in_each_way_the_drivers_is(place, how):
-    run = place.run([POINTER, f"bytes={3 * MIB}", f"free={how}"], pooled())
+def test_the_pools_memory_is_freed_in_each_way_the_drivers_is(workspace, how):
+    run = workspace.run([POINTER, f"bytes={3 * MIB}", f"free={how}"], pooled())
     assert run.last_line["free_after"] == run.last_line["free_before"], run.stdout
     assert "free: 0" in run.stdout and "twice: 1" in run.stdout
     assert run.report["pool"]["served_count"] == 1
@@ -64,18 +64,18 @@ def test_the_pools_memory_is_freed_in_each_way_the_drivers_is(place, how):
 
 
 @pytest.mark.parametrize("peer", ["before", "after", "taken"])
-def test_peers_may_use_the_pools_memory_as_they_may_the_drivers(place, peer):
+def test_peers_may_use_the_pools_memory_as_they_may_the_drivers(workspace, peer):
     env = pooled(CUWARDEN_SIM_DEVICES="2")
     arguments = [POINTER, f"bytes={3 * MIB}", "count=2", f"peer={peer}"]
-    plain = place.run(arguments, env, shim=False)
-    run = place.run(arguments, env)
+    plain = workspace.run(arguments, env, shim=False)
+    run = workspace.run(arguments, env)
     assert but_the_last(run) == but_the_last(plain)
     assert run.last_line["peer_access"] == 3
     assert run.report["pool"]["served_count"] == 3, "the copy on the peer, too"
 
 
-def test_a_reset_takes_it_along(place):
-    run = place.run([POINTER, f"bytes={3 * MIB}", "count=4", "end=reset"], pooled())
+def test_a_reset_takes_it_along(workspace):
+    run = workspace.run([POINTER, f"bytes={3 * MIB}", "count=4", "end=reset"], pooled())
     assert "reset: 0" in run.stdout
     assert run.report.totals()["device"]["live_bytes"] == 0
     assert run.report["leaks"]["released_by_context_bytes"] == 4 * 3 * MIB
@@ -83,10 +83,10 @@ def test_a_reset_takes_it_along(place):
 
 
 @pytest.mark.parametrize("size", ["3GiB", "40GiB"])
-def test_odd_sizes_all_fit_into_the_pool(place, size):
+def test_odd_sizes_all_fit_into_the_pool(workspace, size):
     env = pooled(CUWARDEN_SIM_MEMORY=size)
-    plain = place.run([sample("odd_sizes")], env, shim=False)
-    run = place.run([sample("odd_sizes")], env)
+    plain = workspace.run([sample("odd_sizes")], env, shim=False)
+    run = workspace.run([sample("odd_sizes")], env)
     facts, before = run.last_line, plain.last_line
     assert facts["cached_tiles"] == facts["planned_tiles"] > 1.3 * before["cached_tiles"]
     assert run.report["incidents"] == []
@@ -95,11 +95,11 @@ def test_odd_sizes_all_fit_into_the_pool(place, size):
     assert rows["pool"] < 16 * MIB
 
 
-def test_requests_of_a_churning_program_are_served(place):
+def test_requests_of_a_churning_program_are_served(workspace):
     env = pooled(CUWARDEN_SIM_MEMORY="20GiB")
-    plain = place.run([sample("churn")], env, shim=False)
+    plain = workspace.run([sample("churn")], env, shim=False)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
-    run = place.run([sample("churn")], env)
+    run = workspace.run([sample("churn")], env)
     assert run.last_line["request"]["error"] == "cudaSuccess"
     assert all(row["outcome"] == "rescued" for row in run.report["incidents"])
     account_adds_up(run.report)
@@ -112,11 +112,11 @@ def rungs_of(report):
     return [(row["rung"], row["outcome"]) for row in report["rungs"]]
 
 
-def test_pages_freed_by_meshing_serve_one_large_block(place, cuwarden):
+def test_pages_freed_by_meshing_serve_one_large_block(workspace, cuwarden):
     """Nine of ten blocks are freed at random, so nearly all pages keep a block."""
-    plain = place.run([sample("adaptive_mesh")], pooled(), shim=False)
+    plain = workspace.run([sample("adaptive_mesh")], pooled(), shim=False)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
-    run = place.run([sample("adaptive_mesh")], pooled())
+    run = workspace.run([sample("adaptive_mesh")], pooled())
     assert run.last_line["request"]["error"] == "cudaSuccess"
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "mesh")
@@ -133,8 +133,8 @@ def test_pages_freed_by_meshing_serve_one_large_block(place, cuwarden):
 
 
 @pytest.mark.parametrize("how", [{"CUWARDEN_MESH": "off"}, {"CUWARDEN_MESH_PAUSE": "0"}])
-def test_a_request_fails_if_memory_must_not_be_moved(place, how):
-    run = place.run([sample("adaptive_mesh")], pooled(**how))
+def test_a_request_fails_if_memory_must_not_be_moved(workspace, how):
+    run = workspace.run([sample("adaptive_mesh")], pooled(**how))
     assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["verdict"]) == ("failed", "slab_fragmentation")
@@ -144,9 +144,9 @@ def test_a_request_fails_if_memory_must_not_be_moved(place, how):
     assert f"or have {setting}" in incident["advice"]
 
 
-def test_meshing_of_pages_that_all_overlap_is_reported_as_no_help(place, cuwarden):
+def test_meshing_of_pages_that_all_overlap_is_reported_as_no_help(workspace, cuwarden):
     """Each piece is larger than half a page, so no two pages can share memory."""
-    run = place.run([sample("churn")], pooled(CUWARDEN_SIM_MEMORY="4GiB"))
+    run = workspace.run([sample("churn")], pooled(CUWARDEN_SIM_MEMORY="4GiB"))
     assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     (incident,) = run.report["incidents"]
     assert (incident["outcome"], incident["verdict"]) == ("failed", "slab_fragmentation")
@@ -156,8 +156,8 @@ def test_meshing_of_pages_that_all_overlap_is_reported_as_no_help(place, cuwarde
 
 
 @pytest.mark.parametrize("pause", ["500ms", "5ms"])
-def test_memory_is_moved_while_threads_are_at_work_on_it(place, pause):
-    run = place.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE=pause))
+def test_memory_is_moved_while_threads_are_at_work_on_it(workspace, pause):
+    run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE=pause))
     assert run.returncode == 0, run.stdout
     assert run.last_line["wrong"] == 0
     assert run.last_line["worked"] > 100
@@ -168,43 +168,43 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(place, pause):
     account_adds_up(run.report)
 
 
-def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(place):
-    run = place.run([program("meshed"), "full=1", "spare=0", "least=6", "sizes=1", "rounds=2"], pooled())
+def test_a_device_that_is_full_to_its_last_page_has_no_need_of_room_to_move_in(workspace):
+    run = workspace.run([program("meshed"), "full=1", "spare=0", "least=6", "sizes=1", "rounds=2"], pooled())
     assert run.returncode == 0, run.stdout
     assert (run.last_line["wrong"], run.last_line["served"]) == (0, 2)
     assert run.report["pool"]["mesh_recovered_bytes"] > 0
     account_adds_up(run.report)
 
 
-def test_a_stream_capture_survives_when_memory_is_moved(place):
+def test_a_stream_capture_survives_when_memory_is_moved(workspace):
     # Streams take device memory of their own.
     options = ["rounds=10", "captures=1", "threads=1", "blocks=512", "spare=128"]
-    run = place.run([program("meshed"), *options], pooled())
+    run = workspace.run([program("meshed"), *options], pooled())
     assert run.returncode == 0, run.stdout
     assert (run.last_line["wrong"], run.last_line["lost"]) == (0, 0)
     assert run.last_line["captures"] > 20
 
 
-def test_a_page_that_another_device_may_reach_is_not_moved(place):
+def test_a_page_that_another_device_may_reach_is_not_moved(workspace):
     """A library may let a network card write to memory by a call that no hook sees."""
     preload = (DRIVER, RUNTIME, program("libmpi.so"))
-    run = place.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
+    run = workspace.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
     assert run.last_line["served"] == 0
     assert run.report["pool"]["meshed_pages"] == 0
     assert rungs_of(run.report)[-1] == ("mesh", "unsafe")
     assert run.said_about("CUWARDEN_MESH", "on GPU 0", "libmpi.so") and len(run.said) == 1
 
 
-def test_memory_that_has_a_handle_is_not_moved(place):
-    run = place.run([program("meshed"), "threads=0", "rounds=1", "handle=1"], pooled())
+def test_memory_that_has_a_handle_is_not_moved(workspace):
+    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "handle=1"], pooled())
     assert (run.last_line["served"], run.last_line["wrong"]) == (0, 0)
     assert run.report["pool"]["meshed_pages"] == 0
     assert run.said_about("CUWARDEN_MESH", "on GPU 0", "handles") and len(run.said) == 1
 
 
-def test_free_pages_of_the_pool_serve_a_request_of_the_driver(place):
+def test_free_pages_of_the_pool_serve_a_request_of_the_driver(workspace):
     """The program frees everything and then asks for all of the device at once."""
-    run = place.run([program("pooled"), "all"], pooled())
+    run = workspace.run([program("pooled"), "all"], pooled())
     facts = run.last_line
     assert facts["largest_after"] == facts["largest_before"]
     assert run.report["pool"]["returned_bytes"] > 0
@@ -212,16 +212,16 @@ def test_free_pages_of_the_pool_serve_a_request_of_the_driver(place):
     assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "pool")
 
 
-def test_pages_unused_for_a_second_go_back_to_the_driver(place):
-    run = place.run([program("pooled"), "idle"], pooled())
+def test_pages_unused_for_a_second_go_back_to_the_driver(workspace):
+    run = workspace.run([program("pooled"), "idle"], pooled())
     assert run.report["pool"]["returned_bytes"] > 0
     assert run.report["incidents"] == []
 
 
-def test_the_programs_memory_stays_good_when_recording_has_ended(place):
+def test_the_programs_memory_stays_good_when_recording_has_ended(workspace):
     """Static destructors free the pool's memory after the report was written."""
-    run = place.run([program("pooled"), "end"], pooled())
-    plain = place.run([program("pooled"), "end"], pooled(), shim=False)
+    run = workspace.run([program("pooled"), "end"], pooled())
+    plain = workspace.run([program("pooled"), "end"], pooled(), shim=False)
     assert run.stdout == plain.stdout and "freed at the end" in run.stdout
 
 
@@ -230,11 +230,11 @@ def test_the_programs_memory_stays_good_when_recording_has_ended(place):
 
 @pytest.mark.parametrize("flags", [0, 1, 2, 4, 7, 8])
 @pytest.mark.parametrize("size", [0, 1, 4096, 700_001, 3 * MIB, 65 * MIB])
-def test_page_locked_memory_of_the_pool_is_as_good_as_the_drivers(place, size, flags):
+def test_page_locked_memory_of_the_pool_is_as_good_as_the_drivers(workspace, size, flags):
     arguments = [program("pinned_pointer"), str(size), str(flags)]
-    plain = place.run(arguments, pooled(), shim=False)
+    plain = workspace.run(arguments, pooled(), shim=False)
     assert plain.returncode == 0
-    run = place.run(arguments, pooled())
+    run = workspace.run(arguments, pooled())
     assert run.stdout == plain.stdout
     made = 4 if size > 0 and flags != 8 else 0
     served = made if size <= 64 * MIB else 0
@@ -246,16 +246,16 @@ def test_page_locked_memory_of_the_pool_is_as_good_as_the_drivers(place, size, f
 
 
 @pytest.mark.parametrize("how", ["capture", "reset"])
-def test_page_locked_memory_ends_as_the_drivers_does(place, how):
+def test_page_locked_memory_ends_as_the_drivers_does(workspace, how):
     arguments = [program("pinned_pointer"), "700001", "0", how]
-    plain = place.run(arguments, pooled(), shim=False)
-    run = place.run(arguments, pooled())
+    plain = workspace.run(arguments, pooled(), shim=False)
+    run = workspace.run(arguments, pooled())
     assert run.stdout == plain.stdout
     assert run.report.totals()["pinned"]["live_bytes"] == 0
 
 
-def test_a_pinned_buffer_for_each_step_comes_from_the_pool(place):
-    run = place.run([sample("pinned_churn"), "300"], pooled())
+def test_a_pinned_buffer_for_each_step_comes_from_the_pool(workspace):
+    run = workspace.run([sample("pinned_churn"), "300"], pooled())
     assert run.returncode == 0, run.stderr
     totals = run.report.totals()["pinned"]
     assert totals["allocations"] >= 300
@@ -263,30 +263,30 @@ def test_a_pinned_buffer_for_each_step_comes_from_the_pool(place):
     assert run.report["leaks"]["bytes"] == 0
 
 
-def test_free_page_locked_memory_is_given_to_a_larger_request(place):
+def test_free_page_locked_memory_is_given_to_a_larger_request(workspace):
     """The pool has no device memory here, so the rung has only page-locked memory to give back."""
     env = pooled(CUWARDEN_SIM_PINNED_LIMIT="100MiB")
-    plain = place.run([program("pooled"), "locked_host"], env, shim=False)
-    run = place.run([program("pooled"), "locked_host"], env)
+    plain = workspace.run([program("pooled"), "locked_host"], env, shim=False)
+    run = workspace.run([program("pooled"), "locked_host"], env)
     assert run.stdout == plain.stdout and "larger: 0" in run.stdout
     assert [row["rescued_by"] for row in run.report["incidents"]] == ["pool"]
 
 
-def test_memory_that_a_capture_withheld_is_available_afterwards(place):
-    run = place.run([program("pooled"), "captured"], pooled())
+def test_memory_that_a_capture_withheld_is_available_afterwards(workspace):
+    run = workspace.run([program("pooled"), "captured"], pooled())
     assert "after the capture: 0" in run.stdout, run.stdout
 
 
-def test_much_page_locked_memory_that_is_freed_goes_back_at_once(place):
-    run = place.run([program("pooled"), "staging"], pooled())
+def test_much_page_locked_memory_that_is_freed_goes_back_at_once(workspace):
+    run = workspace.run([program("pooled"), "staging"], pooled())
     assert run.last_line["rss_kept_bytes"] < 100 * MIB
 
 
 # --- auto: serves only if the driver's slabs lock much and no memory is shared
 
 
-def test_auto_serves_once_slabs_lock_a_fiftieth_of_the_device(place):
-    run = place.run([program("pooled"), "locked"], pooled("auto"))
+def test_auto_serves_once_slabs_lock_a_fiftieth_of_the_device(workspace):
+    run = workspace.run([program("pooled"), "locked"], pooled("auto"))
     facts = run.last_line
     assert facts["early_taken"] == 4 * MIB, "the driver rounds it"
     assert run.report["pool"]["served_count"] == facts["later"]
@@ -294,14 +294,14 @@ def test_auto_serves_once_slabs_lock_a_fiftieth_of_the_device(place):
 
 
 @pytest.mark.parametrize("how", ["ipc", "mpi"])
-def test_auto_stays_with_the_driver_where_memory_is_shared(place, how):
-    run = place.run([program("pooled"), "locked", how], pooled("auto"))
+def test_auto_stays_with_the_driver_where_memory_is_shared(workspace, how):
+    run = workspace.run([program("pooled"), "locked", how], pooled("auto"))
     assert run.report["pool"]["served_count"] == 0
     assert run.said == []
 
 
-def test_a_driver_without_mapped_memory_serves_all_requests_itself(place):
-    run = place.run([POINTER, f"bytes={3 * MIB}"], pooled(CUWARDEN_SIM_VMM="none"))
+def test_a_driver_without_mapped_memory_serves_all_requests_itself(workspace):
+    run = workspace.run([POINTER, f"bytes={3 * MIB}"], pooled(CUWARDEN_SIM_VMM="none"))
     assert run.last_line["served"] == 1
     assert run.report["pool"]["served_count"] == 0
     assert run.said_about("CUWARDEN_POOL=on", "cannot map memory") and len(run.said) == 1
@@ -309,11 +309,11 @@ def test_a_driver_without_mapped_memory_serves_all_requests_itself(place):
 
 @pytest.mark.parametrize("mode", ["off", "rescue", "auto", "on"])
 @pytest.mark.parametrize("size", [1000, 700_001, 2 * MIB, 3 * MIB, 20 * MIB])
-def test_another_process_opens_what_the_driver_served(place, mode, size):
+def test_another_process_opens_what_the_driver_served(workspace, mode, size):
     arguments = [program("shared_pointer"), size]
-    plain = place.run(arguments, pooled(), shim=False)
+    plain = workspace.run(arguments, pooled(), shim=False)
     assert plain.returncode == 0, plain.stderr
-    run = place.run(arguments, pooled(mode))
+    run = workspace.run(arguments, pooled(mode))
     assert run.returncode == 0
     (own,) = [r for r in run.reports if r["totals"][0]["kind"] != "imported"]
     if mode == "on" and size % (2 * MIB) != 0:

@@ -68,22 +68,22 @@ def frameworks(tmp_path):
 @pytest.mark.parametrize("torch_holds", [True, False])
 @pytest.mark.parametrize("how", ["script", "module", "text"])
 def test_frameworks_caches_are_emptied_for_an_unmodified_script(
-    place, tmp_path, frameworks, torch_holds, how
+    workspace, tmp_path, frameworks, torch_holds, how
 ):
     script = textwrap.dedent(SCRIPT.replace("{torch_holds}", str(torch_holds)))
     (tmp_path / "train.py").write_text(script)
     what = {"script": [tmp_path / "train.py"], "module": ["-m", "train"], "text": ["-c", script]}[how]
     command = [*what, "--steps", "3"]
-    bare = place.run([sys.executable, "-m", "cuwarden", *command], frameworks, shim=False)
+    bare = workspace.run([sys.executable, "-m", "cuwarden", *command], frameworks, shim=False)
     assert bare.stdout == f"False {3 << 30}\n", bare.stderr
-    run = place.run([sys.executable, "-m", "cuwarden", *command], frameworks)
+    run = workspace.run([sys.executable, "-m", "cuwarden", *command], frameworks)
     assert (run.returncode, run.stdout, run.stderr) == (0, "True 0\n", "")
     _, rungs = rescued(run.report, "reclaim")
     assert rungs[-1]["reclaimer"] == ("PyTorch" if torch_holds else "CuPy")
 
 
 @pytest.mark.parametrize("loader", ["CDLL", "PyDLL"])
-def test_no_python_reclaimer_is_called_for_a_thread_with_the_interpreters_lock(place, frameworks, loader):
+def test_no_python_reclaimer_is_called_for_a_thread_with_the_interpreters_lock(workspace, frameworks, loader):
     """ctypes.PyDLL keeps the interpreter's lock during a call, as a careless extension module does."""
     text = f"""
 import cuwarden, ctypes, torch
@@ -92,20 +92,20 @@ torch.hold(3 << 30)
 pointer = ctypes.c_void_p()
 print(ctypes.{loader}("libcudart.so.13").cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(2 << 30)))
 """
-    run = place.run([sys.executable, "-c", text], frameworks)
+    run = workspace.run([sys.executable, "-c", text], frameworks)
     assert run.stdout == ("0\n" if loader == "CDLL" else "2\n"), run.stderr
     outcomes = {row["outcome"] for row in reclaims(run.report)}
     assert outcomes == ({"served"} if loader == "CDLL" else {"unsafe"}) and run.said == []
 
 
-def test_missing_frameworks_give_no_message(place, frameworks):
+def test_missing_frameworks_give_no_message(workspace, frameworks):
     text = """
 import cuwarden, ctypes
 assert cuwarden.register()
 pointer = ctypes.c_void_p()
 print(ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(5 << 30)))
 """
-    run = place.run([sys.executable, "-c", text], frameworks)
+    run = workspace.run([sys.executable, "-c", text], frameworks)
     assert (run.stdout, run.said, reclaims(run.report)) == ("2\n", [], [])
 
 
@@ -124,12 +124,12 @@ deeper({levels})
 
 
 @pytest.mark.parametrize("levels", [10, 60])
-def test_a_deep_stack_is_seen_whole(place, frameworks, levels):
-    run = place.run([sys.executable, "-c", DEEP.format(levels=levels)], frameworks)
+def test_a_deep_stack_is_seen_whole(workspace, frameworks, levels):
+    run = workspace.run([sys.executable, "-c", DEEP.format(levels=levels)], frameworks)
     assert run.stdout == "True\n", run.stderr
 
 
-def test_an_exception_of_a_python_reclaimer_is_one_line(place, frameworks):
+def test_an_exception_of_a_python_reclaimer_is_one_line(workspace, frameworks):
     text = """
 import cuwarden, torch
 def broken(device, wanted):
@@ -138,7 +138,7 @@ assert cuwarden.register_reclaimer("mine", None, broken)
 torch.hold(3 << 30)
 print(torch.malloc(2 << 30), torch.malloc(2 << 30))
 """
-    run = place.run([sys.executable, "-c", text], frameworks)
+    run = workspace.run([sys.executable, "-c", text], frameworks)
     assert (run.returncode, run.stdout) == (0, "None None\n"), run.stderr
     assert run.said_about("reclaimer mine", "KeyError", "no such pool")
     assert run.said_about("reclaimer mine", "gave nothing back") and len(run.said) == 2
@@ -162,31 +162,31 @@ unittest.main(argv=["x"], exit=False)
 
 
 @pytest.mark.parametrize("how", ["script", "text"])
-def test_a_script_run_by_the_module_finds_itself_as_when_run_by_python(place, tmp_path, frameworks, how):
+def test_a_script_run_by_the_module_finds_itself_as_when_run_by_python(workspace, tmp_path, frameworks, how):
     folder = tmp_path / "sub"
     folder.mkdir()
     path = str(folder) if how == "script" else ""
     (folder / "s.py").write_text(INQUIRING.format(path=path))
     # A module with the name of one of the standard library's, in a folder other than the script's.
-    (place.work / "queue.py").write_text("raise SystemExit('the wrong queue')\n")
+    (workspace.work / "queue.py").write_text("raise SystemExit('the wrong queue')\n")
     (folder / "s.py").write_text("import queue\n" * (how == "script") + (folder / "s.py").read_text())
     command = {"script": [folder / "s.py", "a"], "text": ["-c", INQUIRING.format(path=path), "a"]}[how]
-    plain = place.run([sys.executable, *command], frameworks, shim=False)
+    plain = workspace.run([sys.executable, *command], frameworks, shim=False)
     assert plain.returncode == 0 and "Ran 1 test" in plain.stderr, plain.stderr
     assert "False" not in plain.stdout.replace("False True", ""), plain.stdout
-    run = place.run([sys.executable, "-m", "cuwarden", *command], frameworks)
+    run = workspace.run([sys.executable, "-m", "cuwarden", *command], frameworks)
     assert (run.stdout, run.returncode) == (plain.stdout, 0), run.stderr
     assert "Ran 1 test" in run.stderr
 
 
 @pytest.mark.parametrize("arguments", [["nosuch.py"], ["-u", "x.py"], ["-m"], ["-c"], []], ids="-".join)
-def test_bad_arguments_of_the_module_give_a_line_and_status_2(place, frameworks, arguments):
-    run = place.run([sys.executable, "-m", "cuwarden", *arguments], frameworks)
+def test_bad_arguments_of_the_module_give_a_line_and_status_2(workspace, frameworks, arguments):
+    run = workspace.run([sys.executable, "-m", "cuwarden", *arguments], frameworks)
     assert run.returncode == 2 and "Traceback" not in run.stderr
     assert 1 <= len(run.stderr.splitlines()) <= 2
 
 
-def test_a_child_that_calls_no_cuda_ends_at_once(place, frameworks):
+def test_a_child_that_calls_no_cuda_ends_at_once(workspace, frameworks):
     text = """
 import cuwarden, os, threading, torch
 begun, child_has_ended = threading.Event(), threading.Event()
@@ -205,12 +205,12 @@ print(os.waitpid(child, 0)[1])
 child_has_ended.set()
 asks.join()
 """
-    run = place.run([sys.executable, "-c", text], {**frameworks, "CUWARDEN_SYNC_TIMEOUT": "100s"})
+    run = workspace.run([sys.executable, "-c", text], {**frameworks, "CUWARDEN_SYNC_TIMEOUT": "100s"})
     assert run.stdout == "0\n", run.stderr
     # A child that waited for the reclaimer would end only when its time is over.
     assert "timed_out" not in {row["outcome"] for row in reclaims(run.report)}
 
 
-def test_the_scripts_own_exit_status_is_kept(place, tmp_path, frameworks):
-    run = place.run([sys.executable, "-m", "cuwarden", "-c", "raise SystemExit(7)"], frameworks)
+def test_the_scripts_own_exit_status_is_kept(workspace, tmp_path, frameworks):
+    run = workspace.run([sys.executable, "-m", "cuwarden", "-c", "raise SystemExit(7)"], frameworks)
     assert run.returncode == 7

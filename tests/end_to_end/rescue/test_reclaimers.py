@@ -18,10 +18,10 @@ def reclaims(report):
 
 
 @pytest.mark.parametrize("options", [[], ["thread=1"], ["modules=libnobody.so"]], ids="-".join)
-def test_a_cache_of_the_programs_own_is_emptied_where_a_request_would_fail(place, cuwarden, options):
-    bare = place.run([RECLAIMING, "empties", *options], RESCUE, shim=False)
+def test_a_cache_of_the_programs_own_is_emptied_where_a_request_would_fail(workspace, cuwarden, options):
+    bare = workspace.run([RECLAIMING, "empties", *options], RESCUE, shim=False)
     assert (bare.last_line["registered"], bare.last_line["failures"]) == (0, 1)
-    run = place.run([RECLAIMING, "empties", *options], RESCUE)
+    run = workspace.run([RECLAIMING, "empties", *options], RESCUE)
     facts = run.last_line
     assert (facts["served"], facts["failures"], facts["calls"]) == (1, 0, 1)
     assert (facts["device"], facts["asked_for"]) == (0, facts["requested_bytes"])
@@ -37,19 +37,19 @@ def test_a_cache_of_the_programs_own_is_emptied_where_a_request_would_fail(place
     assert "and was served by reclaim (own cache) in " in shown
 
 
-def test_without_rescues_no_reclaimer_is_called(place):
-    run = place.run([RECLAIMING, "empties"], environment(CUWARDEN_POOL="off"))
+def test_without_rescues_no_reclaimer_is_called(workspace):
+    run = workspace.run([RECLAIMING, "empties"], environment(CUWARDEN_POOL="off"))
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert run.last_line["registered"] > 0 and run.said == []
 
 
-def test_a_program_without_recording_registers_no_reclaimer(place):
-    run = place.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_ENABLED": "0"})
+def test_a_program_without_recording_registers_no_reclaimer(workspace):
+    run = workspace.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_ENABLED": "0"})
     assert (run.last_line["registered"], run.last_line["failures"]) == (0, 1)
 
 
-def test_reclaimers_get_device_minus_one_for_page_locked_memory(place):
-    run = place.run([RECLAIMING, "empties_host"], {**RESCUE, "CUWARDEN_SIM_PINNED_LIMIT": "1GiB"})
+def test_reclaimers_get_device_minus_one_for_page_locked_memory(workspace):
+    run = workspace.run([RECLAIMING, "empties_host"], {**RESCUE, "CUWARDEN_SIM_PINNED_LIMIT": "1GiB"})
     facts = run.last_line
     assert (facts["served"], facts["device"], facts["given_back"]) == (1, -1, facts["held"])
     (row,) = reclaims(run.report)
@@ -65,10 +65,10 @@ def test_reclaimers_get_device_minus_one_for_page_locked_memory(place):
         ("hangs", "timed_out", "does not return"),
     ],
 )
-def test_a_reclaimer_that_does_not_help_gives_a_line_and_the_drivers_own_error(place, how, outcome, said):
+def test_a_reclaimer_that_does_not_help_gives_a_line_and_the_drivers_own_error(workspace, how, outcome, said):
     timeout_s = 2 if how == "hangs" else 100
     env = {**RESCUE, "CUWARDEN_SYNC_TIMEOUT": f"{timeout_s}s"}
-    run = place.run([RECLAIMING, how, "times=3"], env)
+    run = workspace.run([RECLAIMING, how, "times=3"], env)
     assert (run.returncode, run.last_line["failures"]) == (0, 3)
     assert run.said_about("own cache", said) and len(run.said) == 1
     (row,) = reclaims(run.report)
@@ -81,8 +81,8 @@ def test_a_reclaimer_that_does_not_help_gives_a_line_and_the_drivers_own_error(p
         assert row["duration_ns"] >= timeout_s * 1e9
 
 
-def test_the_next_reclaimer_is_called_after_one_that_did_not_help(place):
-    run = place.run([RECLAIMING, "empties", "beside=1"], RESCUE)
+def test_the_next_reclaimer_is_called_after_one_that_did_not_help(workspace):
+    run = workspace.run([RECLAIMING, "empties", "beside=1"], RESCUE)
     assert (run.last_line["served"], run.last_line["beside"], run.last_line["calls"]) == (1, 1, 1)
     assert [(row["reclaimer"], row["outcome"]) for row in reclaims(run.report)] == [
         ("beside", "nothing_given_back"),
@@ -90,19 +90,19 @@ def test_the_next_reclaimer_is_called_after_one_that_did_not_help(place):
     ]
 
 
-def test_a_reclaimers_own_refused_request_calls_no_reclaimer(place):
-    run = place.run([RECLAIMING, "asks"], RESCUE)
+def test_a_reclaimers_own_refused_request_calls_no_reclaimer(workspace):
+    run = workspace.run([RECLAIMING, "asks"], RESCUE)
     assert run.last_line["asked_in_vain"] and run.last_line["calls"] == 1
     assert run.last_line["served"] == 1
 
 
-def test_a_reclaimer_may_unregister_itself(place):
-    run = place.run([RECLAIMING, "unregisters"], RESCUE)
+def test_a_reclaimer_may_unregister_itself(workspace):
+    run = workspace.run([RECLAIMING, "unregisters"], RESCUE)
     assert (run.returncode, run.last_line["served"]) == (0, 1), run.stderr
 
 
-def test_each_registration_that_is_not_accepted_is_one_line(place):
-    run = place.run([RECLAIMING, "bad"], RESCUE)
+def test_each_registration_that_is_not_accepted_is_one_line(workspace):
+    run = workspace.run([RECLAIMING, "bad"], RESCUE)
     assert run.last_line["registered"] == -1  # one of 17 was refused: there is room for 16
     lines = [line for line in run.said if "not registered" in line]
     assert len(lines) == 5, run.stderr
@@ -112,46 +112,46 @@ def test_each_registration_that_is_not_accepted_is_one_line(place):
     assert len(run.said) == 5 + 16 and run.last_line["beside"] == 16
 
 
-def test_during_a_capture_no_reclaimer_is_called(place):
-    run = place.run([RECLAIMING, "empties", "capture=open"], RESCUE)
+def test_during_a_capture_no_reclaimer_is_called(workspace):
+    run = workspace.run([RECLAIMING, "empties", "capture=open"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
 
 
 @pytest.mark.parametrize("end", ["ended", "destroyed"])
-def test_after_a_capture_reclaimers_are_called_again(place, end):
-    run = place.run([RECLAIMING, "empties", f"capture={end}"], RESCUE)
+def test_after_a_capture_reclaimers_are_called_again(workspace, end):
+    run = workspace.run([RECLAIMING, "empties", f"capture={end}"], RESCUE)
     assert (run.last_line["served"], run.last_line["calls"]) == (1, 1)
 
 
 @pytest.mark.parametrize("depth", ["0", "1"])
-def test_reclaimers_do_not_depend_on_the_recorded_stack_depth(place, depth):
-    run = place.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_STACK_DEPTH": depth})
+def test_reclaimers_do_not_depend_on_the_recorded_stack_depth(workspace, depth):
+    run = workspace.run([RECLAIMING, "empties"], {**RESCUE, "CUWARDEN_STACK_DEPTH": depth})
     assert (run.last_line["served"], run.last_line["calls"]) == (1, 1)
-    run = place.run(
+    run = workspace.run(
         [RECLAIMING, "empties", "modules=reclaiming"], {**RESCUE, "CUWARDEN_STACK_DEPTH": depth}
     )
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
 
 
-def test_no_reclaimer_is_called_for_a_stack_that_ends_at_undescribed_code(place):
-    run = place.run([RECLAIMING, "empties", "jit=1"], RESCUE)
+def test_no_reclaimer_is_called_for_a_stack_that_ends_at_undescribed_code(workspace):
+    run = workspace.run([RECLAIMING, "empties", "jit=1"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
     assert [row["outcome"] for row in reclaims(run.report)] == ["unsafe"]
 
 
-def test_a_thread_that_may_hold_the_caches_lock_does_not_call_its_reclaimer(place):
-    run = place.run([RECLAIMING, "empties", "modules=libother.so,reclaiming,libmore.so"], RESCUE)
+def test_a_thread_that_may_hold_the_caches_lock_does_not_call_its_reclaimer(workspace):
+    run = workspace.run([RECLAIMING, "empties", "modules=libother.so,reclaiming,libmore.so"], RESCUE)
     assert (run.last_line["failures"], run.last_line["calls"]) == (1, 0)
 
 
 # --- the sample
 
 
-def test_two_libraries_are_served_once_the_ones_cache_can_be_emptied(place, cuwarden):
-    plain = place.run([sample("two_libraries")], RESCUE)
+def test_two_libraries_are_served_once_the_ones_cache_can_be_emptied(workspace, cuwarden):
+    plain = workspace.run([sample("two_libraries")], RESCUE)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
-    run = place.run([sample("two_libraries"), "register"], RESCUE)
+    run = workspace.run([sample("two_libraries"), "register"], RESCUE)
     assert run.last_line["request"]["error"] == "cudaSuccess", run.stdout
     assert run.last_line["cache_idle_bytes"] == 0
     incident, rungs = rescued(run.report, "reclaim")
@@ -181,9 +181,9 @@ print(library.tensor_cache_allocate(55 << 26) is not None, called)
 """
 
 
-def test_a_request_by_the_cache_itself_calls_no_reclaimer(place):
+def test_a_request_by_the_cache_itself_calls_no_reclaimer(workspace):
     library = BUILD / "samples" / "libtensor_cache.so"
-    run = place.run([sys.executable, "-c", LIBRARY_ASKS, library], RESCUE)
+    run = workspace.run([sys.executable, "-c", LIBRARY_ASKS, library], RESCUE)
     assert (run.returncode, run.stdout) == (0, "True []\n"), run.stderr
     (incident,) = run.report["incidents"]
     assert incident["outcome"] == "recovered_by_caller"

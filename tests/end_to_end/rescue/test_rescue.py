@@ -48,10 +48,10 @@ def rescued(report, rung, mode="rescue"):
      ["streams=2", "own=1", "freer=1"], ["streams=2", "freer=1"], ["streams=3", "elsewhere=1"]],
     ids="-".join,
 )
-def test_a_request_is_served_after_pending_frees_are_synchronised(place, cuwarden, command):
-    bare = place.run([program("shortages"), "pending", *command], environment(), shim=False)
+def test_a_request_is_served_after_pending_frees_are_synchronised(workspace, cuwarden, command):
+    bare = workspace.run([program("shortages"), "pending", *command], environment(), shim=False)
     assert (bare.last_line["served"], bare.last_line["failures"]) == (0, 1)
-    run = place.run([program("shortages"), "pending", *command], environment(CUWARDEN_POOL="rescue"))
+    run = workspace.run([program("shortages"), "pending", *command], environment(CUWARDEN_POOL="rescue"))
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
     assert run.said == [] and run.returncode == 0
     incident, rungs = rescued(run.report, "synchronise")
@@ -65,8 +65,8 @@ def test_a_request_is_served_after_pending_frees_are_synchronised(place, cuwarde
     assert re.search(r"and was served by synchronise in [0-9.]+ .?s\n", text), text
 
 
-def test_a_failure_at_a_call_site_that_was_served_before_has_a_cause_of_its_own(place, cuwarden):
-    run = place.run([program("shortages"), "changing", "times=4"], environment(CUWARDEN_POOL="rescue"))
+def test_a_failure_at_a_call_site_that_was_served_before_has_a_cause_of_its_own(workspace, cuwarden):
+    run = workspace.run([program("shortages"), "changing", "times=4"], environment(CUWARDEN_POOL="rescue"))
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 3)
     served, failed = sorted(run.report["incidents"], key=lambda incident: incident["time_ns"])
     assert served["stack"] == failed["stack"]
@@ -113,15 +113,15 @@ def wait_of(process, cuwarden):
     return rungs[-1] if rungs and rungs[-1]["rung"] == "wait" else None
 
 
-def test_the_wait_of_a_process_that_was_killed_meanwhile_is_in_the_report(place, live, cuwarden):
+def test_the_wait_of_a_process_that_was_killed_meanwhile_is_in_the_report(workspace, live, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="1000s")
     process = live(program("shortages"), "own", "room=10000", "more=900", env=env)
     kill_once(
         process,
         lambda: (rung := wait_of(process, cuwarden)) and rung["duration_ns"] > 1_000_000_000,
     )
-    assert cuwarden("recover", place.ledger).returncode == 0
-    report = only_report(place)
+    assert cuwarden("recover", workspace.ledger).returncode == 0
+    report = only_report(workspace)
     (incident,) = report["incidents"]
     counts = [incident[f"{count}_count"] for count in ("rescued", "failed", "recovered")]
     assert (incident["repeats"], counts) == (0, [0, 0, 0])
@@ -135,13 +135,13 @@ def test_the_wait_of_a_process_that_was_killed_meanwhile_is_in_the_report(place,
     assert "it was still being tried: the program had not heard of it\n" in text
 
 
-def test_a_thread_is_not_cancelled_by_a_wait(place):
+def test_a_thread_is_not_cancelled_by_a_wait(workspace):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="1s")
-    run = place.run([program("ending"), "cancelled_in_wait"], env)
+    run = workspace.run([program("ending"), "cancelled_in_wait"], env)
     assert run.returncode == 0 and run.stdout == "refused: 1\ncancelled: 1\n", run.stdout
 
 
-def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(place, live, cuwarden):
+def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(workspace, live, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="1GiB", CUWARDEN_WAIT="1000s")
     process = live(program("shortages"), "changing", "times=2", env=env)
 
@@ -151,8 +151,8 @@ def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(place,
         return incidents and incidents[0]["repeats"] == 1
 
     kill_once(process, second)
-    assert cuwarden("recover", place.ledger).returncode == 0
-    report = only_report(place)
+    assert cuwarden("recover", workspace.ledger).returncode == 0
+    report = only_report(workspace)
     (incident,) = report["incidents"]
     counts = [incident[f"{count}_count"] for count in ("rescued", "failed", "recovered")]
     assert (incident["outcome"], incident["repeats"], counts) == ("under_way", 1, [1, 0, 0])
@@ -165,15 +165,15 @@ def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(place,
     assert "1 of them was still being tried: the program had not heard of it\n" in text
 
 
-def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place):
+def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(workspace):
     # The kernel's time begins before the request, so a busy machine may use up part of it.
     env = environment(CUWARDEN_POOL="rescue", CUWARDEN_SIM_KERNEL_TIME="1500ms")
     command = [program("shortages"), "pending", "busy=300"]
-    run = place.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "100s"})
+    run = workspace.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "100s"})
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
     _, rungs = rescued(run.report, "synchronise")
     assert rungs[-1]["duration_ns"] > 100_000_000
-    run = place.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "50ms"})
+    run = workspace.run(command, {**env, "CUWARDEN_SYNC_TIMEOUT": "50ms"})
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (incident,) = [i for i in run.report["incidents"]]
     assert incident["outcome"] == "failed" and incident["rescued_by"] is None
@@ -181,7 +181,7 @@ def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(place
     assert waited["outcome"] == "timed_out" and waited["duration_ns"] >= 50_000_000
 
 
-def served_after_a_wait(place, cuwarden, neighbour, process):
+def served_after_a_wait(workspace, cuwarden, neighbour, process):
     """Returns the report and the last line of a process that waited until its neighbour had ended."""
     until(lambda: wait_of(process, cuwarden), process)
     neighbour.stdin.close()
@@ -189,16 +189,16 @@ def served_after_a_wait(place, cuwarden, neighbour, process):
     neighbour.wait()
     facts = json.loads(said.splitlines()[-1])
     assert (facts["served"], facts["failures"]) == (1, 0)
-    report = only_report(place)
+    report = only_report(workspace)
     return rescued(report, "wait", "auto")[1]
 
 
-def test_a_neighbour_that_leaves_is_waited_for(place, live, cuwarden, tmp_path):
+def test_a_neighbour_that_leaves_is_waited_for(workspace, live, cuwarden, tmp_path):
     shared = tmp_path / "shared_device"
     env = environment(CUWARDEN_SIM_SHARED=shared)
     other = subprocess.Popen(
         [str(sample("neighbour")), "hold", "30"],
-        env=place.environment(env, shim=False),
+        env=workspace.environment(env, shim=False),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -209,7 +209,7 @@ def test_a_neighbour_that_leaves_is_waited_for(place, live, cuwarden, tmp_path):
     process = live(
         program("shortages"), "own", "room=10000", "more=900", env={**env, "CUWARDEN_WAIT": "1000s"}
     )
-    rungs = served_after_a_wait(place, cuwarden, other, process)
+    rungs = served_after_a_wait(workspace, cuwarden, other, process)
     assert [row["rung"] for row in rungs] == ["retry", "synchronise", "trim", "wait"]
 
 
@@ -223,11 +223,11 @@ print(allocate(2 << 30))
 
 
 @pytest.mark.parametrize(("name", "waits"), [("libc10_cuda.so", 2), ("libother.so", 1)])
-def test_an_allocator_that_retries_by_itself_waits_at_its_retry(place, tmp_path, name, waits):
+def test_an_allocator_that_retries_by_itself_waits_at_its_retry(workspace, tmp_path, name, waits):
     library = tmp_path / name
     shutil.copy(BUILD / "samples" / "libtensor_cache.so", library)
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="500ms")
-    run = place.run([sys.executable, "-c", ASKS, library], env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
+    run = workspace.run([sys.executable, "-c", ASKS, library], env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
     assert (run.returncode, run.stdout) == (0, "None\n"), run.stderr
     incidents = sorted(run.report["incidents"], key=lambda incident: incident["time_ns"])
     assert [incident["outcome"] for incident in incidents] == ["failed", "failed"]
@@ -251,13 +251,13 @@ sys.stdin.read()
 """
 
 
-def test_a_neighbour_of_less_than_a_context_is_waited_for(place, live, cuwarden, tmp_path):
+def test_a_neighbour_of_less_than_a_context_is_waited_for(workspace, live, cuwarden, tmp_path):
     """Memory that is in use when the first context is made may belong to the neighbour."""
     shared = tmp_path / "shared_device"
     env = environment(CUWARDEN_SIM_SHARED=shared)
     other = subprocess.Popen(
         [sys.executable, "-c", HOLDS, str(DRIVER), str(300 << 20)],
-        env=place.environment(env, shim=False),
+        env=workspace.environment(env, shim=False),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -266,13 +266,13 @@ def test_a_neighbour_of_less_than_a_context_is_waited_for(place, live, cuwarden,
     process = live(
         program("shortages"), "own", "room=1000", "more=200", env={**env, "CUWARDEN_WAIT": "1000s"}
     )
-    served_after_a_wait(place, cuwarden, other, process)
+    served_after_a_wait(workspace, cuwarden, other, process)
 
 
-def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(place, cuwarden):
+def test_a_wait_that_ends_without_memory_gives_the_drivers_own_error(workspace, cuwarden):
     env = environment(CUWARDEN_SIM_OTHER_PROCESS="3GiB", CUWARDEN_WAIT="200s")
     command = [program("shortages"), "own", "room=10000", "more=900"]
-    run = place.run(command, env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
+    run = workspace.run(command, env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (incident,) = run.report["incidents"]
     assert incident["outcome"] == "failed" and incident["verdict"] == "held_by_other_processes"
@@ -310,19 +310,19 @@ def test_a_request_that_no_rung_helps_fails_as_without_the_shim(run_both, situat
      ("CUWARDEN_WAIT", "-3s"), ("CUWARDEN_WAIT", "99999999999999999999s"),
      ("CUWARDEN_WAIT", "9999999999h"), ("CUWARDEN_SYNC_TIMEOUT", "2 s")],
 )
-def test_a_bad_value_is_one_line_and_the_default_is_used(place, name, value):
-    run = place.run([program("shortages"), "pending"], environment(**{name: value}))
+def test_a_bad_value_is_one_line_and_the_default_is_used(workspace, name, value):
+    run = workspace.run([program("shortages"), "pending"], environment(**{name: value}))
     (line,) = run.said
     assert f"{name}={value}: not accepted" in line
     assert run.report["pool"]["mode"] == "auto"
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
 
 
-def test_requests_are_rescued_by_default_and_not_with_the_pool_off(place):
-    run = place.run([program("shortages"), "pending"], environment())
+def test_requests_are_rescued_by_default_and_not_with_the_pool_off(workspace):
+    run = workspace.run([program("shortages"), "pending"], environment())
     assert run.report["pool"]["mode"] == "auto" and run.last_line["served"] == 1
     env = environment(CUWARDEN_POOL="off", CUWARDEN_WAIT="1s")
-    run = place.run([program("shortages"), "pending"], env)
+    run = workspace.run([program("shortages"), "pending"], env)
     assert run.report["pool"]["mode"] == "off" and run.last_line["served"] == 0
 
 

@@ -113,11 +113,11 @@ HOST_APIS = {
 }
 
 
-def host_incident(place, command, **changes):
+def host_incident(workspace, command, **changes):
     """Runs the command bare and shimmed and returns the incident. Figures of the process's addresses may
     differ between the runs.
     """
-    run = place.run([program("shortages"), *command], refused(**changes))
+    run = workspace.run([program("shortages"), *command], refused(**changes))
     assert run.returncode == 0, run.stderr
     assert run.last_line["failures"] == 1 and run.last_line["served"] == 0
     incident = only_incident(run.report)
@@ -133,8 +133,8 @@ def host_incident(place, command, **changes):
 
 
 @pytest.mark.parametrize("command", HOST, ids="-".join)
-def test_a_request_beyond_the_hosts_memory_exhausts_the_host(place, command):
-    run, incident = host_incident(place, command)
+def test_a_request_beyond_the_hosts_memory_exhausts_the_host(workspace, command):
+    run, incident = host_incident(workspace, command)
     assert incident["verdict"] == "host_ram_exhausted", incident
     assert incident["proof"]["ram_bytes"] == run.last_line["figure"]
     assert incident["bytes"] > incident["proof"]["ram_bytes"]
@@ -151,11 +151,11 @@ def cgroup():
     "command", [["pinned"], ["pinned", "alloc=1"], ["pinned", "api=driver", "thread=1"]], ids="-".join
 )
 @pytest.mark.parametrize("bytes", [LIMIT + MIB, 4 * LIMIT])
-def test_a_request_beyond_the_cgroups_limit_meets_that_limit(place, cgroup, command, bytes):
+def test_a_request_beyond_the_cgroups_limit_meets_that_limit(workspace, cgroup, command, bytes):
     """A real driver that asked for too much would be killed; the simulated one refuses before."""
     env = refused(CUWARDEN_SIM_PINNED_LIMIT="8MiB")
     words = [program("shortages"), *command, f"bytes={bytes}"]
-    run = place.run(cgroup.entered_by(*words), env)
+    run = workspace.run(cgroup.entered_by(*words), env)
     assert run.returncode == 0, run.stderr
     incident = only_incident(run.report)
     assert incident["verdict"] == "host_ram_exhausted", incident
@@ -165,8 +165,8 @@ def test_a_request_beyond_the_cgroups_limit_meets_that_limit(place, cgroup, comm
 
 
 @pytest.mark.parametrize("command", ADDRESSES, ids="-".join)
-def test_addresses_lack_though_memory_does_not(place, command):
-    run, incident = host_incident(place, command)
+def test_addresses_lack_though_memory_does_not(workspace, command):
+    run, incident = host_incident(workspace, command)
     assert incident["verdict"] == "address_space_gap", incident
     proof = incident["proof"]
     if "by=limit" in command:
@@ -188,22 +188,22 @@ def test_addresses_lack_though_memory_does_not(place, command):
     ],
     ids="-".join,
 )
-def test_the_greatest_number_of_mappings_leaves_no_address(place, command):
+def test_the_greatest_number_of_mappings_leaves_no_address(workspace, command):
     """The driver needs several mappings; the simulated driver is told to need as many."""
     refused = {"pinned": "cuMemHostAlloc", "registered": "cuMemHostRegister"}
     name = refused.get(command[0], "cuMemAllocManaged")
     run, incident = host_incident(
-        place, [*command, "by=mappings"], CUWARDEN_SIM_FAIL=f"{name}:1:2,cuMemAllocHost:1:2"
+        workspace, [*command, "by=mappings"], CUWARDEN_SIM_FAIL=f"{name}:1:2,cuMemAllocHost:1:2"
     )
     assert incident["verdict"] == "address_space_gap", incident
     assert incident["proof"]["mappings"] >= incident["proof"]["max_mappings"] - 16
 
 
 @pytest.mark.parametrize("command", [c for c in HOST if c[0] == "pinned"], ids="-".join)
-def test_a_driver_that_has_a_limit_of_its_own_proves_nothing(place, command):
+def test_a_driver_that_has_a_limit_of_its_own_proves_nothing(workspace, command):
     small = [word for word in command if not word.startswith("more=")]
     run, incident = host_incident(
-        place, [*small, f"bytes={32 * MIB}"], CUWARDEN_SIM_PINNED_LIMIT="16MiB"
+        workspace, [*small, f"bytes={32 * MIB}"], CUWARDEN_SIM_PINNED_LIMIT="16MiB"
     )
     assert incident["verdict"] == "unknown", incident
     assert incident["advice"]

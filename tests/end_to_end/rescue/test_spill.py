@@ -33,10 +33,10 @@ def account_adds_up(report):
 
 # leave: MiB that the device has free. With 66, 2 MiB of them may be used for the request.
 @pytest.mark.parametrize("leave", [66, 90, 100, 40])
-def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave):
-    plain = place.run([POINTER], spilling(), shim=False)
+def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(workspace, leave):
+    plain = workspace.run([POINTER], spilling(), shim=False)
     assert plain.returncode == 0
-    run = place.run([POINTER, f"leave={leave}"], spilling())
+    run = workspace.run([POINTER, f"leave={leave}"], spilling())
     assert but_the_last(run) == but_the_last(plain)
     facts = run.last_line
     on_device = max(0, (facts["free_before"] - KEPT) // (2 * MIB) * 2 * MIB)
@@ -53,8 +53,8 @@ def test_a_pointer_of_both_memories_is_as_good_as_one_of_the_device(place, leave
 
 
 @pytest.mark.parametrize("how", ["async", "thread", "capture"])
-def test_spilled_memory_is_freed_in_each_way_the_devices_is(place, how):
-    run = place.run([POINTER, "leave=90", f"free={how}"], spilling())
+def test_spilled_memory_is_freed_in_each_way_the_devices_is(workspace, how):
+    run = workspace.run([POINTER, "leave=90", f"free={how}"], spilling())
     assert run.last_line["free_after"] == run.last_line["free_before"], run.stdout
     assert "free: 0" in run.stdout and "twice: 1" in run.stdout
     if how == "capture":
@@ -65,26 +65,26 @@ def test_spilled_memory_is_freed_in_each_way_the_devices_is(place, how):
 
 # Copies between devices may need peer access in each case.
 @pytest.mark.parametrize("peer", ["before", "after", "taken"])
-def test_peers_may_use_spilled_memory_as_they_may_the_devices(place, peer):
+def test_peers_may_use_spilled_memory_as_they_may_the_devices(workspace, peer):
     env = spilling(CUWARDEN_SIM_DEVICES="2")
-    plain = place.run([POINTER, f"peer={peer}"], env, shim=False)
-    run = place.run([POINTER, "leave=90", f"peer={peer}"], env)
+    plain = workspace.run([POINTER, f"peer={peer}"], env, shim=False)
+    run = workspace.run([POINTER, "leave=90", f"peer={peer}"], env)
     assert but_the_last(run) == but_the_last(plain)
     assert run.last_line["peer_access"] == 3
 
 
 @pytest.mark.parametrize("make", ["malloc", "pitch", "async"])
-def test_a_reset_takes_it_along(place, make):
-    run = place.run([POINTER, "leave=90", "end=reset", f"make={make}"], spilling())
+def test_a_reset_takes_it_along(workspace, make):
+    run = workspace.run([POINTER, "leave=90", "end=reset", f"make={make}"], spilling())
     assert "reset: 0" in run.stdout
     assert run.last_line["free_after"] > run.last_line["free_before"] + GIB
     assert run.report["pool"]["spilled_bytes"] == 0
     assert all(total["live_bytes"] == 0 for total in run.report["totals"])
 
 
-def test_spilled_memory_is_in_the_account(place):
+def test_spilled_memory_is_in_the_account(workspace):
     """The program's live bytes exceed the device's used bytes by the spilled bytes."""
-    run = place.run(
+    run = workspace.run(
         [program("shortages"), "own", "room=10000", "more=300"],
         {**spilling(), "CUWARDEN_SIM_MEMORY": "4GiB", "CUWARDEN_SIM_DEVICES": "2"},
     )
@@ -96,8 +96,8 @@ def test_spilled_memory_is_in_the_account(place):
     assert rows["live_device"] == live - pool["spilled_bytes"]
 
 
-def test_spilled_stream_ordered_memory_is_in_the_account(place):
-    run = place.run([POINTER, "make=async", "leave=90", "end=keep"], spilling())
+def test_spilled_stream_ordered_memory_is_in_the_account(workspace):
+    run = workspace.run([POINTER, "make=async", "leave=90", "end=keep"], spilling())
     spilled = run.report["pool"]["spilled_bytes"]
     assert PAGES - 30 * MIB < spilled < PAGES
     live = run.report.totals()
@@ -107,10 +107,10 @@ def test_spilled_stream_ordered_memory_is_in_the_account(place):
     assert rows["live_device"] == live["device"]["live_bytes"]
 
 
-def test_the_oversubscribe_sample_runs_with_spilling(place, cuwarden):
-    plain = place.run([sample("oversubscribe")], {"CUWARDEN_SIM_MEMORY": "2GiB"}, shim=False)
+def test_the_oversubscribe_sample_runs_with_spilling(workspace, cuwarden):
+    plain = workspace.run([sample("oversubscribe")], {"CUWARDEN_SIM_MEMORY": "2GiB"}, shim=False)
     assert plain.last_line["tiles"] < plain.last_line["planned_tiles"]
-    run = place.run([sample("oversubscribe")], spilling("2GiB"))
+    run = workspace.run([sample("oversubscribe")], spilling("2GiB"))
     facts = run.last_line
     assert facts["tiles"] == facts["planned_tiles"], run.stdout
     planned = facts["planned_tiles"] * facts["bytes_a_tile"]

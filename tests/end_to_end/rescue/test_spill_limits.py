@@ -10,8 +10,8 @@ from test_spill import GIB, KEPT, PAGES, POINTER, spilling
 DRIVEN = (DRIVER, RUNTIME, DRIVEN_CLOCK)
 
 
-def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(place):
-    run = place.run([POINTER, "leave=66", "count=5"], spilling("300MiB"))
+def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(workspace):
+    run = workspace.run([POINTER, "leave=66", "count=5"], spilling("300MiB"))
     # The device holds 2 MiB of one request and has no room for the three others.
     assert run.last_line["served"] == 2
     assert run.stdout.count("cudaMalloc: 2\n") == 3
@@ -20,14 +20,14 @@ def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(place
     assert run.report["pool"]["spilled_count"] == 2
 
 
-def test_spilled_memory_that_was_freed_may_be_used_again(place):
-    run = place.run([POINTER, "leave=66", "rounds=4"], spilling("101MiB"))
+def test_spilled_memory_that_was_freed_may_be_used_again(workspace):
+    run = workspace.run([POINTER, "leave=66", "rounds=4"], spilling("101MiB"))
     assert run.stdout.count("again: 0\n") == 3
     assert run.report["pool"]["spilled_count"] == 4
 
 
-def test_small_requests_are_left_to_the_driver(place):
-    run = place.run([POINTER, "leave=2", "bytes=1000000", "count=4"], spilling())
+def test_small_requests_are_left_to_the_driver(workspace):
+    run = workspace.run([POINTER, "leave=2", "bytes=1000000", "count=4"], spilling())
     assert run.report["pool"]["spilled_count"] == 0
     assert run.last_line["served"] < 4 and run.said == []
 
@@ -42,10 +42,10 @@ def rungs_of(report):
     ]
 
 
-def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room(place):
+def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room(workspace):
     """Spilled memory takes no room of other processes on the device."""
     env = spilling("1400MiB", CUWARDEN_WAIT="700ms", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
-    run = place.run([POINTER, "bytes=1300000000", "more=1300000000"], env, preload=DRIVEN)
+    run = workspace.run([POINTER, "bytes=1300000000", "more=1300000000"], env, preload=DRIVEN)
     assert run.last_line["served"] == 1 and "more: 2" in run.stdout
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
@@ -53,9 +53,9 @@ def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room
     assert run.said_about("CUWARDEN_WAIT", "did not come in time")
 
 
-def test_a_wait_is_paid_for_once(place):
+def test_a_wait_is_paid_for_once(workspace):
     env = spilling("4GiB", CUWARDEN_WAIT="2s", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
-    run = place.run([POINTER, "bytes=700000000", "count=2", "more=650000000"], env, preload=DRIVEN)
+    run = workspace.run([POINTER, "bytes=700000000", "count=2", "more=650000000"], env, preload=DRIVEN)
     assert run.last_line["served"] == 2 and run.report["pool"]["spilled_count"] == 3
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
@@ -63,13 +63,13 @@ def test_a_wait_is_paid_for_once(place):
     assert run.said_about("CUWARDEN_WAIT", "there is no room for")  # not the line about a vain wait
 
 
-def test_a_cgroup_full_of_files_has_room(place, tmp_path):
+def test_a_cgroup_full_of_files_has_room(workspace, tmp_path):
     """Files in the page cache, which the kernel can read again, leave room for spilled memory."""
     (tmp_path / "data").write_bytes(b"x" * (500 * MIB))
     cgroup = Cgroup(limit=700 * MIB)
     try:
         read = f"cat {tmp_path}/data > /dev/null; exec {POINTER} leave=66"
-        run = place.run(cgroup.entered_by("sh", "-c", read), spilling())
+        run = workspace.run(cgroup.entered_by("sh", "-c", read), spilling())
     finally:
         cgroup.remove()
     assert run.returncode == 0 and run.last_line["served"] == 1, run.stderr
@@ -78,10 +78,10 @@ def test_a_cgroup_full_of_files_has_room(place, tmp_path):
 @pytest.mark.parametrize(
     ("amount", "visible"), [("1GiB", False), ("1GiB:visible", True), ("0:visible", False)]
 )
-def test_cudaMemGetInfo_shows_the_room_for_spilling_if_visible_is_set(place, amount, visible):
+def test_cudaMemGetInfo_shows_the_room_for_spilling_if_visible_is_set(workspace, amount, visible):
     text = [program("shortages"), "enough"]
-    plain = place.run(text, environment())
-    run = place.run(text, {**environment(), "CUWARDEN_SPILL": amount})
+    plain = workspace.run(text, environment())
+    run = workspace.run(text, {**environment(), "CUWARDEN_SPILL": amount})
     more = run.last_line["free_bytes"] - plain.last_line["free_bytes"]
     # The memory that the driver keeps for itself is subtracted.
     assert more == (GIB - KEPT if visible else 0)
@@ -91,33 +91,33 @@ def test_cudaMemGetInfo_shows_the_room_for_spilling_if_visible_is_set(place, amo
     ]
 
 
-def test_the_limit_of_spilling_may_be_a_share_of_the_hosts_memory(place):
-    run = place.run([POINTER, "leave=90"], spilling("50%"))
+def test_the_limit_of_spilling_may_be_a_share_of_the_hosts_memory(workspace):
+    run = workspace.run([POINTER, "leave=90"], spilling("50%"))
     assert run.last_line["served"] == 1
     assert run.report.setting("CUWARDEN_SPILL")["value"] == "50%"
 
 
 @pytest.mark.parametrize("vmm", ["device", "none"])
-def test_a_device_that_cannot_map_the_hosts_memory_is_a_line_and_the_drivers_error(place, vmm):
-    run = place.run([POINTER, "leave=90", "count=2"], spilling(CUWARDEN_SIM_VMM=vmm))
+def test_a_device_that_cannot_map_the_hosts_memory_is_a_line_and_the_drivers_error(workspace, vmm):
+    run = workspace.run([POINTER, "leave=90", "count=2"], spilling(CUWARDEN_SIM_VMM=vmm))
     assert run.last_line["served"] == 0 and run.stdout.count("cudaMalloc: 2\n") == 2
     assert run.said_about("CUWARDEN_SPILL", "cannot map") and len(run.said) == 1
     assert [row["outcome"] for row in run.report["rungs"] if row["rung"] == "spill"] == ["failed"]
     assert run.last_line["free_after"] == run.last_line["free_before"]
 
 
-def test_spilling_more_than_the_host_has_gives_a_line_and_the_drivers_error(place):
+def test_spilling_more_than_the_host_has_gives_a_line_and_the_drivers_error(workspace):
     # The amount is larger than any machine's memory.
-    run = place.run([POINTER, "leave=90", f"bytes={1 << 46}"], spilling("100000GiB"))
+    run = workspace.run([POINTER, "leave=90", f"bytes={1 << 46}"], spilling("100000GiB"))
     assert run.last_line["served"] == 0
     assert run.said_about("CUWARDEN_SPILL", "RAM, or the cgroup's limit") and len(run.said) == 1
 
 
-def test_spilling_stays_below_the_cgroups_limit(place):
+def test_spilling_stays_below_the_cgroups_limit(workspace):
     """Page-locked memory above the limit would end the process."""
     cgroup = Cgroup(limit=300 * MIB)
     try:
-        run = place.run(cgroup.entered_by(POINTER, "leave=66"), spilling())
+        run = workspace.run(cgroup.entered_by(POINTER, "leave=66"), spilling())
     finally:
         cgroup.remove()
     assert run.returncode == 0 and run.last_line["served"] == 0
@@ -130,9 +130,9 @@ VMM_CALLS = ["cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess"]
 @pytest.mark.parametrize("function", VMM_CALLS)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("code", [2, 1, 999])
-def test_a_driver_error_during_spilling_loses_nothing(place, function, nth, code):
+def test_a_driver_error_during_spilling_loses_nothing(workspace, function, nth, code):
     env = spilling(CUWARDEN_SIM_FAIL=f"{function}:{nth}:{code}")
-    run = place.run([POINTER, "leave=70", "bytes=20000000"], env)
+    run = workspace.run([POINTER, "leave=70", "bytes=20000000"], env)
     facts = run.last_line
     assert facts["free_after"] == facts["free_before"]
     assert run.report["pool"]["spilled_bytes"] == 0
@@ -141,21 +141,21 @@ def test_a_driver_error_during_spilling_loses_nothing(place, function, nth, code
         assert facts["taken"] == 0 and run.said_about("CUWARDEN_SPILL", "refused")
 
 
-def test_without_rescues_nothing_is_spilled(place):
-    run = place.run([POINTER, "leave=90"], spilling(CUWARDEN_POOL="off"))
+def test_without_rescues_nothing_is_spilled(workspace):
+    run = workspace.run([POINTER, "leave=90"], spilling(CUWARDEN_POOL="off"))
     assert run.last_line["served"] == 0
     assert run.said_about("CUWARDEN_SPILL", "CUWARDEN_POOL=off") and len(run.said) == 1
 
 
 @pytest.mark.parametrize("value", ["8", "8gb", "101%", "-1GiB", "GiB", "1.5%", "99999999999999999999GiB", "8GiB:shown"])
-def test_a_bad_amount_gives_one_line_and_no_spilling(place, value):
-    run = place.run([POINTER, "leave=90"], spilling(value))
+def test_a_bad_amount_gives_one_line_and_no_spilling(workspace, value):
+    run = workspace.run([POINTER, "leave=90"], spilling(value))
     assert run.last_line["served"] == 0
     assert run.said_about(f"CUWARDEN_SPILL={value}", "not accepted", "8GiB") and len(run.said) == 1
 
 
 @pytest.mark.parametrize("value, shown", [("2GB", "1953125KiB"), ("1.5GiB", "1572864KiB"), ("900000001B", "900000001B")])
-def test_amounts_are_written_as_people_write_them(place, value, shown):
-    run = place.run([POINTER, "leave=90"], spilling(value))
+def test_amounts_are_written_as_people_write_them(workspace, value, shown):
+    run = workspace.run([POINTER, "leave=90"], spilling(value))
     assert run.last_line["served"] == 1 and not [line for line in run.said if "accepted" in line]
     assert run.report.setting("CUWARDEN_SPILL")["value"] == shown

@@ -16,10 +16,10 @@ MADE = {
 
 @pytest.mark.parametrize("make", MADE)
 @pytest.mark.parametrize("free", ["", "async", "thread", "capture", "beside", "elsewhere"])
-def test_each_way_to_ask_for_device_memory_spills(place, make, free):
+def test_each_way_to_ask_for_device_memory_spills(workspace, make, free):
     options = [f"make={make}", f"free={free}"]
-    plain = place.run([POINTER, *options], spilling(), shim=False)
-    run = place.run([POINTER, *options, "leave=90"], spilling())
+    plain = workspace.run([POINTER, *options], spilling(), shim=False)
+    run = workspace.run([POINTER, *options, "leave=90"], spilling())
     assert but_the_last(run) == but_the_last(plain)
     facts = run.last_line
     assert facts["served"] == 1 and facts["free_after"] == facts["free_before"]
@@ -40,7 +40,7 @@ def test_each_way_to_ask_for_device_memory_spills(place, make, free):
 
 
 @pytest.mark.parametrize("make", ["shared", "limited"])
-def test_memory_that_others_can_open_or_that_is_limited_is_the_drivers(place, make):
-    run = place.run([POINTER, f"make={make}", "leave=90"], spilling())
+def test_memory_that_others_can_open_or_that_is_limited_is_the_drivers(workspace, make):
+    run = workspace.run([POINTER, f"make={make}", "leave=90"], spilling())
     assert run.last_line["served"] == 0 and run.report["pool"]["spilled_count"] == 0
     assert "spill" not in {row["rung"] for row in run.report["rungs"]}

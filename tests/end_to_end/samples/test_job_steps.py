@@ -39,21 +39,21 @@ def test_a_list_of_the_machines_devices_does_not_restrict_the_simulated_device(r
     assert started(run_bare, "5", None) == ["1", "0"]
 
 
-def step_environment(place, tmp_path, size, **changes):
+def step_environment(workspace, tmp_path, size, **changes):
     return {
         "CUWARDEN_SIM_MEMORY": size,
         "CUWARDEN_SIM_DEVICES": "2",
         "CUWARDEN_SIM_SHARED": tmp_path / "shared_devices",
         "CUDA_VISIBLE_DEVICES": "1",
-        "CUWARDEN_REPORT": place.reports / "%j-%r.json",
+        "CUWARDEN_REPORT": workspace.reports / "%j-%r.json",
         **changes,
     }
 
 
-def run_step(place, tmp_path, ranks, size, **changes):
+def run_step(workspace, tmp_path, ranks, size, **changes):
     """Runs the step bare and shimmed; returns its facts, and the reports by rank."""
-    env = step_environment(place, tmp_path, size, **changes)
-    run = run_alike(place, [sample("slurm_step"), str(ranks)], env, {"pids"})
+    env = step_environment(workspace, tmp_path, size, **changes)
+    run = run_alike(workspace, [sample("slurm_step"), str(ranks)], env, {"pids"})
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     facts = run.last_line
@@ -104,9 +104,9 @@ def check_rank(facts, own, report):
     ],
 )
 def test_each_rank_of_a_step_on_one_device_is_told_who_holds_it(
-    place, tmp_path, size, ranks, first_verdict
+    workspace, tmp_path, size, ranks, first_verdict
 ):
-    facts, reports = run_step(place, tmp_path, ranks, size)
+    facts, reports = run_step(workspace, tmp_path, ranks, size)
     assert sorted(reports) == list(range(ranks))
     uuids = {own["device_uuid"] for own in facts["ranks"]}
     assert uuids == {device["uuid"] for report in reports.values() for device in report["devices"]}
@@ -133,8 +133,8 @@ def test_each_rank_of_a_step_on_one_device_is_told_who_holds_it(
         }
 
 
-def test_the_text_names_the_ranks_job_and_the_device_behind_its_number(place, tmp_path, cuwarden):
-    facts, reports = run_step(place, tmp_path, 3, "16GiB")
+def test_the_text_names_the_ranks_job_and_the_device_behind_its_number(workspace, tmp_path, cuwarden):
+    facts, reports = run_step(workspace, tmp_path, 3, "16GiB")
     for rank, report in reports.items():
         text = cuwarden("report", report.path).stdout
         assert "  slurm job 4711, rank " + str(rank) + ", CUDA_VISIBLE_DEVICES=1\n" in text
@@ -147,8 +147,8 @@ def test_the_text_names_the_ranks_job_and_the_device_behind_its_number(place, tm
         assert (hint in text) == (rank != 0), text
 
 
-def test_unlisted_ranks_are_unlisted_owners(place, tmp_path):
-    facts, reports = run_step(place, tmp_path, 3, "16GiB", CUWARDEN_SIM_NVML="hide_others")
+def test_unlisted_ranks_are_unlisted_owners(workspace, tmp_path):
+    facts, reports = run_step(workspace, tmp_path, 3, "16GiB", CUWARDEN_SIM_NVML="hide_others")
     verdicts = [
         check_rank(facts, own, reports[own["rank"]])["verdict"] for own in facts["ranks"]
     ]
@@ -156,8 +156,8 @@ def test_unlisted_ranks_are_unlisted_owners(place, tmp_path):
     assert all(report["device_processes"] == [] for report in reports.values())
 
 
-def test_a_rank_with_a_device_of_its_own_blames_no_other_rank(place, tmp_path):
-    facts, reports = run_step(place, tmp_path, 2, "3GiB", CUWARDEN_SIM_SHARED=None)
+def test_a_rank_with_a_device_of_its_own_blames_no_other_rank(workspace, tmp_path):
+    facts, reports = run_step(workspace, tmp_path, 2, "3GiB", CUWARDEN_SIM_SHARED=None)
     for own in facts["ranks"]:
         assert check_rank(facts, own, reports[own["rank"]])["verdict"] == "device_full_own"
         assert reports[own["rank"]]["device_processes"] == []

@@ -96,9 +96,9 @@ def test_handle_leak_finds_handles_whose_ranges_are_gone(run_shimmed):
     assert (totals["live_count"], totals["allocations"], totals["frees"]) == (7, 7, 0)
 
 
-def test_pinned_churn_makes_a_buffer_for_each_step_and_the_report_counts_them(place, cuwarden):
+def test_pinned_churn_makes_a_buffer_for_each_step_and_the_report_counts_them(workspace, cuwarden):
     times = {"steps_ns", "pinning_ns"}
-    run = run_alike(place, [sample("pinned_churn"), "40", str(4 * MIB)], None, times)
+    run = run_alike(workspace, [sample("pinned_churn"), "40", str(4 * MIB)], None, times)
     assert run.returncode == 0 and run.stderr == ""
     facts = run.last_line
     assert 0 < facts["pinning_ns"] < facts["steps_ns"]

@@ -236,15 +236,15 @@ def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
     assert device["local_memory_kernel"] == f"step_of_order_{granted.bit_length() - 12}"
 
 
-def run_alike(place, command, env, differing):
+def run_alike(workspace, command, env, differing):
     """Runs the command bare and shimmed. The facts in `differing` may differ from run to run."""
 
     def apart(run):
         *lines, last = run.stdout.splitlines()
         return lines, {k: v for k, v in json.loads(last).items() if k not in differing}
 
-    bare = place.run(command, env, shim=False)
-    shimmed = place.run(command, env)
+    bare = workspace.run(command, env, shim=False)
+    shimmed = workspace.run(command, env)
     assert apart(shimmed) == apart(bare)
     assert shimmed.own_stderr == bare.own_stderr
     assert shimmed.returncode == bare.returncode
@@ -252,8 +252,8 @@ def run_alike(place, command, env, differing):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_neighbour_holds_what_the_program_cannot_have(place, tmp_path, size):
-    run = run_alike(place, [sample("neighbour")], sized(size, tmp_path), {"other_pid"})
+def test_neighbour_holds_what_the_program_cannot_have(workspace, tmp_path, size):
+    run = run_alike(workspace, [sample("neighbour")], sized(size, tmp_path), {"other_pid"})
     request = check_request("neighbour", run)
     facts = run.last_line
     assert facts["free_bytes"] < request["bytes"] < facts["free_bytes"] + facts["other_bytes"]
@@ -275,9 +275,9 @@ def test_neighbour_holds_what_the_program_cannot_have(place, tmp_path, size):
 
 
 @pytest.mark.parametrize("nvml", ["refuse", "hide_others"])
-def test_a_neighbour_that_nobody_lists_is_an_unlisted_owner(place, tmp_path, nvml):
+def test_a_neighbour_that_nobody_lists_is_an_unlisted_owner(workspace, tmp_path, nvml):
     env = {**sized("3GiB", tmp_path), "CUWARDEN_SIM_NVML": nvml}
-    run = run_alike(place, [sample("neighbour")], env, {"other_pid"})
+    run = run_alike(workspace, [sample("neighbour")], env, {"other_pid"})
     request = check_request("neighbour", run)
     (own,) = [r for r in run.reports if r["process"]["pid"] != run.last_line["other_pid"]]
     proof = check_incident(own, request, "held_by_unlisted_owner")["proof"]
@@ -320,10 +320,10 @@ def cgroup():
     made.remove()
 
 
-def test_pinned_limit_is_killed_at_its_cgroups_limit(place, cuwarden, cgroup):
+def test_pinned_limit_is_killed_at_its_cgroups_limit(workspace, cuwarden, cgroup):
     command = cgroup.entered_by(sample("pinned_limit"), str(MIB))
-    assert place.run(command, sized("3GiB"), shim=False).returncode == -signal.SIGKILL
-    run = place.run(command, sized("3GiB"))
+    assert workspace.run(command, sized("3GiB"), shim=False).returncode == -signal.SIGKILL
+    run = workspace.run(command, sized("3GiB"))
     assert run.returncode == -signal.SIGKILL
     facts = run.last_line
     assert facts["limit_bytes"] == LIMIT
@@ -332,7 +332,7 @@ def test_pinned_limit_is_killed_at_its_cgroups_limit(place, cuwarden, cgroup):
     assert LIMIT / 4 <= facts["live_bytes"] <= LIMIT
     (ledger,) = run.ledgers
     assert cuwarden("recover", ledger).returncode == 0
-    report = only_report(place)
+    report = only_report(workspace)
     # The kernel may kill the process in the request, or at the first write to the buffer.
     pinned = report.totals()["pinned"]
     assert pinned["live_bytes"] - facts["live_bytes"] in (0, facts["request"]["bytes"])
@@ -341,9 +341,9 @@ def test_pinned_limit_is_killed_at_its_cgroups_limit(place, cuwarden, cgroup):
 
 
 @pytest.mark.parametrize("mode", FRAGMENTS)
-def test_pinned_fragments_leaves_no_room_for_addresses(place, mode):
+def test_pinned_fragments_leaves_no_room_for_addresses(workspace, mode):
     run = run_alike(
-        place,
+        workspace,
         [sample("pinned_fragments"), mode],
         sized("3GiB"),
         {"largest_gap_bytes", "mappings", "mapped_bytes", "address_limit_bytes"},

@@ -26,11 +26,11 @@ def pairs_of(command, count, env=None, timeout_s=120):
     medians = {False: [], True: []}
     problems = []
     with tempfile.TemporaryDirectory() as folder:
-        place = preloaded.Place(Path(folder))
+        workspace = preloaded.Workspace(Path(folder))
         for pair in range(count):
             # The order within a pair alternates, too.
             for shim in (False, True) if pair % 2 == 0 else (True, False):
-                run = place.run(command, env, shim=shim, timeout_s=timeout_s)
+                run = workspace.run(command, env, shim=shim, timeout_s=timeout_s)
                 if run.returncode != 0:
                     problems.append(f"status {run.returncode}: {run.stderr[-500:]}")
                     return medians[False], medians[True], problems
@@ -64,8 +64,8 @@ class InTurns:
         self.steps = steps
         self.pools = []  # The pool tables of the shimmed processes' reports; filled by end().
         self._folder = tempfile.TemporaryDirectory()
-        self._place = preloaded.Place(Path(self._folder.name))
-        start = lambda shim: self._place.start(command, env, shim=shim, stdin=subprocess.PIPE)  # noqa: E731
+        self._workspace = preloaded.Workspace(Path(self._folder.name))
+        start = lambda shim: self._workspace.start(command, env, shim=shim, stdin=subprocess.PIPE)  # noqa: E731
         self.couples = [(start(False), start(True)) for _ in range(couples)]
         for process in self._processes():
             self._line_of(process)
@@ -93,7 +93,7 @@ class InTurns:
         """Ends all processes. Returns messages about problems."""
         problems = []
         for shim, process in [(shim, couple[shim]) for couple in self.couples for shim in (0, 1)]:
-            run = self._place.finish(process, "shim" if shim else "bare", timeout_s=60)
+            run = self._workspace.finish(process, "shim" if shim else "bare", timeout_s=60)
             if run.returncode != 0 or run.said:
                 problems.append(f"status {run.returncode}: {run.stderr[-500:]}")
             elif shim:
@@ -119,10 +119,10 @@ def sanitized(command, count, timeout_s=120):
     )
     medians = []
     with tempfile.TemporaryDirectory() as folder:
-        place = preloaded.Place(Path(folder))
+        workspace = preloaded.Workspace(Path(folder))
         for _ in range(count if sanitizer else 0):
             whole = [sanitizer, "--tool", "memcheck", "--leak-check", "full", *command]
-            run = place.run(whole, shim=False, timeout_s=timeout_s)
+            run = workspace.run(whole, shim=False, timeout_s=timeout_s)
             lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
             if run.returncode == 0 and lines:
                 medians.append(json.loads(lines[-1])["median_ns"])

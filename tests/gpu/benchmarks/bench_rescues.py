@@ -144,14 +144,14 @@ def account_problems(run, is_shared):
 
 
 class Bench:
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, workspace):
+        self.workspace = workspace
         self.problems = []
 
     def environment(self, changes):
         """Returns the environment of all runs, bare ones included: settings that the simulated GPU
         needs."""
-        shared = {"CUWARDEN_SIM_SHARED": self.place.folder / "shared_device"}
+        shared = {"CUWARDEN_SIM_SHARED": self.workspace.folder / "shared_device"}
         return {**(shared if preloaded.SIMULATED else {}), **changes}
 
     def run(self, command, changes, *, shim):
@@ -163,12 +163,12 @@ class Bench:
             flush=True,
         )
         begun = time.monotonic()
-        run = self.place.run(command, self.environment(changes), shim=shim)
+        run = self.workspace.run(command, self.environment(changes), shim=shim)
         print(f"  {outcome_of(run).text}; {time.monotonic() - begun:.1f} s in all", flush=True)
         return run
 
     def preloading(self, library, command, changes):
-        own = self.place.environment(self.environment({}), shim=False).get("LD_PRELOAD")
+        own = self.workspace.environment(self.environment({}), shim=False).get("LD_PRELOAD")
         preload = ":".join(filter(None, [str(library), own]))
         return self.run(command, {**changes, "LD_PRELOAD": preload}, shim=False)
 
@@ -209,7 +209,7 @@ class Bench:
 
 def oversubscribed(bench, room_bytes, spill_bytes):
     program = preloaded.PROGRAMS / "oversubscribed_tiles"
-    free = bench.place.run([program], bench.environment({}), shim=False).last_line["free_bytes"]
+    free = bench.workspace.run([program], bench.environment({}), shim=False).last_line["free_bytes"]
     room = min(free, room_bytes or free)
     tile = room // 50 // PAGE * PAGE
     held = (free - room) // PAGE * PAGE
@@ -265,7 +265,7 @@ def main():
     if not ASKING_AGAIN.exists() or not (preloaded.PROGRAMS / "oversubscribed_tiles").exists():
         alternating.skip("the programs were not built")
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(preloaded.Place(Path(folder)))
+        bench = Bench(preloaded.Workspace(Path(folder)))
         rows, others = [], []
         for situation in situations(bench, options):
             if options.only and not any(part in situation.name for part in options.only):

@@ -13,8 +13,8 @@ AT_ONCE = {**DETERMINISTIC, "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.1"}
 
 
 @pytest.mark.parametrize("env", [ON_DEMAND, AT_ONCE], ids=["on_demand", "at_once"])
-def test_the_allocators_regions_are_among_the_reports_live_allocations(place, env):
-    run = run_to_figures(place, "jax_step.py", env=env)
+def test_the_allocators_regions_are_among_the_reports_live_allocations(workspace, env):
+    run = run_to_figures(workspace, "jax_step.py", env=env)
     assert "platform gpu" in run.output
     # Beside the pool's memory, XLA's libraries (cuBLAS, cuDNN) take workspaces of their own.
     live = run.report.live(
@@ -25,5 +25,5 @@ def test_the_allocators_regions_are_among_the_reports_live_allocations(place, en
     assert run.figures["bytes_in_use"] <= live
 
 
-def test_a_program_that_ends_by_itself_has_a_whole_report(place):
-    run_to_natural_end(place, "jax_step.py", env=ON_DEMAND)
+def test_a_program_that_ends_by_itself_has_a_whole_report(workspace):
+    run_to_natural_end(workspace, "jax_step.py", env=ON_DEMAND)

@@ -26,8 +26,8 @@ def configured(value):
     return {**DETERMINISTIC, **({"PYTORCH_CUDA_ALLOC_CONF": value} if value else {})}
 
 
-def test_the_default_allocators_segments_are_the_reports_live_allocations(place):
-    run = run_to_figures(place, "torch_training.py", env=configured(None))
+def test_the_default_allocators_segments_are_the_reports_live_allocations(workspace):
+    run = run_to_figures(workspace, "torch_training.py", env=configured(None))
     live = run.report.live(["device"], made_in(run.report, ALLOCATOR))
     assert live == (run.figures["segments"], run.figures["reserved_bytes"])
     host = run.figures["host"]
@@ -36,9 +36,9 @@ def test_the_default_allocators_segments_are_the_reports_live_allocations(place)
         assert pinned[1] == host["allocated_bytes.current"], host
 
 
-def test_expandable_segments_are_virtual_memory(place):
+def test_expandable_segments_are_virtual_memory(workspace):
     run = run_to_figures(
-        place, "torch_training.py", env=configured("expandable_segments:True")
+        workspace, "torch_training.py", env=configured("expandable_segments:True")
     )
     count, size = run.report.live(["vmm"], made_in(run.report, ALLOCATOR))
     assert count > 0
@@ -46,9 +46,9 @@ def test_expandable_segments_are_virtual_memory(place):
     assert run.report.live(["device"], made_in(run.report, ALLOCATOR)) == (0, 0)
 
 
-def test_the_async_backends_allocations_are_stream_ordered(place):
+def test_the_async_backends_allocations_are_stream_ordered(workspace):
     run = run_to_figures(
-        place, "torch_training.py", env=configured("backend:cudaMallocAsync")
+        workspace, "torch_training.py", env=configured("backend:cudaMallocAsync")
     )
     assert run.figures["backend"] == "cudaMallocAsync"
     count, size = run.report.live(["stream_ordered"], made_in(run.report, ALLOCATOR))
@@ -59,8 +59,8 @@ def test_the_async_backends_allocations_are_stream_ordered(place):
 @pytest.mark.parametrize(
     "configuration", [None, "expandable_segments:True", "backend:cudaMallocAsync"]
 )
-def test_a_training_that_ends_by_itself_has_a_whole_report(place, configuration):
-    run = run_to_natural_end(place, "torch_training.py", env=configured(configuration))
+def test_a_training_that_ends_by_itself_has_a_whole_report(workspace, configuration):
+    run = run_to_natural_end(workspace, "torch_training.py", env=configured(configuration))
     if configuration == "backend:cudaMallocAsync":
         # The pool keeps idle memory beside the live memory at the end.
         accounts = {row["item"]: row["bytes"] for row in run.report["accounts"]}
@@ -70,11 +70,11 @@ def test_a_training_that_ends_by_itself_has_a_whole_report(place, configuration)
 
 
 @pytest.mark.alone
-def test_the_report_at_a_first_refusal_takes_less_than_300_ms(place):
+def test_the_report_at_a_first_refusal_takes_less_than_300_ms(workspace):
     """The time includes the symbols of all of PyTorch; a repeated refusal writes no report."""
     script = command("torch_refused.py")
-    bare = place.run(script, shim=False, timeout_s=150)
-    run = place.run(script, timeout_s=150)
+    bare = workspace.run(script, shim=False, timeout_s=150)
+    run = workspace.run(script, timeout_s=150)
     print(f"bare {bare.figures}, shimmed {run.figures}")
     assert run.figures["first_ms"] - bare.figures["first_ms"] <= 300
     assert run.figures["again_ms"] - bare.figures["again_ms"] <= 20
@@ -83,19 +83,19 @@ def test_the_report_at_a_first_refusal_takes_less_than_300_ms(place):
 
 
 @needs("cupy")
-def test_memory_of_pytorch_and_cupy_in_one_process_is_told_apart(place):
-    run = run_to_figures(place, "torch_and_cupy.py")
+def test_memory_of_pytorch_and_cupy_in_one_process_is_told_apart(workspace):
+    run = run_to_figures(workspace, "torch_and_cupy.py")
     torch_live = run.report.live(["device"], made_in(run.report, ALLOCATOR))
     assert torch_live == (run.figures["segments"], run.figures["reserved_bytes"])
     cupy_live = run.report.live(["device"], made_in(run.report, r"cupy/cuda/memory", anywhere=True))
     assert cupy_live[1] == run.figures["total_bytes"]
 
 
-def test_workers_of_a_dataloader_have_reports_of_their_own_where_they_use_the_gpu(place):
-    run = run_to_figures(place, "torch_workers.py")
+def test_workers_of_a_dataloader_have_reports_of_their_own_where_they_use_the_gpu(workspace):
+    run = run_to_figures(workspace, "torch_workers.py")
     live = run.report.live(["device"], made_in(run.report, ALLOCATOR))
     assert live == (run.figures["segments"], run.figures["reserved_bytes"])
-    reports = [Report.read(path) for path in place.reports.iterdir()]
+    reports = [Report.read(path) for path in workspace.reports.iterdir()]
     by_pid = {report["process"]["pid"]: report for report in reports}
     # The forked workers made no CUDA call: only the parent and the two spawned workers have
     # reports.
@@ -115,12 +115,12 @@ def free_port():
 
 
 @pytest.mark.gpus(2)
-def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
+def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(workspace):
     port = free_port()
     outputs = {}
     for shim in (False, True):
         ranks = [
-            place.start(
+            workspace.start(
                 command("torch_all_reduce.py", "--end", "_exit"),
                 {
                     "RANK": rank,
@@ -134,7 +134,7 @@ def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
             for rank in range(2)
         ]
         runs = [
-            place.finish(process, f"rank{rank}-{'shim' if shim else 'bare'}")
+            workspace.finish(process, f"rank{rank}-{'shim' if shim else 'bare'}")
             for rank, process in enumerate(ranks)
         ]
         assert [run.returncode for run in runs] == [0, 0], runs[0].stderr[-3000:]
@@ -152,35 +152,35 @@ def test_every_rank_of_an_all_reduce_has_a_report_of_its_own(place):
         check_covered(run.report)
 
 
-def torchrun(place, into, *, shim):
+def torchrun(workspace, into, *, shim):
     """Runs two ranks on one GPU. Returns the launcher's run and the output of each rank."""
     into.mkdir()
-    run = place.run(
+    run = workspace.run(
         [
             sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2",
             "--master_addr=127.0.0.1", f"--master_port={free_port()}",
             FRAMEWORKS / "torch_ranks.py", into, "--end", "_exit",
         ],
-        {"CUWARDEN_REPORT": place.reports / "rank%r.json"},
+        {"CUWARDEN_REPORT": workspace.reports / "rank%r.json"},
         shim=shim,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     return run, [(into / f"rank-{rank}.txt").read_text() for rank in range(2)]
 
 
-def test_two_ranks_that_torchrun_starts_on_one_gpu_have_a_report_each(place):
-    _, bare = torchrun(place, place.folder / "bare", shim=False)
-    launcher, said = torchrun(place, place.folder / "shim", shim=True)
+def test_two_ranks_that_torchrun_starts_on_one_gpu_have_a_report_each(workspace):
+    _, bare = torchrun(workspace, workspace.folder / "bare", shim=False)
+    launcher, said = torchrun(workspace, workspace.folder / "shim", shim=True)
     assert launcher.said == []
     # The launcher has no rank. It asks the driver about the devices, and allocates nothing.
-    found = {path.name for path in place.reports.iterdir()}
+    found = {path.name for path in workspace.reports.iterdir()}
     assert found - {"ranknone.json"} == {"rank0.json", "rank1.json"}
     if "ranknone.json" in found:
-        assert Report.read(place.reports / "ranknone.json")["totals"] == []
-    assert list(place.ledger.iterdir()) == []
+        assert Report.read(workspace.reports / "ranknone.json")["totals"] == []
+    assert list(workspace.ledger.iterdir()) == []
     planted = []
     for rank in range(2):
-        report = Report.read(place.reports / f"rank{rank}.json")
+        report = Report.read(workspace.reports / f"rank{rank}.json")
         run = Run(report["process"]["pid"], said[rank], launcher.stderr, 0, [report])
         assert run.output == Run(0, bare[rank], "", 0, []).output
         assert run.figures["pid"] == report["process"]["pid"]

@@ -160,22 +160,22 @@ def spoiled(report, path, value):
     """Returns the report with another value at `path`; None if the report has no such path."""
     report = copy.deepcopy(report)
     *way, last = path
-    place = report
+    node = report
     for step in way:
-        place = place[step]
-    place[last] = value
+        node = node[step]
+    node[last] = value
     return report
 
 
-def places(node, path=()):
+def paths_in(node, path=()):
     """Yields the path of every object, every table's first row and every field of a report."""
     if path:
         yield path
     if isinstance(node, dict):
         for name, child in node.items():
-            yield from places(child, (*path, name))
+            yield from paths_in(child, (*path, name))
     elif isinstance(node, list) and node:
-        yield from places(node[0], (*path, 0))
+        yield from paths_in(node[0], (*path, 0))
 
 
 def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
@@ -183,14 +183,14 @@ def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
 ):
     report = json.loads(sample_report.read_text())
     fields = {}
-    for place in places(report):
+    for at in paths_in(report):
         for value in ({"a": 1}, [[]], "text", -1.5, True, None):
-            right = functools.reduce(lambda node, step: node[step], place, report)
-            if type(value) is type(right) or place == ("schema",):
+            right = functools.reduce(lambda node, step: node[step], at, report)
+            if type(value) is type(right) or at == ("schema",):
                 continue
             path = tmp_path / f"spoiled-{len(fields)}.json"
-            path.write_text(json.dumps(spoiled(report, place, value)))
-            fields[str(path)] = [step for step in place if isinstance(step, str)][-1]
+            path.write_text(json.dumps(spoiled(report, at, value)))
+            fields[str(path)] = [step for step in at if isinstance(step, str)][-1]
     result = cuwarden("report", *fields)
     assert result.returncode == 2
     named = 0
@@ -203,7 +203,7 @@ def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
 
 
 @pytest.mark.parametrize(
-    "place, value, words",
+    "at, value, words",
     [
         (("leak_groups", 1, "bytes"), "many", "leak_groups[1].bytes"),
         (("totals", 0), 7, "totals[0]"),
@@ -214,10 +214,10 @@ def test_a_report_with_a_value_of_the_wrong_type_is_one_line_that_names_it(
     ],
 )
 def test_the_line_about_a_damaged_report_names_the_damaged_field(
-    cuwarden, sample_report, tmp_path, place, value, words
+    cuwarden, sample_report, tmp_path, at, value, words
 ):
     path = tmp_path / "spoiled.json"
-    path.write_text(json.dumps(spoiled(json.loads(sample_report.read_text()), place, value)))
+    path.write_text(json.dumps(spoiled(json.loads(sample_report.read_text()), at, value)))
     result = cuwarden("report", "--fail-on-leak", path)
     assert result.returncode == 2 and result.stdout == ""
     assert one_line(result.stderr) and words in result.stderr

@@ -73,8 +73,8 @@ def main():
         return f"{library} imports {len(names)} functions of glibc: is this the library?"
     registers = [(f"%xmm{i}", f"{16 * i}(%rsp)") for i in range(8)]
     text = COMMON.format(
-        save="\n".join(f"    movups {register}, {place}" for register, place in registers),
-        restore="\n".join(f"    movups {place}, {register}" for register, place in registers),
+        save="\n".join(f"    movups {register}, {slot}" for register, slot in registers),
+        restore="\n".join(f"    movups {slot}, {register}" for register, slot in registers),
     )
     text += "".join(WRAPPER.format(name=name, index=index) for index, name in enumerate(names))
     text += "\n    .section .rodata\n    .globl wrapped_names\n    .hidden wrapped_names\n"
