@@ -25,7 +25,7 @@ using namespace cuwarden::test;
 
 // Returns the offset at which a change is made. Most changes go to the starts of regions, since the
 // rows lie there.
-std::uint64_t place_of(const FuzzChange& change, const std::vector<std::byte>& ledger) {
+std::uint64_t changed_offset(const FuzzChange& change, const std::vector<std::byte>& ledger) {
   Header header;
   std::memcpy(&header, ledger.data(), sizeof header);
   if (change.region == 255) return change.offset % ledger.size();
@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
   }
   for (FuzzChange change; size >= sizeof change; input += sizeof change, size -= sizeof change) {
     std::memcpy(&change, input, sizeof change);
-    const std::uint64_t at = place_of(change, whole);
+    const std::uint64_t at = changed_offset(change, whole);
     std::memcpy(pages + at, &change.value,
                 std::min<std::size_t>(sizeof change.value, whole.size() - at));
   }

@@ -58,7 +58,7 @@ class [[nodiscard]] StandardNumbersHeld {
     }
     if (shared_.scopes++ == 0) shared_.turns.fetch_add(1, std::memory_order_release);
     holds_ = true;
-    place();
+    put_stand_ins();
   }
   ~StandardNumbersHeld() {
     if (!holds_) return;
@@ -111,7 +111,7 @@ class [[nodiscard]] StandardNumbersHeld {
   static int open_stand_in() noexcept {
     return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
   }
-  static void place() noexcept {
+  static void put_stand_ins() noexcept {
     for (int attempt = 0; attempt < 2 * count && !all_open(); ++attempt) {
       const int number = open_stand_in();
       if (number < 0) return;  // No descriptor is left, so none of ours will be opened either.

@@ -176,8 +176,8 @@ class Claims:
         self.file.write(data)
 
 
-def group_row(stack, allocations=0, first_cell=0):
-    key = struct.pack("<IIHBBiII", 1, stack, 0, 0, 0, 0, 0, first_cell)
+def group_row(stack, allocations=0, first_shard=0):
+    key = struct.pack("<IIHBBiII", 1, stack, 0, 0, 0, 0, 0, first_shard)
     return key.ljust(64, b"\0") + struct.pack("<5Q", allocations, allocations, 0, 0, 0)
 
 
@@ -225,7 +225,7 @@ def test_a_groups_counters_that_lie_in_a_ring_are_added_up_once_and_no_more(cuwa
     ledger, _ = dead(workspace)
     groups = 200_000
     with Claims(ledger) as claims:
-        claims.claim(GROUPS, groups, lambda i: group_row(0, first_cell=i))
+        claims.claim(GROUPS, groups, lambda i: group_row(0, first_shard=i))
         # Each row of the chain is its own successor.
         claims.claim(GROUP_SHARDS, groups, lambda i: struct.pack("<IIII5Q", i, 7, i, 0, 1, 1, 0, 0, 0))
     done = cuwarden("recover", ledger, preexec_fn=quickly)

@@ -190,7 +190,7 @@ class Bench:
         bare = self.run(situation.command, {}, shim=False)
         if outcome_of(bare).served:
             self.problems.append(f"{situation.name}: the driver serves it")
-        cells = [
+        columns = [
             outcome_of(bare).text,
             self.asking_again(situation, {}),
             self.asking_again(situation, {"ASK_AGAIN": "synchronise"}),
@@ -204,7 +204,7 @@ class Bench:
         if run.report["coverage"]["complete"] is not True:
             wrong.append(str(run.report["coverage"]))
         self.problems += [f"{situation.name}: {problem}" for problem in wrong]
-        return [*cells, f"{outcome.text} {how_cuwarden_helped(run)}"]
+        return [*columns, f"{outcome.text} {how_cuwarden_helped(run)}"]
 
 
 def oversubscribed(bench, room_bytes, spill_bytes):

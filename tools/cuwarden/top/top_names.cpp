@@ -34,7 +34,7 @@ CallSiteName name_of(const ledger::Reader& reader, const ledger::GroupView& grou
                     static_cast<unsigned long long>(frame.offset));
       const std::string location =
           frame.module == 0 ? std::string(offset + 1) : file_name(std::string(path)) + offset;
-      name.where = function.empty() ? place : std::string(function);
+      name.where = function.empty() ? location : std::string(function);
       if (frame.file != nullptr && frame.line > 0) {
         name.where += "  " + file_name(*frame.file) + ":" + std::to_string(frame.line);
       } else if (!function.empty()) {
