@@ -72,8 +72,8 @@ static inline int cuwarden_register_reclaimer(const char* name, const char* modu
  *
  * number    what cuwarden_register_reclaimer() returned
  * returns   0 on success; -1 if no such reclaimer is registered, or if a call of it did not return
- *           in time. In the latter case no new call begins, and this function may be called again
- *           to go on waiting.
+ *           in time. If it did not return, no new call begins, and this function may be called
+ * again to go on waiting.
  *
  * Any thread may call this at any time, except from a signal handler. A reclaimer may unregister
  * itself: that call does not wait for itself and returns 0. */

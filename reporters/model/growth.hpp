@@ -4,8 +4,8 @@
 // that is made once per library, leaves them in one or two. At least four must be live, so that
 // three chance survivors never count as growth.
 //
-// How fast: by the bytes that were added after the first quarter, in which much is made that stays
-// for good reasons.
+// The speed of growth follows from the bytes that were added after the first quarter: much of what
+// is allocated in the first quarter stays for good reasons.
 #pragma once
 
 #include <algorithm>

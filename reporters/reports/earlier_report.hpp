@@ -9,8 +9,9 @@
 
 namespace cuwarden {
 
-// Its path. Null where there is none that belongs to this user and says itself that it is about
-// this process. Of the process its report's path and number, its pid and its start are looked at.
+// Returns the path of the report that the process has written already; null if there is none that
+// belongs to this user and says itself that it is about this process. Looks at the process's report
+// path, report number, pid and start time.
 std::optional<std::string> earlier_report(const ledger::ProcessView& process);
 
 }  // namespace cuwarden

@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// How the names of a program's reports begin: the last part of the path, up to its first field that
-// differs from process to process.
+// Returns the text with which the names of a program's reports begin: the last part of the path, up
+// to its first field that differs from process to process.
 std::string beginning_of(std::string_view pattern, std::string_view program) {
   pattern = file_name(pattern);
   std::string beginning;

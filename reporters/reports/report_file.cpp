@@ -63,7 +63,7 @@ struct Names {
            errno != ENOENT;
   }
   // A number above `taken` whose name was free a moment ago. Among thousands of reports of one name
-  // that takes a few dozen looks, for numbers are taken from below.
+  // that takes a few dozen looks, since numbers are taken from below.
   unsigned free_after(unsigned taken) const {
     unsigned step = 1;
     while (taken + step < most_names && is_taken(taken + step)) {
@@ -198,7 +198,7 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     return;
   }
 
-  // Our own earlier report is replaced, unless somebody has put another file in its place.
+  // Our own earlier report is replaced, unless another file has taken its path.
   struct stat present {};
   if (!path_.empty() &&
       status_at(folder.number(), name.c_str(), present, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -14,8 +14,8 @@ namespace cuwarden {
 
 class ReportFile {
  public:
-  // `path`: absolute; missing folders are made when the report is written.
-  // `advice`: what an error line ends with, for whoever can do something about it.
+  // `path`: absolute; missing folders are made when the report is written. `advice`: the end of an
+  // error line, which says what a user can do.
   explicit ReportFile(std::string path,
                       const char* advice = "set CUWARDEN_REPORT to a path that can be written")
       : wanted_(std::move(path)), advice_(advice) {}

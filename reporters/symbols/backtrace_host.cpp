@@ -7,8 +7,8 @@
 // one object: the file it was given, at address 0. All addresses are then the file's own, for
 // position-independent and fixed programs alike, and nothing else is read.
 //
-// Its memory and its views of files all come from mmap, a few pages at a time while it reads. So
-// that is where reading is stopped once it has taken too long (SymbolBudget).
+// libbacktrace's memory and its views of files all come from mmap, a few pages at a time while it
+// reads. So mmap is where reading is stopped once it has taken too long (SymbolBudget).
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>

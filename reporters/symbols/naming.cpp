@@ -59,7 +59,7 @@ std::string Naming::find_file(const std::string& path, const std::string& build_
     state = FileState::readable;
     if (!found.empty()) return found;
   }
-  // A name without a folder is one that the dynamic linker or somebody who redacted it gave it.
+  // A module's name without a folder comes from the dynamic linker or from a redacted report.
   if (!uses_paths_ || (!trusts_paths_ && !path.starts_with('/'))) {
     state = FileState::missing;
     return {};

@@ -1,5 +1,5 @@
-// The libraries of the system itself. Distributions ship them without debug information, and nobody
-// looks for a leak in them: a report is whole without their names.
+// The libraries of the system itself. Distributions ship them without debug information, and leaks
+// are not looked for in them: a report is complete without their names.
 #pragma once
 
 #include <string_view>

@@ -41,8 +41,8 @@ class CallFrames {
   explicit CallFrames(const ledger::Reader& reader) : reader_(reader) {}
 
   void add_stack(StackId);
-  // Looks up functions and lines, within the budget; null: neither. What could not be looked up is
-  // said in `reasons`.
+  // Looks up functions and lines within the budget; null: none are looked up. Adds a reason to
+  // `reasons` for each kind of name that is missing.
   void name_all(SymbolBudget* budget, std::vector<std::string>& reasons);
 
   // Adds the modules that allocations came through which are in none of the stacks.

@@ -22,8 +22,9 @@ struct LedgerDamage {
   std::string sentence() const;  // for people
 };
 
-// `at_rest`: nobody writes to it any more, so that what is read at different moments has to agree.
-// What a full disk or a full table kept out of the file is no damage: the ledger says so itself.
+// `at_rest`: true if the ledger is no longer written, so that values that are read at different
+// moments have to agree. Facts that a full disk or a full table kept out of the file are no damage:
+// the ledger says so itself.
 LedgerDamage find_damage(const ledger::Reader&, bool at_rest);
 
 }  // namespace cuwarden

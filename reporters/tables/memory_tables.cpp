@@ -28,7 +28,7 @@ model::Text uuid_text(const std::uint8_t (&uuid)[16]) {
 }
 
 // References to earlier parts of a name make what it stands for grow without a bound; this name may
-// come from somebody else's file.
+// come from another user's file.
 std::string kernel_name(const std::string& mangled) {
   constexpr std::size_t longest = 512;
   constexpr std::ptrdiff_t most_references = 12;

@@ -30,8 +30,8 @@ struct SlabClass {
   std::uint64_t slab_count = 0, live_count = 0, live_bytes = 0;
 };
 
-// Pieces of one group, and what of their slabs nobody else can use because of them: each slab's
-// locked bytes in equal shares.
+// Pieces of one group, and the bytes that they lock in their slabs: each slab's locked bytes,
+// divided equally among the groups that hold pieces of it.
 struct SlabHolder {
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
@@ -58,7 +58,7 @@ inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t mem
 
 // By device; of those without live linear memory only where pools keep something idle. Pools and
 // virtual memory are not cut from slabs. Small arrays are, from slabs of their own, whose addresses
-// nobody knows.
+// the driver does not tell.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
 // Puts the classes of slabs at the end, or at the worst moment of the run.

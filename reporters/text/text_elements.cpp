@@ -82,7 +82,7 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   for (const model::Id frame_id : stack->frames) {
     if (const model::Frame* frame = report.frame(frame_id)) frames.push_back(frame);
   }
-  // The headline names the call; what CUDA's libraries do inside it helps nobody.
+  // The headline names the call; the frames of CUDA's libraries inside it are left out.
   const auto first = std::find_if(frames.begin(), frames.end(), [&](const model::Frame* frame) {
     return !in_cuda_library(report, *frame);
   });

@@ -37,7 +37,8 @@ std::string memory_name(const std::string& kind, model::MaybeId device);
 // "CUDA_VISIBLE_DEVICES=3", where it was set.
 std::optional<std::string> visible_devices(const IndexedReport&);
 bool was_running(const IndexedReport&);  // the report is of a process that went on
-// It aborted, was killed, or its record ends for another reason: in the midst of its work.
+// True if the process ended in the midst of its work: it aborted, was killed, or its record ends
+// for another reason.
 bool was_at_work(const IndexedReport&);
 
 // A frame as it is shown: its function and its file and line, or where its code lies.

@@ -44,7 +44,7 @@ void add_fragmentation(const IndexedReport& report, const Paint& paint, std::str
     const std::uint64_t rounding = row.rounding_bytes.value_or(0);
     const model::Device* const device = device_of(report, row.device);
     const std::uint64_t used = device == nullptr ? 0 : device->used_bytes.value_or(0);
-    // Without a reading nobody can say how much it matters.
+    // Without a reading of the device it is unknown how much this matters.
     if (used == 0 || locked + rounding == 0 || locked + rounding < used / least_share) continue;
     const std::uint64_t page = row.page_bytes.value_or(0), slabs = row.slab_count.value_or(0);
     const std::string pages = page == 0 ? "" : " of " + human_bytes(page);

@@ -226,7 +226,7 @@ void add_incidents(const IndexedReport& report, const Paint& paint, std::string&
   }
   if (failed > most_incidents) {
     text += paint.dim("\n  … and requests from " + human_count(failed - most_incidents) +
-                      " more places failed; they are in the report") +
+                      " more call stacks failed; they are in the report") +
             "\n";
   }
   if (recoveries > 0) {

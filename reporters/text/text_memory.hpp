@@ -1,4 +1,5 @@
-// Sections of the text report about where a device's memory is, and what of it nobody can use.
+// Sections of the text report about where a device's memory is, and which part of it no request can
+// use.
 #pragma once
 
 #include <cstdint>

@@ -67,8 +67,8 @@ std::optional<Finding<RestrictionProof>> by_slice(const Shortage& shortage) {
                             ": use a larger slice or the whole device, or split the request"};
 }
 
-// It is not known whether anybody enforces the quota, so that it counts only if enough was free.
-// All that is known to be this process's counts, as the driver's own memory does.
+// The quota may not be enforced, so it counts only if enough memory was free. All memory that is
+// known to be this process's counts towards it, as the driver's own memory does.
 std::optional<Finding<RestrictionProof>> by_quota(const Shortage& shortage) {
   const auto limit = shortage.incident().fact(Fact::mps_limit_bytes);
   if (shortage.is_of_host() || shortage.incident().asked != Asked::memory ||
@@ -77,7 +77,7 @@ std::optional<Finding<RestrictionProof>> by_quota(const Shortage& shortage) {
   std::uint64_t held = shortage.own() + shortage.implicit();
   for (const char* item : {"slab_waste", "rounding_waste", "pool", "mempool_idle"})
     held += shortage.in_account(item);
-  // A process that has more than that already lives where nobody enforces it.
+  // If the process already has more than the quota, the quota is not enforced.
   if (shortage.own() > *limit || held + shortage.taken() <= *limit) return std::nullopt;
   RestrictionProof proof;
   proof.free_bytes = shortage.free_bytes();

@@ -19,8 +19,8 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 }  // namespace
 
 std::optional<Finding<PendingProof>> pending_frees(const Shortage& shortage) {
-  // The driver gives idle memory of pools to whoever asks. The rest that still was in pools when it
-  // refused waits for work in flight, or shares a chunk with something live.
+  // The driver serves any request from memory pools' idle memory. Idle memory that was still in
+  // pools at the refusal waits for work in flight, or shares a chunk with something live.
   const std::uint64_t idle = shortage.incident().fact(Fact::memory_pool_idle_bytes).value_or(0);
   const std::uint64_t live =
       shortage.incident().live_count[static_cast<std::size_t>(Kind::stream_ordered)];

@@ -18,7 +18,7 @@ namespace cuwarden {
 // CUresult of a refusal for lack of memory.
 inline constexpr int out_of_memory = 2;
 
-// How many of its refusals were served after all, by whatever rung.
+// Returns the number of the incident's refusals that a rung served.
 inline std::uint64_t rescues_of(const ledger::IncidentView& incident) {
   return std::accumulate(incident.rescued.begin(), incident.rescued.end(), std::uint64_t{0});
 }
@@ -36,7 +36,8 @@ struct Account {
     std::uint64_t bytes = 0, in_stream_order_bytes = 0;  // of all kinds; of those
   };
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
-  // After what is live. What this process opened of others is in their bytes: it counts once.
+  // Adds the bytes of other processes; to be called after the live memory was added. Memory of
+  // others that this process opened is in `bytes`, too: it counts once.
   void add_other_processes(std::uint64_t bytes);
   std::uint64_t of(std::string_view item) const noexcept;
 };

@@ -58,8 +58,8 @@ const char* advice_for_call(const ledger::IncidentView& incident) {
 std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
   const std::uint64_t own = shortage.own();
   if (!shortage.lacks_memory() || !shortage.is_the_most(own)) return std::nullopt;
-  // Spilled memory lies elsewhere, whoever holds it. Memory that does not grow was there when the
-  // program still ran.
+  // Spilled memory is not on the device, so it does not count. Memory that does not grow was there
+  // when the program still ran.
   const std::uint64_t growing = std::min(shortage.given().growing_bytes, own);
   const bool grows = growing >= *shortage.missing();
   return Finding<OwnProof>{
@@ -83,7 +83,7 @@ std::optional<Finding<OthersProof>> held_by_unlisted_owner(const Shortage& short
   return Finding{
       *proof,
       human_bytes(shortage.unlisted()) +
-          " belong to nobody that can be seen from here: look with nvidia-smi on the host for "
+          " belong to no process that can be seen from here: look with nvidia-smi on the host for "
           "processes of other containers or users, and for ones that died badly"};
 }
 
@@ -113,7 +113,7 @@ std::optional<Finding<UnknownProof>> unknown(const Shortage& shortage) {
       !free_bytes_of(shortage.incident()) ? "the device could not be asked at that moment"
       : !missing ? "how much the call needed is not known: see the account of that moment"
       : *missing == 0
-          ? "as much was free right after: somebody gave it back in between, or the device refuses "
+          ? "as much was free right after: it was given back in between, or the device refuses "
             "for a reason of its own (a quota that is not known here)"
       : !shortage.incident().fact(Fact::slab_locked_bytes)
           ? "what the process itself lost to slabs could not be looked at in that moment"

@@ -49,7 +49,7 @@ class Shortage {
   // Bytes that neither this process nor NVML's list accounts for.
   std::uint64_t unlisted() const;
   std::uint64_t others() const { return listed() + unlisted(); }
-  // True if nobody holds more, and the request would have fitted without these bytes.
+  // True if no other holder has more than `bytes`, and the request would have fitted without them.
   bool is_the_most(std::uint64_t bytes) const;
 
  private:

@@ -1,5 +1,5 @@
-// Values of settings, as the environment and the command line give them. None where a text is not
-// accepted; what would be is in words for whoever has to be told.
+// Values of settings, as the environment and the command line give them. A parser returns none if
+// the text is not accepted; a constant `accepted_…` says in words which texts are.
 #pragma once
 
 #include <cstdint>

@@ -106,8 +106,7 @@ class FutexLock {
       }
       if (seen == free) return true;
       if (wanted == given_up) return false;
-      // A thread that ends the process leaves the lock as it is, for other threads may still get
-      // it.
+      // A thread that ends the process leaves the lock as it is: other threads may still get it.
       if (budget != nullptr && budget->left_ns() == 0) return false;
       const std::uint64_t begun_ns = budget != nullptr ? now_ns() : 0;
       if (!sleep_while.load(std::memory_order_relaxed)(state_, contended, wait_ms)) {
@@ -129,7 +128,7 @@ class FutexLock {
   }
 
   std::atomic<std::uint32_t> state_{free};
-  std::atomic<std::uint32_t> turns_{0};  // How often the lock was released.
+  std::atomic<std::uint32_t> turns_{0};  // Number of times that the lock was released.
 };
 
 // Holds a lock for the length of a scope. Converts to false if the lock was given up: then it is

@@ -38,8 +38,8 @@ inline constexpr std::array<std::string_view, 5> array_task_variables{
     "SGE_TASK_ID",      // "undefined" outside of an array.
 };
 
-// A variable that gives the rank. The first one that is set counts. A launcher's own comes before
-// the scheduler's, for several launchers may run in one task of the scheduler.
+// A variable that gives the rank. The first one that is set counts. A launcher's own variable comes
+// before the scheduler's: several launchers may run in one task of the scheduler.
 struct RankVariable {
   std::string_view name;
   int first = 0;  // The value that rank 0 has.

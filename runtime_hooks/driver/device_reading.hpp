@@ -1,4 +1,4 @@
-// How full the current context's device is, asked so that no stream capture is broken.
+// Reads how full the current context's device is, in a way that breaks no stream capture.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ namespace {
 
 bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
-// The kernel's own mask: a bit for each signal. Those stay that an instruction of the thread
-// raises.
+// Sets the thread's signal mask: a bit for each signal, in the kernel's layout. The caller leaves
+// out the signals that an instruction of the thread itself raises.
 void set_signal_mask(std::uint64_t mask, std::uint64_t* before) noexcept {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, before, sizeof mask);
 }
@@ -90,7 +90,7 @@ bool SubmissionGate::close(std::uint64_t deadline_ns) noexcept {
     if (clock_.now_ns() >= deadline_ns) return false;
     clock_.sleep_ns(100'000);
   }
-  // Its own submissions pass, and those of wrappers below it.
+  // Submissions of the thread that closes the gate pass, and those of wrappers that it calls.
   Thread* const mine = calling_threads.own();
   if (mine == nullptr) {
     lock_.unlock();

@@ -1,7 +1,7 @@
 // The gate at which all work waits that is submitted to a device while memory is moved behind its
-// addresses. Who submits work pays a nanosecond, and nothing before the gate was armed: each thread
-// says in a word of its own that it is submitting, and whoever closes the gate has the kernel order
-// that against the gate's state (membarrier), for all threads at once.
+// addresses. A submission costs a nanosecond more, and nothing before the gate was armed. Each
+// thread says in a word of its own that it is submitting. The thread that closes the gate has the
+// kernel order those words against the gate's state, for all threads at once (membarrier).
 #pragma once
 
 #include <atomic>
@@ -25,9 +25,10 @@ class SubmissionGate {
   bool arm() noexcept;
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
-  // Lets nobody but the calling thread pass, and waits for those who did. False where some have not
-  // come back by then (of the clock), or another thread keeps it closed: it is open then. The
-  // calling thread gets no signals until it opens the gate, for a handler might never return.
+  // Closes the gate for all threads but the calling one, and waits until their submissions under
+  // way have returned. Returns false, with the gate open, if some have not returned by
+  // `deadline_ns` (of the monotonic clock), or if another thread keeps the gate closed. The calling
+  // thread gets no signals until it opens the gate, because a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
   void open() noexcept;
 

@@ -44,8 +44,8 @@ struct Pause {
 };
 
 // All functions may be called by several threads at once. They hold the arena's lock during the
-// driver's functions for mapped memory: two threads must not map the same page. Those functions
-// call no foreign code, but may wait.
+// driver's functions for mapped memory: two threads must not map the same page. The driver's
+// functions call no foreign code there, but may wait.
 class Arena {
  public:
   explicit Arena(const Peers& peers) noexcept : peers_(peers) {}

@@ -54,8 +54,8 @@ Refusals::Refused Refusals::note_failure(const Refused& known, const Request& re
   return now;
 }
 
-// The ledger gets what is known before each question to somebody else: answers may take a while, or
-// not come.
+// The ledger gets the facts known so far before each question to the driver or the kernel: an
+// answer may take a while, or never come.
 void Refusals::describe(IncidentId id, const Request& request, const ledger::Refusal& refusal,
                         Incident& incident) noexcept {
   ledger::Incidents& rows = parts_.ledger.incidents;

@@ -1,5 +1,5 @@
-// When memory is moved behind the program's addresses, so that what the pool has comes to lie in
-// fewer pages: only where a request fails otherwise, with every device quiet and nobody submitting.
+// Moves memory behind the program's addresses, so that the pool's blocks lie in fewer pages: only
+// if a request would fail otherwise, with every device quiet and all submissions held.
 #include <algorithm>
 
 #include "runtime_hooks/core/clock.hpp"

@@ -91,7 +91,7 @@ void Unwinder::remember(ThreadSlot thread, const void* frame, std::span<std::uin
 
 // Notes the words that the walk reads, as long as they all lie on the thread's own stack and fit
 // into the entry. A return address waits until the next frame shows whether the saved rbp below it
-// counts, too. Until a rule uses rbp, its value need not be noted, for the program may use rbp for
+// counts, too. Until a rule uses rbp, its value need not be noted: the program may use rbp for
 // anything.
 struct Unwinder::Notes {
   KnownStacks::Entry* entry;

@@ -14,8 +14,9 @@ namespace cuwarden::tracking {
 
 class Captures {
  public:
-  // Before the driver begins it. `per_thread`: null is the thread's own default stream. Whether it
-  // was not known before: then ended() is to be called where it is not begun after all.
+  // Notes that a capture of the stream is about to begin; to be called before the driver's call.
+  // `per_thread`: true if a null stream means the thread's own default stream. Returns true if the
+  // capture was not known before: then ended() must be called if the driver does not begin it.
   bool begins(CUstream, bool per_thread, ContextId) noexcept;
   void ended(CUstream, bool per_thread) noexcept;
   void stream_ends(CUstream) noexcept;

@@ -1,5 +1,5 @@
-// How full each device is: read now and then while the program allocates, and once more at the end
-// of the process. Also each device's name and UUID, noted when the process first uses it.
+// Reads how full each device is: now and then while the program allocates, and once more at the end
+// of the process. Notes each device's name and UUID when the process first uses it.
 #pragma once
 
 #include <atomic>

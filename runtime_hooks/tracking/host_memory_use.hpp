@@ -1,4 +1,4 @@
-// How much host memory the process holds.
+// Reads how much host memory the process holds.
 #pragma once
 
 #include <cstdint>

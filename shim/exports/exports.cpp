@@ -1,4 +1,4 @@
-// hooks.def as the functions that the program sees: one line each. What a call means is said in
+// hooks.def as the functions that the program sees: one line each. The meaning of each call is in
 // runtime_hooks/hooks.
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
@@ -88,9 +88,10 @@ void note_free_at_end() {}
 #define CUWARDEN_EXPORT extern "C" [[gnu::visibility("default")]]
 #define CUWARDEN_CALL(...) (call __VA_OPT__(, ) __VA_ARGS__)
 
-// A driver's hook. What a program is linked with goes on to the next definition behind the shim,
-// which may be a wrapper's; what it got as a pointer was libcuda's own. The part that records is a
-// function of its own, so that a call that only goes through needs no frame.
+// A driver's hook. A call through the exported symbol goes on to the next definition behind the
+// shim, which may be a wrapper's. A call through a pointer from a lookup goes on to libcuda's own
+// function. The part that records is a function of its own, so that a call that only goes through
+// needs no frame.
 #define CUWARDEN_DRIVER_HOOK(result, name, parameters, arguments, body)           \
   namespace cuwarden::shim {                                                      \
   namespace recording::linked {                                                   \

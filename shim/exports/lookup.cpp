@@ -191,7 +191,8 @@ extern "C" {
   }
   const int result = real_libc().dlclose(handle);
   const ErrnoGuard keep;
-  // Most only count down. Remembered when the work is done: until then, it is everybody's.
+  // Most calls of dlclose only count a reference down. The number is stored when the work is done:
+  // until then every thread does that work.
   const std::uint64_t unloaded = unloaded_objects();
   if (unloaded != noticed_unloaded.load(std::memory_order_acquire)) {
     forget_callers_of_runtime();

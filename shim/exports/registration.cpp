@@ -17,7 +17,7 @@
 namespace cuwarden::shim {
 namespace {
 
-// Everybody's stack has the main program.
+// Every call stack contains the main program.
 std::string file_name_of_library_at(const void* function) {
   const LoadedObject object = object_at(reinterpret_cast<std::uintptr_t>(function));
   const std::string_view path = object ? object.path() : std::string_view();

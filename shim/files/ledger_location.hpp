@@ -13,7 +13,8 @@ namespace cuwarden::shim {
 // with a warning where the folder that was asked for does not. Null: no memory even.
 ledger::Writer* make_ledger(const Settings&, const std::string& report_path, int pid);
 
-// How a line about a report that could not be written goes on; nothing where there is no file.
+// Returns the end of an error line about a report that could not be written: it says where the
+// ledger stays. Empty if the ledger has no file.
 std::string where_the_records_stay(std::string_view ledger_path);
 
 // A line of warning: nothing is recorded any more (`stopped`), or not all that there is. The line

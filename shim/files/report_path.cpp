@@ -126,7 +126,7 @@ bool can_be_opened(const std::string& path) {
   return path.starts_with('/') && path.size() + room_for_more < PATH_MAX;
 }
 
-// In the ledger's folder if one was chosen, for that one is looked after.
+// In the ledger's folder if the user chose one: such a folder is looked after.
 std::string in_another_folder(const std::string& path, std::string_view ledger_folder) {
   const std::string name = path.substr(path.rfind('/') + 1);
   std::string found;

@@ -151,8 +151,8 @@ void* looked_up_hook_named(std::string_view name) {
   return nullptr;
 }
 
-// Also another function that has the device do something with memory: there may be more than there
-// are rows for.
+// True for a later version of a hooked function, and for other functions that have the device do
+// something with memory. A newer driver may have more of them than hooks.def has rows.
 bool is_version_of_a_hook(std::string_view name) {
   name = without_version(name);
   if (name != "cuLaunchHostFunc")

@@ -54,8 +54,8 @@ void* looked_up_hook_named(std::string_view name);
 // function without a hook is a gap in what is recorded.
 bool is_version_of_a_hook(std::string_view name);
 
-// One entry a row of hooks.def, in order; filled by exports.cpp.
-// Those of libcuda stand twice: as exports, and as what a look-up in libcuda is answered with.
+// One entry a row of hooks.def, in order; filled by exports.cpp. A function of libcuda has two
+// entries: the exported function, and the function that a lookup in libcuda is answered with.
 extern void* const exported_functions[driver::row_count];
 extern void* const looked_up_functions[driver::row_count];
 // Index of the first runtime row; those before it are the driver's.

@@ -86,7 +86,8 @@ class Search {
   }
 
  private:
-  // Also for a wrapper behind the shim that calls by name: RTLD_NEXT would not have led it to us.
+  // Serves a wrapper behind the shim, too, which calls by name: RTLD_NEXT would not have led it to
+  // the shim.
   void* at_startup(std::string_view name) const {
     void* found = nullptr;
     any_startup_object_behind_shim([&](const LoadedObject& object) {

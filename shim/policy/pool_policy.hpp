@@ -19,7 +19,8 @@ std::uint64_t mesh_pause_ns(const Settings&) noexcept;
 // Returns true if such a library is loaded, or one that has network cards, disks or video engines
 // reach device memory by addresses that they were told of: no call shows when they do.
 bool reaches_memory_unseen() noexcept;
-// Their names, as a list to be read. May throw std::bad_alloc.
+// Returns the names of the loaded libraries that reach memory without the driver's calls, as a list
+// for people; empty if there is none. May throw std::bad_alloc.
 std::string libraries_that_reach_memory();
 
 }  // namespace cuwarden::shim

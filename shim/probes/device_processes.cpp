@@ -18,9 +18,9 @@ namespace {
 
 using Answer = DeviceProcessesAnswer;
 
-// An entry begins with an unsigned pid, and has the bytes, an unsigned long long, at 8. What comes
-// after that depends on the version of the function, and not on it alone: _v3 had entries of 32
-// bytes in the drivers 535.43 to 535.86, and has 24 in all others.
+// An entry begins with an unsigned pid, and has the bytes, an unsigned long long, at 8. The length
+// of an entry depends on the function's version and on the driver: _v3 has entries of 32 bytes in
+// the drivers 535.43 to 535.86, and of 24 bytes in all others.
 constexpr std::size_t entry_sizes[] = {16, 24, 32}, largest_entry = 32;
 constexpr std::uint32_t most_processes = 512;
 constexpr unsigned char untouched = 0xa5;
@@ -105,9 +105,9 @@ bool exists_here(std::uint32_t pid) noexcept {
   return pid != 0 && pid <= INT_MAX && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
 }
 
-// Some drivers give the numbers of the caller's namespace, and leave out what is not in it; others
-// give the machine's. Where our own number is listed, and none that is nobody's here, it is the
-// former.
+// Some drivers list pids of the caller's namespace, and leave out processes of other namespaces;
+// others list pids of the machine. If this process's own pid is listed, and every listed pid exists
+// here, they are pids of the namespace.
 void tell_whose(std::span<DeviceProcess> processes) noexcept {
   const auto own = static_cast<std::uint32_t>(getpid());
   const bool sure =

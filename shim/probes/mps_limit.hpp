@@ -10,8 +10,9 @@
 
 namespace cuwarden::shim {
 
-// Bytes for that device in a text like "0=2G,1=512MB"; null where there is none, or one that is not
-// understood. That there is one does not say that an MPS server holds anybody to it.
+// Returns the limit in bytes for the device in a text like "0=2G,1=512MB", the value of
+// CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; null if the text has none for it or cannot be parsed. Only an
+// MPS server enforces such a limit; whether one runs is not looked at.
 std::optional<std::uint64_t> mps_limit_of(std::string_view text, DeviceOrdinal) noexcept;
 
 }  // namespace cuwarden::shim

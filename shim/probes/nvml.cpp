@@ -55,7 +55,7 @@ void forget_error() noexcept {
 Nvml::Nvml(const char* library) noexcept {
   const RealLibc& libc = real_libc();
   if (libc.dlopen == nullptr || libc.libc_dlsym == nullptr) return;
-  // It is never closed: unloading would be one more thing that the program can notice.
+  // NVML is never closed: the program could notice that it is unloaded.
   library_ = libc.dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) {
     forget_error();

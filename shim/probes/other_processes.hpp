@@ -15,8 +15,9 @@ namespace cuwarden::shim {
 // Less than this of a device's used memory is a context and its code.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
-// Bytes; null where they are not known. Calls visit(pid, bytes) for each that certainly is another;
-// ledger::unknown_bytes: nobody knows how much that one has.
+// Returns the bytes that other processes have on the device; null if they are not known. Calls
+// visit(pid, bytes) for each process that certainly is another one; `bytes` is
+// ledger::unknown_bytes if NVML does not tell them.
 std::optional<std::uint64_t> bytes_of_others(
     const ledger::DeviceView&, const std::function<void(std::uint32_t, std::uint64_t)>& visit);
 

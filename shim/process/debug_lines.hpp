@@ -1,4 +1,4 @@
-// Messages of CUWARDEN_LOG=debug, for somebody who asks why nothing is recorded.
+// Messages of CUWARDEN_LOG=debug. They answer why nothing is recorded.
 #pragma once
 
 #include <string>

@@ -9,7 +9,8 @@ namespace cuwarden::shim {
 
 class EndTurn {
  public:
-  // How long naming functions may take in the last report. Before the first end.
+  // Sets the longest time that the last report may take to name functions. To be called before any
+  // thread ends the process.
   void set_symbol_time(std::uint64_t ns) noexcept { symbol_time_ns_ = ns; }
 
   // True if the calling thread is to write the report; it calls give_back() afterwards. False once

@@ -237,7 +237,7 @@ hooks::Session* Process::start_recording() noexcept {
   }
 }
 
-// Said when it happens, not only in the report: whoever watches the log can still act.
+// A line says so when it happens, not only in the report: a user who watches the log can still act.
 void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   const Uncancelled whole;
   const bool stops = reason == ledger::reason_recording_stopped;

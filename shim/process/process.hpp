@@ -35,8 +35,8 @@ class Process {
   bool enabled() noexcept;
   bool drops_deepbind() noexcept;
 
-  // The program was given a memory function that has no hook. Does not start recording, for a
-  // look-up is no call; the first call then tells the ledger.
+  // Notes that a lookup gave the program a memory function that has no hook. A lookup is no call,
+  // so it does not start recording: the first call tells the ledger.
   void looked_up_unhooked(const char* name) noexcept;
 
   // By the constructor.

@@ -1,4 +1,4 @@
-// How a process's records come to their end: what Process does from the first exit handler on.
+// The end of a process's records: the part of Process that runs from the first exit handler on.
 #include <atomic>
 
 #include "runtime_hooks/core/confinement.hpp"
@@ -17,7 +17,7 @@
 
 namespace cuwarden::shim {
 
-// A report is on disk before the driver is asked anything, for it may not answer.
+// A report is on disk before the driver is asked anything, since the driver may never answer.
 [[gnu::noinline]] void Process::exit_begins(int status) noexcept {
   // A forked child inherits the handler. It has made no CUDA call, and what cudart does in its own
   // exit handlers is none of the program's.
@@ -61,8 +61,9 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   if (!has_records()) return;
   if (is_confined_unnoticed()) return leave_end(reason, status, status_known);
   if (!memory_.belongs_to_caller()) {
-    // Its end is not ours. Where it runs the exit handlers, though, nothing is left for the end of
-    // the process that the memory belongs to, which may go on for long and record more.
+    // The end of a child that shares the memory is not the end of the recorded process, which may
+    // go on for long and record more. A child that runs the exit handlers has used them up for
+    // both, so its end counts.
     if (reason != ledger::EndReason::exit && reason != ledger::EndReason::quick_exit) return;
     afterwards = Afterwards::may_return;
   }

@@ -83,7 +83,8 @@ std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   return reader;
 }
 
-// True if the report is on disk. The ledger learns its name, for whoever has to replace it.
+// True if the report is on disk. The ledger gets its name, so that `run` or `recover` can replace
+// it.
 bool write_report(ledger::Writer& ledger, const ledger::Reader& reader,
                   const ReportOptions& options) {
   if (!reports->file.write(reader, options)) return false;
@@ -165,7 +166,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   const ReportPolicy policy = report_policy(*reader);
   const bool is_wanted = is_report_wanted(*reader, options, policy.only_if);
   if (is_wanted && root_folder() != reports->root_at_start) {
-    // The report's path would lead to another folder now, in which nobody looks for it.
+    // The report's path would lead to another folder now, in which the user does not look for it.
     log_error(
         fmt::format("no report: the program changed its root folder (chroot); the records are in "
                     "the ledger {} outside",

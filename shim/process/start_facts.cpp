@@ -21,7 +21,8 @@ void note_start(ledger::Writer& ledger, const Settings& settings) {
   };
   note("CUWARDEN_ENABLED", "1");
   note("CUWARDEN_REPORT", settings.report);
-  // Read again from the ledger by whoever makes the report (reporters/reports/report_policy.hpp).
+  // The command reads these from the ledger when it makes the report
+  // (reporters/reports/report_policy.hpp).
   note("CUWARDEN_REPORT_IF", report_if_text(settings.report_if));
   note("CUWARDEN_REPORT_KEEP",
        settings.report_keep == 0 ? "" : fmt::to_string(settings.report_keep));

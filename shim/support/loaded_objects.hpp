@@ -84,7 +84,7 @@ void with_loaded_objects_held(Work work) {
   });
 }
 
-// How many objects were ever unloaded.
+// Returns the number of objects that the loader has unloaded since the process began.
 std::uint64_t unloaded_objects();
 
 // To be called before the program runs: all that is loaded then is the global scope of every

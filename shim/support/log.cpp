@@ -87,7 +87,7 @@ void log(spdlog::level::level_enum level, std::string_view line) noexcept {
     else if (level == spdlog::level::warn)
       keep_for_later(shown);
   } catch (...) {
-    // No memory to format a message with: there is nobody left to tell.
+    // No message is written: there is no memory to format it with.
     return;
   }
 }

@@ -49,7 +49,7 @@ struct Heap {
 };
 
 // A forked child begins with an empty heap: another thread may have held the lock, with the lists
-// half changed. What was allocated before stays valid.
+// half changed. Memory that was allocated before stays valid.
 constinit std::atomic<Heap*> made{nullptr};
 constinit Heap without_page{};
 

@@ -185,9 +185,10 @@ void read_settings(Settings& settings, Complain complain) {
   });
   if (settings.pool == PoolMode::off && (settings.spill.bytes != 0 || settings.spill.percent != 0))
     complain(
-        "CUWARDEN_SPILL: nothing is spilled, for CUWARDEN_POOL=off serves no request that fails");
+        "CUWARDEN_SPILL has no effect with CUWARDEN_POOL=off: refused requests are not spilled");
   if (settings.pool == PoolMode::off && settings.wait_ns != 0)
-    complain("CUWARDEN_WAIT: nothing waits, for CUWARDEN_POOL=off serves no request that fails");
+    complain(
+        "CUWARDEN_WAIT has no effect with CUWARDEN_POOL=off: refused requests are not retried");
 }
 
 // A program that runs with more rights than its caller is left alone: the environment that says

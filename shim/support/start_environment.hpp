@@ -11,8 +11,9 @@ inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 // For the constructor: keeps the settings of the environment, as many as fit in 16 KiB.
 void keep_start_environment() noexcept;
 
-// Calls what("CUWARDEN_X=value") for each setting of the environment, or, where none is left in it,
-// for each that was kept. The text is valid for as long as the environment is not changed.
+// Calls what("CUWARDEN_X=value") for each setting of the environment. If the program has removed
+// all of them, calls it for each setting that was kept at the start. The text is valid until the
+// environment changes.
 template <class What>
 void each_setting_text(const What& what);
 

@@ -1,6 +1,6 @@
 """A memory cgroup of a test's own, with a limit.
 
-It is made below the cgroup that the tests run in, or below the nearest one above that passes the memory
+The cgroup is made below the one that the tests run in, or below the nearest one above that passes the memory
 controller on. So limits of the tests' own cgroup still hold.
 """
 

@@ -1,7 +1,8 @@
-"""Checks comments and docstrings against those rules of prose that a program can check.
+"""Checks comments, docstrings, messages, documents and names of tests against those rules of prose
+that a program can check.
 
-Finds comments that open without a subject, sentences of more than 35 words, and words for which the
-project has another one. A comment that passes must still be understood by its reader.
+Finds comments that open without a subject, sentences of more than 35 words or with an ellipsis, and
+words for which the project has another one. Text that passes must still be understood by its reader.
 
 usage: prose.py SOURCE_ROOT
 """
@@ -15,11 +16,18 @@ from pathlib import Path
 
 FOLDERS = ("glibc_floor", "include", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
 C_SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".def")
+# Folders whose string literals are shown to users.
+MESSAGES = ("shim", "runtime_hooks", "reporters", "tools")
 
+# Words that are no subject of a comment.
 OPENERS = re.compile(
-    r"^(What|Whatever|Whether|Who|Whoever|Whose|Where|Which|Of|Else|Those|Nobody|Somebody|That|Then"
-    r"|The same|The first)\b(?! (?:page|thread|request|call)s?\b)"
+    r"^(What|Whatever|Whether|Who|Whoever|Whose|Where|Which|How|Of|Else|Those|Nobody|Somebody|That|Then"
+    r"|It|Its|They|Their|Them|Also|Such|The same|The first)\b(?! (?:page|thread|request|call)s?\b)"
 )
+# Words that are no subject of any other sentence of a comment.
+LATER_OPENERS = re.compile(r"^(What|Whatever|Whether|Who|Whoever|Whose|Which|Else|Those|Nobody|Somebody)\b")
+# Words that are no subject of a test's name.
+NAME_OPENERS = re.compile(r"^(what|whatever|whether|who|whoever|whose|which|of|else|those|that|then|it|its)_")
 # word -> the project's word for it
 GLOSSARY = {
     r"famil(?:y|ies)": "hook (or: file of hooks)",
@@ -27,12 +35,23 @@ GLOSSARY = {
     r"cells?": "shard",
     r"troubles?": "incident, or what went wrong",
     r"news": "message, notice",
-    r"(?<!in )(?<!in its )(?<!in our )(?<!take )(?<!takes )(?<!took )places?(?! (?:where|a |an |the ))":
-        "location, offset, slot, current context or pc",
+    r"(?<!in )(?<!in its )(?<!in our )(?<!take )(?<!takes )(?<!took )(?<!take the )(?<!takes the )(?<!took the )"
+    r"places?(?! (?:where|a |an |the ))": "location, offset, slot, current context or pc",
     r"(?:a|the|each|every|one|vain) climb": "ladder, or: the climbing request",
+    r"periods?": "epoch, or interval",
+    r"(?:no|some|any|every)body(?:s|'s)?|who(?:so)?ever": "the thread, process or person that is meant",
+    r"the (?:former|latter)": "the noun",
+    r"for (?:\S+ ){1,2}(?:is|are|was|were|may|might|can|could|must|serves?|needs?|has|have|had|does|do)":
+        "because, or: since",
 }
+# The rule about `for` is about the conjunction, which follows a comma.
+WORDS = {
+    re.compile(rf", {word}\b" if word.startswith("for ") else rf"\b(?:{word})\b", re.IGNORECASE): instead
+    for word, instead in GLOSSARY.items()
+}
+ELLIPSIS = re.compile(r"[a-z] ?(?:\.\.\.|…)(?=$| [A-Z])")
 LONGEST = 35  # words of a sentence
-IGNORED = re.compile(r"^(NOLINT|clang-format|usage:|---|===|#!|shellcheck|noqa|\$ )")
+IGNORED = re.compile(r"^(NOLINT|clang-format|usage:|---|===|#!|shellcheck|noqa|fmt:|\$ )")
 
 
 def c_comments(text):
@@ -82,8 +101,45 @@ def python_comments(text):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             words = ast.get_docstring(node)
-            if words:
-                yield node.body[0].lineno, " ".join(words.split("\n\n")[0].split())
+            for paragraph in re.split(r"\n\n|\n(?=\s*(?:usage:|- ))", words or ""):
+                yield node.body[0].lineno, " ".join(paragraph.split())
+
+
+def script_comments(text):
+    """Yields (line, text) for each comment of a shell script or a Meson file."""
+    block, first = [], 0
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        if line.strip().startswith("#"):
+            first = first if block else number
+            block.append(line.strip("# "))
+        elif block:
+            yield first, " ".join(block)
+            block = []
+
+
+def literals(text):
+    """Yields (line, text) for each string of a source; strings beside each other are one."""
+    code = re.sub(r"^\s*(?://|#(?!define)).*", "", text, flags=re.MULTILINE)
+    for match in re.finditer(r'"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', code):
+        words = re.sub(r'"\s*"', "", match[0]).strip('"').replace("\\n", " ")
+        if " " in words.strip():
+            yield code.count("\n", 0, match.start()) + 1, words
+
+
+def paragraphs(text):
+    """Yields (line, text) for each paragraph, item or column of a document."""
+    text = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"`[^`\n]*`", "`code`", text)
+    for match in re.finditer(r"(?:(?!\n\n|\n *(?:[-#|]|\d+\. )|\|).)+", text, re.DOTALL):
+        words = " ".join(match[0].split()).lstrip("-# ")
+        if words:
+            yield text.count("\n", 0, match.start()) + 1, words
+
+
+def test_names(text):
+    """Yields (line, words) for each test of a source."""
+    for match in re.finditer(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)|^def test_(\w+)", text, re.MULTILINE):
+        yield text.count("\n", 0, match.start()) + 1, match[1] or match[2]
 
 
 def sentences(words):
@@ -91,42 +147,88 @@ def sentences(words):
     return re.split(r"(?<=[.;:!?])\s+", words)
 
 
-def complaints_about(name, comments):
+def wrong_words(words):
+    for pattern, instead in WORDS.items():
+        found = pattern.search(words)
+        if found:
+            yield f"«{found[0].strip(', ')}»: say {instead}"
+    if ELLIPSIS.search(words):
+        yield "an ellipsis"
+    for sentence in sentences(words):
+        count = len(re.findall(r"[A-Za-z0-9_:()~]+(?:['’-][A-Za-z]+)*", sentence))
+        if count > LONGEST:
+            yield f"a sentence of {count} words: {sentence[:60]}"
+
+
+def wrong_subjects(words):
+    opener = OPENERS.match(words)
+    if opener:
+        yield f"opens with «{opener[0]}», which is no subject"
+    for sentence in sentences(words)[1:]:
+        opener = LATER_OPENERS.match(sentence)
+        if opener:
+            yield f"«{opener[0]}» is no subject: {sentence[:60]}"
+
+
+def complaints_about_comments(comments):
     for line, words in comments:
         words = words.strip()
-        if not words or IGNORED.match(words):
-            continue
-        opener = OPENERS.match(words)
+        if words and not IGNORED.match(words):
+            for complaint in (*wrong_subjects(words), *wrong_words(words)):
+                yield line, f"{complaint}: {words[:60]}"
+
+
+def complaints_about_text(texts):
+    for line, words in texts:
+        for complaint in wrong_words(words):
+            yield line, f"{complaint}: {words[:60]}"
+
+
+def complaints_about_names(names):
+    for line, name in names:
+        opener = NAME_OPENERS.match(name)
         if opener:
-            yield f"{name}:{line}: opens with «{opener[0]}», which is no subject: {words[:60]}"
-        for sentence in sentences(words):
-            count = len(re.findall(r"[A-Za-z0-9_:()~]+(?:['’-][A-Za-z]+)*", sentence))
-            if count > LONGEST:
-                yield f"{name}:{line}: a sentence of {count} words: {sentence[:60]}"
-        for pattern, instead in GLOSSARY.items():
-            found = re.search(rf"\b{pattern}\b", words)
-            if found:
-                yield f"{name}:{line}: «{found[0]}»: say {instead}: {words[:60]}"
+            yield line, f"a test's name opens with «{opener[1]}»: {name}"
+        for complaint in wrong_words(name.replace("_", " ")):
+            if "sentence" not in complaint:
+                yield line, f"{complaint}: {name}"
 
 
-def comments_of(path):
-    text = path.read_text()
-    if path.suffix == ".py":
-        return python_comments(text)
-    return c_comments(text)
+def complaints_about(name, text):
+    suffix = Path(name).suffix
+    if suffix == ".md":
+        yield from complaints_about_text(paragraphs(text))
+    elif suffix == ".py":
+        yield from complaints_about_comments(python_comments(text))
+    elif suffix in C_SUFFIXES:
+        yield from complaints_about_comments(c_comments(text))
+    else:
+        yield from complaints_about_comments(script_comments(text))
+    if suffix in (".cpp", ".hpp", ".py"):
+        yield from complaints_about_names(test_names(text))
+    if suffix in C_SUFFIXES and name.startswith(MESSAGES):
+        yield from complaints_about_text(literals(text))
+
+
+def sources(root):
+    yield from sorted(root.glob("*.md"))
+    yield from sorted((root / "docs").glob("*.md"))
+    yield from (root / name for name in ("meson.build", ".ci/run") if (root / name).exists())
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            is_script = path.is_file() and path.suffix == "" and path.read_bytes().startswith(b"#!/bin/")
+            if path.suffix in (*C_SUFFIXES, ".py", ".md", ".sh") or path.name == "meson.build" or is_script:
+                yield path
 
 
 def main():
     root = Path(sys.argv[1])
     complaints, files = [], 0
-    for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*")):
-            name = path.relative_to(root).as_posix()
-            if path.suffix not in C_SUFFIXES + (".py",):
-                continue
-            files += 1
-            complaints += complaints_about(name, comments_of(path))
-    assert files, f"no sources below {root}"
+    for path in sources(root):
+        name = path.relative_to(root).as_posix()
+        files += 1
+        complaints += [f"{name}:{line}: {what}" for line, what in complaints_about(name, path.read_text())]
+    assert files > 100, f"no sources below {root}"
     print("\n".join(complaints))
     print(f"{len(complaints)} complaints in {files} files")
     return 1 if complaints else 0

@@ -370,7 +370,7 @@ int command_line(int count, char** arguments) {
   return run_verb(run);
 }
 
-// Its result is the exit status.
+// Returns the exit status.
 int whole_command(int count, char** arguments) {
   try {
     return finish_output(command_line(count, arguments));

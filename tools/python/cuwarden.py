@@ -1,6 +1,6 @@
 """Lets cuwarden empty the caches of PyTorch and CuPy when another library's request would fail.
 
-    python3 -m cuwarden train.py ...     runs an unmodified script; also `-m MODULE` and `-c TEXT`
+    python3 -m cuwarden train.py ARGUMENT...     runs an unmodified script; also `-m MODULE` and `-c TEXT`
     import cuwarden; cuwarden.register()     does the same from inside a program
 
 cuwarden empties caches only if rescues are on: they are, unless CUWARDEN_POOL=off. In a process that

@@ -70,7 +70,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-enum class Links { followed, refused };  // How symbolic links at the end of a path are treated.
+enum class Links { followed, refused };  // Treatment of symbolic links at the end of a path.
 
 namespace detail {
 

@@ -26,7 +26,7 @@ bool has_ended(CUresult result) {
 // entered: another thread may end it meanwhile.
 //
 // The bytes that a device's first context takes cannot be told apart from other processes' memory.
-// Those of a further context can.
+// The bytes of a further context can.
 bool answers_for(HookedCall& call, DeviceOrdinal device) {
   return call.session().queries.current().device == device;
 }

@@ -106,7 +106,7 @@ CUresult cuExternalMemoryGetMappedMipmappedArray(
   return result;
 }
 
-// Such a handle gives access to the pages themselves, even after cuwarden has mapped other
+// A handle for sharing gives access to the pages themselves, even after cuwarden has mapped other
 // addresses to them. So once one was made, the pool's memory is no longer moved.
 namespace {
 CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {

@@ -92,8 +92,8 @@ struct Incident {
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
   // Number of refusals after which the same thread soon had an equal request served.
   std::atomic<std::uint64_t> recovered;
-  // Number of refusals that reached the program. Those neither counted here nor in `rescued` are
-  // still on the ladder.
+  // Number of refusals that reached the program. Refusals that are counted neither here nor in
+  // `rescued` are still on the ladder.
   std::atomic<std::uint64_t> failed;
   // Number of requests that each rung has served, so that the program saw no refusal.
   std::atomic<std::uint64_t> rescued[rung_count];

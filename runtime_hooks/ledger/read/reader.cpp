@@ -1,5 +1,5 @@
-// Each number is loaded once and checked before use, for it may be changed by whoever owns the
-// file between a check and a second look.
+// Each number is loaded once and checked before use, because the file's owner may change it between
+// a check and a second look.
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 #include <unistd.h>

@@ -240,7 +240,8 @@ Descriptor BackingFile::open_again() const noexcept {
 
 bool BackingFile::replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const ErrnoGuard guard;
-  // A failure may leave a hole, where somebody else's mapping may come to lie: never touch it.
+  // A failure may leave a hole in the address range. Another mapping of the process may come to lie
+  // there, so it is never touched.
   void* const start = mmap(base() + offset, bytes, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (start == MAP_FAILED) return refused(GrowthOperation::map);

@@ -101,7 +101,7 @@ class IdTable {
       ++count_;
     }
     memory.release();
-    // The old table stays mapped, for lookups that are still inside it.
+    // The old table stays mapped, because lookups may still be inside it.
     slots_.store(larger, std::memory_order_release);
     return larger;
   }

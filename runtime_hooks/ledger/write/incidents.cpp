@@ -11,7 +11,8 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// A report with more of them is read by nobody; their requests are counted with their group.
+// The most incidents that are stored: a longer list would not be read. Requests beyond them are
+// counted with their group.
 constexpr std::uint64_t most_incidents = 1000;
 constexpr std::size_t most_holders = 8;  // less than IncidentHoldings has room for
 
@@ -61,7 +62,8 @@ std::uint32_t Incidents::begin(const Refusal& refusal, ThreadId thread, std::uin
   note_last(incident, refusal.bytes.value, now_ns);
   for (std::atomic<std::uint64_t>& fact : incident.facts) fact.store(unknown_bytes, relaxed);
   incident.number = latest == 0 ? 1 : row({latest}).number + 1;
-  // Another thread may have come first; then this row stays as it is, and nobody sees it.
+  // Another thread may have stored an incident of this group first. Then this row stays as it is,
+  // and no reader finds it.
   return group(refusal.group.value)
                  .incident.compare_exchange_strong(latest, made, std::memory_order_acq_rel)
              ? made

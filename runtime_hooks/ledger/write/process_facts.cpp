@@ -84,7 +84,7 @@ std::uint32_t pid_namespace(const ProcFolder& process) {
   return number == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(number + 1, nullptr, 10));
 }
 
-// How long ago the process started; 0 where that is not known.
+// Returns the age of the process in nanoseconds; 0 if it is not known.
 std::uint64_t age_ns(std::uint64_t ticks) {
   const long per_second = sysconf(_SC_CLK_TCK);
   if (ticks == 0 || per_second <= 0) return 0;

@@ -1,7 +1,7 @@
 // The ledger as it is written: the file, its header, and the tables that facts go to. All of their
 // functions are noexcept, take no global lock, call no malloc, and may be called from any thread at
-// any time between create() and the end of the process. What cannot be stored is counted and said
-// in Header::reasons; nothing ever fails loudly.
+// any time between create() and the end of the process. Facts that cannot be stored are counted and
+// said in Header::reasons; no function reports a failure otherwise.
 #pragma once
 
 #include <cstdint>

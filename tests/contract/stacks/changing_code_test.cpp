@@ -66,7 +66,7 @@ TEST(ChangingCode, CodeWithoutUnwindTablesEndsAStackAsInLibgcc) {
   for (int i = 0; i < 5; ++i) code.call(look);
   EXPECT_LE(seen, 3);
   EXPECT_EQ(all.foreign_code(), 5u);
-  EXPECT_EQ(all.recognised(), 0u);  // Such code may be replaced at any time.
+  EXPECT_EQ(all.recognised(), 0u);  // Code that a program generated may be replaced at any time.
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ def test_a_later_cgroup_of_the_same_name_is_not_taken_for_it(workspace, cuwarden
     assert only_report(workspace)["memory_cgroup"] is None
 
 
-def test_somebody_elses_sigkill_is_not_put_down_to_an_earlier_lack_of_memory(
+def test_another_process_sigkill_is_not_put_down_to_an_earlier_lack_of_memory(
     workspace, cuwarden, cgroup
 ):
     killed_in(workspace, cgroup).unlink()

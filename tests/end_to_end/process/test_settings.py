@@ -222,7 +222,7 @@ def test_a_program_started_by_a_batch_script_itself_has_no_rank(workspace):
     "variable",
     ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"],
 )
-def test_a_rank_is_found_whoever_started_the_processes(workspace, variable):
+def test_a_rank_is_found_for_each_launcher(workspace, variable):
     run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": workspace.reports / "%r.json", variable: "12"})
     assert run.report.path.name == "12.json"
 

@@ -178,7 +178,7 @@ def test_the_hosts_own_spdlog_logs_as_without_the_shim(run_both, level):
 # --- the end of the process
 
 
-def test_what_a_linked_librarys_destructor_frees_is_no_leak(run_both):
+def test_memory_that_a_linked_librarys_destructor_frees_is_no_leak(run_both):
     run = run_both([trap("linked_destructor")])
     assert run.returncode == 0, run.stderr
     run.report.check_leaks(run.last_line["leaked"])
@@ -273,7 +273,7 @@ def test_each_modules_functions_are_named_by_its_own_file(two_libraries):
             assert report.modules[frame["module"]]["path"] == str(path)
 
 
-def test_a_module_whose_file_became_a_pipe_holds_up_nobody(two_libraries):
+def test_a_module_whose_file_became_a_pipe_holds_up_no_report(two_libraries):
     run_it, paths, _ = two_libraries
     bare = run_it("pipe", shim=False)
     run = run_it("pipe")

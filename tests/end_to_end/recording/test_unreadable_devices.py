@@ -78,7 +78,7 @@ def test_a_device_that_cannot_be_read_at_an_incident_proves_nothing(run_both, cu
 
 
 @pytest.mark.parametrize("fail", FAILS[:3])
-def test_what_needs_no_reading_is_proven_without(run_both, fail):
+def test_a_cause_that_needs_no_reading_is_proven_without_one(run_both, fail):
     body = "show(results=[malloc(b)[0] for b in (5 << 30, 1 << 63)])"
     run = run_both(python(body), environment(CUWARDEN_SIM_FAIL=fail))
     assert run.last_line == {"results": [2, 2]}

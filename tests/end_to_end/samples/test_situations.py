@@ -275,7 +275,7 @@ def test_neighbour_holds_what_the_program_cannot_have(workspace, tmp_path, size)
 
 
 @pytest.mark.parametrize("nvml", ["refuse", "hide_others"])
-def test_a_neighbour_that_nobody_lists_is_an_unlisted_owner(workspace, tmp_path, nvml):
+def test_a_neighbour_that_no_list_has_is_an_unlisted_owner(workspace, tmp_path, nvml):
     env = {**sized("3GiB", tmp_path), "CUWARDEN_SIM_NVML": nvml}
     run = run_alike(workspace, [sample("neighbour")], env, {"other_pid"})
     request = check_request("neighbour", run)
@@ -285,7 +285,7 @@ def test_a_neighbour_that_nobody_lists_is_an_unlisted_owner(workspace, tmp_path,
     assert own["device_processes"] == []
 
 
-def test_a_neighbour_that_shares_no_device_is_in_nobodys_way(run_bare):
+def test_a_neighbour_that_shares_no_device_is_no_cause(run_bare):
     run = run_bare([sample("neighbour")], sized("3GiB"))
     assert run.returncode == 1
     assert len(run.stderr.splitlines()) == 1 and "was served" in run.stderr

@@ -229,7 +229,7 @@ void virtual_memory(Account& account) {
   account.leaked({"cuMemCreate", "vmm", "virtual_memory", line, 1, 64 * MiB});
   REQUIRE(map(range, 64 * MiB, 0, mapped, 0));
   REQUIRE(set_access(range, 64 * MiB, &access, 1));
-  REQUIRE(release(mapped));  // Its mapping keeps the memory.
+  REQUIRE(release(mapped));  // The mapping keeps the memory.
   work::fill_and_check("virtual memory", reinterpret_cast<void*>(range), words(64 * MiB), 14);
 
   CUmemGenericAllocationHandle unmapped{};
@@ -238,7 +238,7 @@ void virtual_memory(Account& account) {
   account.allocated("vmm", 32 * MiB);
   account.leaked({"cuMemCreate", "vmm", "virtual_memory", line, 1, 32 * MiB});
   REQUIRE(map(range + 64 * MiB, 32 * MiB, 0, unmapped, 0));
-  REQUIRE(unmap(range + 64 * MiB, 32 * MiB));  // Its handle keeps the memory.
+  REQUIRE(unmap(range + 64 * MiB, 32 * MiB));  // The handle keeps the memory.
 
   CUmemGenericAllocationHandle gone{};
   REQUIRE(create(&gone, 16 * MiB, &prop, 0));

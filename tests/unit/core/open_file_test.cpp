@@ -1,5 +1,5 @@
-// Files are opened without waiting, and without a number below 3. What concerns the numbers 0 to 2
-// runs in a child of its own, whose standard streams are closed.
+// Files are opened without waiting, and without a number below 3. A test of the numbers 0 to 2 runs
+// in a child of its own, whose standard streams are closed.
 #include "runtime_hooks/core/files/open_file.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST_F(OpenFile, nothing_is_written_through_a_link) {
   EXPECT_FALSE(make_file(AT_FDCWD, link.c_str(), O_WRONLY));
 }
 
-TEST_F(OpenFile, what_is_no_file_is_refused_at_once) {
+TEST_F(OpenFile, a_path_of_no_file_is_refused_at_once) {
   const std::string fifo = folder_ + "/fifo", socket_path = folder_ + "/socket";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -111,7 +111,7 @@ TEST_F(OpenFile, no_descriptor_takes_the_number_of_a_closed_stream) {
             0);
 }
 
-TEST_F(OpenFile, of_three_streams_only_the_closed_ones_are_held) {
+TEST_F(OpenFile, only_the_closed_ones_of_three_streams_are_held) {
   EXPECT_EQ(without_streams([&] {
               if (::open("/dev/null", O_RDWR) != 0 || dup2(0, 2) != 2) return false;
               const Descriptor file = open_to_read(file_.c_str());

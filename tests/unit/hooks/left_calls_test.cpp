@@ -17,7 +17,7 @@ std::jmp_buf back;
 
 class LeftCalls : public HooksTest {
  protected:
-  // Its frame lies well below the frames of later calls, even if those are inlined.
+  // The function's frame lies well below the frames of later calls, even if those are inlined.
   [[gnu::noinline]] void leave_a_free() {
     volatile unsigned char below[1024];
     below[0] = 1;
@@ -30,7 +30,7 @@ class LeftCalls : public HooksTest {
     const RuntimeCall call(Row::cudaFree);
     std::longjmp(back, 1);
   }
-  // Its frame lies deeper than that of the call that was left, and overwrites it.
+  // The function's frame lies deeper than the frame of the call that was left, and overwrites it.
   [[gnu::noinline]] CUdeviceptr allocate_deeper() {
     volatile unsigned char over[2048];
     for (auto& byte : over) byte = 1;

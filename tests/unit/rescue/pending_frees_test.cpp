@@ -174,7 +174,7 @@ TEST_F(LadderTest, frees_in_the_threads_own_stream_are_waited_for_without_touchi
   pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
   climb(settings);
   EXPECT_EQ(fake.recorded.size(), 1u) << "of another context";
-  // It also waits for frees by other threads in their own streams.
+  // The wait includes frees by other threads in their own streams.
   pending.freed_in(CU_STREAM_PER_THREAD, here);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   climb(settings);

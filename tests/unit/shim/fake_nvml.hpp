@@ -16,7 +16,8 @@ struct FakeNvml {
   // Result of the newest version of the function; 0 if it works.
   int newest_result = 0;
   Process compute[most] = {};
-  // Number of processes. Those above `most` have pids from 1000 on, and 1, 2, 3… bytes.
+  // Number of processes. Processes above `most` have pids from 1000 on, and 1, 2, 3 and so on
+  // bytes.
   unsigned compute_count = 0;
   Process graphics[most] = {};
   unsigned graphics_count = 0;

@@ -21,7 +21,7 @@ enum class RecoveryOutcome : std::uint8_t {
   running,
   // Another cuwarden is at work on the ledger, or was. Nothing was done.
   busy,
-  // It cannot be seen from here if the process still lives. Nothing was done.
+  // This process cannot see whether the recorded process still lives. Nothing was done.
   out_of_sight,
   // The ledger belongs to another user, and this process is not root. Nothing was done.
   other_user,

@@ -75,7 +75,7 @@ void Allocations::put_back(const TakenRecord& taken) noexcept {
     case RecordIndex::Restored::yes:
       return;
     case RecordIndex::Restored::address_in_use:
-      // It has been handed out again meanwhile, so this allocation is gone after all.
+      // The address has been handed out again meanwhile, so this allocation is gone after all.
       storage_.header().superseded.fetch_add(1, relaxed);
       storage_.add_reason(reason_superseded);
       break;

@@ -2,10 +2,10 @@
 // with a lock of its own, an open-addressing table in private memory (8 bytes a slot: half a hash
 // and the row), a list of free rows and a range of fresh ones.
 //
-// Each 2 MiB of addresses go to 16 of the shards: so much the driver, and most allocators, hand out
-// in small pieces to whoever asks at the time. Threads with memory of their own, as on devices of
-// their own, seldom meet and find the lines where they left them; those that share theirs seldom
-// wait for one another.
+// Each 2 MiB of addresses go to 16 of the shards: the driver and most allocators cut that much into
+// small pieces for the threads that ask at the time. Threads with memory of their own seldom use
+// the same shard, so its cache lines stay with them. Threads that share memory seldom wait for one
+// another.
 //
 // All changes of one key are made under its shard's lock; a row's `state` tells readers without
 // locks. A removed row keeps its contents until it is recycled, so that it can be put back.
@@ -38,7 +38,8 @@ class RecordIndex {
   bool take(Space, DeviceAddress, RecordFields&) noexcept;
   // A new live record under this key.
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
-  // Puts back what take() took, unless somebody was given this address meanwhile.
+  // Results of putting a record back that was taken: done; the driver has given its address to
+  // another allocation meanwhile; there is no room.
   enum class Restored { yes, address_in_use, no_room };
   Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
 

@@ -182,9 +182,10 @@ void SlabPages::apply(ThreadShard& shard, const Piece& piece, bool more,
       now_ns);
 }
 
-// As they are before the caller's change. Whoever else is about to change them waits for the copy,
-// but not without end: the thread that makes it may be one that the caller interrupted, or have
-// left by a longjmp; then a claim for an older moment is taken over.
+// Copies the page's contents as they are before the caller's change. Another thread that is about
+// to change them waits for the copy, but not without end. The copying thread may be one that the
+// caller interrupted, or may have left by a longjmp; then a claim for an older moment is taken
+// over.
 void SlabPages::keep_contents(SlabPage& page, std::uint32_t version) noexcept {
   constexpr int attempts = 1000;
   std::uint32_t kept = page.at_worst_version.load(std::memory_order_acquire);
@@ -278,7 +279,7 @@ bool SlabPages::fits(const Series& series, std::uint64_t address,
          (page == nullptr || SlabContents::of(page->contents.load(relaxed)).count == 0);
 }
 
-// How many shared their page.
+// Returns the number of pieces that shared their page.
 std::uint64_t SlabPages::tally_pieces(Series& series, Tally* tallies,
                                       std::uint64_t groups) const noexcept {
   std::uint64_t seen = 0, misfits = 0;

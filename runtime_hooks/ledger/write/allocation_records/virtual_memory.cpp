@@ -10,7 +10,8 @@
 namespace cuwarden::ledger {
 namespace {
 
-// How many taken-away things are remembered: far more than calls can be in flight at once.
+// Number of removed mappings and reservations that are remembered: far more than calls can be in
+// flight at once.
 constexpr std::uint64_t remembered = 4096;
 
 // A second handle value for memory that has a record: it holds on to that record as a mapping does.

@@ -1,8 +1,8 @@
 // CUmemGenericAllocationHandles and their mappings. A handle's bytes are live until its references
 // and its mappings are both gone; a mapping carries no bytes of its own.
 //
-// One lock serves all of it: the driver's own calls take microseconds here. What a begin function
-// took away is remembered for a while, so that its undo function can restore it exactly.
+// One lock serves all of it: the driver's own calls take microseconds here. The rows that a begin
+// function removed are remembered for a while, so that its undo function can restore them exactly.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The loaded objects that occur in stacks. They are looked up while a stack that shows them is
-// interned, for later they may be gone: base, range, build id and path are copied then.
+// The loaded objects that occur in stacks. An object is looked up while a stack that contains it is
+// interned, because it may be unloaded later: base, range, build id and path are copied then.
 //
 // A file that is loaded once more, at another address or from a copy, is known as the same file. It
 // gets another row only when a stack is stored that was not met in it before: a plugin may be

@@ -32,7 +32,7 @@ TEST_F(Answers, each_begins_at_a_multiple_of_512_and_none_lies_in_another) {
   }
 }
 
-TEST_F(Answers, its_range_is_what_was_asked_for) {
+TEST_F(Answers, the_range_of_a_pointer_is_the_requested_range) {
   for (const Piece& piece : pieces) {
     for (const CUdeviceptr address : addresses_in(piece)) {
       CUdeviceptr start = 0;
@@ -48,7 +48,7 @@ TEST_F(Answers, its_range_is_what_was_asked_for) {
   }
 }
 
-TEST_F(Answers, it_is_memory_of_the_device_and_of_the_context) {
+TEST_F(Answers, a_pointer_is_memory_of_the_device_and_of_the_context) {
   for (const Piece& piece : pieces) {
     for (const CUdeviceptr address : addresses_in(piece)) {
       EXPECT_EQ(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, address), devices()[0].context);
@@ -100,7 +100,7 @@ TEST_F(Answers, the_runtime_says_the_same) {
 }
 
 // "All allocations have a unique ID during the process": caches of registrations go by it.
-TEST_F(Answers, its_id_is_nobody_elses_nor_ever_was) {
+TEST_F(Answers, the_id_of_a_pointer_is_given_to_no_other) {
   const auto id_at = [](CUdeviceptr address) {
     return attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
   };

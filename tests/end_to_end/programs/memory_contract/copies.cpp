@@ -88,7 +88,7 @@ Shape shape_of(const Piece& piece) {
   return {pitch, piece.size() / pitch, pitch - 131};
 }
 
-TEST_F(Copies, of_rows) {
+TEST_F(Copies, rows_arrive_whole) {
   for (Piece* const piece : from_size(4 * kKiB)) {
     const auto [pitch, rows, width] = shape_of(*piece);
     Bytes host = random_bytes(width * rows);
@@ -118,7 +118,7 @@ TEST_F(Copies, of_rows) {
   }
 }
 
-TEST_F(Copies, of_boxes) {
+TEST_F(Copies, boxes_arrive_whole) {
   for (Piece* const piece : from_size(4 * kKiB)) {
     const auto [pitch, rows, width] = shape_of(*piece);
     const Extent most{width, 3, rows / 4};
@@ -255,7 +255,7 @@ TEST_F(Batches, to_and_from_the_host_and_between_pieces) {
     expect_same({got[i], pieces[i].size()}, pieces[i].bytes, "a copy");
 }
 
-TEST_F(Batches, of_boxes) {
+TEST_F(Batches, boxes_arrive_whole) {
   std::vector<CUDA_MEMCPY3D_BATCH_OP> all;
   for (Piece* const piece : from_size(4 * kKiB)) {
     const auto [pitch, rows, width] = shape_of(*piece);

@@ -59,19 +59,19 @@ TEST_F(Fills, with_words) {
   fill_parts(word + 1, [&](auto... rest) { return cuMemsetD32Async(rest..., stream); });
 }
 
-TEST_F(Fills, of_rows_with_bytes) {
+TEST_F(Fills, rows_are_filled_with_bytes) {
   fill_rows(byte, [](auto... rest) { return cuMemsetD2D8(rest...); });
   fill_rows(static_cast<unsigned char>(byte + 1),
             [&](auto... rest) { return cuMemsetD2D8Async(rest..., stream); });
 }
 
-TEST_F(Fills, of_rows_with_two_bytes) {
+TEST_F(Fills, rows_are_filled_with_two_bytes) {
   fill_rows(two_bytes, [](auto... rest) { return cuMemsetD2D16(rest...); });
   fill_rows(static_cast<unsigned short>(two_bytes + 1),
             [&](auto... rest) { return cuMemsetD2D16Async(rest..., stream); });
 }
 
-TEST_F(Fills, of_rows_with_words) {
+TEST_F(Fills, rows_are_filled_with_words) {
   fill_rows(word, [](auto... rest) { return cuMemsetD2D32(rest...); });
   fill_rows(word + 1, [&](auto... rest) { return cuMemsetD2D32Async(rest..., stream); });
 }
@@ -102,7 +102,7 @@ TEST_F(Fills, by_the_runtime) {
   }
 }
 
-TEST_F(Fills, of_what_is_filled_last_stays) {
+TEST_F(Fills, the_last_of_several_fills_stays) {
   begin_long_work(stream);
   for (Piece& piece : pieces) {
     for (unsigned char value = 1; value <= 3; ++value)

@@ -121,7 +121,7 @@ TEST_F(Frees, in_stream_order_in_a_stream_that_knows_nothing_of_it) {
   ASSERT_EQ(cuStreamDestroy(other), CUDA_SUCCESS);
 }
 
-TEST_F(Frees, of_one_context_leave_anothers_alone) {
+TEST_F(Frees, frees_of_one_context_leave_anothers_memory_alone) {
   const CUcontext other = make_context(devices()[0].handle);
   std::vector<Piece> there;
   for (const std::size_t size : sizes) there.push_back(make_piece(size));
@@ -135,7 +135,7 @@ TEST_F(Frees, of_one_context_leave_anothers_alone) {
 
 // Pieces of all sizes come and go at random, and the live ones have the right contents at each
 // step.
-TEST_F(Frees, of_many_that_come_and_go) {
+TEST_F(Frees, many_pieces_come_and_go) {
   std::mt19937 random(11);
   std::vector<Piece> live;
   for (int step = 0; step < 400; ++step) {
@@ -157,7 +157,7 @@ TEST_F(Frees, of_many_that_come_and_go) {
   }
 }
 
-TEST_F(Frees, of_several_threads_at_once) {
+TEST_F(Frees, several_threads_free_at_once) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([i] {

@@ -179,7 +179,7 @@ TEST_F(Graphs, built_of_nodes_in_the_general_form) {
 }
 #endif
 
-TEST_F(Graphs, that_are_launched_while_others_come_and_go) {
+TEST_F(Graphs, graphs_are_launched_while_others_come_and_go) {
   const CUgraph graph = capture([&] {
     for (const Piece& piece : pieces)
       EXPECT_EQ(cuMemsetD8Async(piece.start, 0x6b, piece.size(), stream), CUDA_SUCCESS);

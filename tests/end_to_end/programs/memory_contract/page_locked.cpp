@@ -254,7 +254,7 @@ TEST_F(PageLocked, is_freed_by_its_start_alone_and_by_its_own_function) {
   }
 }
 
-TEST_F(PageLocked, is_nobodys_once_it_was_freed) {
+TEST_F(PageLocked, freed_memory_is_unknown_to_the_driver) {
   for (Locked& each : all) {
     ASSERT_EQ(cuMemFreeHost(each.start), CUDA_SUCCESS);
     CUdeviceptr start = 0;

@@ -1,4 +1,4 @@
-// How the pool behaves over time:
+// Shows the pool's behaviour over time:
 //
 //     pooled SITUATION [ipc|mpi]
 //

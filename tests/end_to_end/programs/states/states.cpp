@@ -39,8 +39,8 @@ void failing_ends_of_captures(Account& account) {
   account.freed("stream_ordered", 2 * bytes);
 }
 
-// A capture whose stream is destroyed is over, though nobody ended it. Ends without exit handlers,
-// so that no reading is taken on the way out.
+// A capture whose stream is destroyed is over, though the program did not end it. Ends without exit
+// handlers, so that no reading is taken on the way out.
 void abandoned_capture(Account& account) {
   CUstream stream = nullptr;
   CUdeviceptr memory = 0;

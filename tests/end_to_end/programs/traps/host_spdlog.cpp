@@ -1,4 +1,4 @@
-// A program with a spdlog of its own, header-only like the shim's and visible to everybody: its
+// A program with a spdlog of its own, header-only like the shim's, and with exported symbols: its
 // registry, its default logger and its level are its own. Logs to stdout, to the very end.
 #include <cuda_runtime_api.h>
 #include <spdlog/spdlog.h>

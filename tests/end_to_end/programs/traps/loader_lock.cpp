@@ -29,7 +29,7 @@ void use_cuda_beside() {
   do {
     for (void* const handle : {RTLD_DEFAULT, driver}) {
       CUdeviceptr memory = 0;
-      // Waits for whoever holds the loader's lock.
+      // Waits for the thread that holds the loader's lock.
       const auto allocate = reinterpret_cast<Allocate>(dlsym(handle, "cuMemAlloc_v2"));
       REQUIRE(allocate(&memory, 1000));
       REQUIRE(cuMemFree(memory));

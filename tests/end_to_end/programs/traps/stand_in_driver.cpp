@@ -1,5 +1,5 @@
-// A libcuda.so.1 for what the simulated one does not do: it looks up functions of its own, knows a
-// version of a function that nobody has heard of yet, and gives an address to another thread while
+// A libcuda.so.1 for what the simulated one does not do: it looks up functions of its own, has a
+// version of a function that cuwarden does not know, and gives an address to another thread while
 // its free is still under way. Written against the ABI, not against cuda.h: its versions are its
 // own.
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ void* look_up(const char* name, const char* how) {
   return found;
 }
 
-// Before anybody has called anything: nothing tells yet that this is the driver but its name.
+// Looked up before any call: only the library's name tells that this is the driver.
 void* found_at_load = nullptr;
 [[gnu::constructor]] void loaded() { found_at_load = look_up("cuMemAlloc_v2", "handle"); }
 

@@ -1,6 +1,7 @@
-// Its constructor and its destructor run with the loader's lock held. Each waits for a thread that
-// calls the driver and asks it for functions, which needs no loader; by dlsym it looks up itself.
-// LOADER_LOCK_FIRST says whose calls come first, the holder's or those of the thread waited for.
+// A library whose constructor and destructor run with the loader's lock held. Each waits for a
+// thread that calls the driver and asks it for functions, which needs no loader; by dlsym it looks
+// up itself. LOADER_LOCK_FIRST says whose calls come first, the holder's or those of the thread
+// waited for.
 #include <cuda.h>
 #include <dlfcn.h>
 
