@@ -9,7 +9,8 @@
 
 namespace cuwarden {
 
-// 0, or -1 with errno. `flags` as fstatat's: AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH.
+// Fill `result` as fstatat and fstat do, without new functions of glibc. They return 0, or -1 with
+// errno set. `flags`: those of fstatat, AT_SYMLINK_NOFOLLOW and AT_EMPTY_PATH.
 inline int status_at(int folder, const char* path, struct stat& result, int flags) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, folder, path, &result, flags));
 }

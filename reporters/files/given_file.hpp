@@ -7,13 +7,13 @@
 
 namespace cuwarden {
 
-// No report is larger: that of a million stacks has half of it.
+// Bytes of the largest report that is read. A report of a million stacks has half as many.
 inline constexpr std::size_t largest_report = std::size_t{1} << 30;
 
 // Reads a JSON object: a regular file, "-" for standard input, or a pipe that this process was
-// given by its number (/dev/stdin, /dev/fd/63). Empty if all was read; otherwise the reason, as
-// words that follow the path. Nothing is read of a file that is none, is larger than `most_bytes`,
-// or does not begin as an object.
+// given by its number (/dev/stdin, /dev/fd/63). Returns an empty text if all was read into
+// `content`; otherwise the reason, as words that follow the path in an error line. A file that is
+// no regular file, is larger than `most_bytes` or does not begin as an object is not read.
 std::string read_object_file(const std::string& path, std::size_t most_bytes, std::string& content);
 
 }  // namespace cuwarden

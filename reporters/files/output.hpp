@@ -9,7 +9,7 @@
 
 namespace cuwarden {
 
-// Waits until a descriptor that others have made non-blocking takes more. False where it cannot.
+// Waits until a non-blocking descriptor accepts more bytes. Returns false if it never will.
 bool wait_for_room(int descriptor) noexcept;
 
 class Output {
@@ -18,9 +18,11 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
+  // Adds text to the buffer, and writes the buffer when it is full. Does nothing after a failure.
   void write(std::string_view text) noexcept;
-  // Writes what is buffered. 0, or the errno of the first failure.
+  // Writes the bytes that are still buffered. Returns 0, or the errno of the first failure.
   int finish() noexcept;
+  // Returns the errno of the first failure so far; 0 if there was none.
   int error() const noexcept { return error_; }
 
  private:

@@ -8,12 +8,13 @@
 
 namespace cuwarden {
 
-// Memory that the tree of a report may take, about. A million stacks take half of it.
+// Bytes of memory that the parsed tree of a report may take, about. A report of a million stacks
+// takes half of it.
 inline constexpr std::uint64_t largest_tree = std::uint64_t{4} << 30;
 
-// Empty if the text is JSON of the outline that all reports have (an object of few levels, which
-// hardly has a list directly in a list) and its tree stays below `most_memory`; otherwise the
-// reason.
+// Returns an empty text if `json` can be parsed safely; otherwise the reason. It must be valid
+// JSON, an object of few levels with hardly any list directly in a list, as all reports are, and
+// its tree must take less than `most_memory` bytes.
 std::string wrong_outline(std::string_view json, std::uint64_t most_memory = largest_tree);
 
 }  // namespace cuwarden

@@ -14,10 +14,10 @@
 
 namespace cuwarden {
 
-// Objects keep their properties in their order.
+// A JSON value whose objects keep the order of their properties.
 using Json = nlohmann::ordered_json;
 // A text that follows the name of a value and says what is wrong with it, such as ".bytes is no
-// number"; null if nothing is. Values that are right cost no text.
+// number"; null if the value is right. A text is made only for wrong values.
 using Complaint = std::optional<std::string>;
 
 template <class Value>
@@ -30,6 +30,7 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
+// Returns null if `good`; otherwise the complaint `what`.
 inline Complaint unless(bool good, const char* what) {
   return good ? std::nullopt : Complaint(std::string(" is no ") + what);
 }
@@ -72,7 +73,8 @@ inline Complaint parse_proof(const Json& json, model::Proof& proof) {
 
 }  // namespace parsing
 
-// Null, with `value` filled, if the JSON is of the value's type.
+// Converts the JSON to `value`. Returns null if the JSON is of the value's type; otherwise the
+// complaint.
 template <class Value>
 Complaint parse(const Json& json, Value& value) {
   using parsing::unless;

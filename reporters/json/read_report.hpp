@@ -10,13 +10,14 @@
 
 namespace cuwarden {
 
-// Null with `error` set to one line when the file is no report of this schema. The path may be "-",
-// for standard input. No more than `most_bytes` are read.
+// Reads and parses a report. Returns null, with `error` set to one line, if the file is no report
+// of this schema or has more than `most_bytes`. `path`: "-" is standard input.
 std::optional<model::Report> load_report(const std::string& path, std::string& error,
                                          std::size_t most_bytes = SIZE_MAX);
 
-// Parses the content of a file, which the error line calls `path`. `json`, unless null, is given
-// the properties as they are in the file.
+// Parses the content of a report's file. Returns null, with `error` set to one line that begins
+// with `path`, if it is no report of this schema. `json`: gets all properties of the file, also
+// unknown ones; may be null.
 std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
                                           std::string& error, Json* json = nullptr);
 

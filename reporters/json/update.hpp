@@ -13,8 +13,9 @@ namespace cuwarden {
 // Properties that no struct lists.
 enum class Unlisted : bool { kept, dropped };
 
-// Properties whose values have not changed stay as they are, and all stay in their order. A missing
-// property is added only with a value.
+// Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
+// they are, and all keep their order. A missing property is added only if it has a value that is
+// not null.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted) {
   if constexpr (model::Object<Value>) {

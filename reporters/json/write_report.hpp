@@ -8,10 +8,11 @@
 namespace cuwarden {
 
 struct WrittenReport {
-  bool ledger_is_damaged = false;  // and the report says so
+  bool ledger_is_damaged = false;  // true if the ledger is damaged; the report says so, too
 };
 
-// May throw std::bad_alloc. Errors of writing are the output's.
+// Writes the report of a ledger as JSON. May throw std::bad_alloc. Errors of writing are in
+// output.error().
 WrittenReport write_report_json(const ledger::Reader&, const ReportOptions&, Output&);
 
 }  // namespace cuwarden

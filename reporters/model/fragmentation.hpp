@@ -43,7 +43,7 @@ struct SlabHolder {
   Id device = 0;
   MaybeId stack;
   Figure count, bytes;
-  Figure locked_bytes;  // in equal shares
+  Figure locked_bytes;  // each slab's locked bytes are divided equally among its pieces
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };
 

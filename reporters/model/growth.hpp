@@ -1,8 +1,8 @@
 // Does a leak grow, or did it happen once? Judged by when the allocations that are still live were
-// made: the time from the first of them to the end of the process is cut into four equal quarters.
-// A leak that goes on leaves survivors in most quarters; a cache that fills at start, or a buffer
-// that is made once per library, leaves them in one or two. At least four must be live, so that
-// three chance survivors never count as growth.
+// made: the time from the first of them to the end of the process, since its start is cut into four
+// equal quarters. A leak that goes on leaves survivors in most quarters; a cache that fills at
+// start, or a buffer that is made once per library, leaves them in one or two. At least four must
+// be live, so that three chance survivors never count as growth.
 //
 // The speed of growth follows from the bytes that were added after the first quarter: much of what
 // is allocated in the first quarter stays for good reasons.
@@ -17,14 +17,17 @@
 namespace cuwarden {
 
 struct Growth {
-  std::uint64_t first_ns = 0;  // birth of the oldest live allocation
+  std::uint64_t first_ns = 0;  // time of the oldest live allocation, since the process's start
   std::uint64_t end_ns = 0;    // end of the process
   std::uint64_t count = 0;
-  std::array<std::uint64_t, 4> by_quarter{};  // live allocations by the quarter of their births
-  std::uint64_t later_bytes = 0;              // live, and made after the first quarter
+  // live allocations, by the quarter of the time from first_ns to end_ns in which they were made
+  std::array<std::uint64_t, 4> by_quarter{};
+  // bytes of live allocations that were made after the first quarter
+  std::uint64_t later_bytes = 0;
 
   constexpr std::uint64_t quarter_ns() const { return (end_ns - first_ns) / 4 + 1; }
-  // `births`: of one moment, with so many bytes each.
+  // Adds `births` live allocations of `bytes` each that were made at `birth_ns`, since the
+  // process's start.
   constexpr void add(std::uint64_t birth_ns, std::uint64_t bytes = 0, std::uint64_t births = 1) {
     count += births;
     if (birth_ns < first_ns || end_ns <= first_ns) return;
@@ -32,8 +35,10 @@ struct Growth {
     by_quarter[quarter] += births;
     if (quarter > 0) later_bytes += bytes * births;
   }
+  // True if there are at least four live allocations, and they were made in at least three of the
+  // four quarters.
   constexpr bool growing() const { return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1; }
-  // Null where it does not grow.
+  // Returns the rate of growth; null if the group does not grow.
   constexpr std::optional<std::uint64_t> bytes_per_minute() const {
     if (!growing()) return std::nullopt;
     const double minutes = static_cast<double>(end_ns - first_ns) * 0.75 / 60e9;

@@ -22,7 +22,7 @@ struct Incident {
   Text rescued_by;
   std::string verdict;
   Figure repeats;
-  Figure recovered_count, rescued_count, failed_count;  // of repeats + 1 refusals
+  Figure recovered_count, rescued_count, failed_count;  // parts of the repeats + 1 refusals
   Figure last_ns, last_bytes;
   Proof proof;
   Text advice;
@@ -37,7 +37,7 @@ struct Incident {
 struct IncidentFact {
   Id incident = 0;
   std::string fact;
-  Figure value;  // null: without a limit
+  Figure value;  // null: there is no limit
   CUWARDEN_FIELDS(incident, fact, value)
 };
 
@@ -47,7 +47,7 @@ struct Rung {
   Figure order;
   std::string rung, outcome;
   Figure duration_ns;
-  Text reclaimer;  // null: another rung than that of reclaimers
+  Text reclaimer;  // name of the reclaimer; null for all rungs but `reclaim`
   CUWARDEN_FIELDS(incident, order, rung, outcome, duration_ns, reclaimer)
 };
 

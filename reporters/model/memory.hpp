@@ -15,7 +15,7 @@ namespace cuwarden::model {
 struct Device {
   Id device = 0;
   Text uuid, name;
-  Text at;  // null: never read, and so the next four
+  Text at;  // null: the device was never read, and the next four fields are null, too
   Figure time_ns, total_bytes, used_bytes, free_bytes;
   Text local_memory_kernel;
   Figure local_memory_kernel_thread_bytes;
@@ -68,13 +68,14 @@ struct LeakGroup {
   Text api;
   MaybeId device;
   Figure count, bytes;
-  Figure first_ns, last_ns;  // births of live allocations
+  Figure first_ns, last_ns;  // times at which the first and the last live allocation were made
   MaybeId module;
   Figure allocations;
   Text growth;  // null: a context released them
   Figure growth_bytes_per_minute;
   std::optional<std::array<Figure, 4>> count_by_quarter;
-  Figure lost_count, lost_bytes, reachable_count, reachable_bytes;  // null: not looked for
+  // null: reachability was not looked for
+  Figure lost_count, lost_bytes, reachable_count, reachable_bytes;
   Text released_by;
   bool suppressed = false;
   Text example_address;
@@ -118,7 +119,7 @@ struct PeakHolder {
   std::string kind;
   MaybeId stack;
   Figure count, bytes, allocations;
-  Figure first_ns, last_ns;  // births of all allocations there
+  Figure first_ns, last_ns;  // times at which the first and the last allocation were made there
   CUWARDEN_FIELDS(device, kind, stack, count, bytes, allocations, first_ns, last_ns)
   CUWARDEN_MAY_LACK(allocations, first_ns, last_ns)
 };

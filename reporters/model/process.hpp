@@ -35,7 +35,7 @@ struct Process {
   std::vector<std::string> command_line;
   Text host;
   std::string start;  // ISO 8601, UTC
-  Figure end_ns;      // since the start
+  Figure end_ns;      // since the process's start
   Text end_reason;    // null: died without a sign
   SignedFigure exit_status;
   Figure signal;

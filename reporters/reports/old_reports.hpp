@@ -9,19 +9,19 @@
 
 namespace cuwarden {
 
-// In the process that ends, and in a command.
+// Longest time for removing old reports: in a process that ends, and in the command.
 inline constexpr std::chrono::milliseconds longest_removal_at_exit{200};
 inline constexpr std::chrono::milliseconds longest_removal_afterwards{5000};
 
-// Says whether the report that was just written stays although enough others are newer. A person
-// who asked for it finds it.
+// Says if the report that was just written may be removed, too, when enough other reports are
+// newer. A report that a user asked for stays.
 enum class OwnReport { stays, may_go };
 
-// Keeps the policy.keep reports of `program` in the folder of `own` whose processes ended last. A
-// file is removed only if it is a regular file of this user's and is named as reports of the
-// policy's path are. It has to say itself that it is the report of that program (the same path of
-// an executable) and of a process that has ended. Looks at files for `most_time` at most; files
-// that were not seen by then stay until the next time.
+// Removes old reports of `program` in the folder of the report `own`: the policy.keep reports whose
+// processes ended last stay. A file is removed only if it is a regular file of this user's and has
+// a name as the policy's path gives it. It must also say itself that it is the report of that
+// program, and of a process that has ended. `program`: path of the executable. Takes at most
+// `most_time`; files that were not looked at by then stay until the next call.
 void remove_old_reports(const std::string& own, std::string_view program, const ReportPolicy&,
                         OwnReport, std::chrono::nanoseconds most_time) noexcept;
 

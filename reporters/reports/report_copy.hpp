@@ -12,23 +12,26 @@
 
 namespace cuwarden {
 
+// A report that was read from a file, is changed, and is written again.
 class ReportCopy {
  public:
-  // Null with `error` set to one line when the file is no report.
+  // Reads a report. Returns null, with `error` set to one line, if the file is no report.
   static std::optional<ReportCopy> load(const std::string& path, std::string& error);
 
+  // Returns the report, which the caller may change before replace() or write().
   model::Report& report() { return report_; }
-  // Returns the report as a text of JSON, as do the files that replace() and write() make.
-  // Properties that the model does not know stay in it, unless the report is redacted.
+  // Returns the report as JSON, the content that replace() and write() give to files. Properties
+  // that the model does not know are kept, unless the report is redacted.
   std::string text();
 
-  // Both write with mode 0600, whole or not at all, and through no symbolic link. They return an
-  // empty text, or one line: what, where, what to do.
+  // replace() and write() make a file of mode 0600, whole or not at all, and follow no symbolic
+  // link. They return an empty text, or one line about the failure.
   //
-  // Replaces the file that was loaded, unless it is another one by now or is not this user's.
+  // Replaces the file that was loaded. Fails if its path leads to another file by now, or if it is
+  // not this user's.
   std::string replace();
-  // Writes a file that was not there. `path`: wanted; where it is taken a number is put before the
-  // ending, and the path that was chosen is left there.
+  // Writes a new file at `path`. If a file is there already, a number is put before the ending;
+  // `path` is set to the path that was written.
   std::string write(std::string& path);
 
  private:

@@ -12,6 +12,7 @@
 
 namespace cuwarden {
 
+// A report that a process writes: its path, and the file that earlier calls have written.
 class ReportFile {
  public:
   // `path`: absolute; missing folders are made when the report is written. `advice`: the end of an
@@ -20,25 +21,30 @@ class ReportFile {
                       const char* advice = "set CUWARDEN_REPORT to a path that can be written")
       : wanted_(std::move(path)), advice_(advice) {}
 
-  // The file at `path` is an earlier report of this process: it is the one to replace.
+  // Makes write() replace the file at `path`, which is an earlier report of this process.
   void adopt(const std::string& path);
 
-  // True when the whole report lies at path(). Otherwise error() is one line: what, where, what
-  // to do; nothing is left behind, and an earlier report of this object stays as it was.
+  // Writes the report of the ledger. Returns true if the whole report is at path(). Otherwise
+  // error() is one line about the failure; no partial file is left, and an earlier report of this
+  // object stays as it was.
   bool write(const ledger::Reader&, const ReportOptions&) noexcept;
 
-  // Removes the report that this object wrote, unless another file has its name by now. A later
-  // write() begins anew.
+  // Removes the report that this object wrote, unless another file has its path by now. A later
+  // write() chooses a path anew.
   void remove() noexcept;
 
+  // Returns the path that the constructor was given.
   const std::string& wanted() const noexcept { return wanted_; }
-  const std::string& path() const noexcept { return path_; }  // empty before the first success
-  unsigned number() const noexcept { return number_; }        // before the ending; 0: none
+  // path of the file that was written; empty before the first success
+  const std::string& path() const noexcept { return path_; }
+  // number before the ending of path(); 0: none
+  unsigned number() const noexcept { return number_; }
   const std::string& error() const noexcept { return error_; }
   // True if the ledger that was read for the last report is damaged.
   bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
 
-  // Takes away what a process leaves in its report's folder when it dies while writing.
+  // Removes the unfinished report that the process has left in its report's folder if it died while
+  // writing.
   static void remove_unfinished(const ledger::ProcessView&) noexcept;
 
  private:

@@ -11,23 +11,27 @@
 
 namespace cuwarden {
 
+// Says which reports of a program are written and kept.
 struct ReportPolicy {
   ReportConditions only_if;
   unsigned keep = 0;         // reports of this program in the report's folder; 0: all
-  std::string path_pattern;  // CUWARDEN_REPORT, its % fields unfilled; empty: unknown
+  std::string path_pattern;  // value of CUWARDEN_REPORT, with its % fields; empty: unknown
 };
+// Returns the policy by the settings that the ledger holds.
 ReportPolicy report_policy(const ledger::Reader&);
 
-// `options`: those that the report would be written with. A condition counts as met where a ledger
-// that lacks records cannot tell.
+// True if one of the conditions is met, or if none is set. `options`: those that the report would
+// be written with. If the ledger lacks records, so that a condition cannot be judged, it counts as
+// met.
 bool is_report_wanted(const ledger::Reader&, const ReportOptions&, const ReportConditions&);
 
-// Why it is not, as the end of a sentence.
+// Returns the reason why no report is wanted, as the end of a sentence.
 std::string why_no_report(const ReportPolicy&);
 
-// Told to `cuwarden run` in place of a report's path.
+// Text that `cuwarden run` gets instead of a report's path if the policy wants no report.
 inline constexpr char no_report_wanted[] = "no report wanted";
-// Told by a `cuwarden run` to another one that it runs below, and that has nothing more to show.
+// Text that a `cuwarden run` sends to the outer `cuwarden run` that started it: the outer one shows
+// no summary.
 inline constexpr char shown_by_inner_run[] = "shown by an inner run";
 
 }  // namespace cuwarden

@@ -6,27 +6,31 @@
 
 namespace cuwarden {
 
-// By file name: libcuda, libcudart, libnvidia-*, the simulated ones, and the shim itself.
+// True if the file name is that of libcuda, libcudart, libnvidia-*, a simulated one of them, or the
+// shim itself.
 bool is_cuda_library(std::string_view module_path) noexcept;
-bool is_shared_runtime(std::string_view module_path) noexcept;  // libcudart.so*
+// true for libcudart.so, in any version
+bool is_shared_runtime(std::string_view module_path) noexcept;
 
-// A function of the runtime API that allocates, without the suffix that its variants carry
-// (cudaMalloc_v3020, cudaMallocAsync_ptsz, …); empty when it is none. Plain C names only:
-// templates of the same name are the program's.
+// Returns the name of the allocating function of the runtime API, without the suffix of a variant
+// (cudaMalloc_v3020, cudaMallocAsync_ptsz); empty if `function` is none. C++ templates of the same
+// name are the program's own functions.
 std::string_view runtime_entry(std::string_view function) noexcept;
 
-// A runtime linked statically lives in the program's own file and is known by its names.
+// True if the function is an internal one of libcudart. A libcudart that is linked statically lies
+// in the program's own file, so that only names tell.
 bool is_runtime_internal(std::string_view function) noexcept;
 
-// True for a file of the CUDA toolkit's include folder, or of CCCL (Thrust, CUB, libcu++) wherever
-// it lies. Debug information names such files for code that the headers put into the program.
+// True for a header of the CUDA Toolkit, or of CCCL (Thrust, CUB, libcu++) in any folder. Debug
+// information gives such a path for code that headers put into the program.
 bool is_cuda_header(std::string_view source_file) noexcept;
 
-// A frame of CUDA, and none of the program's. Each text is empty where it is unknown. A template of
-// the runtime's headers, such as cudaMalloc<float>, is told by its file, and without one by name.
+// True if the frame belongs to CUDA, and not to the program. Unknown texts are empty. A template of
+// the runtime's headers, such as cudaMalloc<float>, is recognised by its source file; without one,
+// by its name.
 bool is_cuda_frame(std::string_view module_path, std::string_view function,
                    std::string_view source_file) noexcept;
 
-bool is_driver_api(std::string_view name) noexcept;  // cuMemAlloc_v2, …
+bool is_driver_api(std::string_view name) noexcept;  // true for a name such as cuMemAlloc_v2
 
 }  // namespace cuwarden

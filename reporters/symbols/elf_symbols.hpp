@@ -19,26 +19,28 @@ namespace cuwarden {
 
 class ElfFile {
  public:
-  // Null when it cannot be read or is no 64-bit little-endian ELF file.
+  // Opens the file; null if it cannot be read or is no 64-bit little-endian ELF file.
   static std::optional<ElfFile> open(const char* path) noexcept;
 
   const Elf64_Ehdr& header() const { return header_; }
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
   std::vector<std::uint8_t> build_id() const;
-  bool has_debug_information() const;  // so that functions can be told their lines
+  bool has_debug_information() const;  // true if the file can give source lines
 
-  // For each address, in the file's own terms and sorted: the mangled name of the function whose
-  // extent covers it, or of the nearest one before it when that one has no extent; else empty.
-  // The rest is left out when the budget has no more time for names.
+  // Returns the mangled function name for each address, in the order of `sorted`; empty if there is
+  // none. `sorted`: addresses as in the file's symbol table, ascending. A function without a size
+  // reaches to the end of its section. Returns an empty list if the budget's time runs out.
   std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted,
                                         const SymbolBudget& budget = {}) const;
 
-  // True if the read-only data contains `text`; without a section table, if the file does.
+  // True if the file's read-only data contains `text`. If the file has no section table, all of it
+  // is searched.
   bool constants_contain(std::string_view text) const;
 
-  // Up to `bytes` bytes at `offset` of the file; fewer at its end.
+  // Reads up to `bytes` bytes at `offset` of the file. Returns the number of bytes read, which is
+  // less at the end of the file.
   std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const;
-  // The zero-terminated text at `offset`, at most 16 KiB of it.
+  // Returns the null-terminated text at `offset` of the file, at most 16 KiB of it.
   std::string text(std::uint64_t offset) const;
 
  private:

@@ -7,12 +7,12 @@
 
 namespace cuwarden {
 
-// True if the report says that names are missing. Reports of before there was `names` do not say
-// it; they lack names where frames in modules lack functions.
+// True if the report says in `names` that names are missing. A report of an old version without
+// `names` lacks names if a frame in a module has no function.
 bool lacks_names(const model::Report&);
 
-// Looks up the names of the frames that lack them, and says in `names` and `tool` what is missing
-// now. True if the report has changed.
+// Looks up the names of frames that lack them, and updates the report's `names` and `tool`. Returns
+// true if the report has changed.
 bool complete_names(model::Report&, Naming&);
 
 }  // namespace cuwarden

@@ -17,28 +17,34 @@
 
 namespace cuwarden {
 
+// Looks up functions and lines of modules, and collects the reasons why some were not found.
 class Naming {
  public:
   explicit Naming(SymbolBudget& budget) : budget_(budget) {}
 
-  // Returns the path of the file with a build id, given in hexadecimal; empty if it is not known. A
-  // path that it returns is used instead of the path that the file had when it ran.
+  // A function that returns the path of the file with a build id, which is given in hexadecimal;
+  // empty if it knows none. That file is read instead of the file from which the module was loaded.
   using FindFile = std::function<std::string(const std::string& build_id)>;
   void look_in(FindFile find) { find_ = std::move(find); }
-  // False: only what look_in() finds is read.
+  // Says if modules are read from the paths that they were loaded from. If false, only files that
+  // look_in()'s function finds are read.
   void use_paths(bool use) { uses_paths_ = use; }
-  // For a report that is read later: a file without a build id counts as the one that ran only if
-  // it has not changed since this moment, in ns since the epoch. Null: never.
+  // Says which files without a build id are trusted to be the ones that ran: those that have not
+  // changed since `time_ns` (nanoseconds since 1970). Null: none of them. For reports that are
+  // completed later.
   void trust_only_unchanged_since(std::optional<std::int64_t> time_ns);
 
-  // Names that are missed so far: a file that adds nothing is no loss where nothing is missed.
+  // Names of a module that the caller still lacks.
   enum class Missed : std::uint8_t { nothing, lines, functions };
-  // `sorted`: offsets in the file.
+  // Returns functions and lines for offsets in a module. `path`, `build_id`: of the module; the
+  // build id in hexadecimal, or empty. `sorted`: offsets from the module's load address, ascending.
+  // `missed`: names that the caller still lacks; only if these are not found is a reason kept for
+  // take_reasons().
   Symbolised name(const std::string& path, const std::string& build_id,
                   std::span<const std::uint64_t> sorted, Missed missed = Missed::functions);
 
-  // Sentences about the files that were not named as far as they could be, since the last call.
-  // Libraries of the system are never among them.
+  // Returns a sentence for each module whose names could not all be found since the last call.
+  // Libraries of the system are left out.
   std::vector<std::string> take_reasons();
 
  private:

@@ -6,7 +6,8 @@
 
 namespace cuwarden {
 
-// By file name: glibc's own libraries, those of GCC's and Clang's runtimes, the vDSO, and CUDA's.
+// True if the file name is that of a library of glibc, of GCC's or Clang's runtime, or of CUDA, or
+// of the vDSO.
 bool is_system_library(std::string_view module_path) noexcept;
 
 }  // namespace cuwarden

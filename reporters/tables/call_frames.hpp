@@ -22,15 +22,18 @@
 
 namespace cuwarden {
 
+// A frame of the report's table of frames.
 struct FrameRow {
-  std::uint32_t module = 0;  // 0: in no module that is known
-  std::uint64_t offset = 0;  // address - load base; the address itself without a module
+  std::uint32_t module = 0;  // row of the module; 0: the frame lies in no known module
+  // address minus the module's load address; the address itself without a module
+  std::uint64_t offset = 0;
   const std::string* function = nullptr;  // null: unknown
   const std::string* file = nullptr;
   int line = 0;
   bool inlined = false;
 };
 
+// A module of the report's table of modules.
 struct ModuleRow {
   std::string path;
   std::string build_id;  // hexadecimal; empty: none
@@ -40,19 +43,22 @@ class CallFrames {
  public:
   explicit CallFrames(const ledger::Reader& reader) : reader_(reader) {}
 
+  // Adds a stack to the tables; does nothing if it was added already or cannot be read. To be
+  // called before name_all().
   void add_stack(StackId);
   // Looks up functions and lines within the budget; null: none are looked up. Adds a reason to
   // `reasons` for each kind of name that is missing.
   void name_all(SymbolBudget* budget, std::vector<std::string>& reasons);
 
-  // Adds the modules that allocations came through which are in none of the stacks.
+  // Adds modules of the ledger that occur in none of the added stacks.
   void add_other_modules();
 
-  // Returns the stack's id if it was added and can be read.
+  // Returns the stack's id in the report; null if it was not added, or cannot be read.
   model::MaybeId known_stack(StackId id) const {
     return stacks_.contains(id.value) ? std::optional(id.value) : std::nullopt;
   }
-  // Null as well without a group, and for a group that is newer than the names of the frames.
+  // Returns the id of the group's stack; null also if there is no group, or if the group was made
+  // after name_all().
   model::MaybeId known_stack_of(const std::optional<ledger::GroupView>& group) const {
     return group ? known_stack(group->stack) : std::nullopt;
   }
@@ -61,7 +67,7 @@ class CallFrames {
   void put_stacks(Put<model::Stack>) const;
   void put_frames(Put<model::Frame>) const;
   void put_modules(Put<model::Module>) const;
-  // Ids of the frames of a stack, innermost first, inlined ones included.
+  // Returns the ids of the stack's frames, innermost first, with inlined ones.
   std::vector<std::uint32_t> frame_ids(const ledger::StackView&) const;
   const FrameRow& frame(std::uint32_t id) const { return frames_[id - 1]; }
 

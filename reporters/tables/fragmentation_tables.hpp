@@ -16,7 +16,7 @@
 
 namespace cuwarden {
 
-// By device.
+// Slabs and rounding by device ordinal.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,

@@ -12,8 +12,9 @@
 
 namespace cuwarden {
 
-// In the order in which they happened.
+// Returns all incidents of the ledger, in the order in which they happened.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
+// Adds the stacks that the incidents refer to.
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
 // Lists other processes that held memory of a device when a request was refused.

@@ -14,24 +14,28 @@
 
 namespace cuwarden {
 
+// The live allocations of a group: of one call stack, kind of memory and device.
 struct LeakGroup {
   ledger::GroupView group;
   bool released_by_context = false;
   std::uint64_t count = 0, bytes = 0;
-  std::optional<std::uint64_t> first_ns, last_ns;  // births of those that are live
-  std::optional<DeviceAddress> example;            // the oldest that is live
-  std::optional<std::uint64_t> unmapped_count;     // vmm: handles unmapped but never released
+  // times at which the first and the last live allocation were made, since the start
+  std::optional<std::uint64_t> first_ns, last_ns;
+  std::optional<DeviceAddress> example;  // address of the oldest live allocation
+  // virtual memory only: handles that were unmapped but never released
+  std::optional<std::uint64_t> unmapped_count;
   Growth growth;
 };
 
-// Sorted by bytes, then count, descending. Reads the records twice: the quarters of Growth need
-// each group's oldest survivor first. All groups, as they were read, are added to the sums.
+// Returns the groups with live allocations, largest first by bytes, then by count. `end_ns`: end of
+// the process, since its start. Adds all groups to the sums. Reads the records twice, because
+// Growth needs each group's oldest live allocation first.
 std::vector<LeakGroup> leak_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
-// As leak_groups(), for a process that goes on. Counts and bytes are the group's own, read at one
-// moment; the records, which come and go meanwhile, only give times and addresses.
+// As leak_groups(), for a process that goes on. Counts and bytes come from the groups' counters,
+// read at one moment. The records change meanwhile, so they only give times and addresses.
 std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
-// Sums up what leaks, and what contexts released.
+// Returns the sums of the leaks, and of the memory that ends of contexts released.
 model::Leaks leaks_of(const std::vector<LeakGroup>&);
 void put_leak_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                      Put<model::LeakGroup>);

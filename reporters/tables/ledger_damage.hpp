@@ -9,17 +9,22 @@
 
 namespace cuwarden {
 
+// Damage that was found in a ledger's file; all zero if there is none.
 struct LedgerDamage {
+  // True if the file is shorter than its header says.
   bool cut_short = false;
-  std::uint64_t lost_allocations = 0;  // live ones whose group cannot be read
-  std::uint64_t lost_stacks = 0;       // of groups
-  std::uint64_t lost_names = 0;        // of calls, settings, variables
+  std::uint64_t lost_allocations = 0;  // live allocations whose group cannot be read
+  std::uint64_t lost_stacks = 0;       // stacks of groups that cannot be read
+  std::uint64_t lost_names = 0;        // names of calls, settings and variables that cannot be read
+  // Numbers that no process can have.
   std::uint64_t absurd_figures = 0;
-  // Live allocations by the groups' counts and by the records. Equal where nothing is damaged.
+  // Number of live allocations by the groups' counters, and by the records. They are equal in an
+  // undamaged ledger.
   std::uint64_t counted = 0, listed = 0;
 
+  // True if any damage was found.
   bool any() const noexcept;
-  std::string sentence() const;  // for people
+  std::string sentence() const;  // the damage in a sentence for people
 };
 
 // `at_rest`: true if the ledger is no longer written, so that values that are read at different

@@ -11,7 +11,7 @@
 
 namespace cuwarden {
 
-// Returns null for the host, and for what no device can be.
+// Returns the ordinal for the report; null for the host, and for a number that no device can have.
 model::MaybeId device_id(DeviceOrdinal);
 
 // Returns the series of all kinds of memory but the host's RSS, with the sums of their groups.

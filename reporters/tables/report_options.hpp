@@ -10,17 +10,20 @@
 
 namespace cuwarden {
 
+// Choices for a report that is read from a ledger.
 struct ReportOptions {
+  // True if functions and lines are looked up.
   bool symbolise = true;
-  // The longest that naming functions and lines may take, about; null: as long as it takes.
+  // Longest time for functions and lines, about; null: no limit.
   std::optional<std::chrono::nanoseconds> symbol_time;
-  std::size_t symbol_memory = most_symbol_memory_at_exit;  // within that time
-  // End of the process (or the moment of a snapshot), since its start; now, when not given.
+  std::size_t symbol_memory = most_symbol_memory_at_exit;  // bytes of memory for debug information
+  // End of the process or moment of the snapshot, in nanoseconds since its start; null: now.
   std::optional<std::uint64_t> end_ns;
-  // For a process that could not say it itself: `signal`, and which.
+  // Reason of the end and signal number, for a process that could not write them itself; null:
+  // those in the ledger.
   std::optional<ledger::EndReason> end_reason;
   std::optional<int> signal;
-  // The process has ended, and what is read is only what it left in the file.
+  // True if the process has ended, so that the ledger does not change any more.
   bool at_rest = false;
 };
 

@@ -19,49 +19,55 @@
 
 namespace cuwarden {
 
+// A slab of the driver with at least one live piece.
 struct Slab {
   std::uint64_t address = 0;
-  std::uint64_t live_count = 0, live_bytes = 0;  // as requested
-  std::uint64_t cut_bytes = 0;                   // the same in whole steps
-  std::uint64_t class_bytes = 0;  // the power of two that most of its pieces, by bytes, are up to
+  std::uint64_t live_count = 0, live_bytes = 0;  // live pieces; bytes as requested
+  std::uint64_t cut_bytes = 0;                   // live bytes, each piece rounded up to whole steps
+  // size class of most of its bytes: a power of two
+  std::uint64_t class_bytes = 0;
 };
 
+// All slabs of one size class together.
 struct SlabClass {
   std::uint64_t slab_count = 0, live_count = 0, live_bytes = 0;
 };
 
 // Pieces of one group, and the bytes that they lock in their slabs: each slab's locked bytes,
-// divided equally among the groups that hold pieces of it.
+// divided equally among its pieces.
 struct SlabHolder {
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
 
 // Slabs and rounding of one device.
 struct Fragmentation {
-  std::uint64_t page_bytes = 2 << 20, step_bytes = 512;  // as usual, where nothing was seen
-  std::uint64_t largest_piece = 0;  // the largest that was seen to share a page; 0: none did
+  // the driver's usual sizes, unless others were seen
+  std::uint64_t page_bytes = 2 << 20, step_bytes = 512;
+  std::uint64_t largest_piece = 0;  // bytes of the largest piece that shared a page; 0: none did
 
   std::vector<Slab> slabs;                      // by address
   std::map<std::uint64_t, SlabClass> classes;   // by class_bytes
   std::map<std::uint32_t, SlabHolder> holders;  // by group
-  std::uint64_t locked_bytes = 0;               // in slabs, of no live piece
-  std::uint64_t rounding_bytes = 0;             // above what was requested, in slabs and in pages
+  std::uint64_t locked_bytes = 0;               // bytes in slabs that belong to no live piece
+  std::uint64_t rounding_bytes = 0;  // bytes that rounding added to requests, in slabs and in pages
 };
 
-// The largest request that so much free memory, with what pools keep idle, could serve in whole
-// pages: the driver empties its pools for others, and does not hand out the last pages.
+// Returns the bytes of the largest request that the driver could serve, in whole pages. Idle memory
+// of memory pools counts as free, because the driver takes it back for other requests. The last
+// pages of a device do not count: the driver does not hand them out.
 inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t memory_pool_idle_bytes,
                                      std::uint64_t page) {
   const std::uint64_t there = free_bytes + memory_pool_idle_bytes;
   return (there - std::min(there, 2 * page)) / page * page;
 }
 
-// By device; of those without live linear memory only where pools keep something idle. Pools and
-// virtual memory are not cut from slabs. Small arrays are, from slabs of their own, whose addresses
-// the driver does not tell.
+// Returns slabs and rounding by device ordinal. Devices without live linear memory are left out,
+// unless memory pools keep memory idle there. Memory pools and virtual memory are not cut from
+// slabs. Small arrays are, from slabs of their own, whose addresses the driver does not tell.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
-// Puts the classes of slabs at the end, or at the worst moment of the run.
+// Puts the size classes of the slabs into a table: those at the end, or at the worst moment, by the
+// type of `by_device`.
 template <class Slabs>
 void put_slab_classes(const std::map<std::int32_t, Slabs>& by_device, Put<model::SlabClass> put) {
   for (const auto& [device, all] : by_device) {

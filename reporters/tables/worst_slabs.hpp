@@ -17,22 +17,25 @@
 
 namespace cuwarden {
 
+// The slabs of a device at the moment of the run when most memory was locked.
 struct WorstSlabs {
   std::uint64_t time_ns = 0;
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  // The last reading of the device before its holders were looked at; read_ns is 0 without one.
+  // The device's last reading before that moment; read_ns is 0 if there was none.
   std::uint64_t read_ns = 0, free_bytes = 0;
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  std::uint64_t pieces_seen = 0;  // that shared pages as they are counted; 0: none was looked at
+  std::uint64_t pieces_seen = 0;  // pieces that shared a page, as slabs assume; 0: none was seen
   std::vector<Slab> slabs;        // by address
-  std::map<std::uint64_t, SlabClass> classes;  // by class_bytes; a slab's: of its average piece
-  // Groups that locked slabs a little earlier, when `holders_locked_bytes` were locked in all.
+  // by class_bytes; a slab's class is that of its average piece
+  std::map<std::uint64_t, SlabClass> classes;
+  // Groups that held pieces of slabs at holders_time_ns, a little earlier, when
+  // `holders_locked_bytes` were locked in all.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };
 
-// By device. Not of one whose slabs turned out to be cut in another way than they were counted;
-// where that may have been much, `reasons` has a line for it.
+// Returns the worst moment by device ordinal. A device is left out if its driver cuts slabs in
+// another way than the counters assumed; if much may be lost by that, a line is added to `reasons`.
 std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     const std::map<std::int32_t, Fragmentation>&,
                                                     std::vector<std::string>& reasons);

@@ -11,28 +11,30 @@
 
 namespace cuwarden {
 
+// The answer of --fail-on-leak for a report.
 struct LeakCheck {
-  std::uint64_t count = 0, bytes = 0;  // of the leaks that are judged
-  std::optional<std::string> doubt;    // why it cannot be known that there are no others
+  std::uint64_t count = 0, bytes = 0;  // leaks that count
+  std::optional<std::string> doubt;    // reason why there may be more leaks; null if there are none
 };
 
-// Judges the report's `leaks`; with `module`, those of its groups whose module's path contains that
-// text. Options that choose what is shown (--top, --min-bytes, --by) have no part in it.
+// Judges the report's leaks. `module`: if not empty, only leaks of modules whose path contains that
+// text count. The options --top, --min-bytes and --by do not matter.
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
 // True if the path of the module contains the text.
 bool is_in_module(const IndexedReport&, model::MaybeId module, const std::string& text);
 
-// Why allocations may be missing: lost by the tool, or made where no hook saw them. Null: they are
-// all there; names and lines are another matter.
+// Returns the reason why the report may lack allocations: cuwarden lost some, or no hook saw them.
+// Null if it has all of them. Missing names and lines do not count.
 std::optional<std::string> lacks_records(const IndexedReport&);
 
 // The modules that allocations of some reports came through.
 class KnownModules {
  public:
   void add(const IndexedReport&);
-  bool have(const std::string& text) const;                         // in a path
-  std::vector<std::string> nearest(const std::string& text) const;  // three names at most
+  bool have(const std::string& text) const;  // true if a module's path contains the text
+  // returns up to three names that are like it
+  std::vector<std::string> nearest(const std::string& text) const;
 
  private:
   std::set<std::string> paths_;

@@ -28,12 +28,13 @@ class VisibleStacks {
   std::map<model::MaybeId, std::size_t> stacks_by_id_;
 };
 
-// Judges the growth of a row that stands for several. A row that grows by itself grows, whatever it
-// is added to; so do rows that only together have survivors from most of the time.
+// Sets the growth of a merged row. The merged row grows if one of `rows` grows, or if all together
+// have live allocations from most of the run.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 
-// Gives a row the figures of all rows that it stands for: sums, and the span of their births.
+// Sets the figures of a merged row: the sums of `rows`, and the earliest and latest time at which
+// an allocation was made.
 template <class Row>
 void merge_figures(const IndexedReport& report, const std::vector<const Row*>& rows, Row& merged) {
   const auto add_up = [&](model::Figure Row::*figure) {
@@ -59,8 +60,8 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::growth; }) judge_growth(report, rows, merged);
 }
 
-// Returns one row for each set of rows whose stacks look alike and whose `key` is equal: the first
-// one of them, with the figures of all. By bytes, most first.
+// Merges rows whose visible stacks and whose `key` are equal. A merged row is the first of its
+// rows, with the figures of all. Returns them sorted by bytes, most first.
 template <class Row, class Key>
 std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<const Row*>& rows,
                              const Key& key) {
@@ -83,8 +84,8 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
   return merged;
 }
 
-// The leaks of a report, by what people see of their stacks: neither those that a context released
-// nor suppressed ones.
+// Returns the report's leaks, merged by their visible stacks. Leaves out memory that a context
+// released, and suppressed leaks.
 std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
 
 }  // namespace cuwarden

@@ -11,6 +11,7 @@
 
 namespace cuwarden {
 
+// Adds colours to a text, if they are wanted.
 class Paint {
  public:
   explicit Paint(bool colour) : colour_(colour) {}
@@ -34,14 +35,14 @@ std::string file_name(const std::string& path);
 std::string allocations(std::uint64_t count);  // "1 allocation", "1,200 allocations"
 // Returns a text such as "device memory (GPU 0)" or "pinned".
 std::string memory_name(const std::string& kind, model::MaybeId device);
-// "CUDA_VISIBLE_DEVICES=3", where it was set.
+// Returns a text such as "CUDA_VISIBLE_DEVICES=3"; null if the variable was not set.
 std::optional<std::string> visible_devices(const IndexedReport&);
-bool was_running(const IndexedReport&);  // the report is of a process that went on
+bool was_running(const IndexedReport&);  // true if the process went on after the report
 // True if the process ended in the midst of its work: it aborted, was killed, or its record ends
 // for another reason.
 bool was_at_work(const IndexedReport&);
 
-// A frame as it is shown: its function and its file and line, or where its code lies.
+// Returns the text of a frame: function, file and line; for unknown ones module and offset.
 std::string visible_frame(const IndexedReport&, model::Id);
 
 // Adds the frames of a stack, a line each, without those inside CUDA's libraries.

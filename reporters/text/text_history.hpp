@@ -8,8 +8,8 @@
 
 namespace cuwarden {
 
-// Adds the holders of each peak that is far above the bytes left; otherwise the list of leaks says
-// it.
+// Adds the holders of each peak that is far above the bytes left at the end. For other peaks the
+// list of leaks names the holders.
 void add_peaks(const IndexedReport&, const Paint&, std::string& text);
 
 // Adds the largest groups that a context released.

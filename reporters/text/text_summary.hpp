@@ -12,17 +12,18 @@
 
 namespace cuwarden {
 
-// "exited with status 0", "killed by signal 9 (SIGKILL)"; of a report's `process`.
+// Returns how the process ended, such as "exited with status 0" or "killed by signal 9 (SIGKILL)".
 std::string process_ending(const model::Process&);
 
-// "app (pid 4711 on node7, rank 3) exited with status 0: 8.0 MiB leaked in 8 allocations"
+// Returns a line about the process, such as "app (pid 4711 on node7, rank 3) exited with status 0:
+// 8.0 MiB leaked in 8 allocations"
 std::string process_line(const IndexedReport&, const LeakCheck&, const Paint&);
 
 // Sums up the use of each device by the processes of several reports. UUIDs tell devices apart.
 class DeviceSummary {
  public:
   void add(const IndexedReport&);
-  std::string lines() const;  // empty without devices
+  std::string lines() const;  // a line for each device; empty without devices
 
  private:
   struct Device {

@@ -9,7 +9,7 @@
 
 namespace cuwarden::verdicts {
 
-// A verdict's figures, and one line that says what to do.
+// The result of a predicate that holds: the verdict's figures, and one line of advice for the user.
 template <class Proof>
 struct Finding {
   Proof proof;

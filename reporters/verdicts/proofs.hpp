@@ -56,7 +56,7 @@ struct PendingProof {
 
 struct WasteProof {
   Figure slab_locked_bytes, rounding_bytes;
-  Figure pool_unused_bytes;  // null: none
+  Figure pool_unused_bytes;  // in cuwarden's own pool; null: none
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(slab_locked_bytes, rounding_bytes, pool_unused_bytes, free_bytes, requested_bytes)
 };
@@ -69,16 +69,16 @@ struct LibraryProof {
 
 struct OwnProof {
   Figure own_bytes;
-  Figure growing_bytes;  // null: less than what was missing
+  Figure growing_bytes;  // live bytes of groups that grow; null: less than the request lacked
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(own_bytes, growing_bytes, free_bytes, requested_bytes)
 };
 
 struct OthersProof {
   Figure other_processes_bytes;
-  Figure opened_bytes;  // memory of others that this process opened; null: none
+  Figure opened_bytes;  // memory of other processes that this process opened; null: none
   Figure own_bytes;
-  Figure unlisted_bytes;  // null: listed processes hold more
+  Figure unlisted_bytes;  // bytes of no listed process; null: listed processes hold more
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(other_processes_bytes, opened_bytes, own_bytes, unlisted_bytes, free_bytes,
                   requested_bytes)

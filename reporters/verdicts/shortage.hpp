@@ -14,6 +14,7 @@ constexpr bool is_host_memory(Kind kind) {
   return kind == Kind::pinned || kind == Kind::registered || kind == Kind::managed;
 }
 
+// Figures that predicates ask of an incident. Bytes are those at the refusal.
 class Shortage {
  public:
   // The case has to outlive the object.
@@ -26,27 +27,29 @@ class Shortage {
   // Null if the fact is unknown or says that there is no limit.
   model::Figure fact(ledger::Fact which) const;
   model::Figure free_bytes() const { return limited(free_); }
-  // Null: the call does not say.
+  // Returns the size of the request; null if the call has no size.
   model::Figure requested_bytes() const;
   // 0 if the account of the device has no such item.
   std::uint64_t in_account(std::string_view item) const;
 
-  // Bytes that the device lacked for the request; 0: none. Null: unknown.
+  // Returns the bytes that the device lacked for the request; 0 if it lacked none; null if unknown.
   model::Figure missing() const { return missing_; }
   // True if the request is for memory of the device, and the device lacked some.
   bool lacks_memory() const;
-  // Bytes that the request takes of the device.
+  // Returns the bytes that the request would take of the device, with rounding.
   std::uint64_t taken() const { return taken_; }
-  // True if so much memory, held for no use, is worth to be named as the cause.
+  // True if `bytes` of unused memory are enough to be named as the cause of the refusal.
   bool is_worth_it(std::uint64_t bytes) const;
 
-  // Live bytes that this process allocated on the device.
+  // Returns the live bytes that this process allocated on the device.
   std::uint64_t own() const { return own_; }
-  // Bytes that no allocation call asked for.
+  // Returns the bytes that no allocation call asked for: contexts, code, local memory, heaps,
+  // streams.
   std::uint64_t implicit() const;
-  // Bytes of other processes: those that NVML lists, and those that this process opened.
+  // Returns the bytes of other processes: of those that NVML lists, and their memory that this
+  // process opened.
   std::uint64_t listed() const;
-  // Bytes that neither this process nor NVML's list accounts for.
+  // Returns the used bytes that belong neither to this process nor to a process that NVML lists.
   std::uint64_t unlisted() const;
   std::uint64_t others() const { return listed() + unlisted(); }
   // True if no other holder has more than `bytes`, and the request would have fitted without them.

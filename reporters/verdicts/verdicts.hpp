@@ -23,6 +23,7 @@ struct Judgement {
   model::Proof proof;
   std::string advice;
 };
+// Returns the verdict of the first predicate in verdicts.def that holds.
 Judgement judge(const IncidentCase&);
 
 }  // namespace cuwarden

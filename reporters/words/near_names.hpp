@@ -7,8 +7,8 @@
 
 namespace cuwarden {
 
-// Letters to insert, delete or replace on the way from one name to the other; 64 where one of them
-// has 64 bytes or more. Nothing is allocated.
+// Returns the number of letters to insert, delete or replace that turn one name into the other; 64
+// if one of them has 64 bytes or more. Allocates nothing.
 inline std::size_t edits_between(std::string_view a, std::string_view b) {
   constexpr std::size_t limit = 64;
   if (a.size() >= limit || b.size() >= limit) return limit;
@@ -26,7 +26,7 @@ inline std::size_t edits_between(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// As edits_between(), for a part of a name: what lies before and behind the part costs nothing.
+// Returns the least edits_between() of `part` and any part of `name`.
 inline std::size_t edits_to_part(std::string_view part, std::string_view name) {
   std::size_t least = edits_between(part, name);
   for (std::size_t start = 0; start < name.size(); ++start)

@@ -9,14 +9,15 @@
 
 namespace cuwarden {
 
+// A letter of UTF-8 at the start of a text: its length, and its code point if it is valid.
 struct Utf8Letter {
   std::size_t bytes = 1;
   bool valid = false;
   std::uint32_t code = 0;
 };
 
-// The letter that the text, which is not empty, starts with. Overlong forms, surrogates and what is
-// above U+10FFFF are no letters: terminals differ in what they make of them.
+// Returns the letter at the start of a text that is not empty. Overlong forms, surrogates and codes
+// above U+10FFFF are not valid: terminals differ in how they show them.
 constexpr Utf8Letter first_letter(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -33,7 +34,7 @@ constexpr Utf8Letter first_letter(std::string_view text) {
   return {bytes, true, code};
 }
 
-// C0 and C1 controls, those of the direction of writing, and the separators of lines.
+// True for C0 and C1 controls, controls of the writing direction, and line separators.
 constexpr bool is_control(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c || code == 0x200e ||
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
@@ -48,7 +49,7 @@ constexpr bool acts_on_a_terminal(std::string_view text) {
   return false;
 }
 
-// Each byte that is not part of a printable letter becomes a question mark.
+// Returns the text with a question mark for each byte that is not part of a printable letter.
 inline std::string printable(std::string text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Letter letter = first_letter(std::string_view(text).substr(i));
@@ -58,13 +59,13 @@ inline std::string printable(std::string text) {
   return text;
 }
 
-// The colours that texts of this project are painted with, and their end.
+// Terminal sequences of the colours that cuwarden's texts use, and the one that ends a colour.
 constexpr std::string_view bold_colour = "\033[1m", dim_colour = "\033[2m",
                            red_colour = "\033[1;31m", green_colour = "\033[32m",
                            yellow_colour = "\033[33m", reverse_colour = "\033[7m",
                            end_of_colour = "\033[0m";
 
-// Bytes of the colour that the text starts with; 0 if it starts with none.
+// Returns the length of the colour sequence at the start of the text; 0 if there is none.
 constexpr std::size_t leading_colour(std::string_view text) {
   for (const std::string_view colour : {bold_colour, dim_colour, red_colour, green_colour,
                                         yellow_colour, reverse_colour, end_of_colour}) {
@@ -95,11 +96,13 @@ inline std::string printable_lines(std::string_view text, bool colours) {
   return result;
 }
 
-// A continuation byte of UTF-8 takes no column of its own: "µ" is two bytes and one column.
+// True if the byte starts a letter of UTF-8, and so takes a column: "µ" has two bytes and one
+// column.
 constexpr bool starts_letter(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
 }
 
+// Returns the text, filled with spaces to `width` columns. `right`: true puts the spaces before it.
 inline std::string padded(std::string text, std::size_t width, bool right = false) {
   std::size_t columns = 0;
   for (const char byte : text) columns += starts_letter(byte) ? 1 : 0;
@@ -107,7 +110,7 @@ inline std::string padded(std::string text, std::size_t width, bool right = fals
   return text;
 }
 
-// At most `width` columns of it.
+// Returns the text, cut to at most `width` columns.
 inline std::string cut(std::string text, std::size_t width) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -14,14 +14,16 @@ enum class PoolMode { off, rescue, on, automatic };
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
-// An amount of the host's memory: bytes, or a share of the host's RAM.
+// The value of CUWARDEN_SPILL: bytes of host memory, or a share of the host's RAM in percent. Both
+// are 0 if nothing is spilled.
 struct SpillAmount {
   std::uint64_t bytes = 0;
   unsigned percent = 0;
-  bool is_visible = false;  // to cuMemGetInfo
+  bool is_visible = false;  // true if cuMemGetInfo counts the amount as free
 };
 
-// A report is wanted where one of these holds; always where none is asked for.
+// The value of CUWARDEN_REPORT_IF: a report is written if one of these conditions holds, or if none
+// is set.
 struct ReportConditions {
   bool leak = false;      // something was not freed, or allocations may be missing
   bool incident = false;  // a request was refused
@@ -30,20 +32,21 @@ struct ReportConditions {
 };
 inline constexpr std::string_view report_condition_names[] = {"leak", "incident", "abnormal"};
 
-std::optional<LogLevel> parse_log_level(std::string_view text);  // without a file
+// the text before the colon of CUWARDEN_LOG
+std::optional<LogLevel> parse_log_level(std::string_view text);
 std::optional<PoolMode> parse_pool_mode(std::string_view text);
 std::optional<bool> parse_on_off(std::string_view text);
 std::optional<unsigned> parse_number(std::string_view text, unsigned most);
 std::optional<std::uint64_t> parse_duration_ns(std::string_view text);
 std::optional<SpillAmount> parse_spill(std::string_view text);
 
-// "always", or names of conditions with commas between them.
+// Parses "always", or names of conditions with commas between them.
 std::optional<ReportConditions> parse_report_if(std::string_view text);
 std::string report_if_text(const ReportConditions&);
 std::optional<unsigned> parse_report_keep(std::string_view text);  // 1 or larger
 
 bool is_report_path(std::string_view text);
-// CUWARDEN_REPORT of a process that wants no report, whatever happens.
+// Value of CUWARDEN_REPORT for which no report is ever written.
 inline constexpr std::string_view path_of_no_report = "/dev/null";
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 

@@ -6,7 +6,7 @@
 
 namespace cuwarden {
 
-// "9 (SIGKILL)"; the number alone where it has no name.
+// Returns a text such as "9 (SIGKILL)"; the number alone if the signal has no name.
 inline std::string numbered_signal(int signal) {
   struct Name {
     int signal;

@@ -18,6 +18,7 @@ inline std::uint64_t now_ns() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// Returns the nanoseconds as a timespec.
 inline timespec timespec_of(std::uint64_t ns) noexcept {
   return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
           .tv_nsec = static_cast<long>(ns % 1'000'000'000)};

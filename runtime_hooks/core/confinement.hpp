@@ -13,12 +13,13 @@ namespace cuwarden {
 
 namespace detail {
 
-// Tells of the calling thread; set by the shim with the first filter. Null: there is none.
+// Returns true if the calling thread has a seccomp filter that was installed after recording began.
+// Null until the process installs its first filter; the shim sets it then.
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
 
 }  // namespace detail
 
-// True in a confined thread. Makes no system call.
+// True if a seccomp filter may forbid the calling thread system calls. Makes no system call.
 inline bool is_confined() noexcept {
   const auto ask = detail::asks_confinement.load(std::memory_order_acquire);
   return ask != nullptr && ask();

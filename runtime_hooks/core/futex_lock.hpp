@@ -34,7 +34,8 @@ class FutexLock {
     return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &limit, nullptr, 0) == 0 ||
            errno != ETIMEDOUT;
   }
-  // For all locks of the process. Tests put a sleep in its place in which the time passes at once.
+  // The sleep of all locks of the process. Tests replace it by one in which the time passes at
+  // once.
   static inline constinit std::atomic<Sleep> sleep_while{sleep_in_kernel};
 
   // Takes the lock. Returns false, without the lock, if it was given up.

@@ -15,10 +15,12 @@ namespace cuwarden {
 
 inline constexpr std::size_t page_bytes = 4096;
 
+// Returns `value`, rounded up to a multiple of `multiple`.
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// A range of mapped memory. The destructor unmaps it.
 class Mapping {
  public:
   Mapping() = default;
@@ -87,7 +89,7 @@ class Mapping {
   std::size_t size() const noexcept { return bytes_; }
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
 
-  // Leaves the memory mapped for ever, and returns its address.
+  // Gives the memory up to the caller: it stays mapped for ever. Returns its address.
   void* release() noexcept {
     bytes_ = 0;
     return std::exchange(start_, nullptr);

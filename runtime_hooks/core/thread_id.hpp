@@ -10,6 +10,7 @@
 
 namespace cuwarden {
 
+// Returns the kernel's id of the calling thread. Takes a system call.
 inline int own_thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }
 
 // True if no thread of this process has the number. If the number was reused, its new owner counts

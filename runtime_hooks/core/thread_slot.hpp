@@ -5,6 +5,7 @@
 
 namespace cuwarden {
 
+// A small number that one living thread has at a time.
 struct ThreadSlot {
   static constexpr std::uint32_t count = 65;
 

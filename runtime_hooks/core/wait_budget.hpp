@@ -10,6 +10,7 @@
 
 namespace cuwarden {
 
+// Nanoseconds that a thread may still wait; spent by all locks that it waits for.
 class WaitBudget {
   // A table, since thread-local memory is scarce.
   struct Entry {
@@ -26,17 +27,18 @@ class WaitBudget {
     while (!left_ns_.compare_exchange_weak(left, left - std::min(left, ns))) {
     }
   }
+  // Sets the time that is left.
   void renew(std::uint64_t ns) noexcept { left_ns_.store(ns, std::memory_order_relaxed); }
 
-  // The calling thread's; null: it may wait as long as a lock allows. A system call: asked only
-  // before a thread sleeps.
+  // Returns the calling thread's budget; null if it may wait as long as a lock allows. Takes a
+  // system call, so it is used only before a thread sleeps.
   static WaitBudget* current() noexcept {
     const Entry* const entry = entry_of(own_thread_id());
     return entry == nullptr ? nullptr : entry->budget.load(std::memory_order_relaxed);
   }
 
-  // Makes `budget` the calling thread's for a scope; null takes it away. Without effect where too
-  // many threads end the process at once.
+  // Gives the calling thread a budget for the length of a scope; null takes its budget away. Has no
+  // effect if more than 32 threads have a budget.
   class [[nodiscard]] Scope {
    public:
     explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {

@@ -1,5 +1,5 @@
-// The threads that are inside the driver at this moment, as far as they came by a hook: each says
-// so in words of its own, which cost it about a nanosecond a call. A thread that leaves a call
+// The threads that are inside the driver at this moment, if they came by a hook. Each thread counts
+// its calls in words of its own, which costs about a nanosecond a call. A thread that leaves a call
 // without returning from it, by a jump or by its end, counts as inside for ever: it may have left
 // with a lock of the driver's.
 #pragma once
@@ -15,25 +15,26 @@ namespace cuwarden::driver {
 
 class CallingThreads {
  public:
-  static constexpr std::size_t most = 1024;  // threads that have words of their own
+  static constexpr std::size_t most = 1024;  // greatest number of threads with words of their own
 
-  // Changed by its thread alone.
+  // The words of one thread, which only that thread changes.
   struct alignas(64) Thread {
-    std::atomic<std::uint32_t> calls{0};        // that have not returned
-    std::atomic<std::uint32_t> submissions{0};  // of those, what the submission gate knows
-    std::atomic<std::int32_t> id{0};            // the kernel's; 0: no thread's
+    std::atomic<std::uint32_t> calls{0};        // hooked calls that have not returned
+    std::atomic<std::uint32_t> submissions{0};  // those of them that passed the submission gate
+    std::atomic<std::int32_t> id{0};  // the kernel's thread id; 0: no thread has these words
   };
 
-  // The calling thread's words; null where there are too many threads.
+  // Returns the calling thread's words; null if there are too many threads.
   Thread* own() noexcept {
     Thread* const mine = any_own();
     return mine == &nobody_ ? nullptr : mine;
   }
-  // Null also before the thread's first call.
+  // As own(), but null also before the thread's first call.
   Thread* known() const noexcept { return own_ == &nobody_ ? nullptr : own_; }
-  // True once a thread found no words for itself.
+  // True once a thread got no words, because all were taken.
   bool are_too_many() const noexcept { return are_too_many_.load(); }
 
+  // Counts a call that begins. Returns the calling thread's words; null if it has none.
   Thread* enter() noexcept {
     Thread* const mine = any_own();
     if (mine == &nobody_) [[unlikely]] {
@@ -43,6 +44,7 @@ class CallingThreads {
     mine->calls.store(mine->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return mine;
   }
+  // Counts the end of a call. `mine`: the result of enter().
   void leave(Thread* mine) noexcept {
     if (mine == nullptr) [[unlikely]]
       without_words_.fetch_sub(1, std::memory_order_relaxed);
@@ -50,11 +52,12 @@ class CallingThreads {
       mine->calls.store(mine->calls.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
 
-  // True if every thread, the calling one included, was seen outside the driver once before the
-  // deadline (of the clock). Returns early where a thread cannot come back any more.
+  // Waits until each thread, the calling one included, was seen outside the driver once. Returns
+  // false at `deadline_ns` of the clock, or as soon as a thread that is inside cannot come back any
+  // more.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
-  // In a forked child, which has one thread.
+  // Forgets all other threads; to be called in a forked child.
   void forked() noexcept;
 
   template <class Visit>
@@ -78,19 +81,20 @@ class CallingThreads {
 };
 extern constinit CallingThreads calling_threads;
 
-// True once the driver has answered a call of the program with an error after which a device, or
-// what the process has of it, is gone: to ask it again is useless, and may take for ever.
+// True once a call of the program got an error that says that a device, or the process's access to
+// it, is lost. The driver is not asked any more then: it may never answer.
 extern constinit std::atomic<bool> device_is_lost;
 [[gnu::cold]] void note_failed_call(CUresult) noexcept;
 
-// A call of the driver. Has no destructor: a call that is left without returning from it stays.
+// Counts a call of the driver in CallingThreads. Has no destructor: a call that is left by a jump
+// stays counted.
 class DriverCall {
  public:
   [[gnu::always_inline]] DriverCall() noexcept : thread_(calling_threads.enter()) {}
   DriverCall(const DriverCall&) = delete;
   DriverCall& operator=(const DriverCall&) = delete;
 
-  // Passes on the call's answer.
+  // Counts the end of the call, and returns its answer.
   [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
     calling_threads.leave(thread_);
     if (answer != CUDA_SUCCESS) [[unlikely]]

@@ -36,8 +36,9 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 #endif
 }
 
-// Waits for all that was submitted to the context; cuMemUnmap waits for nothing (measured). Any
-// error but that of a capture is the device's, and the program's to hear.
+// Waits for all that was submitted to the context; cuMemUnmap waits for nothing (measured). Returns
+// the driver's error. Any error but that of a capture is about the device, and the program must get
+// it.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });

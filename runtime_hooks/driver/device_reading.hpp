@@ -8,9 +8,10 @@
 
 namespace cuwarden::driver {
 
-// While it lives, the calling thread may ask what a capture forbids, its own or another thread's:
-// such a question is refused and ends the capture (measured of cuMemPoolGetAttribute; cuMemGetInfo,
-// cuFuncGetAttribute and cuPointerGetAttribute are let through by driver 580). 14 ns.
+// Lets the calling thread, for the length of a scope, call functions that a stream capture forbids
+// to it. Without this, such a call is refused and ends the capture (measured for
+// cuMemPoolGetAttribute; driver 580 allows cuMemGetInfo, cuFuncGetAttribute and
+// cuPointerGetAttribute). Costs 14 ns.
 class RelaxedCaptures {
  public:
   explicit RelaxedCaptures(const RealDriver& real) noexcept : real_(real) {
@@ -22,7 +23,7 @@ class RelaxedCaptures {
   }
   RelaxedCaptures(const RelaxedCaptures&) = delete;
   RelaxedCaptures& operator=(const RelaxedCaptures&) = delete;
-  // False: nothing may be asked.
+  // False if the driver refused: then no such function may be called.
   explicit operator bool() const noexcept { return relaxed_; }
 
  private:
@@ -31,9 +32,11 @@ class RelaxedCaptures {
   bool relaxed_ = false;
 };
 
+// Total and free bytes of a device.
 struct DeviceReading {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
+// Returns the memory of the current context's device; none if the driver does not tell.
 inline std::optional<DeviceReading> read_current_device(const RealDriver& real) noexcept {
   const RelaxedCaptures relaxed(real);
   std::size_t free = 0, total = 0;

@@ -6,7 +6,8 @@
 
 namespace cuwarden::driver {
 
-// Makes `wanted` current and undoes it at the end of the scope. Does nothing where it is current.
+// Makes the context `wanted` current for the length of a scope. Does nothing if it is the current
+// one, `current`.
 class Inside {
  public:
   Inside(const RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
@@ -32,7 +33,8 @@ class Inside {
   bool pushed_ = false;
 };
 
-// Returns what work() returns inside the context, or why the thread could not enter the context.
+// Calls work() inside the context and returns its result; if the thread cannot enter the context,
+// returns that error.
 template <class Work>
 CUresult in_context(const RealDriver& real, ContextId context, Work work) noexcept {
   CUcontext current = nullptr;

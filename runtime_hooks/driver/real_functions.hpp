@@ -6,7 +6,7 @@
 
 namespace cuwarden::driver {
 
-// Functions of libcuda. Null where the driver does not have them.
+// Pointers to libcuda's functions; null for functions that this driver does not have.
 struct RealDriver {
 #define HOOK(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
 #define COUNT HOOK
@@ -19,7 +19,7 @@ struct RealDriver {
 #include "runtime_hooks/driver/hooks.def"
 };
 
-// Functions of one libcudart; a process may hold several.
+// Pointers to the functions of one libcudart; a process may have several.
 struct RealRuntime {
 #define RUNTIME(result, name, parameters, arguments) result(CUDARTAPI* name) parameters = nullptr;
 #include "runtime_hooks/driver/hooks.def"

@@ -13,15 +13,17 @@
 
 namespace cuwarden::driver {
 
+// A gate that submissions pass, and that one thread can close for all others.
 class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;
 
-  // `clock` outlives the object.
+  // `clock` must outlive the object.
   explicit constexpr SubmissionGate(Clock& clock = system_clock) noexcept : clock_(clock) {}
 
-  // Before there is memory that may be moved. False: the kernel has no such barrier (Linux 4.14
-  // has), and the gate cannot be closed.
+  // Makes submissions count themselves, so that the gate can be closed; to be called before the
+  // pool has memory that may be moved. Returns false if the kernel has no membarrier (before Linux
+  // 4.14): then the gate cannot be closed.
   bool arm() noexcept;
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
@@ -30,9 +32,11 @@ class SubmissionGate {
   // `deadline_ns` (of the monotonic clock), or if another thread keeps the gate closed. The calling
   // thread gets no signals until it opens the gate, because a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
+  // Opens the gate, which the calling thread must have closed, and allows its signals again.
   void open() noexcept;
 
-  // Around each submission of the calling thread, whose words these are, where the gate is armed.
+  // To be called before and after each submission, if the gate is armed. `mine`: the calling
+  // thread's words. enter() waits while the gate is closed.
   void enter(Thread& mine) noexcept {
     const std::uint32_t depth = mine.submissions.load(std::memory_order_relaxed);
     mine.submissions.store(depth + 1, std::memory_order_relaxed);
@@ -62,7 +66,8 @@ class SubmissionGate {
 };
 extern constinit SubmissionGate submission_gate;
 
-// The gate closed for the length of a scope, where it can be so soon. (To arm it takes its time.)
+// Closes the gate for the length of a scope; false if that takes longer than `patience_ns`. Arming
+// the gate, which the first use does, takes additional time.
 class GateClosed {
  public:
   explicit GateClosed(std::uint64_t patience_ns) noexcept
@@ -79,7 +84,8 @@ class GateClosed {
   bool is_closed_;
 };
 
-// A submission, for the length of a scope; a call of the driver until it has returned.
+// Passes the gate for the length of a scope, and counts a call of the driver until returned() is
+// called.
 class Submission {
  public:
   [[gnu::always_inline]] Submission() noexcept : thread_(calling_threads.enter()) {
@@ -94,7 +100,7 @@ class Submission {
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
 
-  // As DriverCall's.
+  // Counts the end of the call, and returns its answer.
   [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
     calling_threads.leave(thread_);
     if (answer != CUDA_SUCCESS) [[unlikely]]

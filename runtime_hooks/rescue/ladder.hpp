@@ -20,7 +20,8 @@ class Ladder {
   bool enabled() const noexcept { return settings_.enabled; }
   // Returns true where the calling thread holds one of these locks, a comma-separated list.
   bool holds_lock_among(std::string_view names) const noexcept;
-  // Returns true where some rung is kept for requests whose last resort is due.
+  // True if meshing, reclaimers, waiting or spilling is turned on: rungs that run only if
+  // Situation::is_last_resort_due.
   bool has_last_resorts() const noexcept {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }

@@ -9,8 +9,9 @@
 
 namespace cuwarden::rescue {
 
-// `recorder` numbers the recording that asks: a forked child inherits the thread's memory, and has
-// a recording of its own. Times are the ledger's.
+// The last request of the calling thread that was refused. `recorder`: number of the recording,
+// because a forked child inherits the thread's memory but has a recording of its own. Times are the
+// ledger's.
 class LastRefused {
  public:
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
@@ -35,8 +36,8 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // The ladder served the request that was refused last. Visits (incident, times) of the refusals
-  // before it, which the program recovered from by itself.
+  // To be called after the ladder served the last refused request. Calls visit(incident, times) for
+  // the refusals before it, from which the program recovered by itself.
   template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
@@ -46,7 +47,7 @@ class LastRefused {
     }
     *this = {};
   }
-  // A refusal is counted with another incident from now on.
+  // Notes that the refusal is counted with another incident from now on.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;
@@ -55,9 +56,10 @@ class LastRefused {
     }
     count(to);
   }
-  // The program hears of the refusal now.
+  // Sets the time at which the program gets the refusal.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
-  // A request was served. Visits (incident, times) where the same request had been refused.
+  // To be called after a request was served. Calls visit(incident, times) if an equal request had
+  // been refused before.
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, std::uint64_t now_ns,
               const Visit& visit) noexcept {

@@ -32,7 +32,7 @@ class Refusals {
   // may be cancelled inside the driver.
   bool rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
               FunctionRef<CUresult()> request, const serving::ReceiveAddress* receive);
-  // A request for memory was refused, and no ladder is climbed for it.
+  // Counts a refused request for memory that no rung is tried for.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
   // To be called after a call that asks for something else than memory, on this device or the
   // current one. Does something only where the call was refused for lack of memory, or a context by
@@ -49,8 +49,8 @@ class Refusals {
   // refused for lack of memory.
   void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
-  // A request was served: where the same one was refused to this thread shortly before, the program
-  // has recovered by itself. Costs one load where nothing was refused.
+  // To be called after a request was served. If an equal request was refused to this thread shortly
+  // before, notes that the program has recovered by itself. Costs one load if nothing was refused.
   void served(const Request& request) noexcept {
     if (was_refused_.load(std::memory_order_relaxed)) note_served(request);
   }

@@ -85,9 +85,10 @@ struct Rescue {
   const Settings& settings;
   VainAttempts& before;
   Clock& clock;
+  // Called with the progress of each rung.
   FunctionRef<void(const RungReport&)> tell;
 
-  // A wait on the device had been in vain shortly before this rescue.
+  // True if a request waited for memory in vain shortly before this rescue.
   bool has_waited_in_vain = was_in_vain(before.waited_ns, settings.wait_ns);
   bool pool_must_wait = false;  // the pool was not allowed to give back what it keeps
   // For the reclaim rung: the reclaimer whose turn it is, the end of the time for all reclaimers,

@@ -11,7 +11,7 @@ namespace cuwarden::rescue {
 
 class TriedRungs {
  public:
-  // Replaces the last row where that one is still under way.
+  // Adds a report of a rung. Replaces the last one if that rung was still under way.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (!goes_on && count_ == most) return;

@@ -27,12 +27,13 @@ enum class Notice : std::uint8_t {
   unknown_functions,
 };
 
-// Writes the message. `device`: no_device for host memory. `bytes`: of the request, or as the
-// message's text says. `host_bytes`: the part of them in host memory.
+// A function that writes the message of a notice. `device`: no_device for host memory. `bytes`:
+// size of the request, or the number in the message's text. `host_bytes`: the part of it in host
+// memory.
 using SayNotice = void (*)(Notice, DeviceOrdinal, std::uint64_t bytes,
                            std::uint64_t host_bytes) noexcept;
 
-// Passes on the first notice of each kind.
+// Passes the first notice of each kind on to the function, and drops all later ones.
 class Notices {
  public:
   // `say` may be null: nothing is said then.

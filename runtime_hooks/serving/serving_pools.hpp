@@ -21,7 +21,7 @@
 
 namespace cuwarden::serving {
 
-// When new requests that the driver would serve with a waste are served by the pool.
+// Says when the pool serves new requests that would waste memory in the driver.
 enum class PoolUse : std::uint8_t {
   never,
   when_slabs_lock,  // once the driver's slabs lock a fiftieth of the device
@@ -30,18 +30,19 @@ enum class PoolUse : std::uint8_t {
 
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
-  // Returns true where a library is loaded that shares its memory with other processes, which the
-  // pool's memory cannot be. Asked before the pool is turned on by itself. Null: no such library.
+  // Returns true if a library is loaded that shares device memory with other processes; the pool's
+  // memory cannot be shared. Called before `auto` turns the pool on. Null: there is no such
+  // library.
   bool (*shares_memory)() noexcept = nullptr;
   // Longest pause for moving memory behind the program's addresses; 0: memory is not moved.
   std::uint64_t mesh_pause_ns = 0;
-  // Returns true where a library is loaded that may reach memory past the driver's calls. Memory is
-  // not moved then, nor where the function is null.
+  // Returns true if a library is loaded that may reach memory without the driver's calls. Memory is
+  // not moved then, and not if the function is null.
   bool (*reaches_memory)() noexcept = nullptr;
   pool::SpillSettings spill{};
 };
 
-// Receives the address of memory that is not the driver's.
+// A function that receives the address of memory that the pool, and not the driver, has served.
 using ReceiveAddress = FunctionRef<void(std::uint64_t address)>;
 
 // The pools of one process, and the parts of the process that they work with.
@@ -57,6 +58,7 @@ struct Pools {
   pool::Spill spill;
 };
 
+// Serves requests from cuwarden's pools, and keeps the pools in step with contexts and devices.
 class ServingPools final : public tracking::ReadingListener {
  public:
   // All references outlive the object.

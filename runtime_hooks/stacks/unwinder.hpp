@@ -33,7 +33,7 @@ enum class Exception : std::uint32_t {
   unreadable,       // A frame that cannot be read: the stack is damaged.
   endless,          // A stack that goes in circles.
 };
-inline constexpr std::size_t exceptions = 6;
+inline constexpr std::size_t exceptions = 6;  // number of enumerators of Exception
 
 class Unwinder {
  public:

@@ -16,8 +16,8 @@
 
 namespace cuwarden::tracking {
 
-// Hears once of each reason for which the ledger is no longer complete, on the thread that met the
-// reason, with no lock held.
+// A function that is called once for each reason for which the ledger is no longer complete: by the
+// thread that met the reason, with no lock held.
 using IncompleteNotice = void (*)(ledger::Reason) noexcept;
 
 class AllocationRecorder {
@@ -39,21 +39,23 @@ class AllocationRecorder {
   // Records an allocation that was served. Returns the device that it is recorded on, no_device for
   // host memory.
   DeviceOrdinal allocated(const Caller&, const Allocation&) noexcept;
-  // Takes the record out before the real free, so that another thread's allocation at the same
-  // address cannot meet it. Empty where the address is not recorded.
+  // Removes the record of an address, and returns it; an empty one if the address is not recorded.
+  // To be called before the real free, so that another thread's allocation at the same address does
+  // not find the old record.
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // To be called after the real free: puts the record back where the driver refused. A driver that
   // refuses only because the process is ending has freed the memory as far as the program is
   // concerned.
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
-  // Handles exist that have no record on purpose: multicast objects, and what was made from those.
+  // Notes that a handle was made that gets no record: a multicast object, or a handle made from
+  // one.
   void handle_without_record() noexcept { unrecorded_.store(true, std::memory_order_relaxed); }
-  // The driver released a handle, or unmapped a range, that has no record. Counts only where every
-  // handle that was made since the start has one.
+  // Notes that the driver released a handle, or unmapped a range, without a record. Counted as an
+  // unknown free, unless handle_without_record() was ever called.
   void unknown_release() noexcept;
 
-  // Calls the notice where the ledger has become incomplete since the last call.
+  // Calls the notice if the ledger has become incomplete since the last call.
   void give_notice() noexcept {
     const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)

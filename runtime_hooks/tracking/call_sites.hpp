@@ -25,7 +25,7 @@ class CallSites {
   // Returns the group of allocations that this call belongs to; 0 where the ledger is full. Leaves
   // errno as it was.
   GroupId group_of(const Caller&, Kind, DeviceOrdinal) noexcept;
-  // Returns the same. The caller keeps errno itself.
+  // As group_of(), but may change errno.
   GroupId group_unguarded(const Caller&, Kind, DeviceOrdinal) noexcept;
   // Returns the thread's stack from its first frame on; 0 where some of it is not known. Costs more
   // than group_of(): the walk is as deep as can be, and is not cached.
@@ -35,7 +35,7 @@ class CallSites {
   stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into) noexcept {
     return unwinder_.capture(frame, into);
   }
-  // A library was unloaded: what was known of its code is forgotten.
+  // Forgets all rules and stacks of unloaded code; to be called after each dlclose.
   void modules_changed() noexcept;
 
  private:

@@ -5,8 +5,9 @@
 
 namespace cuwarden::tracking {
 
-// The program's call: the name that the report gives it, and the frame of the hooked function, as
-// its __builtin_frame_address(0). Stacks are seen from there; the function goes on running.
+// The call by which the program asks for memory. `api`: function that the report names. `frame`:
+// __builtin_frame_address(0) of the hooked function, which is still running; call stacks begin
+// there.
 struct Caller {
   Caller(HookId name, const void* seen_from) noexcept : api(name), frame(seen_from) {}
 

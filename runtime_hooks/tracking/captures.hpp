@@ -18,10 +18,14 @@ class Captures {
   // `per_thread`: true if a null stream means the thread's own default stream. Returns true if the
   // capture was not known before: then ended() must be called if the driver does not begin it.
   bool begins(CUstream, bool per_thread, ContextId) noexcept;
+  // Notes that the stream's capture has ended.
   void ended(CUstream, bool per_thread) noexcept;
+  // Notes that the stream ends, and its capture with it.
   void stream_ends(CUstream) noexcept;
+  // Notes that the context ends, and all captures of its streams.
   void context_ends(ContextId) noexcept;
 
+  // True if a capture that is known has not ended.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
  private:

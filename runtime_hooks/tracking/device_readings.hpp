@@ -14,7 +14,7 @@
 
 namespace cuwarden::tracking {
 
-// Hears of each reading, on the thread that took it.
+// An object that is told of each reading, by the thread that took it.
 class ReadingListener {
  public:
   virtual void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept = 0;

@@ -17,8 +17,8 @@
 
 namespace cuwarden::tracking {
 
-// The kernels that were launched count as new again where an object is made: a forked child has
-// launched none.
+// Measures memory that calls take without asking for it. A new object counts all kernels as not
+// launched, since a forked child has launched none.
 class ImplicitMemory {
  public:
   // All references outlive the object.
@@ -32,7 +32,7 @@ class ImplicitMemory {
   bool end_span(DeviceOrdinal) noexcept;
   // Returns true while there is a span on some device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
-  // Something happens on the device: its spans are not believed.
+  // Notes that something else happens on the device, so that its open spans do not count.
   void disturb(DeviceOrdinal device) noexcept {
     if (has_spans(device)) spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
   }
@@ -46,9 +46,8 @@ class ImplicitMemory {
   // Returns true if one more question about a kernel may be measured: there are more of these.
   bool may_ask(std::uint64_t now_ns) noexcept { return may(asked_, 512, now_ns); }
 
-  // Memory that was given to kernels of the context that was used last on a device. Where two
-  // contexts take turns each counts as new every time: code that a launch takes may count as local
-  // memory then.
+  // Memory of kernels in the context that was used last on a device. If two contexts take turns,
+  // each counts as new every time; then code that a launch loads may count as local memory.
   struct Launches {
     std::atomic<std::uint64_t> context{0};
     std::atomic<bool> any{false};
@@ -72,7 +71,7 @@ class ImplicitMemory {
   // Returns null for an ordinal that is out of range.
   Launches* launches_of(DeviceOrdinal, ContextId) noexcept;
 
-  // Records a change of what the device's implicit memory is made of.
+  // Adds a change to the device's implicit memory.
   void book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
   // To be called after a context has ended. The end of a device's last context takes all of its
   // implicit memory with it.

@@ -17,12 +17,13 @@ namespace cuwarden::tracking {
 
 class LaunchedKernels {
  public:
-  // Returns true if the kernel lies in its expected slot: the quick test of a launch.
+  // True if the kernel lies in its expected slot: a quick test, which may be false for a kernel in
+  // the set.
   bool expected_slot_has(CUfunction kernel) const noexcept {
     const std::uint64_t word = word_of(kernel);
     return slots_[slot_of(word)].load(std::memory_order_relaxed) == word;
   }
-  // Returns true if the kernel lies in its line.
+  // True if the kernel is in the set.
   bool has(CUfunction) const noexcept;
   void add(CUfunction) noexcept;
   // Forgets all kernels. Handles end with their module or context, and are used again.

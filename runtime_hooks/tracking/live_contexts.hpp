@@ -18,15 +18,16 @@ class LiveContexts {
   static constexpr std::int32_t device_limit = 64;
 
   void primary_retained(DeviceOrdinal, ContextId) noexcept;
-  ContextId primary_of(DeviceOrdinal) const noexcept;  // as last retained; 0: not seen, or ended
+  // the primary context; 0 if none was seen, or if it has ended
+  ContextId primary_of(DeviceOrdinal) const noexcept;
 
   void created(DeviceOrdinal, ContextId) noexcept;
-  // A context of any kind has ended.
+  // Notes that a context of any kind has ended.
   void ended(ContextId) noexcept;
   // Returns a context that the program created on this device, other than `not_this`; 0: none.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
-  // Returns true if fits(context) is true for all live contexts; false also where a table was too
-  // small for all of them.
+  // True if fits(context) is true for all live contexts. False also if there were too many contexts
+  // to know them all.
   template <class Fits>
   bool all_of(const Fits& fits) const noexcept {
     if (is_full_.load(std::memory_order_relaxed)) return false;

@@ -13,17 +13,17 @@
 
 namespace cuwarden::tracking {
 
-// Memory that pools and graphs keep. The driver counts a graph's chunk as used as a whole, even
-// where allocations have only a part of it.
+// Memory of a device that memory pools and graphs keep. The driver counts a graph's chunk as used
+// as a whole, even if allocations have only a part of it.
 struct IdleBytes {
   std::uint64_t unused = 0;       // bytes that the driver counts as unused
-  std::uint64_t unallocated = 0;  // those, and the parts of used chunks that no allocation has
+  std::uint64_t unallocated = 0;  // `unused`, plus the parts of used chunks that no allocation has
 };
 
 class MemoryPools {
  public:
-  // Stream-ordered memory or a graph's node was allocated on this device. Before that, a question
-  // about the device's pools would create them.
+  // Notes that stream-ordered memory or a graph's node was allocated on this device. Before that
+  // the driver is not asked about its memory pools, since a question would create them.
   void used_on(DeviceOrdinal device) noexcept {
     // Threads that allocate share this line: it is written once.
     if (is_known(device) && !used_[device.value].load(std::memory_order_relaxed))

@@ -7,11 +7,12 @@
 
 namespace cuwarden::shim {
 
-// `ledger_folder`: CUWARDEN_LEDGER_DIR or empty; where the working directory has no path, the
-// report goes there, or else to $TMPDIR or /tmp, and a line says so. `pid`: for %p.
+// Returns the absolute path of the report: `pattern` (CUWARDEN_REPORT) with its % fields filled in.
+// `ledger_folder`: CUWARDEN_LEDGER_DIR, or empty. If the working directory has no path, the report
+// goes to `ledger_folder`, $TMPDIR or /tmp, and a line says so. `pid`: the value of %p.
 std::string expand_report_path(std::string_view pattern, std::string_view ledger_folder, int pid);
 
-// `path` as seen from the working directory of now.
+// Returns the absolute path for `path`, which may be relative to the present working directory.
 std::string absolute_path(std::string path);
 
 }  // namespace cuwarden::shim

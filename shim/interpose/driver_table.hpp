@@ -17,15 +17,15 @@ extern constinit std::atomic<bool> filled;
 bool find_driver();
 }  // namespace detail
 
-// The driver's functions, found when libcuda is first seen. All slots are null until then.
+// Returns libcuda's own functions. The first call after libcuda was loaded finds them; all slots
+// are null until then.
 inline const driver::RealDriver& real_driver() {
   if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
     detail::find_driver();
   return detail::functions;
 }
-// Returns the functions that the program's calls would have reached without the shim: those of a
-// library that was preloaded behind the shim and wraps some (a quota, say), and otherwise
-// libcuda's.
+// Returns the functions that the program's calls would reach without the shim. They are libcuda's
+// own, except those that a library preloaded behind the shim wraps, for example to enforce a quota.
 inline const driver::RealDriver& next_driver() {
   if (!detail::filled.load(std::memory_order_acquire)) [[unlikely]]
     detail::find_driver();
@@ -35,30 +35,33 @@ inline const driver::RealDriver& next_driver() {
 // Returns true if the address lies inside libcuda.
 bool is_in_driver(std::uintptr_t address);
 
-// The addresses that we hold must stay good: libcuda, once it was found, is not unloaded any more.
-// In practice it never is, but a program may try. To be called before any dlclose and nowhere else:
-// it takes the loader's lock, as that does. A thread that finds libcuda may be one that is waited
-// for by another, which runs a constructor and holds that lock.
+// Keeps libcuda loaded from now on, because the tables hold addresses inside it; does nothing
+// before libcuda was found. Takes the loader's lock, so it is called before dlclose only, which
+// takes that lock, too. A thread that finds libcuda must not take it: another thread may hold it
+// while it runs a constructor that waits for the first one.
 void keep_driver_loaded();
 
-// The hook for a real entry point of libcuda, by address: one name may stand for several ABIs.
-// Null for an address that has no hook.
+// Returns the hook for a real function of libcuda; null if the function has no hook. The address
+// decides, because one name may stand for several ABIs.
 void* hook_for(const void* real_function);
 
-// The exported hook of this exact name; null where the name is not ours.
+// Returns the shim's exported function of exactly this name; null if it exports none.
 void* hook_named(std::string_view name);
-// The one of these two that leads to libcuda itself. Null for the runtime's names, too.
+// Returns the hook of exactly this name that calls libcuda itself, and no wrapper behind the shim;
+// null if there is none, or if it is a function of the runtime.
 void* looked_up_hook_named(std::string_view name);
 
-// Returns true if the name is that of a hooked function in some version. A pointer to such a
-// function without a hook is a gap in what is recorded.
+// True if the name is some version of a hooked function, or of a function that has the device do
+// something with memory. A pointer to such a function without a hook is a gap in the records.
 bool is_version_of_a_hook(std::string_view name);
 
-// One entry a row of hooks.def, in order; filled by exports.cpp. A function of libcuda has two
-// entries: the exported function, and the function that a lookup in libcuda is answered with.
+// The hooks, one for each row of hooks.def, in its order; filled by exports.cpp.
+// exported_functions: the shim's exported symbols, which call next_driver(). looked_up_functions:
+// the answers to lookups in libcuda, which call real_driver(); null for the runtime's rows.
 extern void* const exported_functions[driver::row_count];
 extern void* const looked_up_functions[driver::row_count];
-// Index of the first runtime row; those before it are the driver's.
+// True if the row of hooks.def, counted from 0, is a function of the driver; false for the
+// runtime's.
 bool is_driver_row(std::size_t row);
 
 }  // namespace cuwarden::shim

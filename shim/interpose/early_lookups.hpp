@@ -11,8 +11,9 @@ namespace cuwarden::shim {
 
 class EarlyLookups {
  public:
-  // Names that do not fit are left out: a few are enough for the report's warning.
+  // Stores a name. A name that does not fit is left out: a few are enough for the report's warning.
   void keep(const char* name) noexcept;
+  // Counts the stored names in the ledger, and forgets them.
   void tell(ledger::Writer&) noexcept;
 
  private:

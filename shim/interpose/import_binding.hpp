@@ -6,9 +6,9 @@
 
 namespace cuwarden::shim {
 
-// True once the shim's imports are libc's own functions: from the relocation of the shim on, before
-// any of its code can be called. False where the loader's list of objects could not be read; the
-// imports then are as the loader bound them.
+// True if the shim's imports of libc lead to libc's own functions, and to no wrapper. They are
+// bound so while the shim is relocated, before any of its code can be called. False if the loader's
+// list of objects could not be read; then the imports are as the loader bound them.
 bool imports_are_libcs_own();
 
 }  // namespace cuwarden::shim

@@ -3,12 +3,14 @@
 
 namespace cuwarden::shim {
 
-// Notes that the program loads a library into a namespace of its own.
+// Notes that the program loads a library into a linker namespace of its own (dlmopen).
 void note_dlmopen() noexcept;
-// True once dlmopen was called. Then a second libcuda may be out of our sight.
+// True once dlmopen was called. From then on a second libcuda may exist that the shim does not
+// record.
 bool dlmopen_was_called() noexcept;
 
-// A libcuda in a namespace of its own (dlmopen) is mapped, but is not among the objects of ours.
+// True if a libcuda is mapped in another linker namespace (dlmopen) than the shim's. Its calls are
+// not recorded.
 bool is_driver_out_of_sight() noexcept;
 
 }  // namespace cuwarden::shim

@@ -12,11 +12,11 @@ namespace cuwarden::shim {
 // object of the process defines the function.
 const driver::RealRuntime& real_runtime_for(const void* return_address, driver::Row row);
 
-// After a dlclose: drops what is known about modules that are gone.
+// Forgets the modules that were unloaded; to be called after each dlclose.
 void forget_callers_of_runtime();
 
-// As cudaRuntimeGetVersion of the first cudart that was called gives it (13000 for 13.0); 0 where
-// none was.
+// Returns the version of the first cudart that the program called, such as 13000 for 13.0; 0 if it
+// called none.
 int runtime_version();
 
 }  // namespace cuwarden::shim

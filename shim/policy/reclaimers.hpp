@@ -7,12 +7,14 @@
 
 namespace cuwarden::shim {
 
-// Registered from the program's first moment on, whether there is a recording or not.
+// The reclaimers of the process. The program may register them at any time, also before anything is
+// recorded.
 extern constinit rescue::Reclaimers reclaimers;
 
-// For rescue::Settings.
+// True if the calling thread holds the lock of this name. "python:gil", the lock of the Python
+// interpreter, is the only known name; false for all others. A function for rescue::Settings.
 bool holds_lock(std::string_view name) noexcept;
-// Says it in a line.
+// Writes a line to the log: which reclaimer failed, and how.
 void say_reclaimer_failure(std::string_view reclaimer, rescue::Reclaimers::Failure) noexcept;
 
 }  // namespace cuwarden::shim

@@ -7,7 +7,8 @@
 
 namespace cuwarden::shim {
 
-// Writes the message, a line to the log. A serving::SayNotice.
+// Writes the line of the notice to the log. `bytes`: size of the request; `host_bytes`: its part in
+// host memory. Unused arguments are 0. A function for serving::SayNotice.
 void say_of_rescue(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
                    std::uint64_t host_bytes) noexcept;
 

@@ -8,7 +8,8 @@
 
 namespace cuwarden::shim {
 
+// Returns how much host memory requests may use, by CUWARDEN_SPILL and the host's RAM.
 pool::SpillSettings spill_settings(const Settings&) noexcept;
-std::string spill_text(const Settings&);  // as the report has it
+std::string spill_text(const Settings&);  // CUWARDEN_SPILL as text for the report
 
 }  // namespace cuwarden::shim

@@ -8,10 +8,10 @@
 
 namespace cuwarden::shim {
 
-// Fills the incident in. `live` shows what is allocated now, devices and names; nothing of
-// incidents is read from it. Slabs and other processes, of which an incident knows sums alone, get
-// their rows. Takes milliseconds, and more of a process with a million allocations. May throw
-// bad_alloc.
+// Adds facts from outside CUDA to the incident. `live`: a reader of the process's own ledger, for
+// the live allocations, devices and names. Writes the rows of slabs and of other processes to the
+// ledger, because an incident holds their sums only. Takes milliseconds, or longer in a process
+// with a million allocations. May throw bad_alloc.
 void add_incident_facts(ledger::Writer&, const ledger::Reader& live, rescue::Incident&);
 
 }  // namespace cuwarden::shim

@@ -9,12 +9,13 @@
 
 namespace cuwarden::shim {
 
+// Results of a question to NVML.
 enum class NvmlAnswer : std::uint8_t {
-  listed,           // it did what it was asked for
-  no_library,       // it comes with the driver; containers may leave it out
-  no_function,      // one that is needed is not in it
-  not_initialised,  // it refused to begin
-  no_device,        // it does not know the device
+  listed,           // NVML answered
+  no_library,       // the library is missing, as in some containers
+  no_function,      // a needed function is missing in the library
+  not_initialised,  // nvmlInit failed
+  no_device,        // NVML does not know the device
   not_permitted,
   not_supported,  // not for this kind of device
   too_many,       // more processes than are read; `found` says how many
@@ -23,30 +24,34 @@ enum class NvmlAnswer : std::uint8_t {
 
 using NvmlDevice = void*;
 
-// The use ends with the object. NVML counts its uses, so the program's own is not disturbed; it
-// stays loaded. Allocates inside NVML and the loader, and may take as long as the driver does: not
-// under a lock, nor in a signal handler. For callers that keep errno; dlerror is kept.
+// Loads and initialises NVML for as long as the object exists; the library stays loaded afterwards.
+// NVML counts its users, so the program's own use is not disturbed. Allocates inside NVML and the
+// loader, and may take as long as the driver does. So it must not be used under a lock or in a
+// signal handler. Changes errno, but not dlerror.
 class Nvml {
  public:
+  // `library`: file name of NVML, such as libnvidia-ml.so.1.
   explicit Nvml(const char* library) noexcept;
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
   ~Nvml();
 
-  // `listed`, as long as nothing failed.
+  // Returns the reason of the first failure; `listed` if nothing failed.
   NvmlAnswer answer() const noexcept { return answer_; }
-  // nvmlReturn_t of what was done last; 0 where that was not done by NVML.
+  // Returns the nvmlReturn_t of the last call of NVML; 0 if the last step was none.
   int error() const noexcept { return error_; }
 
-  // Returns the device, or slice of one, of this UUID (cuDeviceGetUuid_v2). Null: answer() says
-  // why.
+  // Returns the device or MIG slice of this UUID (cuDeviceGetUuid_v2); null if that fails, and then
+  // answer() says why.
   NvmlDevice device(std::span<const char, 16> uuid) noexcept;
 
+  // Returns the function of NVML of this name; null if it is not found.
   template <class Function>
   Function find(const char* name) const noexcept {
     return reinterpret_cast<Function>(address_of(name));
   }
-  // Notes the return value of a function of NVML, or that the function was not found.
+  // Note the return value of a function of NVML, or that the function was not found, for answer()
+  // and error().
   void answered(int error) noexcept;
   void lacks_function() noexcept;
 

@@ -12,14 +12,15 @@ struct NvmlMemory {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
 
-// Returns the memory of the device, or slice, of this UUID (cuDeviceGetUuid_v2). Null if NVML does
-// not tell. Never throws; keeps errno and dlerror; nvml.hpp says what it takes.
+// Returns the memory of the device or MIG slice of this UUID (cuDeviceGetUuid_v2); null if NVML
+// does not tell. Never throws; keeps errno and dlerror. Must not be called under a lock or in a
+// signal handler (nvml.hpp).
 std::optional<NvmlMemory> read_nvml_memory(std::span<const char, 16> uuid,
                                            const char* library = "libnvidia-ml.so.1") noexcept;
 
-// Returns the memory of the whole device that the slice of this UUID is a part of. Null if NVML
-// does not tell, which it does in a container only with rights for it, and if the UUID is no
-// slice's.
+// Returns the memory of the whole device that the MIG slice of this UUID is a part of; null if the
+// UUID is no slice's, or if NVML does not tell. In a container NVML tells it only with special
+// rights.
 std::optional<NvmlMemory> read_nvml_memory_of_whole(
     std::span<const char, 16> uuid, const char* library = "libnvidia-ml.so.1") noexcept;
 

@@ -12,7 +12,8 @@
 
 namespace cuwarden::shim {
 
-// Less than this of a device's used memory is a context and its code.
+// Unexplained memory of a device, in bytes, up to which other processes are not searched for: a
+// context and its code may take that much.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
 // Returns the bytes that other processes have on the device; null if they are not known. Calls
@@ -21,8 +22,9 @@ inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 std::optional<std::uint64_t> bytes_of_others(
     const ledger::DeviceView&, const std::function<void(std::uint32_t, std::uint64_t)>& visit);
 
-// After the last reading of the devices.
-// Ends once `may_ask`, which is called before NVML is asked about a device, is false.
+// Notes the other processes on each device in the ledger, at the end of the process, after the last
+// reading of the devices. Calls `may_ask` before each question to NVML, and ends once `may_ask`
+// returns false.
 void note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask) noexcept;
 
 }  // namespace cuwarden::shim

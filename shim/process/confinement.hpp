@@ -6,17 +6,18 @@
 
 namespace cuwarden::shim {
 
-// To be called by the constructor, in the process's first thread: calls of prctl and syscall go to
-// the next definitions from here on. Before, they go to the kernel.
+// Begins to watch prctl and syscall for seccomp filters; to be called by the shim's constructor, in
+// the process's first thread. From then on the hooks of prctl and syscall call the next
+// definitions; before, they call the kernel.
 void begin_noticing_filters() noexcept;
 
-// To be called when recording begins: the calling thread's state is the one to compare with.
+// Stores whether the calling thread has a seccomp filter; to be called when recording begins.
+// Filters from before that moment do not count.
 void confinement_at_start() noexcept;
 
-// As is_confined(), and also true where the calling thread got a filter unnoticed, by an
-// instruction of the program's own. Then one system call asks for it: prctl(PR_GET_SECCOMP), which
-// a filter that allows the opening of files hardly refuses. For moments at which much else would
-// follow.
+// As is_confined(), but finds filters, too, that the program installed without libc. Makes one
+// system call, prctl(PR_GET_SECCOMP); a filter that allows the opening of files hardly refuses it.
+// To be used before longer work, such as a report.
 bool is_confined_unnoticed() noexcept;
 
 }  // namespace cuwarden::shim

@@ -8,13 +8,15 @@
 
 namespace cuwarden::shim {
 
-// At the first CUDA call: which driver and which call it was, and where the records go.
+// Says, at the first CUDA call, which driver is recorded, which call came first, and where ledger
+// and report are. `ledger`: its path.
 void say_what_recording_begins_with(const Settings&, std::string_view ledger,
                                     const std::string& report);
 
-// By the environment alone, before the settings have been read.
+// True if CUWARDEN_LOG asks for debug messages. Reads the environment alone, so it can be called
+// before the settings were read.
 bool is_debug_wanted() noexcept;
-// At the end of a process in which there was no such call.
+// Says, at the end of a process without a recorded CUDA call, why nothing was recorded.
 void say_why_nothing_was_recorded();
 
 }  // namespace cuwarden::shim

@@ -7,37 +7,43 @@
 
 namespace cuwarden::shim {
 
+// The turns of threads that end the process. All functions may be called by any thread, and in
+// signal handlers.
 class EndTurn {
  public:
   // Sets the longest time that the last report may take to name functions. To be called before any
   // thread ends the process.
   void set_symbol_time(std::uint64_t ns) noexcept { symbol_time_ns_ = ns; }
 
-  // True if the calling thread is to write the report; it calls give_back() afterwards. False once
-  // another thread has written the last one, or is stuck in it, or where the calling thread is
-  // itself interrupted in writing that. An earlier one that it was interrupted in is left.
+  // Waits until no other thread writes a report. Returns true if the calling thread is to write it
+  // now; then it must call give_back() afterwards. Returns false if the last report is written, if
+  // another thread is stuck in writing, or if the calling thread is in a signal handler that
+  // interrupted its own writing of the last report. `is_last`: true for the report after which none
+  // is written.
   bool take(bool is_last) noexcept;
-  // `is_last`: no report is written after this one.
+  // Ends the turn of the calling thread, and wakes threads that wait in take().
   void give_back(bool is_last) noexcept;
 
-  // For a thread that finds the handler that writes already given to another thread: returns once
-  // `done` is nonzero, or when that thread does not come.
+  // Waits until `done` is nonzero, or until the thread that should write the report is stuck or
+  // gone. For a thread in exit() whose handler was taken by another thread.
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
-  // True for the first thread that calls it, and for that thread ever after.
+  // True for the first thread that calls this function, in each of its calls; false for all others.
   bool is_first_in_quick_exit() noexcept;
-  // For a thread that calls exit(): returns at once in the first one. The others wait for a moment,
-  // in which the first one comes to lead unless handlers of the program keep it.
+  // To be called by each thread that calls exit(). Returns at once in the first one. The others
+  // wait up to 50 ms, so that the first one can become the leader.
   void enter_exit() noexcept;
-  // The calling thread is the one that brings the process to its end by exit().
+  // Makes the calling thread the leader, which brings the process to its end by exit(), unless
+  // there is a leader.
   void leads_the_end() noexcept;
+  // True if there is a leader, it is not the calling thread, and it still runs.
   bool another_leads_the_end() const noexcept;
-  // For every other thread that ends the process: the leader ends it meanwhile, so that this does
-  // not return. It returns at once where no thread leads or the calling thread does, and otherwise
-  // when the leader has ended as a thread, or when it is stuck in handlers that are not the shim's.
+  // Waits for the leader to end the process, and so usually does not return. Returns at once if
+  // there is no leader or if the calling thread is the leader; later if the leader has ended as a
+  // thread, or is stuck in exit handlers that are not the shim's.
   void wait_for_leader() noexcept;
 
-  // In a forked child.
+  // Forgets all turns; to be called in a forked child.
   void reset() noexcept;
 
  private:

@@ -3,8 +3,8 @@
 
 namespace cuwarden::shim {
 
-// Has Process::exit_begins() called before the exit handlers that exist now. To be called once,
-// when the driver has registered its own.
+// Registers an exit handler that calls Process::exit_begins() before all exit handlers that exist
+// now. To be called once, after the driver has registered its own handlers.
 void expect_exit() noexcept;
 
 }  // namespace cuwarden::shim

@@ -6,10 +6,10 @@
 
 namespace cuwarden::shim {
 
-// Asks the driver, and NVML where other processes seem to be there, unless the driver might not
-// answer: where a device was lost, a thread is inside the driver or left it without returning, or
-// the calling thread runs a signal handler, which may have interrupted anything. Asks nothing more
-// once the budget is spent. `frame`: of the calling function, by __builtin_frame_address(0).
+// Reads all devices for the last time, and asks NVML if other processes seem to be there. Does
+// nothing if the driver might not answer: a device was lost, a thread is inside the driver or left
+// it by a jump, or the calling thread runs a signal handler. Asks nothing more once the budget is
+// spent. `frame`: __builtin_frame_address(0) of the calling function.
 void take_exit_readings(hooks::Session&, const void* frame, WaitBudget&) noexcept;
 
 }  // namespace cuwarden::shim

@@ -10,10 +10,12 @@
 
 namespace cuwarden::shim {
 
-// One lies in each process, for the session.
+// Explains incidents: adds facts from outside CUDA, judges them, and writes the report of an
+// incident. There is one object in a process.
 class IncidentExplanations final : public rescue::IncidentProbes {
  public:
-  // Before all others, and again in a forked child.
+  // Sets the ledger to write to. To be called before all other functions, and again in a forked
+  // child.
   void begin(ledger::Writer& ledger) noexcept;
 
   void explain(rescue::Incident&) noexcept override;

@@ -16,22 +16,24 @@
 
 namespace cuwarden::shim {
 
-// Nothing is recorded in this process, and nothing will be: calls only go through.
+// True if nothing is recorded in this process, and nothing will be: hooked calls only go through to
+// the driver.
 extern constinit std::atomic<bool> passes_through;
 
 class Process {
  public:
   static Process& get() noexcept;
 
-  // For a hooked call: what to record with, or null where calls only go through. Starts recording
-  // at the first call.
+  // Returns the session that a hooked call records with; null if calls only go through. The first
+  // call starts recording.
   hooks::Session* session() noexcept {
     if (state_.load(std::memory_order_acquire) == State::recording && memory_.is_ours())
       return session_;
     return start();
   }
 
-  // CUWARDEN_ENABLED, readable before the first CUDA call.
+  // Return the settings CUWARDEN_ENABLED and CUWARDEN_DEEPBIND (true for `drop`). They can be
+  // called before the first CUDA call.
   bool enabled() noexcept;
   bool drops_deepbind() noexcept;
 
@@ -39,44 +41,49 @@ class Process {
   // so it does not start recording: the first call tells the ledger.
   void looked_up_unhooked(const char* name) noexcept;
 
-  // By the constructor.
+  // Begins the object's life; to be called by the shim's constructor.
   void loaded() noexcept;
-  // Pid of the process that the memory belongs to; the caller's own in a forked child that has made
-  // no CUDA call.
+  // Returns the pid of the process that the memory belongs to; in a forked child that has made no
+  // CUDA call, the caller's own pid. A vforked child gets its parent's pid.
   int owner() const noexcept;
-  // After a dlclose.
+  // Notes that modules may have been unloaded; to be called after each dlclose.
   void modules_changed() noexcept;
-  // After the first cuInit that succeeded: from then on the driver has exit handlers.
+  // Registers the shim's exit handler before the driver's; to be called after the first cuInit that
+  // succeeded.
   void driver_initialised() noexcept;
-  // In the exit handler that runs before those: the last moment at which the driver answers.
+  // Writes a report, then reads the devices for the last time. To be called in the exit handler
+  // that runs before the driver's: the last moment at which the driver answers. `status`: the
+  // process's exit status.
   void exit_begins(int status) noexcept;
-  // The program freed something that cudart no longer passes to the driver.
+  // Records a free that cudart does not pass to the driver any more, because the process is ending.
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
-  // Says if the process surely ends after the report. If it may go on, the ledger stays until it
-  // has ended.
+  // Says if the process certainly ends after the report, or may go on. If it may go on, the
+  // ledger's file stays until has_ended().
   enum class Afterwards { ends, may_return };
-  // Writes the report, or waits for the thread that writes it. Returns when it is on disk, or at
-  // once where there is nothing to report: no CUDA call, a forked child, an end that is written
-  // already, or by this thread at this moment. A process that shares the memory of another (vfork)
-  // writes a report only where it takes the exit handlers that were the other's, too.
+  // Writes the process's last report, or waits for the thread that writes it. `status`: exit status
+  // or signal, meaningless unless `status_known`. Returns at once if there is nothing to report: no
+  // CUDA call, a forked child, the last report is written already, or the calling thread is writing
+  // it. A child that shares the memory of its parent (vfork) writes a report only if it runs the
+  // exit handlers, which are then used up for the parent, too.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
-  // To be called when an end that might not have come has come after all.
+  // Removes the ledger's file. To be called if the process really ends after finish(…,
+  // Afterwards::may_return).
   void has_ended() noexcept;
-  // For an exit handler that another thread's exit() calls: returns once `done` is nonzero, at the
-  // latest when the thread that writes the report is stuck. Returns at once without records.
+  // Waits until `done` is nonzero, or until the thread that writes the report is stuck. Returns at
+  // once if there are no records. For an exit handler that does not write the report itself.
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
-  // True if another thread has begun to end the process by exit() and has not ended itself.
+  // True if another thread is ending the process by exit(), and still runs.
   bool another_leads_the_end() const noexcept;
-  // For a thread that calls exit(), before libc's own function.
+  // To be called by each thread that calls exit(), before libc's own function.
   void exit_is_called() noexcept;
-  // For a thread that calls quick_exit(), before libc's own function: if another thread has called
-  // it first, it returns once `done` is nonzero, as wait_for_end() does.
+  // To be called by each thread that calls quick_exit(), before libc's own function. If another
+  // thread has called it first, waits as wait_for_end() does.
   void quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept;
-  // For a thread that is about to run exit handlers: does not return where another thread has begun
-  // to end the process by exit(), unless that thread is stuck.
+  // To be called by a thread that is about to run exit handlers. If another thread is ending the
+  // process by exit(), waits for it and does not return, unless that thread is stuck.
   void leave_end_to_leader() noexcept;
 
   // True if this process is recorded, or was until its end was written. Makes no system call.
@@ -85,10 +92,12 @@ class Process {
     return (state == State::recording || state == State::ended || state == State::stopped) &&
            memory_.is_ours();
   }
-  // Null without records. The second function also tells a vforked child, which shares this memory.
+  // Return the ledger; null without records. The second one also returns null in a vforked child,
+  // which shares this memory; that takes a system call.
   ledger::Writer* ledger() const noexcept { return has_records() ? ledger_ : nullptr; }
   ledger::Writer* ledger_of_this_process() const noexcept;
-  // The calling thread's row in the ledger; 0: it has none. Only with records.
+  // Returns the number of the calling thread's row in the ledger; 0 if it has none. To be called
+  // only if has_records() is true.
   std::uint64_t thread_row() const noexcept;
 
  private:

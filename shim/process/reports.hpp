@@ -12,21 +12,22 @@
 
 namespace cuwarden::shim {
 
-// Before all others, and again in a forked child. `path`: absolute, expanded.
-// `symbol_time`: the longest that naming functions and lines may take in the last report.
+// Sets the report's path and limits. To be called before the other functions, and again in a forked
+// child. `path`: absolute, with all % fields filled in. `symbol_time`: the longest time that the
+// last report may take to name functions and lines.
 void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_time);
 
-// The report at the beginning of exit(), from the readings that there are: the one that is left
-// where the driver does not answer any more. Without names; the last one replaces it.
+// Writes the report at the beginning of exit(), from the devices' last readings so far and without
+// names. The final report replaces it. It stays if the driver does not answer any more.
 void write_report_before_readings(ledger::Writer&) noexcept;
-// The report of the process's end, where CUWARDEN_REPORT_IF wants one; an incident's is removed
-// where it does not. False: it could not be written, and why was said.
+// Writes the final report if CUWARDEN_REPORT_IF wants one; otherwise removes the report of an
+// incident. Returns false if the report could not be written; a line has said why.
 bool write_final_report(ledger::Writer&) noexcept;
-// Returns the entry for `cuwarden run`: the path of the report, or no_report_wanted.
+// Returns the text that `cuwarden run` is told: the path of the report, or no_report_wanted.
 std::string_view told_of_report() noexcept;
 
-// The report of an incident, where its verdict is the first of its kind. `verdict`: a number
-// below 32. May throw bad_alloc.
+// Writes the report at an incident, if it is the first one with this verdict. `verdict`: the value
+// of the enum Verdict, below 32. May throw bad_alloc.
 void write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 
 }  // namespace cuwarden::shim

@@ -6,8 +6,8 @@
 
 namespace cuwarden::shim {
 
-// The settings as they hold, what of the environment CUDA and job schedulers go by, and the
-// driver's version. May throw std::bad_alloc.
+// Writes to the ledger: the settings in force, the environment variables that CUDA and job
+// schedulers use, and the driver's version. May throw std::bad_alloc.
 void note_start(ledger::Writer&, const Settings&);
 
 }  // namespace cuwarden::shim

@@ -1,6 +1,6 @@
-// The memory that is recorded, and the process that it belongs to. A forked child has a copy, which
-// is another one. The children of vfork and of clone with CLONE_VM have pids of their own in memory
-// that is their parent's: what they allocate is recorded with it, and their end is not its end.
+// The memory that is recorded, and the process that it belongs to. A forked child has a copy of its
+// own. A child of vfork, or of clone with CLONE_VM, has a pid of its own but shares its parent's
+// memory: its allocations are recorded with the parent's, and its end is not the parent's end.
 #pragma once
 
 #include <atomic>
@@ -8,25 +8,30 @@
 
 namespace cuwarden::shim {
 
+// Tells if the calling process owns the memory that it runs in.
 class AddressSpace {
  public:
-  // Marks the memory as that of the calling process, once. By the constructor, where the kernel
-  // forked or executed the caller; any later call finds it marked.
+  // Marks the memory as the calling process's. To be called by the shim's constructor; later calls
+  // do nothing.
   void mark() noexcept;
-  // False: the kernel cannot mark memory for forks (before Linux 4.14), and mark() did nothing.
+  // False if mark() could not mark the memory, since the kernel cannot wipe a page in forked
+  // children (before Linux 4.14).
   bool is_marked() const noexcept { return page_.load(std::memory_order_acquire) != nullptr; }
 
-  // False in a forked child until take_over().
+  // True if the memory was marked or taken over since the last fork; false in a forked child until
+  // take_over().
   bool is_ours() const noexcept {
     const Page* page = page_.load(std::memory_order_acquire);
     return page != nullptr && page->state.load(std::memory_order_acquire) == State::ours;
   }
-  // In a forked child: `begin_anew` forgets what is the parent's. Where several threads come at
-  // once, one does it and the others wait for it.
+  // Makes a forked child the owner of its memory; `begin_anew` must forget the parent's records. If
+  // several threads call at once, one does the work and the others wait for it.
   void take_over(void (*begin_anew)()) noexcept;
 
-  // Pid of the process that the memory belongs to; 0 in a forked child before take_over().
+  // Returns the pid of the process that the memory belongs to; 0 in a forked child before
+  // take_over().
   int owner() const noexcept;
+  // True if the memory is the calling process's own; false in a vforked child. Takes a system call.
   bool belongs_to_caller() const noexcept;
 
  private:

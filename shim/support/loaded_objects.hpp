@@ -23,15 +23,16 @@ class LoadedObject {
   std::uintptr_t start() const { return start_; }
   std::uintptr_t end() const { return end_; }
 
-  // Returns true if this code is part of the object.
+  // True if the object is the shim itself.
   bool is_shim() const;
 
-  // As loaded; empty for the main program.
+  // Returns the path under which the object was loaded; empty for the main program.
   std::string_view path() const { return path_; }
-  // DT_SONAME, or the last part of the path.
+  // Returns DT_SONAME; the last part of the path if the object has none.
   std::string_view soname() const;
 
-  // The address of an exported function in its default version; null where there is none.
+  // Returns the address of an exported function in its default version; null if the object exports
+  // none of this name.
   void* find(std::string_view symbol) const;
 
   // Calls visit(name) for each DT_NEEDED entry until it returns true; returns whether it did.
@@ -87,26 +88,29 @@ void with_loaded_objects_held(Work work) {
 // Returns the number of objects that the loader has unloaded since the process began.
 std::uint64_t unloaded_objects();
 
-// To be called before the program runs: all that is loaded then is the global scope of every
-// look-up, in that order.
+// Stores the list of loaded objects; to be called before the program runs. In that order they are
+// the global scope of every lookup.
 void note_startup_objects();
 
-// Visits the objects loaded at startup that a look-up reaches after the shim, in order: those that
-// a call would have reached without it.
+// Calls visit(object) for each object of note_startup_objects() behind the shim, in order, until it
+// returns true; returns whether it did. Without the shim, a call would reach the first of them that
+// exports the function.
 template <class Visit>
 bool any_startup_object_behind_shim(Visit visit);
 
-// The object that holds this address.
+// Returns the object that contains this address; a false one if there is none.
 LoadedObject object_at(std::uintptr_t address);
 
-// The object that a DT_NEEDED entry of this name was resolved to.
+// Returns the object that a DT_NEEDED entry of this name was resolved to; a false one if there is
+// none.
 LoadedObject object_named(std::string_view name);
 
-// Visits what `object` needs, directly and indirectly, breadth first, as the loader searches it.
+// Calls visit(object) for each object that `object` needs, directly or indirectly, breadth first as
+// the loader searches them, until it returns true; returns whether it did.
 template <class Visit>
 bool any_object_needed_by(const LoadedObject& object, Visit visit);
 
-// Returns true if `soname` is `stem` or a version of it: "libcuda.so.1" for "libcuda.so".
+// True if `soname` is `stem` or a version of it: "libcuda.so.1" for "libcuda.so".
 bool is_library(std::string_view soname, std::string_view stem);
 
 namespace detail {

@@ -8,10 +8,11 @@
 
 namespace cuwarden::shim {
 
-// Before this, warnings are kept for it.
+// Sets level and file of the messages. Warnings of earlier calls are kept, and written by this one.
 void set_up_log(const Settings&) noexcept;
 
-// One line each, written whole. They never throw and keep errno.
+// Write one line each, if CUWARDEN_LOG includes the level. A line is written whole, or not at all.
+// They never throw, and keep errno.
 void log_error(std::string_view line) noexcept;
 void log_warn(std::string_view line) noexcept;
 void log_info(std::string_view line) noexcept;

@@ -10,7 +10,8 @@
 
 namespace cuwarden::shim {
 
-// To be called once, before the program runs: notes the file behind standard error.
+// Notes the file behind standard error, so that messages do not go to a file that takes its number
+// later. To be called once, before the program runs.
 void remember_stderr() noexcept;
 
 class MessageOutput {
@@ -18,13 +19,13 @@ class MessageOutput {
   // `file`: empty for standard error; must outlive the object.
   explicit MessageOutput(const char* file) noexcept;
 
-  // Says in one line on standard error, once, that no message can go where CUWARDEN_LOG points to.
-  // A file that is missing is made by the first message, and may only fail then.
+  // Says in one line on standard error, once, that messages cannot be written to the file in
+  // CUWARDEN_LOG. A missing file is not noticed here: the first message makes it, and may fail.
   void complain_if_unusable() noexcept;
 
   // Writes the line by one write(2), so that lines of several processes do not mix. Never waits for
   // longer than 100 ms and raises no signal; a line that finds no room is lost. A confined thread
-  // writes none: its filter may not allow that.
+  // writes nothing, because its seccomp filter may kill the process for it.
   void write(std::string_view line) noexcept;
 
  private:

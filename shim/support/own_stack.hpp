@@ -4,13 +4,15 @@
 
 namespace cuwarden::shim {
 
-// Calls work(argument) on a fresh stack of 1 MiB with a guard page below, or on the caller's where
-// there is no memory.
+// Calls work(argument) on a fresh stack of 1 MiB with a guard page below; on the caller's stack if
+// there is no memory for one.
 void call_on_own_stack(void (*work)(void*), void* argument) noexcept;
 
-// At the start of recording: a stack for the moments in which there is no memory.
+// Makes a stack for call_on_own_stack_only() at moments without memory. To be called at the start
+// of recording.
 void reserve_own_stack() noexcept;
-// On a fresh one or on that one, never on the caller's. False: nothing was called.
+// Calls work(argument) on a fresh stack, or on the reserved one if there is no memory; never on the
+// caller's. Returns false if neither could be had, and `work` was not called.
 bool call_on_own_stack_only(void (*work)(void*), void* argument) noexcept;
 
 }  // namespace cuwarden::shim

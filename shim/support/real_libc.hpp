@@ -11,14 +11,15 @@ namespace cuwarden::shim {
 
 struct RealLibc {
   void* (*dlsym)(void*, const char*);
-  void* (*libc_dlsym)(void*, const char*);  // libc's own, for the shim's own questions
+  void* (*libc_dlsym)(void*, const char*);  // libc's own dlsym, for lookups by the shim itself
   void* (*dlvsym)(void*, const char*, const char*);
   void* (*dlopen)(const char*, int);
   void* (*dlmopen)(Lmid_t, const char*, int);
   int (*dlclose)(void*);
   long (*syscall)(long, long, long, long, long, long, long);
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
-  char* (*dlerror)();  // libc's own, to take back what the shim's own failures left for the program
+  // libc's own; clears the error that a failed call of the shim's would leave for the program
+  char* (*dlerror)();
   // These do not return; the type cannot say so in a way that both compilers take.
   void (*exit)(int);
   void (*_exit)(int);
@@ -32,11 +33,11 @@ struct RealLibc {
   int (*pthread_attr_destroy)(pthread_attr_t*);
 };
 
-// Read from the objects' symbol tables on first use. Safe inside the loader and before any
-// constructor has run.
+// Returns the functions. The first call reads them from the objects' symbol tables, which is safe
+// inside the loader and before any constructor has run.
 const RealLibc& real_libc();
 
-// libc's own, libdl's or libpthread's; null where there is none.
+// Returns the function of this name in libc, libdl or libpthread; null if none of them has it.
 void* function_in_libc(const char* name);
 
 }  // namespace cuwarden::shim

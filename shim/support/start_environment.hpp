@@ -8,7 +8,8 @@ namespace cuwarden::shim {
 
 inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 
-// For the constructor: keeps the settings of the environment, as many as fit in 16 KiB.
+// Copies the settings in the environment, as many as fit in 16 KiB; to be called by the shim's
+// constructor.
 void keep_start_environment() noexcept;
 
 // Calls what("CUWARDEN_X=value") for each setting of the environment. If the program has removed
@@ -18,7 +19,7 @@ template <class What>
 void each_setting_text(const What& what);
 
 namespace detail {
-// The texts that were kept, each with a null byte behind it.
+// Returns the copied texts, such as CUWARDEN_POOL=on, each with a null byte behind it.
 std::string_view kept_settings() noexcept;
 }  // namespace detail
 

@@ -17,9 +17,9 @@ struct IncidentFacts {
   Asked asked{};
   int result = 0;           // CUresult
   std::uint64_t bytes = 0;  // 0: the call does not say
-  // By kind, on the device of the request, or the host.
+  // Live memory by kind, on the device of the request, or on the host.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
-  // By Fact; unknown_bytes where nothing is known.
+  // Values by Fact; unknown_bytes if a fact is not known.
   std::array<std::uint64_t, fact_count> facts = [] {
     std::array<std::uint64_t, fact_count> unknown{};
     unknown.fill(unknown_bytes);
@@ -41,7 +41,8 @@ struct IncidentHolding {
   std::uint32_t pid = 0;  // of that process
   std::uint64_t count = 0, bytes = 0;
   std::optional<std::uint64_t> growth_bytes_per_minute{};  // null: it does not grow
-  std::optional<std::uint64_t> slab_locked_bytes{};        // by its pieces; null: not looked at
+  // bytes that its pieces lock in slabs; null: not looked at
+  std::optional<std::uint64_t> slab_locked_bytes{};
 };
 
 }  // namespace cuwarden::ledger

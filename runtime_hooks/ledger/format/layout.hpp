@@ -161,7 +161,7 @@ struct Record {
   std::atomic<std::uint32_t> state;
   std::uint32_t group;       // row of the groups table
   std::uint64_t address;     // address or handle; with `space`, it is the record's key
-  std::uint64_t bytes;       // as requested
+  std::uint64_t bytes;       // size as the program requested it
   std::uint64_t time_ns;     // since process start, as of the kernel's last tick
   std::uint64_t context;     // CUcontext that the memory belongs to; 0: none
   std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the memory pool
@@ -271,7 +271,7 @@ inline constexpr std::size_t bucket_count = 240;
 // The totals of one kind on one device, and their timeline, which the groups' counters do not give.
 // When time runs past the last bucket, neighbouring buckets are folded together and the width
 // doubles, so that a series never grows.
-inline constexpr std::uint8_t series_host_rss = 255;  // instead of a Kind: the process's RSS
+inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
 struct Series {
   std::atomic<std::uint32_t> state;
   std::int32_t device;
@@ -280,7 +280,7 @@ struct Series {
   std::atomic<std::uint32_t> first_group;
   std::atomic<std::uint32_t> peak_version;  // odd while the peak is being copied
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
-  std::atomic<std::uint64_t> live_count;    // of shards without a counter of their own
+  std::atomic<std::uint64_t> live_count;    // live allocations that no shard's own counter counts
   std::atomic<std::uint64_t> live_bytes;  // includes credits (live_bytes.hpp); the groups are exact
   std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
   std::atomic<std::uint64_t> copied_peak_bytes;  // the peak to which the groups' at_peak_* belong
@@ -292,7 +292,8 @@ struct Series {
   // locked bytes rise above it, the moment and the version change. These fields lie in another
   // cache line than the counters, which change all the time.
   std::atomic<std::uint32_t> worst_version;
-  std::atomic<std::uint64_t> slab_locked_bytes;  // now; too high by what shards have not yet told
+  // present value; may be too high by changes that shards have not passed on yet
+  std::atomic<std::uint64_t> slab_locked_bytes;
   std::atomic<std::uint64_t> page_rounding_bytes;
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs

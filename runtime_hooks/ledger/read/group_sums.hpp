@@ -17,6 +17,7 @@ class GroupSums {
  public:
   GroupSums() = default;
   explicit GroupSums(const Reader&) noexcept;
+  // Adds a group's counts to the sums of its series.
   void add(const GroupView&) noexcept;
   // Replaces the series' own numbers by the sums. Does nothing if the series has an impossible
   // device.

@@ -19,7 +19,8 @@
 
 namespace cuwarden::ledger {
 
-// Plain copies of rows, taken at one moment each.
+// The views below are copies of the ledger's rows, each read at one moment. A field without a
+// comment has the meaning of the field of that name in layout.hpp. Texts point into the ledger.
 struct RecordView {
   RecordId id;
   GroupId group;
@@ -51,7 +52,7 @@ struct StackView {
 };
 struct ModuleView {
   ModuleId id;
-  ModuleId file;  // the first module of this file
+  ModuleId file;  // id of the first module of this file
   std::string_view path;
   std::span<const std::uint8_t> build_id;
   std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;
@@ -80,15 +81,17 @@ struct SeriesView {
   struct Worst {
     std::uint32_t version = 0;  // 0: no memory lay in slabs
     bool all_counted = true;
-    bool as_counted = true;  // false: the driver lays slabs out in another way than the known one
+    // false: the driver's slabs are laid out in another way than slab_layout.hpp assumes
+    bool as_counted = true;
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
-    // Pieces that were seen to share pages as they are counted; 0: nothing speaks for that.
+    // Number of pieces that shared a page with another one, as slabs assume; 0: none was seen.
     std::uint64_t pieces_seen = 0;
     // The device's last reading before that moment, taken at `read_ns`; 0: none.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
-    std::array<WorstHolderView, worst_holder_count> holders{};  // up to the first without a group
+    // in use up to the first entry without a group
+    std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
   std::size_t buckets_used = 0;
   BucketView buckets[bucket_count];
@@ -175,7 +178,8 @@ struct ProcessView {
                 file_inode = 0;  // those of the file that the process made; 0: none
   std::span<const std::uint8_t> boot_id;
   std::string_view memory_cgroup;
-  std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;  // as the process found them
+  // as they were when the ledger was made
+  std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;
   std::string_view host, program, command_line, report_path;  // command_line: zero-separated
   EndReason end_reason = EndReason::unknown;
   bool report_written = false;  // true if the report of that end is on disk
@@ -185,7 +189,7 @@ struct ProcessView {
   int driver_version = 0, runtime_version = 0;
   bool cuda_seen = false;
   std::uint32_t reasons = 0;                                 // Reason bits
-  GrowthOperation growth_operation = GrowthOperation::none;  // the one that the kernel refused
+  GrowthOperation growth_operation = GrowthOperation::none;  // operation that the kernel refused
   int growth_error = 0;                                      // its errno
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
@@ -202,13 +206,14 @@ struct ReadError {
 
 class Reader {
  public:
-  // Checks the header. The bytes must outlive the reader and may change while they are read.
+  // Makes a reader of a ledger's bytes; none, with the error set, if the header is not that of a
+  // readable ledger. The bytes must outlive the reader, and may change while they are read.
   static std::optional<Reader> open(std::span<const std::byte>, ReadError&) noexcept;
 
   ProcessView process() const noexcept;
 
-  // Row counts are upper bounds (bounded by what the bytes can hold); each row may be absent.
-  // A table is walked as: for (i = 1; i < reader.rows(RegionId::groups); ++i) if (auto g = …).
+  // Returns the number of rows of a table, row 0 included, which is an upper bound. The functions
+  // below return a row, or none if the row is unused or damaged. Rows count from 1.
   std::uint64_t rows(RegionId) const noexcept;
   std::optional<RecordView> record(std::uint64_t row) const noexcept;
   std::optional<GroupView> group(std::uint64_t row) const noexcept;
@@ -226,12 +231,12 @@ class Reader {
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
   // Returns the page's contents at its device's worst moment. `version`: that moment's version.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
-  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows from 0
+  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows count from 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
 
-  // The module that was mapped at this address in that epoch.
+  // Returns the module that was mapped at this address in that epoch; none if none is known.
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:

@@ -14,7 +14,7 @@ inline constexpr int attempts = 64;
 // Length of the longest path that Linux accepts.
 inline constexpr std::uint64_t longest_path = 4096;
 
-// A name in a fixed array, up to its zero byte.
+// Returns the text in a fixed array, up to its zero byte.
 inline std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
   return {text, strnlen(text, capacity)};
 }

@@ -19,14 +19,16 @@
 
 namespace cuwarden::ledger {
 
+// The wishes for a ledger's file.
 struct BackingRequest {
   std::span<const char* const> folders;
-  const char* name;  // name of the file, without a folder
+  const char* name;  // file name, without a folder
   std::uint64_t largest_bytes;
   std::size_t hooks;
   bool without_populate;
 };
 
+// The last operation by which the file could not grow, and its errno; none and 0 if there is none.
 struct RefusedGrowth {
   GrowthOperation operation = GrowthOperation::none;
   int error = 0;

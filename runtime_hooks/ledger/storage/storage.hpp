@@ -16,13 +16,15 @@ namespace cuwarden::ledger {
 
 class Storage {
  public:
+  // Makes the file or memory and its regions; returns false if there is no memory.
   bool create(const BackingRequest&) noexcept;
 
   Header& header() const noexcept { return *reinterpret_cast<Header*>(file_.base()); }
   BackingFile& file() noexcept { return file_; }
   const BackingFile& file() const noexcept { return file_; }
 
-  // The array of a region's rows. Only rows that allocate() gave out may be touched.
+  // Returns the array of a region's rows. Only rows that allocate() gave out may be read or
+  // written.
   template <class T>
   T* rows(RegionId id) const noexcept {
     return reinterpret_cast<T*>(starts_[index_of(id)]);
@@ -31,6 +33,7 @@ class Storage {
   // Hands out `count` rows in sequence. Returns the number of the first one, or 0 if the region is
   // full. Row 0 is never handed out (the hooks table is laid out by its own function below).
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
+  // Hands out the rows of the hooks table, from row 0 on; returns false if there is no room.
   bool allocate_hooks(std::uint64_t count) noexcept;
   // Makes room in each region for as many rows as it has, and for some rows at least.
   void make_room_ahead() noexcept;

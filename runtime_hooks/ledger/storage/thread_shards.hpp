@@ -36,8 +36,10 @@ class ThreadShard {
   // Returns true for the shard that threads without a shard of their own share.
   bool is_shared() const noexcept { return number_ == 0; }
 
-  // --- credits (live_bytes.hpp), by row of series. Only the shard's own thread adds credits; any
-  // thread may take them away.
+  // --- credits (live_bytes.hpp), by row of series: freed bytes that the series does not know yet.
+  // Only the shard's own thread adds credits; any thread may take them away. spend() uses `bytes`
+  // of the credit and keep() adds to it, up to `largest`; false if there is too little, or too
+  // much. take_credit() takes all.
   bool spend(std::size_t row, std::uint64_t bytes) noexcept {
     std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
     while (credit >= bytes) {
@@ -97,7 +99,8 @@ class ThreadShards {
   static_assert(count <= 256);
 
   explicit ThreadShards(Storage& storage) noexcept : storage_(storage) {}
-  // `serial` tells the writers of one process apart. `pid`: the process's pid.
+  // Makes the shards; returns false if there is no memory. `serial`: differs for each writer of a
+  // process. `pid`: the process's pid.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
   // Returns the calling thread's shard.
@@ -105,15 +108,17 @@ class ThreadShards {
     const Mine& mine = mine_;
     return __builtin_expect(mine.serial == serial_, true) ? *mine.shard : take();
   }
-  // The calling thread's row in the table of threads; 0: it has not asked for one yet; `no_row`:
-  // there was none for it.
+  // Row of the calling thread in the table of threads; 0 if it has none yet; `no_row` if there was
+  // no room for one.
   static constexpr std::uint32_t no_row = UINT32_MAX;
   std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
-  // Must not be called by a confined thread, which has the shared shard.
+  // Sets the row that my_row() returns. Must not be called by a confined thread, since it has the
+  // shared shard.
   void set_my_row(std::uint32_t row) noexcept {
     mine();
     mine_.row = row;
   }
+  // Returns the group's counters that belong to this shard, and makes them if needed.
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
@@ -122,6 +127,7 @@ class ThreadShards {
     return storage_.rows<GroupShard>(RegionId::group_shards)[static_cast<std::uint32_t>(known)]
         .counters;
   }
+  // Counts a call of a hook in the calling thread's shard.
   void count_call(HookId hook) noexcept {
     const ThreadShard& shard = mine();
     if (hook.value < shard.hooks_) {
@@ -131,6 +137,7 @@ class ThreadShards {
     }
   }
 
+  // Returns the number of shards that threads have taken so far, with the shared one.
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
   // Returns true if more than one thread's shard was ever taken.
   bool several() const noexcept { return used() > 2; }
@@ -149,6 +156,7 @@ class ThreadShards {
       series.live_count.fetch_add(amount, std::memory_order_relaxed);
     }
   }
+  // Returns the number of live allocations of a series, over all shards. `row`: the series' row.
   std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
 
  private:

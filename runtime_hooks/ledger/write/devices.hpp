@@ -54,7 +54,7 @@ class Devices {
  public:
   Devices(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
-  // The device's name and UUID. Of one device, later calls change nothing.
+  // Stores the device's name and UUID. Only the first call for a device has an effect.
   void identify(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;

@@ -21,20 +21,22 @@ struct Refusal {
   ByteCount bytes;          // size of the request; 0: the call does not say
 };
 
-// The incident that counts a refusal. 0: it could not be stored.
+// The result of counting a refusal. `incident`: the incident that counts it; 0 if it could not be
+// stored.
 struct Refused {
   IncidentId incident;
-  // True if no other refusal came from there: the facts of the moment are to be set, then the
-  // incident is published.
+  // True if this is the incident's first refusal: the caller must write the facts of the moment,
+  // which publishes the incident.
   bool first = false;
-  // Time of the refusal, and of the incident's last one before it.
+  // Time of this refusal, and time and size of the incident's last refusal before it; 0 if there
+  // was none.
   std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
 };
-// The groups that held most at the moment of an incident, the largest first, and then those whose
-// pieces lock most in slabs.
+// The groups that held most memory at an incident, largest first, followed by the groups that lock
+// most in slabs.
 class IncidentHoldings {
  public:
-  // Returns the group's entry, added if it is not there; null: there is no room.
+  // Returns the group's entry, which is added if it is missing; null if there is no room.
   IncidentHolding* of(GroupId) noexcept;
   std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
   std::span<const IncidentHolding> all() const noexcept { return std::span(all_).first(count_); }
@@ -46,9 +48,11 @@ class IncidentHoldings {
   std::array<std::uint32_t, most> rows_{};  // in the ledger; 0: not written yet
   std::size_t count_ = 0;
 };
+// The slabs of one size class at an incident.
 struct SlabClassRow {
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
+// One slab at an incident.
 struct SlabRow {
   DeviceAddress address;
   std::uint64_t live_count = 0, live_bytes = 0;
@@ -66,24 +70,26 @@ class Incidents {
  public:
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a refusal. Its incident is not published yet where it is the first.
+  // Counts a refusal. If it is the first one of its incident, the incident is not visible to
+  // readers before write().
   Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
-  // The request is refused to the program, too. Returns the incident that counts the refusal from
-  // now on. `first` says that this is another incident, not published yet: all requests of the one
-  // before it were served after all.
+  // Notes that the request is refused to the program, too. Returns the incident that counts the
+  // refusal from now on. It is a new one, with `first` set, if all earlier refusals of the old
+  // incident were served after all.
   Refused failed(const Refused&, const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
-  // Fills in what is live on the device (no_device: on the host) now, and the groups that hold
-  // most.
+  // Sets the live memory on the device (no_device: on the host) at this moment, and the groups that
+  // hold most.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
-  // Writes all that is known by now. The first time, the incident is published; later calls add
-  // what was not known before, since the process may end, or hang, while more is being asked.
+  // Writes the facts that are known by now. The first call makes the incident visible to readers;
+  // later calls add further facts. It is called several times because the process may end or hang
+  // while the driver is asked for more.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Adds another process that holds memory of the device. `bytes` may be unknown_bytes.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // A slab of the device. All slabs of an incident are added by one call.
+  // Adds the slabs of the device; to be called once for an incident, with all slabs.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
-  // The thread that met the incident so often has had the same request served.
+  // Notes that a thread that was refused `times` times has had an equal request served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   void add_rung(IncidentId, const RungRow&) noexcept;
   // Notes that a rung has served the refused request.

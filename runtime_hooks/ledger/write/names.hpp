@@ -13,9 +13,9 @@ class Names {
  public:
   explicit Names(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a look-up of a memory function that has no hook.
+  // Counts a lookup of a memory function that has no hook.
   void count_unhooked_lookup(std::string_view name) noexcept;
-  // Number of different functions that were looked up and have no hook.
+  // Returns the number of different functions that were looked up and have no hook.
   std::uint64_t unhooked_lookups() const noexcept;
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
   void set_environment(std::string_view name, std::string_view value) noexcept;

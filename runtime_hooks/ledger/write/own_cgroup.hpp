@@ -6,11 +6,13 @@
 
 namespace cuwarden::ledger {
 
+// The cgroup that counts the memory of this process.
 struct OwnCgroup {
-  char path[PATH_MAX] = "";  // its folder; empty: unknown
+  char path[PATH_MAX] = "";  // path of its folder; empty: unknown
   std::uint64_t inode = 0, oom_kills = 0;
 };
 
+// Returns the calling process's memory cgroup, with the OOM kills that it has counted so far.
 OwnCgroup own_cgroup() noexcept;
 
 }  // namespace cuwarden::ledger

@@ -8,11 +8,12 @@
 
 namespace cuwarden::ledger {
 
-// `pid`: of the process that is recorded, whose memory the caller may share; 0: the caller.
-// Fills header().process except for the report's path.
+// Fills header().process, except for the report's path. `pid`: the recorded process, with which the
+// caller may share its memory (vfork); 0: the calling process.
 void record_process(Storage&, std::int32_t pid) noexcept;
 
-// "cuwarden-ledger-HOST-START-PID": START in ns since the epoch, so that a reused pid differs.
+// The file name of a ledger: "cuwarden-ledger-HOST-START-PID". START is in nanoseconds since 1970,
+// so that names differ when a pid is reused.
 struct LedgerName {
   char text[256];
 };

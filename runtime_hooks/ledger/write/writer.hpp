@@ -24,15 +24,18 @@ class Threads;
 class Totals;
 class VirtualMemory;
 
+// The choices with which a ledger is made.
 struct Creation {
   // Folders to try in order: the first one that works and is on a local file system is used. If
   // there is none, the ledger is kept in memory.
   std::span<const char* const> folders;
-  std::span<const std::string_view> hook_names;  // row i+0 of the hooks table is hook i
-  std::string_view report_path;                  // absolute, expanded
-  std::uint64_t largest_file_bytes = 0;          // 0: bounded by the process's limits only
-  std::int32_t pid = 0;                          // pid of the recorded process; 0: this process
-  bool without_populate = false;                 // fill the file as on kernels before Linux 5.14
+  // names of the hooks; row i of the hooks table is hook i
+  std::span<const std::string_view> hook_names;
+  std::string_view report_path;  // absolute path of the report, with all % fields filled in
+  // largest size of the file; 0: only the process's limits count
+  std::uint64_t largest_file_bytes = 0;
+  std::int32_t pid = 0;           // pid of the recorded process; 0: this process
+  bool without_populate = false;  // fill the file as on kernels before Linux 5.14
 };
 
 class Writer {
@@ -44,16 +47,16 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // The file's path; empty when the ledger is in memory only or was removed.
+  // Returns the file's path; empty if the ledger is in memory only, or if the file was removed.
   std::string_view path() const noexcept;
-  // Removes the file's name (the report is whole). The mapping stays usable.
+  // Removes the file's name, once the report is whole. The mapping stays usable.
   void remove_file() noexcept;
   // Returns the whole mapping, for a reader in this process, including parts that are in memory
   // only. Pages of rows that were not handed out may be inaccessible.
   std::span<const std::byte> bytes() const noexcept;
 
   Header& header() noexcept;
-  void set_versions(int driver, int runtime) noexcept;  // 0: no change
+  void set_versions(int driver, int runtime) noexcept;  // 13000 stands for 13.0; 0 changes nothing
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
   void add_reason(Reason) noexcept;
   void add_shim_time(std::uint64_t ns) noexcept;

@@ -8,6 +8,7 @@
 
 namespace cuwarden::ledger {
 
+// Allocations with equal keys are one group.
 struct GroupKey {
   StackId stack;
   HookId api;
@@ -22,6 +23,7 @@ class GroupTable {
       : storage_(storage), thread_shards_(thread_shards), totals_(totals) {}
   bool create() noexcept { return ids_.create(); }
 
+  // Returns the group of the key, and makes it if there is none; 0 if there is no room.
   GroupId get(const GroupKey& key) noexcept {
     const std::uint64_t what = std::uint64_t{key.api.value} << 40 |
                                std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 32 |
@@ -60,7 +62,8 @@ class GroupTable {
   StackId stack_of(GroupId id) const noexcept {
     return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};
   }
-  // Returns the group with the stack that `known` has.
+  // Returns the group with the stack of the group `known` and the other values given; makes it if
+  // needed. 0 if there is no room.
   GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
     const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];
     if (group.api == api.value && group.kind == kind && group.device == device.value) return known;

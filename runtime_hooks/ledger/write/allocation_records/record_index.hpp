@@ -30,38 +30,45 @@ class RecordIndex {
     return storage_.rows<Record>(RegionId::records)[id.value];
   }
 
+  // The result of insert().
   struct Inserted {
-    RecordId id;        // 0: no room
-    RecordId replaced;  // was found under this key; removed, to be recycled by the caller
+    RecordId id;  // row of the new record; 0: there is no room
+    // record that had the key; it was removed, and the caller must recycle() it; 0: none
+    RecordId replaced;
   };
-  // A live record's fields; its row is given away for good. False: there is none.
+  // Removes the live record of this key, copies its fields, and recycles its row. Returns false if
+  // there is no such record.
   bool take(Space, DeviceAddress, RecordFields&) noexcept;
-  // A new live record under this key.
+  // Adds a live record under this key. A record that has the key already is removed.
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
   // Results of putting a record back that was taken: done; the driver has given its address to
   // another allocation meanwhile; there is no room.
   enum class Restored { yes, address_in_use, no_room };
   Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
 
-  // Takes a row that was met without a lock out of the index and out of the live table: only if it
-  // is still a live record's, and, where an owner is given, one that goes with this context.
+  // Removes the record in a row that was found without a lock. Returns false if the row has no live
+  // record any more, or, if `owner` is not null, no record that its context owns.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
-  // Brings such a row back. False: its address is in use, or there is no room in the index.
+  // Undoes remove(). Returns false if the record's address is in use by now, or if there is no
+  // room.
   bool restore(RecordId) noexcept;
-  // Gives a removed row away for good.
+  // Makes a removed row free for other records.
   void recycle(RecordId) noexcept;
 
-  // One reference more for a live record that counts them. False: there is none such.
+  // Adds a reference to the live record of this key. Returns false if there is none that counts
+  // references.
   bool add_reference(Space, DeviceAddress) noexcept;
-  // One less, where another one stays. False: it is the last, or they are not counted.
+  // Removes a reference if another one stays. Returns false if it is the last one, or if the record
+  // does not count references.
   bool drop_reference(Space, DeviceAddress) noexcept;
 
+  // Returns the row of the live record with this key; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;
-  // Takes the key out of the index while the record stays live, and puts it in again, maybe
-  // under another address.
+  // hide() removes the key from the index, while the record stays live, and returns its row (0:
+  // none). show() inserts the record again, maybe with another address; false if there is no room.
   RecordId hide(Space, DeviceAddress) noexcept;
   bool show(RecordId, DeviceAddress) noexcept;
-  // Ends a live record that is not in the index; starts it again.
+  // end_hidden() ends a live record that is not in the index. revive_hidden() undoes that.
   void end_hidden(RecordId) noexcept;
   void revive_hidden(RecordId) noexcept;
 

@@ -28,8 +28,9 @@ class SlabPages {
       : storage_(storage), thread_shards_(thread_shards) {}
   bool create() noexcept;
 
-  // Before the allocation's record can be found, and after it is gone; of any group, but nothing
-  // that the pool served.
+  // Count an allocation: allocated() before readers can find its record, freed() after the record
+  // is gone. Groups of other memory than the driver's linear memory are ignored. Must not be called
+  // for memory that the pool served.
   void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
                  std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, true, now_ns);
@@ -38,11 +39,13 @@ class SlabPages {
              std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, now_ns);
   }
-  // With its context, which takes all at once: on the way there is no moment to be judged.
+  // Counts an allocation that ended with its context. A context ends all at once, so no worst
+  // moment is looked for meanwhile.
   void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, no_moment);
   }
-  // In slabs of the driver, as far as threads have told by now.
+  // Returns the bytes that the driver's slabs lock, without changes that threads have not yet
+  // passed on.
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:

@@ -16,18 +16,19 @@ class Threads {
   Threads(Storage& storage, ThreadShards& thread_shards, const ProcessTime& time) noexcept
       : storage_(storage), thread_shards_(thread_shards), time_(time) {}
 
-  // The calling thread's row, made if need be; 0: there is no room, or the thread is confined.
+  // Returns the calling thread's row, which is made if needed; 0 if there is no room, or if the
+  // thread is confined.
   ThreadId mine() noexcept {
     const std::uint32_t row = thread_shards_.my_row();
     if (row == 0) return add_mine();
     return ThreadId{row == ThreadShards::no_row ? 0 : row};
   }
-  // The calling thread's row; 0 if the thread has none yet.
+  // Returns the calling thread's row; 0 if the thread has none yet.
   std::uint64_t known_row() const noexcept {
     const std::uint32_t row = thread_shards_.my_row();
     return row == ThreadShards::no_row ? 0 : row;
   }
-  // Number of rows, the unused row 0 included.
+  // Returns the number of rows, with the unused row 0.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }
   ThreadSlot slot() noexcept { return thread_shards_.mine().slot(); }
 

@@ -21,26 +21,30 @@ class Totals {
       : storage_(storage), thread_shards_(thread_shards), live_bytes_(thread_shards) {}
   bool create() noexcept;
 
-  // A new allocation. Called before its record can be found, so that no free comes first.
+  // Counts a new allocation; to be called before readers can find its record, so that no free is
+  // counted first. undo_allocated() takes it back.
   void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // A live allocation of 0 bytes turned out to have so many.
+  // Adds the bytes of a live allocation that was counted with 0 bytes, because its size was not
+  // known then.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Bytes that are live of the memory that the device's account counts, or of one kind, as the
-  // series have it. no_device: of the host's memory.
+  // Returns the live bytes on the device, or in host memory for no_device. Without `only`, all
+  // kinds in the device's account are summed up; otherwise that kind alone. The sum may be a little
+  // too high (live_bytes.hpp).
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Puts a new group on its series' list; the series is made if need be. Under the groups' lock.
+  // Adds a new group to its series' list, and makes the series if needed. The caller holds the
+  // groups' lock.
   void adopt(GroupId) noexcept;
 
-  // Null: nothing of this kind was ever allocated there.
+  // Returns the series; null if no memory of this kind was ever allocated on the device.
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
 
  private:

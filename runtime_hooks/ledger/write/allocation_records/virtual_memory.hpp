@@ -22,19 +22,22 @@ class VirtualMemory {
                 const ProcessTime& time) noexcept
       : storage_(storage), records_(records), totals_(totals), threads_(threads), time_(time) {}
 
-  // A handle was created, with one reference.
+  // Records a handle that was created or imported, with one reference.
   void created(NewRecord) noexcept;
-  // One more reference.
+  // Counts one more reference to the handle.
   void retained(DeviceAddress handle) noexcept;
-  // A handle made from an address (cuMemRetainAllocationHandle): its value may be new. False: no
-  // mapping is known there, and the handle is not recorded.
+  // Counts a reference that was made from a mapped address (cuMemRetainAllocationHandle); `handle`
+  // may be a value that the memory did not have before. Returns false, and records nothing, if no
+  // mapping is known at the address.
   bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
-  // To be called before the driver's release, and after the driver refused it.
+  // release_begin() removes a reference; to be called before the driver's release. release_undo()
+  // puts it back if the driver refused.
   bool release_begin(DeviceAddress handle) noexcept;
   void release_undo(DeviceAddress handle) noexcept;
   void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
-  // To be called before the driver's unmap of [address, address + bytes). False: no mapping is
-  // known there. unmap_undo() restores exactly the mappings that unmap_begin() took.
+  // unmap_begin() removes the mappings in a range; to be called before the driver's unmap of it.
+  // Returns false if no mapping is known there. unmap_undo() restores exactly the mappings that
+  // unmap_begin() took.
   bool unmap_begin(DeviceAddress, ByteCount) noexcept;
   void unmap_undo(DeviceAddress, ByteCount) noexcept;
 

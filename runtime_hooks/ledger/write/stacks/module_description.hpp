@@ -14,13 +14,16 @@ struct dl_phdr_info;
 
 namespace cuwarden::ledger {
 
+// A loaded object as the loader describes it.
 struct ModuleDescription {
+  // Load base (0 for a program that is not position-independent), and the mapped range.
   std::uint64_t base = 0, start = 0, end = 0;
   std::uint8_t build_id[sizeof(Module::build_id)] = {};
   std::uint32_t build_id_bytes = 0;
-  std::string_view path;  // as the loader has it; empty for the program itself
+  std::string_view path;  // path as the loader knows it; empty for the program itself
 
-  // False where nothing of the object is mapped. May be called by dl_iterate_phdr's callback.
+  // Fills the description. Returns false if no part of the object is mapped. May be called inside
+  // dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
   // Returns a hash that tells the object from others that are loaded at its address at other times.

@@ -28,25 +28,27 @@ class ModuleTable {
   explicit ModuleTable(Storage& storage) noexcept : storage_(storage) {}
   bool create(StringRef program) noexcept;
 
-  // Gets to know the modules of these frames. Code that belongs to no module (a JIT's) costs one
-  // glance at the loader's counter, not a scan.
+  // Looks up the modules of these frames, so that the functions below know them. Code that belongs
+  // to no module, such as a JIT compiler's, costs one look at the loader's counter, and no scan.
   void cover(std::span<const Frame> frames) noexcept;
-  // Makes rows for those of these frames' modules that have none; for frames that are covered. They
-  // are needed by a stack that is stored with these frames.
+  // Makes rows for the modules of these frames that have none; to be called after cover(), before a
+  // stack of these frames is stored.
   void store_rows(std::span<const Frame> frames) noexcept;
 
-  // Returns a hash of the frames' offsets in their files; the frames must be covered. It is equal
-  // at any addresses of the files. A frame in no module counts with its address.
+  // Returns a hash of the frames' files and offsets in them, so that it does not depend on the
+  // addresses at which files are loaded. A frame in no module counts with its address. cover() must
+  // have been called with the frames.
   std::uint64_t hash_of_locations(std::span<const Frame> frames) noexcept;
-  // Returns true if `frames`, of the present epoch, have the files and offsets of `stored`, which
-  // are as many frames of the given epoch.
+  // True if `frames`, of the present epoch, have the same files and offsets as `stored`: an array
+  // of as many frames, of the given epoch.
   bool are_same_locations(std::span<const Frame> frames, const Frame* stored,
                           std::uint64_t epoch) noexcept;
 
   struct Gone {
     std::uint64_t start, end;
   };
-  // Ends the rows of modules that the loader no longer has. Calls `gone` for each, without a lock.
+  // Ends the rows of modules that were unloaded. Calls gone(range) for each, without holding a
+  // lock.
   template <class Callback>
   void remove_gone(const Callback& gone) noexcept {
     const std::uint64_t generation = mark_present();

@@ -16,14 +16,15 @@ class MovedStacks {
  public:
   static constexpr std::size_t most_frames = 128;  // deeper stacks are not kept
 
-  // Row of the stack that has these frames now; 0: none is known. Takes no lock.
+  // Returns the row of the stack that has these frames now; 0 if none is known. Takes no lock.
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
 
-  // The next two are called under the stack table's lock.
+  // insert() and retire() must be called under the stack table's lock. insert() stores that the
+  // stack in `row` has these frames now.
   void insert(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
               std::uint32_t row) noexcept;
-  // Drops the stacks that have a frame in [start, end).
+  // Removes the stacks that have a frame in [start, end).
   void retire(std::uint64_t start, std::uint64_t end) noexcept;
 
  private:

@@ -22,11 +22,12 @@ class StackTable {
       : storage_(storage), modules_(modules) {}
   bool create() noexcept { return ids_.create() && ids_by_locations_.create(); }
 
-  // Frames are normalised addresses, innermost first. Equal stacks get equal ids. `added`, where it
-  // is not null, becomes true if this stack was not there, and false if it was.
+  // Returns the id of the stack with these frames, and stores it if it is new; 0 if there is no
+  // room. `frames`: innermost first; each is an address inside the call instruction. `added`: set
+  // to true if the stack is new; may be null.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
-  // Calls visit(path of the module) for each frame until it returns false; the path is empty where
-  // the module is not known. Returns false where a visit did, or where there is no such stack.
+  // Calls visit(path) with the path of each frame's module, until it returns false; the path is
+  // empty if the module is not known. Returns false if a call did, or if there is no such stack.
   template <class Visit>
   bool all_modules(StackId id, const Visit& visit) const noexcept {
     if (id.value == 0) return false;
