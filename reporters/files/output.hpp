@@ -12,6 +12,7 @@ namespace cuwarden {
 // Waits until a non-blocking descriptor accepts more bytes. Returns false if it never will.
 bool wait_for_room(int descriptor) noexcept;
 
+// Buffered output to a descriptor, which it does not close.
 class Output {
  public:
   explicit Output(int descriptor) noexcept : descriptor_(descriptor) {}

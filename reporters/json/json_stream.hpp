@@ -22,6 +22,7 @@
 
 namespace cuwarden {
 
+// Writes a JSON object part by part, so that tables need not be in memory.
 class JsonStream {
  public:
   explicit JsonStream(Output& output) : output_(output) { output_.write("{"); }

@@ -7,6 +7,7 @@
 
 namespace cuwarden {
 
+// Facts about a report that was just written.
 struct WrittenReport {
   bool ledger_is_damaged = false;  // true if the ledger is damaged; the report says so, too
 };

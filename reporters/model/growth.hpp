@@ -19,7 +19,7 @@ namespace cuwarden {
 struct Growth {
   std::uint64_t first_ns = 0;  // time of the oldest live allocation, since the process's start
   std::uint64_t end_ns = 0;    // end of the process
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;     // live allocations
   // live allocations, by the quarter of the time from first_ns to end_ns in which they were made
   std::array<std::uint64_t, 4> by_quarter{};
   // bytes of live allocations that were made after the first quarter

@@ -17,6 +17,7 @@
 
 namespace cuwarden {
 
+// An open ELF file of 64 bits: its headers, build id and function symbols.
 class ElfFile {
  public:
   // Opens the file; null if it cannot be read or is no 64-bit little-endian ELF file.
@@ -24,6 +25,7 @@ class ElfFile {
 
   const Elf64_Ehdr& header() const { return header_; }
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
+  // Returns the bytes of the build id; empty if the file has none.
   std::vector<std::uint8_t> build_id() const;
   bool has_debug_information() const;  // true if the file can give source lines
 

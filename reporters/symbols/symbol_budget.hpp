@@ -17,6 +17,7 @@ inline constexpr std::chrono::seconds longest_symbol_time_afterwards{30};
 inline constexpr std::size_t most_symbol_memory_at_exit = std::size_t{256} << 20;
 inline constexpr std::size_t most_symbol_memory_afterwards = std::size_t{4} << 30;
 
+// Time and memory that the lookup of functions and lines may take.
 class SymbolBudget {
  public:
   using Clock = std::chrono::steady_clock;

@@ -29,7 +29,7 @@ struct FrameRow {
   std::uint64_t offset = 0;
   const std::string* function = nullptr;  // null: unknown
   const std::string* file = nullptr;
-  int line = 0;
+  int line = 0;  // 0: unknown
   bool inlined = false;
 };
 
@@ -39,6 +39,8 @@ struct ModuleRow {
   std::string build_id;  // hexadecimal; empty: none
 };
 
+// Collects stacks of a ledger, names their frames, and gives the report's tables of stacks, frames
+// and modules.
 class CallFrames {
  public:
   explicit CallFrames(const ledger::Reader& reader) : reader_(reader) {}

@@ -31,6 +31,7 @@ class Paint {
 // Returns the text so that it does not act on a terminal, or `otherwise` if it is null.
 std::string text_or(const model::Text&, const char* otherwise);
 
+// Returns the last part of a path.
 std::string file_name(const std::string& path);
 std::string allocations(std::uint64_t count);  // "1 allocation", "1,200 allocations"
 // Returns a text such as "device memory (GPU 0)" or "pinned".

@@ -22,6 +22,7 @@ class Shortage {
 
   const IncidentCase& given() const { return case_; }
   const ledger::IncidentView& incident() const { return case_.incident; }
+  // True if the request was for host memory.
   bool is_of_host() const { return is_host_memory(case_.kind); }
 
   // Null if the fact is unknown or says that there is no limit.

@@ -18,6 +18,7 @@ enum class Verdict : std::uint8_t {
 };
 std::string_view verdict_name(Verdict) noexcept;
 
+// A verdict with its proof, and one line of advice for the user.
 struct Judgement {
   Verdict verdict = Verdict::unknown;
   model::Proof proof;

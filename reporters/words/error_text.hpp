@@ -4,6 +4,7 @@
 
 namespace cuwarden {
 
+// Returns libc's text for an errno, such as "No space left on device".
 const char* error_text(int error) noexcept;
 
 }  // namespace cuwarden

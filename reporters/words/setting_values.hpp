@@ -11,6 +11,7 @@ namespace cuwarden {
 
 enum class LogLevel { off, error, warn, info, debug };
 enum class PoolMode { off, rescue, on, automatic };
+// Names of the enumerators, in their order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
 inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "auto"};
 
@@ -50,6 +51,7 @@ bool is_report_path(std::string_view text);
 inline constexpr std::string_view path_of_no_report = "/dev/null";
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
+// Texts for error lines: the values that each setting accepts.
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
 inline constexpr char accepted_on_off[] = "on or off";

@@ -8,6 +8,7 @@
 
 namespace cuwarden {
 
+// Prevents that the calling thread is cancelled, for the length of a scope.
 class [[nodiscard]] Uncancelled {
  public:
   Uncancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

@@ -22,6 +22,7 @@ class WaitBudget {
   explicit constexpr WaitBudget(std::uint64_t ns) noexcept : left_ns_(ns) {}
 
   std::uint64_t left_ns() const noexcept { return left_ns_.load(std::memory_order_relaxed); }
+  // Subtracts `ns`; nothing is left if it is more than that.
   void spend(std::uint64_t ns) noexcept {
     std::uint64_t left = left_ns();
     while (!left_ns_.compare_exchange_weak(left, left - std::min(left, ns))) {

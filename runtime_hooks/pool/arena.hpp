@@ -18,6 +18,7 @@
 
 namespace cuwarden::pool {
 
+// Figures of an arena.
 struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds.
   std::uint64_t live_bytes = 0;  // Bytes that the program asked for and has not freed.

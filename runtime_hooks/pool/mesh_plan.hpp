@@ -52,6 +52,7 @@ class PageSteps {
   std::array<std::uint64_t, count / 64> words_{};
 };
 
+// The assignment of pages to targets, each of which becomes one page of memory.
 struct MeshPlan {
   // For each page of the input, the number of its target: 0 to targets - 1.
   std::vector<std::uint32_t> target_of;

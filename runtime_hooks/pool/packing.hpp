@@ -26,6 +26,7 @@ struct Block {
 
 class Packing {
  public:
+  // Blocks begin at multiples of this, and take multiples of it.
   static constexpr std::uint64_t step_bytes = 512;
 
   // Adds a region of free addresses. `start` and `bytes` are multiples of step_bytes; regions must
@@ -76,6 +77,8 @@ class Packing {
   // not found.
   std::optional<Block> block_at(std::uint64_t start) const noexcept;
   std::optional<Block> block_around(std::uint64_t address) const noexcept;
+  // Sets Block::sync_memops of the live block that begins at `start`; does nothing if there is
+  // none.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
   // Number of live and retired blocks.

@@ -14,6 +14,7 @@
 
 namespace cuwarden::pool {
 
+// A spilled allocation: a range of addresses, partly mapped to host memory.
 struct Range {
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;         // Bytes that the program asked for.
@@ -49,6 +50,7 @@ class Ranges {
   std::optional<Range> around(std::uint64_t address) noexcept;
   // True if a range begins at the address.
   bool starts_at(std::uint64_t address) noexcept;
+  // Sets Range::sync_memops of the range that begins at `start`; does nothing if there is none.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
   // Removes and returns one range that belongs to the context; none if none is left.
   std::optional<Range> take_of(ContextId) noexcept;

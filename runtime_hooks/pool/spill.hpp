@@ -13,6 +13,7 @@
 
 namespace cuwarden::pool {
 
+// The limits of spilling.
 struct SpillSettings {
   // The most host memory that ranges may use together; 0 turns spilling off.
   std::uint64_t most_host_bytes = 0;

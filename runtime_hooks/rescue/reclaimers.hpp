@@ -52,6 +52,7 @@ class Reclaimers {
   // Returns a number that changes with each reclaimer that is added.
   std::uint32_t changes() const noexcept { return added_.load(std::memory_order_relaxed); }
 
+  // A copy of a registered reclaimer's texts. `id` is 0 if there is none.
   struct Entry {
     int id = 0;
     char name[64]{}, modules[256]{};  // end with a zero byte
@@ -59,6 +60,7 @@ class Reclaimers {
   // Copies the reclaimer at `index`, below `limit`. Returns false where there is none.
   bool entry(std::size_t index, Entry&) noexcept;
 
+  // The memory that a reclaimer is asked for, and the bound of the wait for it.
   struct Wanted {
     const driver::RealDriver* real;  // outlives the call, even one that is no longer waited for
     ContextId context;               // made current in the new thread; 0: none

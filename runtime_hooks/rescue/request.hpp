@@ -10,6 +10,7 @@
 
 namespace cuwarden::rescue {
 
+// A request for memory, as the incident and the ladder see it.
 struct Request {
   std::uint64_t bytes = 0;           // 0: the call does not say
   DeviceOrdinal device = no_device;  // no_device: host memory, nothing on a device is in its way

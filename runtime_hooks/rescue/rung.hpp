@@ -22,6 +22,7 @@ namespace cuwarden::rescue {
 
 using ledger::RungOutcome;
 
+// The settings of the ladder.
 struct Settings {
   bool enabled = false;
   std::uint64_t sync_timeout_ns = 2'000'000'000;  // 0: work is not waited for

@@ -28,6 +28,7 @@ enum class PoolUse : std::uint8_t {
   from_start,
 };
 
+// The settings of the pools, and the shim's answers about loaded libraries.
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
   // Returns true if a library is loaded that shares device memory with other processes; the pool's

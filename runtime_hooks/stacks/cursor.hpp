@@ -30,6 +30,7 @@ class Cursor {
   }
   std::uint8_t byte() noexcept { return fixed<std::uint8_t>(); }
 
+  // Moves on by `bytes`; returns false, and the cursor is not good any more, if fewer are left.
   bool skip(std::uint64_t bytes) noexcept {
     if (bytes > left()) return fail();
     at_ += bytes;

@@ -15,6 +15,7 @@ namespace cuwarden::stacks {
 class Rule {
  public:
   enum class Base : std::uint32_t { special, rsp, rbp, stored_at_rbp };
+  // Rules for frames that have no CFA at a fixed distance.
   enum class Special : std::uint32_t {
     none,          // No rule is known; the meaning of a zero word.
     end,           // The frame is the outermost one.

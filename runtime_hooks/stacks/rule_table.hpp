@@ -36,6 +36,7 @@ class RuleTable {
     // A pc of more than 47 bits would be taken for another one.
     return pc >> pc_bits == 0 ? rest : ~std::uint64_t{0};
   }
+  // True if the result of first() is a rule's word.
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
   // Returns the rule for the pc; an empty rule if none is known.

@@ -36,6 +36,7 @@ class ImplicitMemory {
   void disturb(DeviceOrdinal device) noexcept {
     if (has_spans(device)) spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
   }
+  // As disturb(), for all devices.
   void disturb_all() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
   }

@@ -17,6 +17,8 @@ class LiveContexts {
  public:
   static constexpr std::int32_t device_limit = 64;
 
+  // Note contexts that the driver made: a device's primary context, or one that the program
+  // created.
   void primary_retained(DeviceOrdinal, ContextId) noexcept;
   // the primary context; 0 if none was seen, or if it has ended
   ContextId primary_of(DeviceOrdinal) const noexcept;
@@ -44,6 +46,7 @@ class LiveContexts {
   // Returns no_device where the context is not known.
   DeviceOrdinal device_of(ContextId) const noexcept;
 
+  // Note a green context (`green`: CUgreenCtx), and the context by which the program uses it.
   void green_created(std::uint64_t green, DeviceOrdinal) noexcept;
   void green_used_as(std::uint64_t green, ContextId) noexcept;
   // Returns the green context's device; no_device where it was not known.

@@ -30,11 +30,13 @@ class MemoryPools {
       used_[device.value].store(true, std::memory_order_relaxed);
   }
 
+  // A memory pool that the program created.
   struct Pool {
     CUmemoryPool pool = nullptr;  // null: none
     std::int32_t device = -1;
     bool is_plain = false;  // true if no other process can open the pool, and it has no size limit
   };
+  // Notes a memory pool that the program has created.
   void created(const Pool&) noexcept;
   // To be called before the driver destroys the pool, which is not asked about afterwards. Returns
   // the pool as it was created; an empty one where it was not known.

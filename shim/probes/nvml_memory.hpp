@@ -8,6 +8,7 @@
 
 namespace cuwarden::shim {
 
+// Memory of a device or MIG slice, in bytes, as NVML says.
 struct NvmlMemory {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };

@@ -20,8 +20,10 @@ namespace cuwarden::shim {
 // the driver.
 extern constinit std::atomic<bool> passes_through;
 
+// The recorded process: its session, ledger and end. All functions may be called by any thread.
 class Process {
  public:
+  // Returns the one object, which is never destroyed.
   static Process& get() noexcept;
 
   // Returns the session that a hooked call records with; null if calls only go through. The first

@@ -11,6 +11,7 @@
 
 namespace cuwarden::shim {
 
+// A loaded library or program, as dl_iterate_phdr describes it. Converts to false if there is none.
 class LoadedObject {
  public:
   // Nothing is copied: valid as long as the object stays loaded.

@@ -14,6 +14,7 @@ namespace cuwarden::shim {
 // later. To be called once, before the program runs.
 void remember_stderr() noexcept;
 
+// The file, terminal or stream that messages are written to.
 class MessageOutput {
  public:
   // `file`: empty for standard error; must outlive the object.

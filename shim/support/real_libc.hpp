@@ -9,6 +9,7 @@
 
 namespace cuwarden::shim {
 
+// Pointers to the functions. None is null, unless its comment says so.
 struct RealLibc {
   void* (*dlsym)(void*, const char*);
   void* (*libc_dlsym)(void*, const char*);  // libc's own dlsym, for lookups by the shim itself

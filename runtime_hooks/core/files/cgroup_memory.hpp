@@ -56,6 +56,7 @@ class CgroupFolder {
     take(open_folder(AT_FDCWD, path, Links::refused));
   }
   explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
+  // True if the folder belongs to the hierarchy of cgroup version 2.
   bool is_version_2() const noexcept { return version_2_; }
 
   // Returns the folder's inode number; 0 if unknown. Unlike a path, it is not given to a later

@@ -82,6 +82,7 @@ class HookedCall {
   bool recording() const { return session_ != nullptr; }
   Session& session() { return *session_; }
 
+  // Returns the call for the records: its name for the report, and its frame.
   tracking::Caller caller() const {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}

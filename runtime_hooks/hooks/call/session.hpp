@@ -21,6 +21,7 @@ using tracking::ImplicitMemory;
 using tracking::launched_kernels;
 using tracking::loaded_kernels;
 
+// The choices for a session, and the shim's functions that it calls.
 struct SessionSettings {
   std::size_t stack_depth = 0;                      // frames kept for each stack; 0: no stacks
   tracking::IncompleteNotice incomplete = nullptr;  // to be set: called once for each reason
@@ -30,6 +31,7 @@ struct SessionSettings {
   serving::SayNotice say = nullptr;  // may be null
 };
 
+// All parts of a recorded process that hooks work with. One object lives as long as the recording.
 class Session {
  public:
   // `ledger` and `real` outlive the object.

@@ -19,13 +19,15 @@ namespace cuwarden::hooks {
 // are kept.
 class NodeMakers {
  public:
+  // A call that made an allocation node: its group, and the node's size.
   struct Maker {
     GroupId group;
     std::uint64_t bytes = 0;
     std::uint64_t order = 0;  // rises from node to node; never 0
   };
-  static constexpr std::size_t most_of_one_address = 8;
+  static constexpr std::size_t most_of_one_address = 8;  // nodes that are kept for an address
 
+  // Stores that a call of this group made a node for `bytes` at `address`.
   void made(std::uint64_t address, std::uint64_t bytes, GroupId) noexcept;
   // Fills `to` with the makers of the nodes at this address, the latest first. Returns the number
   // of makers.

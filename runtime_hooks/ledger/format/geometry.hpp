@@ -16,11 +16,13 @@ inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
 // memory, since the file would soon be full.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
+// Location, size and row size of a region in the file, in bytes.
 struct RegionExtent {
   std::uint64_t offset = 0, capacity_bytes = 0;
   std::uint32_t row_bytes = 0;
 };
 
+// The division of the file among the regions.
 struct Geometry {
   std::array<RegionExtent, region_count> regions;
   std::uint64_t total_bytes = 0;

@@ -12,6 +12,7 @@ namespace cuwarden::ledger {
 // shards lie in different cache lines.
 constexpr std::uint64_t calls_in_shard(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
 
+// The sums of a group's counters over all shards.
 struct GroupCounts {
   std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;
   std::uint64_t live_count = 0, live_bytes = 0;

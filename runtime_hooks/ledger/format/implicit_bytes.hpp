@@ -8,6 +8,7 @@
 
 namespace cuwarden::ledger {
 
+// Memory of a device, in bytes, that calls took without being asked for memory.
 struct ImplicitBytes {
   // Bytes in use inside the first context, including other processes' memory; 0: not measured.
   std::uint64_t used_after_first_context = 0;

@@ -13,6 +13,7 @@
 
 namespace cuwarden::ledger {
 
+// A refused request, and the facts that were known at the refusal.
 struct IncidentFacts {
   Asked asked{};
   int result = 0;           // CUresult

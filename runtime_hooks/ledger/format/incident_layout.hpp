@@ -11,7 +11,7 @@
 
 namespace cuwarden::ledger {
 
-inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
+inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;  // value of an unknown number
 
 // The thing that a refused call asked for. `memory`: the call is an allocation.
 enum class Asked : std::uint8_t { memory, context, module, launch, graph, stream, limit };
@@ -59,7 +59,7 @@ enum class Fact : std::uint8_t {
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
 };
 inline constexpr std::size_t fact_count = 34;
-inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;
+inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
 // The rungs: the attempts to serve a request that the driver has refused.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };

@@ -24,7 +24,7 @@ namespace cuwarden::ledger {
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
 inline constexpr std::uint32_t layout_version = 14;
 
-inline constexpr std::size_t stack_exceptions = 6;
+inline constexpr std::size_t stack_exceptions = 6;  // enumerators of stacks::Exception
 // Greatest number of frames in a stack.
 inline constexpr std::uint32_t deepest_stack = 1024;
 
@@ -54,6 +54,7 @@ enum class RegionId : std::uint8_t {
 };
 inline constexpr std::size_t region_count = 22;
 
+// The extent of a table (or heap of bytes) in the file, and the part in use.
 struct Region {
   std::uint64_t offset;          // offset of the region in the file
   std::uint64_t capacity_bytes;  // bytes that are reserved for the region
@@ -81,6 +82,7 @@ enum Reason : std::uint32_t {
 // The operations by which a ledger grows; values of Header::growth_operation.
 enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_access };
 
+// The way in which the process ended.
 enum class EndReason : std::uint32_t {
   running,
   exit,
@@ -91,6 +93,7 @@ enum class EndReason : std::uint32_t {
   unknown,
 };
 
+// Facts about the recorded process, written before the ledger is published.
 struct Process {
   std::uint32_t pid;
   std::uint32_t parent;
@@ -115,6 +118,7 @@ struct Process {
   std::uint64_t memory_cgroup_inode, memory_cgroup_oom_kills;
 };
 
+// The beginning of the file.
 struct Header {
   std::uint64_t magic;
   std::uint32_t version;
@@ -174,6 +178,7 @@ struct Record {
 };
 static_assert(sizeof(Record) == 64);
 
+// Bits of Record::flags.
 enum RecordFlag : std::uint8_t {
   record_owned_by_context = 1u << 0,  // ends with its context
   record_counts_no_bytes = 1u << 1,   // bookkeeping (mappings): not an allocation of its own
@@ -252,6 +257,7 @@ struct Module {
   std::atomic<std::uint64_t> unloaded_epoch;  // first epoch in which it is not; 0: still loaded
 };
 
+// A thread that made a recorded call. `tid`: the kernel's thread id.
 struct Thread {
   std::atomic<std::uint32_t> state;
   std::uint32_t tid;
@@ -311,6 +317,7 @@ struct Series {
 };
 
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
+// A device that the process used, and its last reading.
 struct Device {
   std::atomic<std::uint32_t> state;
   std::int32_t ordinal;
@@ -346,6 +353,7 @@ struct Device {
   StringRef largest_local_kernel;  // that kernel's name, as the driver gives it
 };
 
+// A hooked function. Its calls by threads with a shard are in RegionId::shard_calls.
 struct Hook {
   std::atomic<std::uint64_t> calls;
   StringRef name;

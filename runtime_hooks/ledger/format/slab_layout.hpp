@@ -37,6 +37,7 @@ struct SlabContents {
 // A bit beside the version in at_worst_version: set while the contents are being copied.
 inline constexpr std::uint32_t slab_copying = 1u << 31;
 
+// A page of 2 MiB of device memory in which pieces lie.
 struct SlabPage {
   std::atomic<std::uint32_t> state;  // 1 = published
   std::int32_t device;

@@ -13,6 +13,7 @@
 
 namespace cuwarden::ledger {
 
+// Sums of the groups by kind and device, for the series of a report.
 class GroupSums {
  public:
   GroupSums() = default;

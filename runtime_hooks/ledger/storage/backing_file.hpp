@@ -39,6 +39,7 @@ class BackingFile {
   // Returns false only if there is not even memory.
   bool create(const BackingRequest&) noexcept;
 
+  // True if the ledger is a file; false if it is in memory only.
   bool in_file() const noexcept { return path_[0] != '\0'; }
   const char* path() const noexcept { return path_; }
   // Returns true if the mapping keeps the file locked as long as it exists (Process::lock_held).

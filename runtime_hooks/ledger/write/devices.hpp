@@ -67,6 +67,7 @@ class Devices {
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
   // Sets the pool's present figures on the device.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
+  // Adds the change to the device's implicit memory.
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // Returns the bytes that contexts of the device gave back and that no launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;

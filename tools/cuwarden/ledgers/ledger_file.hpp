@@ -19,6 +19,7 @@ namespace cuwarden {
 // short gives zeros instead of ending the command by SIGBUS.
 void zeros_where_files_shrink();
 
+// True if the file begins as a ledger does.
 bool is_ledger(const std::string& path);
 
 std::string belongs_to(uid_t);  // returns "it belongs to NAME"

@@ -19,6 +19,7 @@ struct ProcessStat {
 };
 std::optional<ProcessStat> process_stat(pid_t pid);  // null if there is no such process
 
+// Returns the pids of all processes that /proc shows.
 std::vector<pid_t> all_pids();
 
 // Returns "/proc/PID", or the folder of a running thread if the main thread has ended.

@@ -16,6 +16,8 @@
 
 namespace cuwarden {
 
+// The name of a call site for people: the function called, and the calling function with file and
+// line.
 struct CallSiteName {
   std::string api, where;
 };

@@ -12,6 +12,7 @@
 
 namespace cuwarden {
 
+// A group of allocations at the moment of a sample.
 struct GroupSample {
   std::uint32_t id = 0;
   std::uint64_t live_bytes = 0, live_count = 0, allocations = 0;
@@ -19,6 +20,7 @@ struct GroupSample {
   DeviceOrdinal device = no_device;
 };
 
+// Figures of a process at one moment.
 struct Sample {
   std::uint64_t time_ns = 0;  // CLOCK_MONOTONIC
   std::vector<GroupSample> groups;
@@ -30,6 +32,7 @@ struct Sample {
 std::uint64_t monotonic_ns();
 Sample take_sample(const ledger::Reader&);
 
+// The speed at which figures change.
 struct Change {
   double bytes_per_second = 0, allocations_per_second = 0;
 };

@@ -19,6 +19,7 @@ struct ViewSize {
   bool keys = false;  // true: a line lists the keys
 };
 
+// A process that `top` shows. The pointers are never null.
 struct WatchedProcess {
   pid_t pid = 0;
   const ledger::Reader* reader = nullptr;

@@ -14,6 +14,7 @@
 
 namespace cuwarden {
 
+// The command line of each verb, and the function that runs it and returns the exit status.
 struct ReportVerb {
   std::vector<std::string> files;
   TextOptions text;

@@ -25,8 +25,8 @@ class Allocations {
         threads_(threads),
         time_(time) {}
 
-  // Sets the thread, and the time where it is 0, in the caller's record: a copy costs too much
-  // here.
+  // Adds a live record, and counts the allocation. Sets the record's thread, and its time if that
+  // is 0, in the argument itself, because a copy would cost too much.
   void add(NewRecord&) noexcept;
   void add(NewRecord&& given) noexcept { add(given); }
   // To be called before the driver's free. The totals drop at once.

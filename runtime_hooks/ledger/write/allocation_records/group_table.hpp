@@ -56,6 +56,7 @@ class GroupTable {
     return GroupId{row};
   }
 
+  // Return the values of the group's key.
   DeviceOrdinal device_of(GroupId id) const noexcept {
     return DeviceOrdinal{storage_.rows<Group>(RegionId::groups)[id.value].device};
   }

@@ -26,6 +26,7 @@ class RecordIndex {
  public:
   explicit RecordIndex(Storage& storage) noexcept : storage_(storage) {}
 
+  // Returns the row, live or not. `id` must be a row that the index handed out.
   Record& row(RecordId id) const noexcept {
     return storage_.rows<Record>(RegionId::records)[id.value];
   }

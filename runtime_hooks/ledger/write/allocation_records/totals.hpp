@@ -38,6 +38,7 @@ class Totals {
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
+  // Adds the process's resident set, in bytes, to its timeline.
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
   // Adds a new group to its series' list, and makes the series if needed. The caller holds the

@@ -44,6 +44,7 @@ class ModuleTable {
   bool are_same_locations(std::span<const Frame> frames, const Frame* stored,
                           std::uint64_t epoch) noexcept;
 
+  // The range of addresses of a module that was unloaded.
   struct Gone {
     std::uint64_t start, end;
   };
