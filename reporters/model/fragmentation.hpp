@@ -16,7 +16,7 @@ struct Fragmentation {
   Figure slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes, largest_request_bytes;
   Figure page_bytes, step_bytes;
   Figure largest_piece_bytes;  // null: no two allocations shared a page
-  Figure excess_bytes;
+  Figure excess_bytes;  // by which the rows of the account exceed used_bytes; null: no reading
   CUWARDEN_FIELDS(device, at, slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes,
                   largest_request_bytes, page_bytes, step_bytes, largest_piece_bytes, excess_bytes)
   CUWARDEN_MAY_LACK(at, mempool_idle_bytes, page_bytes, step_bytes, largest_piece_bytes,
@@ -34,7 +34,8 @@ struct SlabClass {
 struct Slab {
   Id device = 0;
   std::string address;
-  Figure class_bytes, slots, live;
+  Figure class_bytes;
+  Figure slots, live;  // pieces of class_bytes that fit into the slab; pieces that are live
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
 

@@ -48,6 +48,7 @@ class Spill {
   static constexpr std::uint64_t largest_shared_bytes = std::uint64_t{1} << 20;
   // Returns the free bytes that the program is told of a device with `free` free bytes.
   std::uint64_t visible_free_bytes(std::uint64_t free) const noexcept;
+  // Returns SpillSettings::visible_bytes, by which each device seems larger.
   std::uint64_t visible_bytes() const noexcept { return settings_.visible_bytes; }
   // Ranges that the program holds.
   Ranges& ranges() noexcept { return ranges_; }

@@ -28,8 +28,9 @@ struct Region {
   }
 };
 
-// The bounds of the calling thread's stack. Read and written by the thread itself alone, and by
-// signal handlers in between: every state between two stores is a true one.
+// The bounds of the calling thread's stack. Only the thread itself reads and writes it, also in
+// signal handlers. A handler may run between two stores, so the bounds are valid after each single
+// store.
 struct OwnStack {
   std::uint64_t low = 0;      // The start of a page; [low, top) is readable.
   std::uint64_t top = 0;      // The stack's upper end; 0 if it is not known.
