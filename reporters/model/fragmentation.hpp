@@ -58,7 +58,7 @@ struct WorstFragmentation {
   CUWARDEN_MAY_LACK(rounding_bytes, pieces_seen, mempool_idle_bytes, largest_request_bytes, read_ns)
 };
 
-// A slab of a device at that moment.
+// A slab of a device at the moment of its worst fragmentation.
 struct WorstSlab {
   Id device = 0;
   std::string address;
@@ -66,7 +66,8 @@ struct WorstSlab {
   CUWARDEN_FIELDS(device, address, live, live_bytes)
 };
 
-// A call stack that locked most a little before that moment, at `time_ns`.
+// A call stack that locked most in slabs of a device at `time_ns`, a little before the moment of
+// its worst fragmentation.
 struct WorstSlabHolder {
   Id device = 0;
   MaybeId stack;

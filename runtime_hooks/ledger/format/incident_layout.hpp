@@ -106,7 +106,7 @@ struct Incident {
 // A large holder of memory on the device (or the host) at that moment: a group of this process, or
 // another process.
 struct IncidentHolder {
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t incident;
   std::uint32_t group;  // 0: another process
   std::uint32_t pid;    // pid of the other process
@@ -117,14 +117,14 @@ struct IncidentHolder {
 
 // The slabs of one size class at that moment.
 struct IncidentClass {
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t incident;
   std::uint64_t class_bytes, slab_count, live_count, live_bytes;
 };
 
 // A rung that was tried at the incident's first refusal.
 struct IncidentRung {
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t incident;
   std::uint64_t duration_ns;
   std::uint32_t order;  // position among the incident's rungs, from 1
@@ -137,7 +137,7 @@ struct IncidentRung {
 // One slab at the moment of an incident. All slabs of an incident have rows, or none if there was
 // no room.
 struct IncidentSlab {
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t incident;
   std::uint64_t address, live_count, live_bytes;
 };

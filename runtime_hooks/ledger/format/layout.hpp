@@ -162,12 +162,12 @@ struct Header {
 // One live allocation. `state` is a generation: odd = live, even = empty or being changed. The
 // writer makes it even before it changes anything and odd (by a release store) afterwards.
 struct Record {
-  std::atomic<std::uint32_t> state;
-  std::uint32_t group;       // row of the groups table
-  std::uint64_t address;     // address or handle; with `space`, it is the record's key
-  std::uint64_t bytes;       // size as the program requested it
-  std::uint64_t time_ns;     // since process start, as of the kernel's last tick
-  std::uint64_t context;     // CUcontext that the memory belongs to; 0: none
+  std::atomic<std::uint32_t> state;  // 1 = published
+  std::uint32_t group;               // row of the groups table
+  std::uint64_t address;             // address or handle; with `space`, it is the record's key
+  std::uint64_t bytes;               // size as the program requested it
+  std::uint64_t time_ns;             // since process start, as of the kernel's last tick
+  std::uint64_t context;             // CUcontext that the memory belongs to; 0: none
   std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the memory pool
   std::uint32_t thread;      // row of the threads table
   std::uint32_t mappings;    // vmm_handle: live mappings
@@ -259,7 +259,7 @@ struct Module {
 
 // A thread that made a recorded call. `tid`: the kernel's thread id.
 struct Thread {
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t tid;
   char name[16];
   std::uint64_t first_ns;
@@ -279,7 +279,7 @@ inline constexpr std::size_t bucket_count = 240;
 // doubles, so that a series never grows.
 inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
 struct Series {
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::int32_t device;
   std::uint8_t kind;  // Kind, or series_host_rss
   std::uint8_t reserved[3];
@@ -319,7 +319,7 @@ struct Series {
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
 // A device that the process used, and its last reading.
 struct Device {
-  std::atomic<std::uint32_t> state;
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::int32_t ordinal;
   std::uint8_t uuid[16];
   char name[128];
@@ -359,16 +359,16 @@ struct Hook {
   StringRef name;
 };
 
-struct NamedCount {  // a lookup that was answered with an unhooked memory function
-  std::atomic<std::uint32_t> state;
+struct NamedCount {                  // a lookup that was answered with an unhooked memory function
+  std::atomic<std::uint32_t> state;  // 1 = published
   std::uint32_t reserved;
   StringRef name;
   std::atomic<std::uint64_t> count;
 };
 
-struct NamedValue {  // settings and environment
-  std::atomic<std::uint32_t> state;
-  std::uint32_t source;  // settings: 0 default, 1 environment
+struct NamedValue {                  // settings and environment
+  std::atomic<std::uint32_t> state;  // 1 = published
+  std::uint32_t source;              // settings: 0 default, 1 environment
   StringRef name, value;
 };
 
