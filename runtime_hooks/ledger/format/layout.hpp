@@ -162,7 +162,7 @@ struct Header {
 // One live allocation. `state` is a generation: odd = live, even = empty or being changed. The
 // writer makes it even before it changes anything and odd (by a release store) afterwards.
 struct Record {
-  std::atomic<std::uint32_t> state;  // 1 = published
+  std::atomic<std::uint32_t> state;  // odd: live
   std::uint32_t group;               // row of the groups table
   std::uint64_t address;             // address or handle; with `space`, it is the record's key
   std::uint64_t bytes;               // size as the program requested it

@@ -11,6 +11,7 @@
 #include "reporters/reports/report_file.hpp"
 #include "reporters/verdicts/proofs.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
+#include "tests/unit/reporters/schema_comparison.hpp"
 
 namespace cuwarden {
 namespace {
@@ -19,93 +20,8 @@ using Names = std::set<std::string>;
 
 Json schema() { return Json::parse(std::ifstream(REPORT_SCHEMA)); }
 
-// Compares types of fields with their descriptions, and collects the differences.
-class Comparison {
- public:
-  explicit Comparison(const Json& schema) : schema_(schema) {}
-  const std::vector<std::string>& differences() const { return differences_; }
-
-  template <class Struct>
-  void compare_object(const std::string& path, const Json& description) {
-    const Json& properties = description.at("properties");
-    Names listed, described;
-    const auto required = description.value("required", Names());
-    model::each_field(model_of<Struct>, [&](std::string_view name, const auto& field, auto at) {
-      const std::string inner = path + "." + std::string(name);
-      listed.emplace(name);
-      if (!model::may_lack<Struct>[at] && !required.contains(std::string(name)))
-        differ(inner + ": the model does not do without it, and the schema does not require it");
-      if (properties.contains(name))
-        compare<std::remove_cvref_t<decltype(field)>>(inner, properties.at(std::string(name)));
-    });
-    for (const auto& [name, property] : properties.items()) described.insert(name);
-    for (const std::string& name : described)
-      if (!listed.contains(name)) differ(path + "." + name + ": not in the model");
-    for (const std::string& name : listed)
-      if (!described.contains(name)) differ(path + "." + name + ": not in the schema");
-  }
-
- private:
-  template <class Struct>
-  static inline const Struct model_of{};
-
-  template <class Value>
-  void compare(const std::string& path, const Json& description, bool may_be_null = false) {
-    if constexpr (parsing::is_optional<Value>)
-      return compare<typename Value::value_type>(path, description, true);
-    const Names types = types_of(description);
-    if (types.contains("null") && !may_be_null)
-      differ(path + ": null in the schema, and never in the model");
-    if (!types.contains(json_type<Value>()))
-      differ(path + ": " + json_type<Value>() + " in the model, and not in the schema");
-    if constexpr (model::Object<Value>)
-      compare_object<Value>(path, description);
-    else if constexpr (!parsing::is_optional<Value> &&
-                       requires { requires model::Object<typename Value::value_type>; })
-      compare_object<typename Value::value_type>(path + "[]", description.at("items"));
-  }
-
-  template <class Value>
-  static std::string json_type() {
-    if constexpr (model::Object<Value> || std::is_same_v<Value, model::Proof>)
-      return "object";
-    else if constexpr (std::is_same_v<Value, std::string>)
-      return "string";
-    else if constexpr (std::is_same_v<Value, bool>)
-      return "boolean";
-    else
-      return std::is_integral_v<Value> ? "integer" : "array";
-  }
-
-  // The names of the types that values of a description may have.
-  Names types_of(const Json& description) const {
-    if (description.contains("$ref")) {
-      const std::string name = description.at("$ref");
-      return types_of(schema_.at("$defs").at(name.substr(name.rfind('/') + 1)));
-    }
-    Names types;
-    if (description.contains("type")) {
-      const Json& type = description.at("type");
-      for (const Json& each : type.is_array() ? type : Json::array({type})) types.insert(each);
-    }
-    for (const Json& each : description.value("anyOf", Json::array())) types.merge(types_of(each));
-    for (const Json& each : description.value("enum", Json::array()))
-      types.insert(each.is_null() ? "null" : "string");
-    if (description.contains("const"))
-      types.insert(description.at("const").is_boolean() ? "boolean" : "string");
-    return types;
-  }
-
-  void differ(std::string difference) { differences_.push_back(std::move(difference)); }
-
-  const Json& schema_;
-  std::vector<std::string> differences_;
-};
-
 std::vector<std::string> differences(const Json& schema) {
-  Comparison comparison(schema);
-  comparison.compare_object<model::Report>("", schema);
-  return comparison.differences();
+  return test::differences_from_schema<model::Report>(schema);
 }
 
 TEST(Model, has_the_fields_of_the_schema_and_no_others) {

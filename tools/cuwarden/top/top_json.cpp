@@ -7,6 +7,7 @@
 #include "reporters/json/json_stream.hpp"
 #include "reporters/tables/memory_tables.hpp"
 #include "reporters/tables/process_facts.hpp"
+#include "tools/cuwarden/top/top_rows.hpp"
 
 namespace cuwarden {
 namespace {
@@ -18,49 +19,6 @@ std::int64_t realtime_now_ns() {
   clock_gettime(CLOCK_REALTIME, &now);
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
-
-// The rows of `cuwarden.top/1`; top.schema.json describes each field.
-struct ProcessRow {
-  std::int64_t pid = 0;
-  model::Text program;
-  std::string start;
-  model::Figure running_ns;
-  bool ended = false;
-  model::Figure device_bytes, host_bytes, live_count, allocations, failures;
-  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;  // null: one sample only
-  CUWARDEN_FIELDS(pid, program, start, running_ns, ended, device_bytes, host_bytes, live_count,
-                  allocations, failures, growth_bytes_per_minute, allocations_per_minute)
-};
-
-struct DeviceRow {
-  std::int64_t pid = 0;
-  model::MaybeId device;
-  model::Text name;
-  model::Figure total_bytes, used_bytes;  // null: never read
-  CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes)
-};
-
-struct TotalRow {
-  std::int64_t pid = 0;
-  std::string kind;
-  model::MaybeId device;
-  model::Figure live_bytes, live_count, peak_bytes, allocations, failures;
-  CUWARDEN_FIELDS(pid, kind, device, live_bytes, live_count, peak_bytes, allocations, failures)
-};
-
-struct StackRow {
-  std::int64_t pid = 0;
-  std::string kind;
-  model::MaybeId device;
-  model::Text api, where;
-  model::Figure live_bytes, live_count, allocations;
-  model::SignedFigure growth_bytes_per_minute, allocations_per_minute;  // null: one sample only
-  bool keeps_growing = false;
-  model::Figure keeps_growing_bytes_per_minute;
-  CUWARDEN_FIELDS(pid, kind, device, api, where, live_bytes, live_count, allocations,
-                  growth_bytes_per_minute, allocations_per_minute, keeps_growing,
-                  keeps_growing_bytes_per_minute)
-};
 
 // Returns a rate per minute. It is null after only one sample, and if the number is larger than
 // every JSON reader can hold.
@@ -139,7 +97,7 @@ StackRow stack_row(const WatchedProcess& watched, const GroupSample& group,
 void write_top_json(const std::vector<DescribedProcess>& processes, bool with_stacks,
                     Output& output) {
   JsonStream json(output);
-  json.value("schema", "cuwarden.top/1");
+  json.value("schema", top_schema);
   json.value("tool_version", CUWARDEN_VERSION);
   json.value("time", iso_8601(realtime_now_ns()));
   json.begin_table("processes");
