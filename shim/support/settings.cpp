@@ -116,22 +116,9 @@ struct Known {
   std::string_view fallback;
 };
 constexpr Known known[] = {
-    {"CUWARDEN_ENABLED", read_enabled, "0 or 1", "1"},
-    {"CUWARDEN_REPORT", read_report, accepted_report_path, "cuwarden-%e-%h-%p.json"},
-    {"CUWARDEN_REPORT_IF", read_report_if, accepted_report_if, "always"},
-    {"CUWARDEN_REPORT_KEEP", read_report_keep, accepted_report_keep, "all reports"},
-    {"CUWARDEN_STACK_DEPTH", read_stack_depth, accepted_stack_depth, "256"},
-    {"CUWARDEN_LEDGER_DIR", read_ledger_folder, "a folder", "the report's folder"},
-    {"CUWARDEN_LOG", read_log, accepted_log, "warn"},
-    {"CUWARDEN_POOL", read_pool, accepted_pool_mode, "auto"},
-    {"CUWARDEN_WAIT", read_wait, accepted_duration, "0"},
-    {"CUWARDEN_SYNC_TIMEOUT", read_sync_timeout, accepted_duration, "2s"},
-    {"CUWARDEN_SPILL", read_spill, accepted_spill, "0"},
-    {"CUWARDEN_MESH", read_mesh, accepted_on_off, "on"},
-    {"CUWARDEN_MESH_PAUSE", read_mesh_pause, accepted_duration, "500ms"},
-    {"CUWARDEN_SYMBOL_TIME", read_symbol_time, accepted_duration, "1600ms"},
-    {"CUWARDEN_DEEPBIND", read_deepbind, "drop or keep", "drop"},
-    {"CUWARDEN_REPORT_LIST", read_report_list, "a path", "none"},
+#define SETTING(name, read, accepted, fallback, meaning) {name, read, accepted, fallback},
+#include "shim/support/settings.def"
+#undef SETTING
 };
 
 // Returns the setting that may have been meant: one that begins with `name`, or differs from it in

@@ -77,16 +77,38 @@ def test_the_page_of_the_reports_fields_is_made_from_the_schema():
     assert (shimmed.SOURCE / "docs" / "report.md").read_text() == made.stdout
 
 
-def test_the_page_of_settings_has_each_setting_with_its_default():
-    source = (shimmed.SOURCE / "shim" / "support" / "settings.cpp").read_text()
+def test_the_page_of_settings_is_made_from_the_list_of_settings():
+    made = subprocess.run(
+        [shimmed.SOURCE / "tools" / "document_settings.py", shimmed.SOURCE / "shim" / "support" / "settings.def"],
+        text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    assert (shimmed.SOURCE / "docs" / "settings.md").read_text() == made.stdout
+
+
+def shown_defaults():
     page = (shimmed.SOURCE / "docs" / "settings.md").read_text()
-    known = dict(re.findall(r'\{"(CUWARDEN_\w+)", read_\w+, .*"([^"]+)"\}', source))
-    known.pop("CUWARDEN_REPORT_LIST")  # `cuwarden run` sets it
-    shown = dict(re.findall(r"^\| `(CUWARDEN_\w+)` \| (.*?) \|", page, re.MULTILINE))
-    assert len(known) > 10 and known.keys() == shown.keys()
-    in_words = ("all reports", "the report's folder")
-    for name, default in known.items():
-        assert default in in_words or shown[name] == f"`{default}`", name
+    return dict(re.findall(r"^\| `(CUWARDEN_\w+)` \| (.*?) \|", page, re.MULTILINE))
+
+
+def amount(text):
+    """Returns the time or size in the smallest unit; None for another text."""
+    units = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "KiB": 1024, "GiB": 1 << 30}
+    parts = re.fullmatch(r"(\d+)(ms|s|m|KiB|GiB|)", text)
+    return parts and int(parts[1]) * units[parts[2]]
+
+
+def test_a_process_without_settings_has_the_defaults_that_the_page_shows(workspace):
+    nothing_set = {name: None for name in ("CUWARDEN_REPORT", "CUWARDEN_LEDGER_DIR", "CUWARDEN_SYMBOL_TIME")}
+    run = workspace.run([shimmed.program("allocate"), "1", "5000"], nothing_set)
+    in_force = {row["name"]: row["value"] for row in run.report["settings"]}
+    shown = shown_defaults()
+    assert shown.keys() == in_force.keys() and len(shown) > 10
+    for name, default in shown.items():
+        value, code = in_force[name], default.strip("`")
+        if code == default:
+            assert not value, f"{name}: the default is {default}, and {value} is in force"
+        else:
+            assert value == code or amount(value) == amount(code) is not None, f"{name}: {value}, not {code}"
 
 
 @pytest.fixture
