@@ -33,13 +33,22 @@ NOT_RUN = {
 }
 
 
+# A command within a sentence; a form such as `cuwarden run [options] -- CMD…` only describes commands.
+IN_A_SENTENCE = re.compile(r"`((?:[A-Z_]+=\S+ )*cuwarden [a-z]+ [^`\[…]+)`")
+
+
+def blocks(language, text):
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
 def commands():
     for path in DOCUMENTS:
-        for block in re.findall(r"```sh\n(.*?)```", path.read_text(), re.DOTALL):
-            for line in block.strip().splitlines():
-                command = re.split(r"\s+# ", line)[0].strip()
-                if command:
-                    yield str(path).removeprefix(PREFIX), command
+        text = path.read_text()
+        lines = [line for block in blocks("sh", text) for line in block.strip().splitlines()]
+        lines += IN_A_SENTENCE.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+        for command in dict.fromkeys(re.split(r"\s+# ", line)[0].strip() for line in lines):
+            if command:
+                yield str(path).removeprefix(PREFIX), command
 
 
 RUN = [
@@ -156,9 +165,30 @@ def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
         process = live(shimmed.program("dying"), "wait")
         process.stdout.readline()  # the program prints it after its allocations
         line = line.replace("PID", str(process.pid))
-    run = shown(line)
     ends_with_1 = ("--fail-on-leak", "--pool on", "SIM_FAIL")
+    if "FOLDER" in line:
+        line = line.replace("FOLDER", str(workspace.work))
+    run = shown(line)
     expected = 1 if any(part in line for part in ends_with_1) else 0
     assert run.returncode == expected, run.stdout + run.stderr
     assert run.stdout + run.stderr, "a command that says nothing"
 
+
+
+RECLAIMERS = (shimmed.SOURCE / "docs" / "reclaimers.md").read_text()
+
+
+def test_the_example_of_a_reclaimer_in_c_compiles(tmp_path):
+    (example,) = blocks("c", RECLAIMERS)
+    (tmp_path / "my_cache.h").write_text(
+        "struct my_cache;\nsize_t my_cache_trim(struct my_cache *, int device, size_t bytes);\n"
+    )
+    (tmp_path / "example.c").write_text(example)
+    flags = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{shimmed.SOURCE / 'include'}"]
+    subprocess.run(["cc", *flags, tmp_path / "example.c"], check=True)
+
+
+def test_the_example_of_a_reclaimer_in_python_runs(shown):
+    (example,) = blocks("python", RECLAIMERS)
+    run = shown(f"python3 - <<'END'\nmy_cache = None\n{example}END")
+    assert run.returncode == 0, run.stderr
