@@ -45,7 +45,8 @@ def commands():
     for path in DOCUMENTS:
         text = path.read_text()
         lines = [line for block in blocks("sh", text) for line in block.strip().splitlines()]
-        lines += IN_A_SENTENCE.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+        sentences = " ".join(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split())
+        lines += IN_A_SENTENCE.findall(sentences)
         for command in dict.fromkeys(re.split(r"\s+# ", line)[0].strip() for line in lines):
             if command:
                 yield str(path).removeprefix(PREFIX), command
