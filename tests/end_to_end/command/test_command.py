@@ -381,7 +381,7 @@ def test_a_module_without_leaks_is_known_to_the_report(workspace, cuwarden):
     assert "leaving" in done.stderr
 
 
-def test_what_is_staged_for_a_machine_with_a_gpu_runs_there(workspace):
+def test_a_staged_tree_runs_on_a_machine_with_a_gpu(workspace):
     folder = workspace.folder / "staged"
     stage = [SOURCE / "tests" / "gpu" / "stage", folder, BUILD]
     subprocess.run(stage, check=True, capture_output=True, timeout=PATIENCE_S)
