@@ -120,8 +120,7 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
   const ErrnoGuard keep;
   const Uncancelled whole;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
-  DeviceOrdinal device = no_device;
-  if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
+  const DeviceOrdinal device = asked_for.device_in(here);
   parts_.readings.meet(device);
   const Request asked{asked_for.bytes, device, caller.api, asked_for.kind};
   const GroupId group = parts_.sites.group_unguarded(caller, asked.kind, device);
@@ -158,9 +157,8 @@ void Refusals::refused(const tracking::Caller& caller,
   const ErrnoGuard keep;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
   parts_.readings.meet(here.device);
-  DeviceOrdinal device = no_device;
-  if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
-  refused(caller, {asked_for.bytes, device, caller.api, asked_for.kind}, CUDA_ERROR_OUT_OF_MEMORY);
+  refused(caller, {asked_for.bytes, asked_for.device_in(here), caller.api, asked_for.kind},
+          CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 void Refusals::refused(const tracking::Caller& caller, CUresult result, ledger::Asked asked,

@@ -49,10 +49,13 @@ class Refusals {
   // refused for lack of memory.
   void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
-  // A request was served: where the same one was refused to this thread shortly before, the program
-  // has recovered by itself. Costs one load where nothing was refused.
-  void served(const Request& request) noexcept {
-    if (was_refused_.load(std::memory_order_relaxed)) note_served(request);
+  // To be called after a request was served without a rescue, on this device. Where the same
+  // request was refused to this thread shortly before, the program has recovered by itself. Costs
+  // one load where nothing was refused.
+  void served(const tracking::Caller& caller, const tracking::Allocation& allocation,
+              DeviceOrdinal device) noexcept {
+    if (was_refused_.load(std::memory_order_relaxed))
+      note_served({allocation.bytes, device, caller.api, allocation.kind});
   }
 
  private:

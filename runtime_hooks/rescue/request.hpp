@@ -1,5 +1,5 @@
-// A request of the program, as the ladder, the incident and the ledger see it. Made once for each
-// call that is refused.
+// A request of the program, as the ladder, the incident and the ledger see it. Made once for a
+// call: when it is refused or, where requests were refused before, when it is served.
 #pragma once
 
 #include <cstdint>

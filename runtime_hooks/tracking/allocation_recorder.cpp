@@ -19,8 +19,7 @@ DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,
                                             const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
   const CurrentContext here = queries_.current_that_served();
-  DeviceOrdinal device = no_device;
-  if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
+  const DeviceOrdinal device = allocation.device_in(here);
   readings_.meet(here.device);
   // Handles and memory pools may lie on a device that has no context here.
   if (device != here.device) {

@@ -95,12 +95,12 @@ class HookedCall {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
       const DeviceOrdinal device = session_->allocations.allocated(caller(), allocation);
-      if (allocation.address != 0)
-        session_->refusals.served({allocation.bytes, device, caller().api, allocation.kind});
+      if (allocation.address != 0 && !was_refused_)
+        session_->refusals.served(caller(), allocation, device);
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY) {
       // The call reached the allocation's device, which need not be the current one.
       if (!allocation.host) session_->implicit.disturb(allocation.device);
-      if (!refusal_is_known_) session_->refusals.refused(caller(), allocation);
+      if (!was_refused_) session_->refusals.refused(caller(), allocation);
     }
   }
 
@@ -115,7 +115,7 @@ class HookedCall {
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !session_->refusals.rescues() ||
         rescue::is_reclaiming())
       return result;
-    refusal_is_known_ = true;
+    was_refused_ = true;
     return session_->refusals.rescue(caller(), asked_for, real_call, receive) ? CUDA_SUCCESS
                                                                               : result;
   }
@@ -136,7 +136,7 @@ class HookedCall {
   Session* session_;
   driver::Row row_;
   std::uint16_t depth_before_ = 0;
-  bool refusal_is_known_ = false;
+  bool was_refused_ = false;  // true once the ladder knows of the request
   const CallMark mark_;
 };
 
