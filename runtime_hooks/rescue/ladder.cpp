@@ -80,8 +80,8 @@ void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   here.time_ns.store(clock_.now_ns(), relaxed);
 }
 
-bool Ladder::climb(const RefusedCall& call, const Situation& now,
-                   FunctionRef<void(const RungReport&)> tell) {
+Rescued Ladder::climb(const RefusedCall& call, const Situation& now,
+                      FunctionRef<void(const RungReport&)> tell) {
   Rescue rescue{.call = call,
                 .situation = now,
                 .settings = settings_,
@@ -96,7 +96,7 @@ bool Ladder::climb(const RefusedCall& call, const Situation& now,
   if (!ended && !rescue.pool_must_wait &&
       !(tally.timed_out && tally.last_but_mesh != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !tally.unsafe);
-  return tally.last == RungOutcome::served;
+  return {tally.last == RungOutcome::served, rescue.served_at};
 }
 
 }  // namespace cuwarden::rescue

@@ -29,9 +29,8 @@ class Ladder {
   // something: memory was freed, a tenth of a second has passed, more rungs are open than before,
   // or less is asked for.
   bool is_worth_climbing(const Situation&) const noexcept;
-  // Climbs until the request is served or all rungs were tried, and tells of each. Returns true
-  // where the last rung served the request.
-  bool climb(const RefusedCall&, const Situation&, FunctionRef<void(const RungReport&)> tell);
+  // Climbs until the request is served or all rungs were tried, and tells of each.
+  Rescued climb(const RefusedCall&, const Situation&, FunctionRef<void(const RungReport&)> tell);
 
  private:
   std::uint32_t reclaimers() const noexcept {

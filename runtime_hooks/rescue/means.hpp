@@ -7,6 +7,7 @@
 
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/serving/serving_pools.hpp"
 
 namespace cuwarden::rescue {
 
@@ -36,7 +37,7 @@ class Means {
   // Returns true where the device could serve the request, were it not for other processes.
   virtual bool may_others_help() = 0;
   // Serves the request with host memory for what the device lacks.
-  virtual ledger::RungOutcome spill() = 0;
+  virtual serving::SpillAttempt spill() = 0;
 
  protected:
   ~Means() = default;

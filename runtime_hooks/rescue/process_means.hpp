@@ -5,7 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/rescue/means.hpp"
@@ -31,20 +30,15 @@ struct Parts {
 // One refused request. All references outlive the object.
 class ProcessMeans final : public Means {
  public:
-  // `receive` receives the address of other memory than the driver's; null: only the driver's will
-  // do.
   ProcessMeans(const Parts& parts, const Ladder& ladder, const tracking::Caller& caller,
                const tracking::Allocation& asked_for, const tracking::CurrentContext& here,
-               DeviceOrdinal device, FunctionRef<CUresult()> request,
-               const serving::ReceiveAddress* receive) noexcept
+               DeviceOrdinal device) noexcept
       : parts_(parts),
         ladder_(ladder),
         caller_(caller),
         asked_for_(asked_for),
         here_(here),
-        device_(device),
-        request_(request),
-        receive_(receive) {}
+        device_(device) {}
 
   bool is_captured() override { return parts_.captures.any(); }
   bool may_enter(ContextId context) override {
@@ -59,11 +53,8 @@ class ProcessMeans final : public Means {
   ledger::RungOutcome mesh() override { return parts_.pools.mesh(here_, asked_for_.bytes); }
   bool is_unsafe_to_reclaim(std::string_view modules) override;
   bool may_others_help() override;
-  ledger::RungOutcome spill() override {
-    return parts_.pools.spill_to_host(asked_for_, here_, device_, request_, *receive_);
-  }
-  bool can_spill() {
-    return receive_ != nullptr && parts_.pools.can_spill(asked_for_, here_, device_);
+  serving::SpillAttempt spill() override {
+    return parts_.pools.spill_to_host(asked_for_, here_, device_);
   }
 
  private:
@@ -72,9 +63,7 @@ class ProcessMeans final : public Means {
   const tracking::Caller& caller_;
   const tracking::Allocation& asked_for_;
   const tracking::CurrentContext& here_;
-  const DeviceOrdinal device_;  // no_device: host memory
-  const FunctionRef<CUresult()> request_;
-  const serving::ReceiveAddress* const receive_;
+  const DeviceOrdinal device_;    // no_device: host memory
   std::optional<StackId> stack_;  // the thread's whole stack, captured where it is asked for
 };
 

@@ -93,30 +93,30 @@ Situation Refusals::situation(const Request& asked, GroupId group, IncidentId in
   return now;
 }
 
-// Returns true where a rung served the request. For the first incident of a call stack, each rung
-// is in the ledger before it runs, and again when it has ended.
-bool Refusals::climb(const RefusedCall& call, const Request& asked, const Situation& now,
-                     const Refused& refused, TriedRungs& tried) {
+// For the first incident of a call stack, each rung is in the ledger before it runs, and again when
+// it has ended.
+Rescued Refusals::climb(const RefusedCall& call, const Request& asked, const Situation& now,
+                        const Refused& refused, TriedRungs& tried) {
   const auto tell = [&](const RungReport& report) {
     if (report.rung == ledger::Rung::wait && report.outcome == RungOutcome::under_way)
       parts_.notices.tell_once(serving::Notice::waits, asked.device, asked.bytes);
     tried.add(report);
     if (refused.first) tried.write_last(parts_.ledger, refused.incident);
   };
-  const bool served = ladder_.climb(call, now, tell);
-  if (!served && tried.has_waited_in_vain())
+  const Rescued rescued = ladder_.climb(call, now, tell);
+  if (!rescued.served && tried.has_waited_in_vain())
     parts_.notices.tell_once(serving::Notice::waited_in_vain, asked.device, asked.bytes);
-  if (served && refused.incident.value != 0)
+  if (rescued.served && refused.incident.value != 0)
     parts_.ledger.incidents.rescued(refused.incident, tried.last(), asked.bytes);
-  return served;
+  return rescued;
 }
 
 // The thread is not cancelled meanwhile: without cuwarden the call is no cancellation point. The
 // incident has the facts of the refusal, before any rung, since a rung may take long and be what
 // the program dies in. A failure is described after its rungs only where all earlier requests of
 // the call stack were served.
-bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
-                      FunctionRef<CUresult()> request, const serving::ReceiveAddress* receive) {
+Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
+                         FunctionRef<CUresult()> request, Accepts accepts) {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
@@ -128,9 +128,9 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
                                 ByteCount{asked.bytes}};
   Incident incident;
   const Refused refused = note_refusal(asked, refusal, incident);
-  ProcessMeans means(parts_, ladder_, caller, asked_for, here, device, request, receive);
+  ProcessMeans means(parts_, ladder_, caller, asked_for, here, device);
   Situation now = situation(asked, group, refused.incident);
-  now.can_spill = means.can_spill();
+  now.can_spill = accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device);
   TriedRungs tried;
   const RefusedCall call{.real = parts_.real,
                          .pending = pending_,
@@ -138,8 +138,9 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
                          .request = asked,
                          .ask_driver = request,
                          .means = means};
-  const bool served = ladder_.is_worth_climbing(now) && climb(call, asked, now, refused, tried);
-  if (served) {
+  Rescued rescued;
+  if (ladder_.is_worth_climbing(now)) rescued = climb(call, asked, now, refused, tried);
+  if (rescued.served) {
     last_refused.rescued(serial_, refused.incident, [&](IncidentId id, std::uint32_t times) {
       parts_.ledger.incidents.recovered(id, times);
     });
@@ -147,9 +148,9 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
     const Refused failed = note_failure(refused, asked, refusal, incident);
     if (failed.first && !refused.first) tried.write(parts_.ledger, failed.incident);
   }
-  settle(incident, served);
+  settle(incident, rescued.served);
   recorder_.give_notice();
-  return served;
+  return rescued;
 }
 
 void Refusals::refused(const tracking::Caller& caller,

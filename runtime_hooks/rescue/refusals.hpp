@@ -26,12 +26,10 @@ class Refusals {
   bool rescues() const noexcept { return ladder_.enabled(); }
   PendingFrees& pending() noexcept { return pending_; }
 
-  // To be called after the driver refused `request`, which asks the driver once more. Returns true
-  // where the request was served after all. `receive` receives the address where that was with
-  // other memory than the driver's; null: only the driver's memory will do. Not noexcept: a thread
-  // may be cancelled inside the driver.
-  bool rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
-              FunctionRef<CUresult()> request, const serving::ReceiveAddress* receive);
+  // To be called after the driver refused `request`, which asks the driver once more. Not noexcept:
+  // a thread may be cancelled inside the driver.
+  Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
+                 FunctionRef<CUresult()> request, Accepts);
   // A request for memory was refused, and no ladder is climbed for it.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
   // To be called after a call that asks for something else than memory, on this device or the
@@ -71,8 +69,8 @@ class Refusals {
     if (incident && probes_ != nullptr) probes_->settled(incident, served);
   }
   Situation situation(const Request&, GroupId, IncidentId) noexcept;
-  bool climb(const RefusedCall&, const Request&, const Situation&, const Refused&,
-             class TriedRungs&);
+  Rescued climb(const RefusedCall&, const Request&, const Situation&, const Refused&,
+                class TriedRungs&);
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
   void note_served(const Request&) noexcept;
   static std::uint32_t next_serial() noexcept;

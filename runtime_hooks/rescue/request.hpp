@@ -21,4 +21,10 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
+// Memory that the hook of a refused call can hand to the program.
+enum class Accepts : std::uint8_t {
+  drivers_memory,  // memory whose address the driver itself writes
+  any_memory,
+};
+
 }  // namespace cuwarden::rescue

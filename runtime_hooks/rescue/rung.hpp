@@ -59,6 +59,13 @@ struct VainAttempts {
   std::atomic<std::uint64_t> waited_ns{0}, synchronised_ns{0};
 };
 
+// Outcome of a rescue.
+struct Rescued {
+  bool served = false;
+  std::uint64_t address =
+      0;  // of memory that is not the driver's; 0: the driver has served, if any
+};
+
 // Progress of a rescue. Each rung is reported when it begins (under_way), since the process may end
 // in it, and when it has ended. A wait is reported at each attempt in between, too.
 struct RungReport {
@@ -97,6 +104,7 @@ struct Rescue {
   std::uint32_t gave_nothing = 0;
   std::optional<Reclaimers::Trouble> trouble{};  // the failure of that reclaimer in its turn
   bool has_spilled = false;                      // the spill rung has run
+  std::uint64_t served_at = 0;                   // Rescued::address
 
   // Asks the driver once more.
   RungOutcome ask() const {

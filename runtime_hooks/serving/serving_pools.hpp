@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "runtime_hooks/pool/pinned_pool.hpp"
@@ -41,8 +40,13 @@ struct ServingSettings {
   pool::SpillSettings spill{};
 };
 
-// Receives the address of memory that is not the driver's.
-using ReceiveAddress = FunctionRef<void(std::uint64_t address)>;
+// An attempt to serve a request with host memory.
+struct SpillAttempt {
+  // served: `address` is that of the memory, or 0 where the device has room by now and the driver
+  // is to be asked again.
+  ledger::RungOutcome outcome{};
+  std::uint64_t address = 0;
+};
 
 // The pools of one process, and the parts of the process that they work with.
 struct Pools {
@@ -99,11 +103,9 @@ class ServingPools final : public tracking::ReadingListener {
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
   bool can_spill(const tracking::Allocation&, const tracking::CurrentContext&,
                  DeviceOrdinal) noexcept;
-  // Serves the request with host memory for what the device lacks. `request` asks the driver once
-  // more; `receive` receives the address.
-  ledger::RungOutcome spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
-                                    DeviceOrdinal, FunctionRef<CUresult()> request,
-                                    const ReceiveAddress& receive);
+  // Serves the request with host memory for what the device lacks.
+  SpillAttempt spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
+                             DeviceOrdinal) noexcept;
 
   // --- freed memory
   // Gives back memory of the current context that the program freed during a capture, once no

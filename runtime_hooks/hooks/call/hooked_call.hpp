@@ -106,18 +106,29 @@ class HookedCall {
 
   // Calls `real_call`, which asks for `asked_for`. If the driver refuses it and rescues are on, the
   // ladder calls it again after each rung that may have helped. Returns the result for the program.
-  // `receive` may be null. If not, a rung may serve the request with memory that is not the
-  // driver's: it hands the address to `receive` and does not call `real_call` again.
   template <class RealCall>
-  CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call,
-                    const serving::ReceiveAddress* receive = nullptr) {
+  CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call) {
+    return allocate(asked_for, real_call, rescue::Accepts::drivers_memory).result;
+  }
+  struct Allocated {
+    CUresult result = CUDA_SUCCESS;
+    // Address of memory that is not the driver's, which the hook hands to the program; 0: the
+    // driver wrote the address, or the request failed.
+    std::uint64_t address = 0;
+  };
+  // Does the same. With Accepts::any_memory a rung may serve the request with other memory than the
+  // driver's.
+  template <class RealCall>
+  Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
+                     rescue::Accepts accepts) {
     const CUresult result = real_call();
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !session_->refusals.rescues() ||
         rescue::is_reclaiming())
-      return result;
+      return {result};
     was_refused_ = true;
-    return session_->refusals.rescue(caller(), asked_for, real_call, receive) ? CUDA_SUCCESS
-                                                                              : result;
+    const rescue::Rescued rescued =
+        session_->refusals.rescue(caller(), asked_for, real_call, accepts);
+    return {rescued.served ? CUDA_SUCCESS : result, rescued.address};
   }
 
   // Frees `address` by calling `real_free`. The record is taken out of the ledger before the call,

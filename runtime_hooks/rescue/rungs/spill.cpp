@@ -11,7 +11,10 @@ bool can_spill(const Rescue& rescue) {
 
 RungOutcome run(Rescue& rescue, std::size_t) {
   rescue.has_spilled = true;
-  return rescue.call.means.spill();
+  const auto [outcome, address] = rescue.call.means.spill();
+  rescue.served_at = address;
+  if (outcome != RungOutcome::served || address != 0) return outcome;
+  return rescue.call.ask_driver() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
 }
 
 }  // namespace

@@ -105,7 +105,9 @@ struct FakeMeans final : Means {
   RungOutcome mesh() override { return ++meshed, mesh_outcome; }
   bool is_unsafe_to_reclaim(std::string_view modules) override { return modules == unsafe_modules; }
   bool may_others_help() override { return others_help; }
-  RungOutcome spill() override { return ++spills, spill_outcome; }
+  serving::SpillAttempt spill() override {
+    return ++spills, serving::SpillAttempt{spill_outcome, 1};
+  }
 
   bool captured = false;
   std::set<std::uint64_t> alive;  // contexts that may be entered
@@ -155,12 +157,13 @@ class LadderTest : public testing::Test {
                            .request = asked,
                            .ask_driver = request,
                            .means = means};
-    served = ladder.climb(call, situation, [&](const RungReport& report) {
+    const Rescued rescued = ladder.climb(call, situation, [&](const RungReport& report) {
       if (report.outcome == RungOutcome::under_way) return begun_rungs.push_back(report.rung);
       all.emplace_back(report.rung, report.outcome);
       while_told(report.rung, report.outcome);
       if (!report.reclaimer.empty()) named.emplace_back(report.reclaimer);
     });
+    served = rescued.served;
     return all;
   }
 
