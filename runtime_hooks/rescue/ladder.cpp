@@ -60,15 +60,6 @@ bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
            (now.can_spill && !before.tried_spill.load(relaxed))));
 }
 
-bool Ladder::holds_lock_among(std::string_view names) const noexcept {
-  constexpr std::string_view locks[] = {"python:gil"};
-  for (const std::string_view lock : locks)
-    if (settings_.holds_lock != nullptr && names.find(lock) != names.npos &&
-        settings_.holds_lock(lock))
-      return true;
-  return false;
-}
-
 void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   VainAttempts& here = before_[now.device % devices];
   here.live_bytes.store(now.live_bytes, relaxed);

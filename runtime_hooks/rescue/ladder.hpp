@@ -18,8 +18,6 @@ class Ladder {
       : settings_(settings), clock_(clock) {}
 
   bool enabled() const noexcept { return settings_.enabled; }
-  // Returns true where the calling thread holds one of these locks, a comma-separated list.
-  bool holds_lock_among(std::string_view names) const noexcept;
   // Returns true where some rung is kept for requests whose last resort is due.
   bool has_last_resorts() const noexcept {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();

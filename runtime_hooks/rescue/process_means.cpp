@@ -7,9 +7,20 @@
 #include "runtime_hooks/rescue/asking_modules.hpp"
 
 namespace cuwarden::rescue {
+namespace {
+
+// Returns true where the calling thread holds a lock that is named in the comma-separated list.
+bool holds_lock_among(HostProcess& process, std::string_view names) {
+  constexpr std::string_view locks[] = {"python:gil"};
+  return std::ranges::any_of(locks, [&](std::string_view lock) {
+    return names.find(lock) != names.npos && process.holds_lock(lock);
+  });
+}
+
+}  // namespace
 
 bool ProcessMeans::is_unsafe_to_reclaim(std::string_view modules) {
-  if (parts_.captures.any() || ladder_.holds_lock_among(modules)) return true;
+  if (parts_.captures.any() || holds_lock_among(parts_.process, modules)) return true;
   if (!stack_) stack_ = parts_.sites.whole_stack(caller_);
   return !has_none_of(parts_.ledger.stacks, *stack_, modules);
 }

@@ -15,6 +15,7 @@ namespace cuwarden::rescue {
 
 // Parts of the process that a rescue works with. All outlive it.
 struct Parts {
+  HostProcess& process;
   ledger::Writer& ledger;
   const driver::RealDriver& real;
   tracking::DeviceQueries& queries;
@@ -30,15 +31,10 @@ struct Parts {
 // One refused request. All references outlive the object.
 class ProcessMeans final : public Means {
  public:
-  ProcessMeans(const Parts& parts, const Ladder& ladder, const tracking::Caller& caller,
+  ProcessMeans(const Parts& parts, const tracking::Caller& caller,
                const tracking::Allocation& asked_for, const tracking::CurrentContext& here,
                DeviceOrdinal device) noexcept
-      : parts_(parts),
-        ladder_(ladder),
-        caller_(caller),
-        asked_for_(asked_for),
-        here_(here),
-        device_(device) {}
+      : parts_(parts), caller_(caller), asked_for_(asked_for), here_(here), device_(device) {}
 
   bool is_captured() override { return parts_.captures.any(); }
   bool may_enter(ContextId context) override {
@@ -59,7 +55,6 @@ class ProcessMeans final : public Means {
 
  private:
   const Parts& parts_;
-  const Ladder& ladder_;
   const tracking::Caller& caller_;
   const tracking::Allocation& asked_for_;
   const tracking::CurrentContext& here_;

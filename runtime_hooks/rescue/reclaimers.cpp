@@ -97,7 +97,7 @@ Reclaimers::Answer Reclaimers::call(std::size_t index, int id, const Wanted& wan
       slot.wanted = wanted;
     }
   }
-  if (starts && !start_(run, &slot)) returned(slot, Answer::no_thread, 0);
+  if (starts && !process_.start_thread(run, &slot)) returned(slot, Answer::no_thread, 0);
   const bool has_returned = wait_for(slot, before, wanted.deadline_ns);
   const Locked locked(lock_);
   if (!locked) return Answer::gone;

@@ -12,6 +12,7 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 
@@ -28,11 +29,9 @@ class Reclaimers {
  public:
   static constexpr std::size_t limit = 16;
 
-  // Starts a detached thread that takes no signal of the program's. Returns false where it cannot.
-  using StartThread = bool (*)(void* (*work)(void*), void* argument) noexcept;
-  // `clock` outlives the object.
-  explicit constexpr Reclaimers(StartThread start, Clock& clock = system_clock) noexcept
-      : start_(start), clock_(clock) {}
+  // `process` and `clock` outlive the object.
+  explicit constexpr Reclaimers(HostProcess& process, Clock& clock = system_clock) noexcept
+      : process_(process), clock_(clock) {}
   Reclaimers(const Reclaimers&) = delete;
   Reclaimers& operator=(const Reclaimers&) = delete;
 
@@ -104,7 +103,7 @@ class Reclaimers {
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
   bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 
-  const StartThread start_;
+  HostProcess& process_;
   Clock& clock_;
   FutexLock lock_;
   int last_id_ = 0;

@@ -69,8 +69,7 @@ void Refusals::describe(IncidentId id, const Request& request, const ledger::Ref
   rows.write(id, incident.facts, incident.holdings);
   add_device_facts(parts_, incident);
   rows.write(id, incident.facts, incident.holdings);
-  if (probes_ == nullptr) return;
-  probes_->explain(incident);
+  probes_.explain(incident);
   rows.write(id, incident.facts, incident.holdings);
 }
 
@@ -128,7 +127,7 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
                                 ByteCount{asked.bytes}};
   Incident incident;
   const Refused refused = note_refusal(asked, refusal, incident);
-  ProcessMeans means(parts_, ladder_, caller, asked_for, here, device);
+  ProcessMeans means(parts_, caller, asked_for, here, device);
   Situation now = situation(asked, group, refused.incident);
   now.can_spill = accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device);
   TriedRungs tried;

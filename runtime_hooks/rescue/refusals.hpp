@@ -17,9 +17,9 @@ namespace cuwarden::rescue {
 
 class Refusals {
  public:
-  // `probes` may be null. All that is given outlives the object.
+  // All references outlive the object.
   Refusals(const Parts& parts, tracking::AllocationRecorder& recorder, const Settings& settings,
-           IncidentProbes* probes) noexcept
+           IncidentProbes& probes) noexcept
       : parts_(parts), recorder_(recorder), ladder_(settings), probes_(probes) {}
 
   // True where refused requests climb the ladder.
@@ -66,7 +66,7 @@ class Refusals {
   Refused note_failure(const Refused&, const Request&, const ledger::Refusal&, Incident&) noexcept;
   void describe(IncidentId, const Request&, const ledger::Refusal&, Incident&) noexcept;
   void settle(const Incident& incident, bool served) noexcept {
-    if (incident && probes_ != nullptr) probes_->settled(incident, served);
+    if (incident) probes_.settled(incident, served);
   }
   Situation situation(const Request&, GroupId, IncidentId) noexcept;
   Rescued climb(const RefusedCall&, const Request&, const Situation&, const Refused&,
@@ -79,7 +79,7 @@ class Refusals {
   tracking::AllocationRecorder& recorder_;
   Ladder ladder_;
   PendingFrees pending_;
-  IncidentProbes* const probes_;
+  IncidentProbes& probes_;
   const std::uint32_t serial_ = next_serial();
   std::atomic<bool> was_refused_{false};  // some request of the process
 };

@@ -29,9 +29,6 @@ struct Settings {
   bool spills = false;
   bool meshes = false;               // true where the pool may pause the program for a request
   Reclaimers* reclaimers = nullptr;  // the process's; null: none
-  // Returns true where the calling thread holds the lock of this name, such as "python:gil". Asked
-  // where a reclaimer names the lock among its modules. Null: no lock is known.
-  bool (*holds_lock)(std::string_view name) noexcept = nullptr;
   // Called the first time that a reclaimer fails in one of these ways. May be null.
   void (*trouble)(std::string_view reclaimer, Reclaimers::Trouble) noexcept = nullptr;
 };

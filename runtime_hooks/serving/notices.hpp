@@ -27,25 +27,32 @@ enum class Notice : std::uint8_t {
   unknown_functions,
 };
 
-// Writes the message. `device`: no_device for host memory. `bytes`: of the request, or as the
-// message's text says. `host_bytes`: the part of them in host memory.
-using SayNotice = void (*)(Notice, DeviceOrdinal, std::uint64_t bytes,
-                           std::uint64_t host_bytes) noexcept;
+// The shim implements the interface.
+class NoticeWriter {
+ public:
+  // Writes the message. `device`: no_device for host memory. `bytes`: of the request, or as the
+  // message's text says. `host_bytes`: the part of them in host memory.
+  virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
+                     std::uint64_t host_bytes) noexcept = 0;
+
+ protected:
+  ~NoticeWriter() = default;
+};
 
 // Passes on the first notice of each kind.
 class Notices {
  public:
-  // `say` may be null: nothing is said then.
-  explicit Notices(SayNotice say) noexcept : say_(say) {}
+  // `writer` outlives the object.
+  explicit Notices(NoticeWriter& writer) noexcept : writer_(writer) {}
   void tell_once(Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                  std::uint64_t host_bytes = 0) noexcept {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);
-    if (say_ != nullptr && (told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-      say_(notice, device, bytes, host_bytes);
+    if ((told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+      writer_.write(notice, device, bytes, host_bytes);
   }
 
  private:
-  const SayNotice say_;
+  NoticeWriter& writer_;
   std::atomic<std::uint32_t> told_{0};  // a bit for each Notice
 };
 

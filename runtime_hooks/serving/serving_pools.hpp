@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "runtime_hooks/pool/pinned_pool.hpp"
@@ -29,14 +30,8 @@ enum class PoolUse : std::uint8_t {
 
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
-  // Returns true where a library is loaded that shares its memory with other processes, which the
-  // pool's memory cannot be. Asked before the pool is turned on by itself. Null: no such library.
-  bool (*shares_memory)() noexcept = nullptr;
   // Longest pause for moving memory behind the program's addresses; 0: memory is not moved.
   std::uint64_t mesh_pause_ns = 0;
-  // Returns true where a library is loaded that may reach memory past the driver's calls. Memory is
-  // not moved then, nor where the function is null.
-  bool (*reaches_memory)() noexcept = nullptr;
   pool::SpillSettings spill{};
 };
 
@@ -64,11 +59,12 @@ struct Pools {
 class ServingPools final : public tracking::ReadingListener {
  public:
   // All references outlive the object.
-  ServingPools(const ServingSettings& settings, ledger::Writer& ledger,
+  ServingPools(const ServingSettings& settings, HostProcess& process, ledger::Writer& ledger,
                const driver::RealDriver& real, const tracking::DeviceQueries& queries,
                tracking::LiveContexts& contexts, tracking::Captures& captures,
                tracking::MemoryPools& memory_pools, Notices& notices) noexcept
       : settings_(settings),
+        process_(process),
         memory_pools_(memory_pools),
         notices_(notices),
         parts_{.ledger = ledger,
@@ -76,7 +72,7 @@ class ServingPools final : public tracking::ReadingListener {
                .queries = queries,
                .contexts = contexts,
                .captures = captures,
-               .spill{settings.spill, parts_.peers}} {}
+               .spill{settings.spill, parts_.peers, process}} {}
 
   Pools& parts() noexcept { return parts_; }
 
@@ -190,6 +186,7 @@ class ServingPools final : public tracking::ReadingListener {
   void note_pinned() noexcept;
 
   const ServingSettings settings_;
+  HostProcess& process_;
   tracking::MemoryPools& memory_pools_;
   Notices& notices_;
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};

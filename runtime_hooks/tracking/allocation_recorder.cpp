@@ -12,7 +12,7 @@ void AllocationRecorder::give_notice_of(std::uint32_t reasons) noexcept {
   const ErrnoGuard keep;
   const std::uint32_t fresh = reasons & ~noticed_.fetch_or(reasons, std::memory_order_relaxed);
   for (const ledger::Reason reason : {ledger::reason_ledger_full, ledger::reason_recording_stopped})
-    if ((fresh & reason) != 0) notice_(reason);
+    if ((fresh & reason) != 0) listener_.ledger_is_incomplete(reason);
 }
 
 DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,

@@ -17,22 +17,28 @@
 namespace cuwarden::tracking {
 
 // Hears once of each reason for which the ledger is no longer complete, on the thread that met the
-// reason, with no lock held.
-using IncompleteNotice = void (*)(ledger::Reason) noexcept;
+// reason, with no lock held. The shim implements the interface.
+class CompletenessListener {
+ public:
+  virtual void ledger_is_incomplete(ledger::Reason) noexcept = 0;
+
+ protected:
+  ~CompletenessListener() = default;
+};
 
 class AllocationRecorder {
  public:
   // All references outlive the object.
   AllocationRecorder(ledger::Writer& ledger, DeviceQueries& queries, LiveContexts& contexts,
                      DeviceReadings& readings, ImplicitMemory& implicit, CallSites& sites,
-                     IncompleteNotice notice) noexcept
+                     CompletenessListener& listener) noexcept
       : ledger_(ledger),
         queries_(queries),
         contexts_(contexts),
         readings_(readings),
         implicit_(implicit),
         sites_(sites),
-        notice_(notice) {}
+        listener_(listener) {}
 
   // All functions leave errno as it was.
 
@@ -53,7 +59,7 @@ class AllocationRecorder {
   // handle that was made since the start has one.
   void unknown_release() noexcept;
 
-  // Calls the notice where the ledger has become incomplete since the last call.
+  // Tells the listener where the ledger has become incomplete since the last call.
   void give_notice() noexcept {
     const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
@@ -73,7 +79,7 @@ class AllocationRecorder {
   DeviceReadings& readings_;
   ImplicitMemory& implicit_;
   CallSites& sites_;
-  const IncompleteNotice notice_;
+  CompletenessListener& listener_;
   std::atomic<std::uint32_t> noticed_{0};  // Reason bits
   std::atomic<bool> unrecorded_{false};
 };

@@ -2,13 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
+#include "runtime_hooks/rescue/reclaimers.hpp"
 #include "runtime_hooks/serving/notices.hpp"
 
 namespace cuwarden::shim {
 
-// Writes the message, a line to the log. A serving::SayNotice.
-void say_of_rescue(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
-                   std::uint64_t host_bytes) noexcept;
+// Writes each message as a line to the log.
+class RescueNotices final : public serving::NoticeWriter {
+ public:
+  void write(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
+             std::uint64_t host_bytes) noexcept override;
+};
+
+// Writes a line about a reclaimer that failed. For rescue::Settings.
+void say_trouble(std::string_view reclaimer, rescue::Reclaimers::Trouble) noexcept;
 
 }  // namespace cuwarden::shim

@@ -19,7 +19,7 @@ namespace cuwarden::shim {
 // Nothing is recorded in this process, and nothing will be: calls only go through.
 extern constinit std::atomic<bool> passes_through;
 
-class Process {
+class Process final : public tracking::CompletenessListener {
  public:
   static Process& get() noexcept;
 
@@ -103,7 +103,7 @@ class Process {
   // False in a confined thread, where every system call may be the last, and in a vforked child.
   bool may_wait_at_end() const noexcept;
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
-  static void ledger_is_incomplete(ledger::Reason) noexcept;
+  void ledger_is_incomplete(ledger::Reason) noexcept override;
   void end_unrecorded() noexcept;
   bool write_report() noexcept;
   // Tells `cuwarden run` the path of a ledger or a report.

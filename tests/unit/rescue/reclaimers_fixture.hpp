@@ -6,26 +6,34 @@
 #include <thread>
 
 #include "runtime_hooks/rescue/reclaimers.hpp"
+#include "tests/unit/quiet_process.hpp"
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
 using Trouble = Reclaimers::Trouble;
 
-inline bool threads_can_start = true;
-inline std::atomic<int> running{0};  // threads of reclaimers
-inline bool start(void* (*work)(void*), void* argument) noexcept {
-  if (!threads_can_start) return false;
-  ++running;
-  std::thread([=] {
-    work(argument);
-    --running;
-    running.notify_all();
-  }).detach();
-  return true;
-}
-inline void wait_until_none_runs() {
-  for (int now = running; now != 0; now = running) running.wait(now);
-}
+// Starts threads, unless a test forbids it, and counts those that run.
+class CountingProcess final : public QuietProcess {
+ public:
+  bool start_thread(void* (*work)(void*), void* argument) noexcept override {
+    if (!threads_can_start) return false;
+    ++running;
+    std::thread([this, work, argument] {
+      work(argument);
+      --running;
+      running.notify_all();
+    }).detach();
+    return true;
+  }
+  void wait_until_none_runs() {
+    for (int now = running; now != 0; now = running) running.wait(now);
+  }
+  bool threads_can_start = true;
+
+ private:
+  // Static: a thread that counts itself out may outlive the object.
+  static inline std::atomic<int> running{0};
+};
 
 // A cache with a reclaimer: a test says how the reclaimer acts, and sees how it was called.
 struct Cache {
@@ -51,14 +59,11 @@ inline std::vector<std::pair<std::string, Trouble>> troubles;
 
 class ReclaimersTest : public LadderTest {
  protected:
-  ReclaimersTest() {
-    troubles.clear();
-    threads_can_start = true;
-  }
+  ReclaimersTest() { troubles.clear(); }
   ~ReclaimersTest() override {
     // Lets a call return that no thread waits for any more.
     release();
-    wait_until_none_runs();
+    process.wait_until_none_runs();
   }
   Cache& make() { return caches.emplace_back(); }
   int add(std::string_view name, Cache& cache, std::string_view modules = "") {
@@ -90,7 +95,8 @@ class ReclaimersTest : public LadderTest {
   }
 
   std::deque<Cache> caches;
-  Reclaimers all{start, clock};
+  CountingProcess process;
+  Reclaimers all{process, clock};
   Settings with_reclaimers{.enabled = true,
                            .sync_timeout_ns = 100'000'000,
                            .reclaimers = &all,

@@ -116,12 +116,13 @@ TEST_F(ReclaimersTest, a_reclaimer_that_ends_its_thread_counts_as_one_that_threw
   cache.give_back = []() -> std::size_t { pthread_exit(nullptr); };
   add("cache", cache);
   // std::thread would call std::terminate for it.
-  Reclaimers posix{[](void* (*work)(void*), void* argument) noexcept {
-                     pthread_t thread{};
-                     return pthread_create(&thread, nullptr, work, argument) == 0 &&
-                            pthread_detach(thread) == 0;
-                   },
-                   clock};
+  struct PosixThreads final : QuietProcess {
+    bool start_thread(void* (*work)(void*), void* argument) noexcept override {
+      pthread_t thread{};
+      return pthread_create(&thread, nullptr, work, argument) == 0 && pthread_detach(thread) == 0;
+    }
+  } threads;
+  Reclaimers posix{threads, clock};
   posix.add("cache", "", Cache::reclaim, &cache);
   with_reclaimers.reclaimers = &posix;
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
@@ -146,7 +147,7 @@ TEST_F(ReclaimersTest,
             (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::does_not_return}}));
   // Once its late call has returned, the reclaimer is called again like any other.
   release();
-  wait_until_none_runs();
+  process.wait_until_none_runs();
   clock.has_time_passed_waiting = [] { return false; };
   cache.give_back = [] { return std::size_t{1}; };
   is_there = [&, calls = cache.calls.load()] { return cache.calls > calls; };
@@ -233,14 +234,14 @@ TEST_F(ReclaimersTest, a_thrown_exception_is_destroyed_before_the_call_counts_as
 }
 
 TEST_F(ReclaimersTest, no_reclaimer_is_called_if_no_thread_can_be_started) {
-  threads_can_start = false;
+  process.threads_can_start = false;
   Cache& cache = make();
   add("cache", cache);
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(cache.calls, 0);
   EXPECT_EQ(troubles,
             (std::vector<std::pair<std::string, Trouble>>{{"cache", Trouble::no_thread}}));
-  threads_can_start = true;
+  process.threads_can_start = true;
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::no_memory));
 }
 
