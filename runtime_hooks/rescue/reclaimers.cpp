@@ -172,8 +172,8 @@ bool Reclaimers::wait_for(Slot& slot, std::uint32_t before, std::uint64_t deadli
   }
 }
 
-bool Reclaimers::is_first_time(std::size_t index, Trouble trouble) noexcept {
-  const std::uint32_t bit = 1u << static_cast<unsigned>(trouble);
+bool Reclaimers::is_first_time(std::size_t index, serving::ReclaimerFailure failure) noexcept {
+  const std::uint32_t bit = 1u << static_cast<unsigned>(failure);
   return (slots_[index].told.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
 }
 

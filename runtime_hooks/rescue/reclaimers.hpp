@@ -15,6 +15,7 @@
 #include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/serving/notices.hpp"
 
 namespace cuwarden::rescue {
 
@@ -78,9 +79,8 @@ class Reclaimers {
   // returned.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  enum class Trouble : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
-  // Returns true the first time for each Trouble of the reclaimer at `index`.
-  bool is_first_time(std::size_t index, Trouble) noexcept;
+  // Returns true the first time for each failure of the reclaimer at `index`.
+  bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:
   enum class State : std::uint8_t { empty, ready, running };
@@ -96,7 +96,7 @@ class Reclaimers {
     std::size_t given_back = 0;
     Reclaimers* owner = nullptr;
     std::atomic<std::uint32_t> returned{0};  // calls that have returned
-    std::atomic<std::uint32_t> told{0};      // a bit for each Trouble that was told
+    std::atomic<std::uint32_t> told{0};      // a bit for each failure that was told
   };
   static void* run(void* slot);
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);

@@ -127,16 +127,16 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
                                 ByteCount{asked.bytes}};
   Incident incident;
   const Refused refused = note_refusal(asked, refusal, incident);
-  ProcessMeans means(parts_, caller, asked_for, here, device);
   Situation now = situation(asked, group, refused.incident);
   now.can_spill = accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device);
   TriedRungs tried;
-  const RefusedCall call{.real = parts_.real,
+  const RefusedCall call{.parts = parts_,
                          .pending = pending_,
-                         .context = here.context,
+                         .caller = caller,
+                         .asked_for = asked_for,
+                         .here = here,
                          .request = asked,
-                         .ask_driver = request,
-                         .means = means};
+                         .ask_driver = request};
   Rescued rescued;
   if (ladder_.is_worth_climbing(now)) rescued = climb(call, asked, now, refused, tried);
   if (rescued.served) {

@@ -9,7 +9,7 @@
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
-#include "runtime_hooks/rescue/process_means.hpp"
+#include "runtime_hooks/rescue/parts.hpp"
 #include "runtime_hooks/rescue/request.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 

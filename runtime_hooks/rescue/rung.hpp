@@ -13,7 +13,7 @@
 #include "runtime_hooks/core/vain_waits.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
-#include "runtime_hooks/rescue/means.hpp"
+#include "runtime_hooks/rescue/parts.hpp"
 #include "runtime_hooks/rescue/pending_frees.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
 #include "runtime_hooks/rescue/request.hpp"
@@ -29,8 +29,6 @@ struct Settings {
   bool spills = false;
   bool meshes = false;               // true where the pool may pause the program for a request
   Reclaimers* reclaimers = nullptr;  // the process's; null: none
-  // Called the first time that a reclaimer fails in one of these ways. May be null.
-  void (*trouble)(std::string_view reclaimer, Reclaimers::Trouble) noexcept = nullptr;
 };
 
 // Facts that tell whether a ladder that found nothing would find something now.
@@ -74,12 +72,13 @@ struct RungReport {
 
 // A refused request. Lives on the stack of the thread that asks.
 struct RefusedCall {
-  const driver::RealDriver& real;
+  const Parts& parts;
   PendingFrees& pending;
-  ContextId context;  // current
+  const tracking::Caller& caller;
+  const tracking::Allocation& asked_for;
+  tracking::CurrentContext here;
   const Request& request;
   FunctionRef<CUresult()> ask_driver;  // asks the driver once more, as the program did
-  Means& means;
 };
 
 // One refused request while the ladder is climbed for it.
@@ -94,18 +93,20 @@ struct Rescue {
   // A wait on the device had been in vain shortly before this rescue.
   bool has_waited_in_vain = was_in_vain(before.waited_ns, settings.wait_ns);
   bool pool_must_wait = false;  // the pool was not allowed to give back what it keeps
-  // For the reclaim rung: the reclaimer whose turn it is, the end of the time for all reclaimers,
-  // and a bit for each reclaimer that had nothing to give.
+  // For the reclaim rung: the reclaimer whose turn it is, the end of the time for all reclaimers, a
+  // bit for each reclaimer that had nothing to give, and the thread's whole stack, once captured.
   Reclaimers::Entry reclaimer{};
   std::uint64_t reclaim_deadline_ns = 0;  // 0: none was called yet
   std::uint32_t gave_nothing = 0;
-  std::optional<Reclaimers::Trouble> trouble{};  // the failure of that reclaimer in its turn
-  bool has_spilled = false;                      // the spill rung has run
-  std::uint64_t served_at = 0;                   // Rescued::address
+  std::optional<StackId> stack{};
+  std::optional<serving::ReclaimerFailure> failure{};  // of that reclaimer, in its turn
+  bool has_spilled = false;                            // the spill rung has run
+  std::uint64_t served_at = 0;                         // Rescued::address
 
   // Asks the driver once more.
   RungOutcome ask() const {
-    if (call.means.is_captured()) return RungOutcome::unsafe;
+    // While a stream is captured, asking the driver might end the capture.
+    if (call.parts.captures.any()) return RungOutcome::unsafe;
     switch (call.ask_driver()) {
       case CUDA_SUCCESS:
         return RungOutcome::served;

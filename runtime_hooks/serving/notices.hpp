@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime_hooks/core/strong_types.hpp"
 
@@ -27,6 +28,9 @@ enum class Notice : std::uint8_t {
   unknown_functions,
 };
 
+// Ways in which a reclaimer does not help.
+enum class ReclaimerFailure : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
+
 // The shim implements the interface.
 class NoticeWriter {
  public:
@@ -34,6 +38,7 @@ class NoticeWriter {
   // message's text says. `host_bytes`: the part of them in host memory.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
+  virtual void write(ReclaimerFailure, std::string_view reclaimer) noexcept = 0;
 
  protected:
   ~NoticeWriter() = default;
@@ -49,6 +54,9 @@ class Notices {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);
     if ((told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
       writer_.write(notice, device, bytes, host_bytes);
+  }
+  void tell_of_reclaimer(std::string_view name, ReclaimerFailure failure) noexcept {
+    writer_.write(failure, name);
   }
 
  private:

@@ -87,10 +87,10 @@ void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uin
 } catch (...) {
 }  // no memory to say it with
 
-void say_trouble(std::string_view name, rescue::Reclaimers::Trouble trouble) noexcept try {
-  using enum rescue::Reclaimers::Trouble;
-  const auto text = [trouble] {
-    switch (trouble) {
+void RescueNotices::write(serving::ReclaimerFailure failure, std::string_view name) noexcept try {
+  using enum serving::ReclaimerFailure;
+  const auto text = [failure] {
+    switch (failure) {
       case does_not_return:
         return "does not return: the request goes on without it (CUWARDEN_SYNC_TIMEOUT)";
       case threw:

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime_hooks/rescue/reclaimers.hpp"
 #include "runtime_hooks/serving/notices.hpp"
 
 namespace cuwarden::shim {
@@ -14,9 +13,7 @@ class RescueNotices final : public serving::NoticeWriter {
  public:
   void write(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
              std::uint64_t host_bytes) noexcept override;
+  void write(serving::ReclaimerFailure, std::string_view reclaimer) noexcept override;
 };
-
-// Writes a line about a reclaimer that failed. For rescue::Settings.
-void say_trouble(std::string_view reclaimer, rescue::Reclaimers::Trouble) noexcept;
 
 }  // namespace cuwarden::shim

@@ -219,8 +219,7 @@ hooks::Session* Process::start_recording() noexcept {
                                    .wait_ns = settings.wait_ns,
                                    .spills = spill.most_host_bytes != 0,
                                    .meshes = mesh_pause_ns(settings) != 0,
-                                   .reclaimers = &reclaimers,
-                                   .trouble = say_trouble},
+                                   .reclaimers = &reclaimers},
                         .serving = {.pool = pool_use(settings.pool),
                                     .mesh_pause_ns = mesh_pause_ns(settings),
                                     .spill = spill}});

@@ -1,13 +1,33 @@
 // Has registered functions give back what they keep, one after the other.
+#include <algorithm>
 #include <optional>
 
+#include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
 namespace {
 
 using Answer = Reclaimers::Answer;
-using Trouble = Reclaimers::Trouble;
+using Failure = serving::ReclaimerFailure;
+
+// Returns true where the calling thread holds a lock that is named in the comma-separated list.
+bool holds_lock_among(HostProcess& process, std::string_view names) {
+  constexpr std::string_view locks[] = {"python:gil"};
+  return std::ranges::any_of(locks, [&](std::string_view lock) {
+    return names.find(lock) != names.npos && process.holds_lock(lock);
+  });
+}
+
+// Returns true where a reclaimer of these modules (a comma-separated list) must not run: the
+// requesting thread has one of them on its stack, so it may hold a lock that the reclaimer wants,
+// or a capture forbids giving memory back.
+bool is_unsafe(Rescue& rescue, std::string_view modules) {
+  const Parts& parts = rescue.call.parts;
+  if (parts.captures.any() || holds_lock_among(parts.process, modules)) return true;
+  if (!rescue.stack) rescue.stack = parts.sites.whole_stack(rescue.call.caller);
+  return !has_none_of(parts.ledger.stacks, *rescue.stack, modules);
+}
 
 bool applies(Rescue& rescue, std::size_t turn) {
   const Settings& settings = rescue.settings;
@@ -17,11 +37,11 @@ bool applies(Rescue& rescue, std::size_t turn) {
          settings.reclaimers->any() && settings.reclaimers->entry(turn, rescue.reclaimer);
 }
 
-RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Trouble>& trouble) {
+RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Failure>& failure) {
   const RefusedCall& call = rescue.call;
-  if (call.means.is_unsafe_to_reclaim(rescue.reclaimer.modules)) return RungOutcome::unsafe;
+  if (is_unsafe(rescue, rescue.reclaimer.modules)) return RungOutcome::unsafe;
   const std::uint64_t deadline_ns = rescue.reclaim_deadline_ns;
-  const Reclaimers::Wanted wanted{&call.real, call.context, call.request.device.value,
+  const Reclaimers::Wanted wanted{&call.parts.real, call.here.context, call.request.device.value,
                                   call.request.bytes, deadline_ns};
   for (;;) {
     std::size_t given_back = 0;
@@ -39,16 +59,16 @@ RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Troub
       case Answer::of_another:  // the call had been made for another request
         continue;
       case Answer::returned:
-        if (given_back == 0) trouble = Trouble::gave_nothing;
+        if (given_back == 0) failure = Failure::gave_nothing;
         return given_back == 0 ? RungOutcome::nothing_to_do : RungOutcome::no_memory;
       case Answer::timed_out:
-        trouble = Trouble::does_not_return;
+        failure = Failure::does_not_return;
         return RungOutcome::timed_out;
       case Answer::threw:
-        trouble = Trouble::threw;
+        failure = Failure::threw;
         return RungOutcome::failed;
       case Answer::no_thread:
-        trouble = Trouble::no_thread;
+        failure = Failure::no_thread;
         return RungOutcome::failed;
       case Answer::gone:
         return RungOutcome::nothing_to_do;
@@ -56,25 +76,24 @@ RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Troub
   }
 }
 
-void say(const Rescue& rescue, std::size_t turn, Trouble trouble) {
-  if (rescue.settings.trouble != nullptr &&
-      rescue.settings.reclaimers->is_first_time(turn, trouble))
-    rescue.settings.trouble(rescue.reclaimer.name, trouble);
+void tell_once(const Rescue& rescue, std::size_t turn, Failure failure) {
+  if (rescue.settings.reclaimers->is_first_time(turn, failure))
+    rescue.call.parts.notices.tell_of_reclaimer(rescue.reclaimer.name, failure);
 }
 
 RungOutcome run(Rescue& rescue, std::size_t turn) {
   if (rescue.reclaim_deadline_ns == 0)
     rescue.reclaim_deadline_ns = rescue.clock.now_ns() + rescue.settings.sync_timeout_ns;
-  rescue.trouble.reset();
-  return call_reclaimer(rescue, turn, rescue.trouble);
+  rescue.failure.reset();
+  return call_reclaimer(rescue, turn, rescue.failure);
 }
 
 // The report of the turn comes first: a notice of its failure may take long.
 void told(Rescue& rescue, std::size_t turn) {
-  if (rescue.trouble == Trouble::gave_nothing)
+  if (rescue.failure == Failure::gave_nothing)
     rescue.gave_nothing |= 1u << turn;
-  else if (rescue.trouble)
-    say(rescue, turn, *rescue.trouble);
+  else if (rescue.failure)
+    tell_once(rescue, turn, *rescue.failure);
 }
 
 // A reclaimer that had nothing to give is told of only where none of them had.
@@ -82,7 +101,7 @@ void in_vain(Rescue& rescue) {
   for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn)
     if ((rescue.gave_nothing >> turn & 1) != 0 &&
         rescue.settings.reclaimers->entry(turn, rescue.reclaimer))
-      say(rescue, turn, Trouble::gave_nothing);
+      tell_once(rescue, turn, Failure::gave_nothing);
 }
 
 }  // namespace

@@ -6,34 +6,11 @@
 #include <thread>
 
 #include "runtime_hooks/rescue/reclaimers.hpp"
-#include "tests/unit/quiet_process.hpp"
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
-using Trouble = Reclaimers::Trouble;
-
-// Starts threads, unless a test forbids it, and counts those that run.
-class CountingProcess final : public QuietProcess {
- public:
-  bool start_thread(void* (*work)(void*), void* argument) noexcept override {
-    if (!threads_can_start) return false;
-    ++running;
-    std::thread([this, work, argument] {
-      work(argument);
-      --running;
-      running.notify_all();
-    }).detach();
-    return true;
-  }
-  void wait_until_none_runs() {
-    for (int now = running; now != 0; now = running) running.wait(now);
-  }
-  bool threads_can_start = true;
-
- private:
-  // Static: a thread that counts itself out may outlive the object.
-  static inline std::atomic<int> running{0};
-};
+using Failure = serving::ReclaimerFailure;
+using Failures = std::vector<std::pair<std::string, Failure>>;
 
 // A cache with a reclaimer: a test says how the reclaimer acts, and sees how it was called.
 struct Cache {
@@ -55,11 +32,8 @@ struct Cache {
   }
 };
 
-inline std::vector<std::pair<std::string, Trouble>> troubles;
-
 class ReclaimersTest : public LadderTest {
  protected:
-  ReclaimersTest() { troubles.clear(); }
   ~ReclaimersTest() override {
     // Lets a call return that no thread waits for any more.
     release();
@@ -95,14 +69,8 @@ class ReclaimersTest : public LadderTest {
   }
 
   std::deque<Cache> caches;
-  CountingProcess process;
   Reclaimers all{process, clock};
-  Settings with_reclaimers{.enabled = true,
-                           .sync_timeout_ns = 100'000'000,
-                           .reclaimers = &all,
-                           .trouble = [](std::string_view name, Trouble trouble) noexcept {
-                             troubles.emplace_back(name, trouble);
-                           }};
+  Settings with_reclaimers{.enabled = true, .sync_timeout_ns = 100'000'000, .reclaimers = &all};
   std::atomic<bool> let_go{false};
   std::vector<int> ids;
 };
