@@ -35,9 +35,9 @@ bool climb_rung(const Rung& rung, Rescue& rescue, Tally& tally) {
     const std::string_view reclaimer =
         rung.name == ledger::Rung::reclaim ? rescue.reclaimer.name : std::string_view();
     const std::uint64_t begun_ns = rescue.clock.now_ns();
-    rescue.tell({rung.name, RungOutcome::under_way, 0, reclaimer});
+    rescue.tried.add({rung.name, RungOutcome::under_way, 0, reclaimer});
     const RungOutcome outcome = rung.run(rescue, turn);
-    rescue.tell({rung.name, outcome, rescue.clock.now_ns() - begun_ns, reclaimer});
+    rescue.tried.add({rung.name, outcome, rescue.clock.now_ns() - begun_ns, reclaimer});
     if (rung.told != nullptr) rung.told(rescue, turn);
     tally.add(rung.name, outcome);
     if (tally.has_ended()) return true;
@@ -71,14 +71,13 @@ void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   here.time_ns.store(clock_.now_ns(), relaxed);
 }
 
-Rescued Ladder::climb(const RefusedCall& call, const Situation& now,
-                      FunctionRef<void(const RungReport&)> tell) {
+Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs& tried) {
   Rescue rescue{.call = call,
                 .situation = now,
                 .settings = settings_,
                 .before = before_[now.device % devices],
                 .clock = clock_,
-                .tell = tell};
+                .tried = tried};
   Tally tally;
   bool ended = false;
   for (const Rung* const rung : rungs_in_order)

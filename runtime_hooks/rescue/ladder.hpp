@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "runtime_hooks/core/clock.hpp"
-#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/rescue/rung.hpp"
 
 namespace cuwarden::rescue {
@@ -27,8 +26,8 @@ class Ladder {
   // something: memory was freed, a tenth of a second has passed, more rungs are open than before,
   // or less is asked for.
   bool is_worth_climbing(const Situation&) const noexcept;
-  // Climbs until the request is served or all rungs were tried, and tells of each.
-  Rescued climb(const RefusedCall&, const Situation&, FunctionRef<void(const RungReport&)> tell);
+  // Climbs until the request is served or all rungs were tried, and reports each.
+  Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:
   std::uint32_t reclaimers() const noexcept {

@@ -9,7 +9,6 @@
 #include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/incident_facts.hpp"
 #include "runtime_hooks/rescue/last_refused.hpp"
-#include "runtime_hooks/rescue/tried_rungs.hpp"
 
 namespace cuwarden::rescue {
 namespace {
@@ -92,28 +91,11 @@ Situation Refusals::situation(const Request& asked, GroupId group, IncidentId in
   return now;
 }
 
-// For the first incident of a call stack, each rung is in the ledger before it runs, and again when
-// it has ended.
-Rescued Refusals::climb(const RefusedCall& call, const Request& asked, const Situation& now,
-                        const Refused& refused, TriedRungs& tried) {
-  const auto tell = [&](const RungReport& report) {
-    if (report.rung == ledger::Rung::wait && report.outcome == RungOutcome::under_way)
-      parts_.notices.tell_once(serving::Notice::waits, asked.device, asked.bytes);
-    tried.add(report);
-    if (refused.first) tried.write_last(parts_.ledger, refused.incident);
-  };
-  const Rescued rescued = ladder_.climb(call, now, tell);
-  if (!rescued.served && tried.has_waited_in_vain())
-    parts_.notices.tell_once(serving::Notice::waited_in_vain, asked.device, asked.bytes);
-  if (rescued.served && refused.incident.value != 0)
-    parts_.ledger.incidents.rescued(refused.incident, tried.last(), asked.bytes);
-  return rescued;
-}
-
 // The thread is not cancelled meanwhile: without cuwarden the call is no cancellation point. The
 // incident has the facts of the refusal, before any rung, since a rung may take long and be what
-// the program dies in. A failure is described after its rungs only where all earlier requests of
-// the call stack were served.
+// the program dies in. For the same reason its ledger's rows have each rung before it runs. A
+// failure is described after its rungs only where all earlier requests of the call stack were
+// served.
 Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
                          FunctionRef<CUresult()> request, Accepts accepts) {
   const ErrnoGuard keep;
@@ -129,7 +111,7 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
   const Refused refused = note_refusal(asked, refusal, incident);
   Situation now = situation(asked, group, refused.incident);
   now.can_spill = accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device);
-  TriedRungs tried;
+  TriedRungs tried(parts_.ledger, refused.first ? refused.incident : IncidentId{});
   const RefusedCall call{.parts = parts_,
                          .pending = pending_,
                          .caller = caller,
@@ -138,14 +120,18 @@ Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocat
                          .request = asked,
                          .ask_driver = request};
   Rescued rescued;
-  if (ladder_.is_worth_climbing(now)) rescued = climb(call, asked, now, refused, tried);
+  if (ladder_.is_worth_climbing(now)) rescued = ladder_.climb(call, now, tried);
   if (rescued.served) {
+    if (refused.incident.value != 0)
+      parts_.ledger.incidents.rescued(refused.incident, tried.last(), asked.bytes);
     last_refused.rescued(serial_, refused.incident, [&](IncidentId id, std::uint32_t times) {
       parts_.ledger.incidents.recovered(id, times);
     });
   } else {
+    if (tried.has_waited_in_vain())
+      parts_.notices.tell_once(serving::Notice::waited_in_vain, device, asked.bytes);
     const Refused failed = note_failure(refused, asked, refusal, incident);
-    if (failed.first && !refused.first) tried.write(parts_.ledger, failed.incident);
+    if (failed.first && !refused.first) tried.write(failed.incident);
   }
   settle(incident, rescued.served);
   recorder_.give_notice();

@@ -69,8 +69,6 @@ class Refusals {
     if (incident) probes_.settled(incident, served);
   }
   Situation situation(const Request&, GroupId, IncidentId) noexcept;
-  Rescued climb(const RefusedCall&, const Request&, const Situation&, const Refused&,
-                class TriedRungs&);
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
   void note_served(const Request&) noexcept;
   static std::uint32_t next_serial() noexcept;

@@ -17,10 +17,9 @@
 #include "runtime_hooks/rescue/pending_frees.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
 #include "runtime_hooks/rescue/request.hpp"
+#include "runtime_hooks/rescue/tried_rungs.hpp"
 
 namespace cuwarden::rescue {
-
-using ledger::RungOutcome;
 
 struct Settings {
   bool enabled = false;
@@ -57,17 +56,7 @@ struct VainAttempts {
 // Outcome of a rescue.
 struct Rescued {
   bool served = false;
-  std::uint64_t address =
-      0;  // of memory that is not the driver's; 0: the driver has served, if any
-};
-
-// Progress of a rescue. Each rung is reported when it begins (under_way), since the process may end
-// in it, and when it has ended. A wait is reported at each attempt in between, too.
-struct RungReport {
-  ledger::Rung rung{};
-  RungOutcome outcome{};
-  std::uint64_t duration_ns = 0;
-  std::string_view reclaimer;  // its name, valid during the call; empty: another rung
+  std::uint64_t address = 0;  // of memory that is not the driver's; 0: the driver's, or none
 };
 
 // A refused request. Lives on the stack of the thread that asks.
@@ -88,7 +77,7 @@ struct Rescue {
   const Settings& settings;
   VainAttempts& before;
   Clock& clock;
-  FunctionRef<void(const RungReport&)> tell;
+  TriedRungs& tried;
 
   // A wait on the device had been in vain shortly before this rescue.
   bool has_waited_in_vain = was_in_vain(before.waited_ns, settings.wait_ns);

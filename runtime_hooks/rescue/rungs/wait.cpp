@@ -35,11 +35,14 @@ RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t dea
     if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
       answer = rescue.ask();
     if (answer != RungOutcome::no_memory) return answer;
-    rescue.tell({ledger::Rung::wait, RungOutcome::under_way, rescue.clock.now_ns() - begun_ns, {}});
+    rescue.tried.add(
+        {ledger::Rung::wait, RungOutcome::under_way, rescue.clock.now_ns() - begun_ns, {}});
   }
 }
 
 RungOutcome run(Rescue& rescue, std::size_t) {
+  const Request& request = rescue.call.request;
+  rescue.call.parts.notices.tell_once(serving::Notice::waits, request.device, request.bytes);
   const std::uint64_t begun_ns = rescue.clock.now_ns();
   const RungOutcome outcome = wait_until(rescue, begun_ns, begun_ns + rescue.settings.wait_ns);
   rescue.before.waited_ns.store(outcome == RungOutcome::timed_out ? rescue.clock.now_ns() : 0,

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "tests/unit/manual_clock.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
@@ -164,7 +165,9 @@ struct FailuresOfReclaimers final : serving::NoticeWriter {
   void write(serving::Notice, DeviceOrdinal, std::uint64_t, std::uint64_t) noexcept override {}
   void write(serving::ReclaimerFailure failure, std::string_view name) noexcept override {
     all.emplace_back(name, failure);
+    while_written();
   }
+  std::function<void()> while_written = [] {};
   std::vector<std::pair<std::string, serving::ReclaimerFailure>> all;
 };
 
@@ -194,7 +197,6 @@ class LadderTest : public testing::Test {
                  on_device);
   }
   [[gnu::noinline]] Rungs climb(Ladder& ladder, const Situation& situation, bool on_device = true) {
-    Rungs all;
     const auto request = [&] {
       ++requests;
       return is_there() ? CUDA_SUCCESS : refusal;
@@ -209,15 +211,27 @@ class LadderTest : public testing::Test {
                            .here = {here, device},
                            .request = asked,
                            .ask_driver = request};
-    const Rescued rescued = ladder.climb(call, situation, [&](const RungReport& report) {
-      if (report.outcome == RungOutcome::under_way) return begun_rungs.push_back(report.rung);
-      all.emplace_back(report.rung, report.outcome);
-      while_told(report.rung, report.outcome);
-      if (!report.reclaimer.empty()) named.emplace_back(report.reclaimer);
-    });
+    TriedRungs tried(*writer, incident);
+    const Rescued rescued = ladder.climb(call, situation, tried);
+    Rungs all;
+    for (const TriedRungs::Row& row : tried.rows()) {
+      all.emplace_back(row.report.rung, row.report.outcome);
+      if (!row.report.reclaimer.empty()) named.emplace_back(row.report.reclaimer);
+    }
     served = rescued.served;
     served_at = rescued.address;
     return all;
+  }
+
+  void begin_incident() {
+    incident =
+        writer->incidents.refused({.group = GroupId{1}, .bytes = {}}, ThreadId{}, 0).incident;
+  }
+  // Returns the incident's last rung, as the ledger has it now.
+  ledger::IncidentRungView last_rung() const {
+    ledger::ReadError error;
+    const auto reader = ledger::Reader::open(writer->bytes(), error).value();
+    return reader.incident_rung(reader.rows(ledger::RegionId::incident_rungs) - 1).value();
   }
 
   // --- the pool of device memory
@@ -276,10 +290,9 @@ class LadderTest : public testing::Test {
                     memory_pools, readings, sites, pools,   notices};
   PendingFrees pending;
   std::function<bool()> is_there = [] { return false; };
-  std::function<void(RungName, RungOutcome)> while_told = [](RungName, RungOutcome) {};
   bool can_spill = false;
   std::vector<std::string> named;  // names of the reclaimers that were called
-  std::vector<RungName> begun_rungs;
+  IncidentId incident;             // gets the rungs while the ladder is climbed; 0: none
   bool served = false;
   std::uint64_t served_at = 0;  // Rescued::address
   int requests = 0;
