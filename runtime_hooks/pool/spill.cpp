@@ -39,7 +39,7 @@ bool Spill::reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept {
     }
   } while (!host_bytes_.compare_exchange_weak(used, used + bytes, relaxed));
   const std::uint64_t coming = coming_bytes_.fetch_add(bytes) + bytes;
-  if (settings_.host_room == nullptr || coming <= settings_.host_room()) return true;
+  if (coming <= process_.host_room_bytes()) return true;
   coming_bytes_.fetch_sub(bytes);
   host_bytes_.fetch_sub(bytes, relaxed);
   failure = SpillFailure::host_is_full;

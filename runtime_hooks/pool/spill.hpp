@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/pool/device_access.hpp"
 #include "runtime_hooks/pool/ranges.hpp"
@@ -17,8 +18,6 @@ namespace cuwarden::pool {
 struct SpillSettings {
   // The most host memory that ranges may use together; 0 turns spilling off.
   std::uint64_t most_host_bytes = 0;
-  // Returns the bytes that the host could give without harm. Null: the host is not asked.
-  std::uint64_t (*host_room)() noexcept = nullptr;
   // Bytes by which each device is to seem larger, in total and (less those in use) in free memory;
   // 0: devices seem as large as they are.
   std::uint64_t visible_bytes = 0;
@@ -37,8 +36,9 @@ enum class SpillFailure : std::uint8_t {
 // All functions may be called by several threads at once.
 class Spill {
  public:
-  Spill(const SpillSettings& settings, const Peers& peers) noexcept
-      : settings_(settings), peers_(peers) {}
+  // `peers` and `process` outlive the object.
+  Spill(const SpillSettings& settings, const Peers& peers, HostProcess& process) noexcept
+      : settings_(settings), peers_(peers), process_(process) {}
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
 
@@ -102,6 +102,7 @@ class Spill {
 
   const SpillSettings settings_;
   const Peers& peers_;
+  HostProcess& process_;
   // Bytes of host memory that ranges use, and those of them that are not yet allocated, so that the
   // host's own figures do not include them.
   std::atomic<std::uint64_t> host_bytes_{0}, coming_bytes_{0};

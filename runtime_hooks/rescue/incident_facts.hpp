@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime_hooks/rescue/incident.hpp"
-#include "runtime_hooks/rescue/process_means.hpp"
+#include "runtime_hooks/rescue/parts.hpp"
 
 namespace cuwarden::rescue {
 

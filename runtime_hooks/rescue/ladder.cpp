@@ -35,9 +35,9 @@ bool climb_rung(const Rung& rung, Rescue& rescue, Tally& tally) {
     const std::string_view reclaimer =
         rung.name == ledger::Rung::reclaim ? rescue.reclaimer.name : std::string_view();
     const std::uint64_t begun_ns = rescue.clock.now_ns();
-    rescue.tell({rung.name, RungOutcome::under_way, 0, reclaimer});
+    rescue.tried.add({rung.name, RungOutcome::under_way, 0, reclaimer});
     const RungOutcome outcome = rung.run(rescue, turn);
-    rescue.tell({rung.name, outcome, rescue.clock.now_ns() - begun_ns, reclaimer});
+    rescue.tried.add({rung.name, outcome, rescue.clock.now_ns() - begun_ns, reclaimer});
     if (rung.told != nullptr) rung.told(rescue, turn);
     tally.add(rung.name, outcome);
     if (tally.has_ended()) return true;
@@ -60,15 +60,6 @@ bool Ladder::is_worth_climbing(const Situation& now) const noexcept {
            (now.can_spill && !before.tried_spill.load(relaxed))));
 }
 
-bool Ladder::holds_lock_among(std::string_view names) const noexcept {
-  constexpr std::string_view locks[] = {"python:gil"};
-  for (const std::string_view lock : locks)
-    if (settings_.holds_lock != nullptr && names.find(lock) != names.npos &&
-        settings_.holds_lock(lock))
-      return true;
-  return false;
-}
-
 void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   VainAttempts& here = before_[now.device % devices];
   here.live_bytes.store(now.live_bytes, relaxed);
@@ -80,14 +71,13 @@ void Ladder::found_nothing(const Situation& now, bool tried_all) noexcept {
   here.time_ns.store(clock_.now_ns(), relaxed);
 }
 
-bool Ladder::climb(const RefusedCall& call, const Situation& now,
-                   FunctionRef<void(const RungReport&)> tell) {
+Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs& tried) {
   Rescue rescue{.call = call,
                 .situation = now,
                 .settings = settings_,
                 .before = before_[now.device % devices],
                 .clock = clock_,
-                .tell = tell};
+                .tried = tried};
   Tally tally;
   bool ended = false;
   for (const Rung* const rung : rungs_in_order)
@@ -96,7 +86,7 @@ bool Ladder::climb(const RefusedCall& call, const Situation& now,
   if (!ended && !rescue.pool_must_wait &&
       !(tally.timed_out && tally.last_but_mesh != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !tally.unsafe);
-  return tally.last == RungOutcome::served;
+  return {tally.last == RungOutcome::served, rescue.served_at};
 }
 
 }  // namespace cuwarden::rescue

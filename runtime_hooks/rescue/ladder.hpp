@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "runtime_hooks/core/clock.hpp"
-#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/rescue/rung.hpp"
 
 namespace cuwarden::rescue {
@@ -18,8 +17,6 @@ class Ladder {
       : settings_(settings), clock_(clock) {}
 
   bool enabled() const noexcept { return settings_.enabled; }
-  // Returns true where the calling thread holds one of these locks, a comma-separated list.
-  bool holds_lock_among(std::string_view names) const noexcept;
   // True if meshing, reclaimers, waiting or spilling is turned on: rungs that run only if
   // Situation::is_last_resort_due.
   bool has_last_resorts() const noexcept {
@@ -30,9 +27,8 @@ class Ladder {
   // something: memory was freed, a tenth of a second has passed, more rungs are open than before,
   // or less is asked for.
   bool is_worth_climbing(const Situation&) const noexcept;
-  // Climbs until the request is served or all rungs were tried, and tells of each. Returns true
-  // where the last rung served the request.
-  bool climb(const RefusedCall&, const Situation&, FunctionRef<void(const RungReport&)> tell);
+  // Climbs until the request is served or all rungs were tried, and reports each.
+  Rescued climb(const RefusedCall&, const Situation&, TriedRungs&);
 
  private:
   std::uint32_t reclaimers() const noexcept {

@@ -121,9 +121,10 @@ void PendingFrees::capture_begins() noexcept {
     left_.store(true);
 }
 
-PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real, ContextId current,
-                           FunctionRef<bool(ContextId)> may_enter)
-    : pending_(pending), real_(real), current_(current), may_enter_(may_enter) {
+PendingFrees::Marks::Marks(PendingFrees& pending, const driver::RealDriver& real,
+                           const tracking::LiveContexts& contexts, ContextId current,
+                           DeviceOrdinal device)
+    : pending_(pending), real_(real), contexts_(contexts), current_(current), device_(device) {
   can_mark_ = real.cuEventCreate != nullptr && real.cuEventRecord != nullptr &&
               real.cuEventQuery != nullptr && real.cuEventSynchronize != nullptr &&
               real.cuEventDestroy_v2 != nullptr;
@@ -161,7 +162,7 @@ bool PendingFrees::Marks::add_others() {
   if (!can_mark_) return false;
   const std::size_t before = count_ + count_elsewhere_;
   each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
-    return context == current_ || is_of_default(key) || !may_enter_(context) ||
+    return context == current_ || is_of_default(key) || contexts_.device_of(context) != device_ ||
            put_elsewhere(noted, key, context);
   });
   return count_ + count_elsewhere_ != before;

@@ -18,10 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/tracking/live_contexts.hpp"
 
 namespace cuwarden::rescue {
 
@@ -64,15 +64,14 @@ class PendingFrees {
   // thread can name.
   class Marks {
    public:
-    // `may_enter`: returns true for a context that is alive without being current, and whose frees
-    // may help. It must call nothing of the program's.
-    Marks(PendingFrees&, const driver::RealDriver&, ContextId current,
-          FunctionRef<bool(ContextId)> may_enter);
+    // Frees on `device` may help. All references outlive the object.
+    Marks(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
+          ContextId current, DeviceOrdinal device);
     ~Marks();
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
-    // Adds events in streams of other contexts, except their default streams. Returns true if there
-    // were any.
+    // Adds events in streams of the device's other live contexts, except their default streams.
+    // Returns true if there were any.
     bool add_others();
     // Returns true while there are frees that the device has not reached.
     bool any() const noexcept {
@@ -101,8 +100,9 @@ class PendingFrees {
 
     PendingFrees& pending_;
     const driver::RealDriver& real_;
+    const tracking::LiveContexts& contexts_;
     const ContextId current_;
-    const FunctionRef<bool(ContextId)> may_enter_;
+    const DeviceOrdinal device_;
     bool can_mark_ = false;
     Mark marks_[limit];
     std::size_t count_ = 0, count_elsewhere_ = 0;

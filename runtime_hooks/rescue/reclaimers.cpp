@@ -97,7 +97,7 @@ Reclaimers::Answer Reclaimers::call(std::size_t index, int id, const Wanted& wan
       slot.wanted = wanted;
     }
   }
-  if (starts && !start_(run, &slot)) returned(slot, Answer::no_thread, 0);
+  if (starts && !process_.start_thread(run, &slot)) returned(slot, Answer::no_thread, 0);
   const bool has_returned = wait_for(slot, before, wanted.deadline_ns);
   const Locked locked(lock_);
   if (!locked) return Answer::gone;
@@ -172,7 +172,7 @@ bool Reclaimers::wait_for(Slot& slot, std::uint32_t before, std::uint64_t deadli
   }
 }
 
-bool Reclaimers::is_first_time(std::size_t index, Failure failure) noexcept {
+bool Reclaimers::is_first_time(std::size_t index, serving::ReclaimerFailure failure) noexcept {
   const std::uint32_t bit = 1u << static_cast<unsigned>(failure);
   return (slots_[index].told.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
 }

@@ -12,8 +12,10 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
+#include "runtime_hooks/serving/notices.hpp"
 
 namespace cuwarden::rescue {
 
@@ -28,11 +30,9 @@ class Reclaimers {
  public:
   static constexpr std::size_t limit = 16;
 
-  // Starts a detached thread that takes no signal of the program's. Returns false where it cannot.
-  using StartThread = bool (*)(void* (*work)(void*), void* argument) noexcept;
-  // `clock` outlives the object.
-  explicit constexpr Reclaimers(StartThread start, Clock& clock = system_clock) noexcept
-      : start_(start), clock_(clock) {}
+  // `process` and `clock` outlive the object.
+  explicit constexpr Reclaimers(HostProcess& process, Clock& clock = system_clock) noexcept
+      : process_(process), clock_(clock) {}
   Reclaimers(const Reclaimers&) = delete;
   Reclaimers& operator=(const Reclaimers&) = delete;
 
@@ -81,9 +81,8 @@ class Reclaimers {
   // returned.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  enum class Failure : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
-  // Returns true the first time for each Failure of the reclaimer at `index`.
-  bool is_first_time(std::size_t index, Failure) noexcept;
+  // Returns true the first time for each failure of the reclaimer at `index`.
+  bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:
   enum class State : std::uint8_t { empty, ready, running };
@@ -99,14 +98,14 @@ class Reclaimers {
     std::size_t given_back = 0;
     Reclaimers* owner = nullptr;
     std::atomic<std::uint32_t> returned{0};  // calls that have returned
-    std::atomic<std::uint32_t> told{0};      // a bit for each Failure that was told
+    std::atomic<std::uint32_t> told{0};      // a bit for each failure that was told
   };
   static void* run(void* slot);
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
   bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 
-  const StartThread start_;
+  HostProcess& process_;
   Clock& clock_;
   FutexLock lock_;
   int last_id_ = 0;

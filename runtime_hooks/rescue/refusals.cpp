@@ -9,7 +9,6 @@
 #include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/incident_facts.hpp"
 #include "runtime_hooks/rescue/last_refused.hpp"
-#include "runtime_hooks/rescue/tried_rungs.hpp"
 
 namespace cuwarden::rescue {
 namespace {
@@ -69,8 +68,7 @@ void Refusals::describe(IncidentId id, const Request& request, const ledger::Ref
   rows.write(id, incident.facts, incident.holdings);
   add_device_facts(parts_, incident);
   rows.write(id, incident.facts, incident.holdings);
-  if (probes_ == nullptr) return;
-  probes_->explain(incident);
+  probes_.explain(incident);
   rows.write(id, incident.facts, incident.holdings);
 }
 
@@ -93,35 +91,17 @@ Situation Refusals::situation(const Request& asked, GroupId group, IncidentId in
   return now;
 }
 
-// Returns true where a rung served the request. For the first incident of a call stack, each rung
-// is in the ledger before it runs, and again when it has ended.
-bool Refusals::climb(const RefusedCall& call, const Request& asked, const Situation& now,
-                     const Refused& refused, TriedRungs& tried) {
-  const auto tell = [&](const RungReport& report) {
-    if (report.rung == ledger::Rung::wait && report.outcome == RungOutcome::under_way)
-      parts_.notices.tell_once(serving::Notice::waits, asked.device, asked.bytes);
-    tried.add(report);
-    if (refused.first) tried.write_last(parts_.ledger, refused.incident);
-  };
-  const bool served = ladder_.climb(call, now, tell);
-  if (!served && tried.has_waited_in_vain())
-    parts_.notices.tell_once(serving::Notice::waited_in_vain, asked.device, asked.bytes);
-  if (served && refused.incident.value != 0)
-    parts_.ledger.incidents.rescued(refused.incident, tried.last(), asked.bytes);
-  return served;
-}
-
 // The thread is not cancelled meanwhile: without cuwarden the call is no cancellation point. The
 // incident has the facts of the refusal, before any rung, since a rung may take long and be what
-// the program dies in. A failure is described after its rungs only where all earlier requests of
-// the call stack were served.
-bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
-                      FunctionRef<CUresult()> request, const serving::ReceiveAddress* receive) {
+// the program dies in. For the same reason its ledger's rows have each rung before it runs. A
+// failure is described after its rungs only where all earlier requests of the call stack were
+// served.
+Rescued Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation& asked_for,
+                         FunctionRef<CUresult()> request, Accepts accepts) {
   const ErrnoGuard keep;
   const Uncancelled whole;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
-  DeviceOrdinal device = no_device;
-  if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
+  const DeviceOrdinal device = asked_for.device_in(here);
   parts_.readings.meet(device);
   const Request asked{asked_for.bytes, device, caller.api, asked_for.kind};
   const GroupId group = parts_.sites.group_unguarded(caller, asked.kind, device);
@@ -129,28 +109,33 @@ bool Refusals::rescue(const tracking::Caller& caller, const tracking::Allocation
                                 ByteCount{asked.bytes}};
   Incident incident;
   const Refused refused = note_refusal(asked, refusal, incident);
-  ProcessMeans means(parts_, ladder_, caller, asked_for, here, device, request, receive);
   Situation now = situation(asked, group, refused.incident);
-  now.can_spill = means.can_spill();
-  TriedRungs tried;
-  const RefusedCall call{.real = parts_.real,
+  now.can_spill = accepts == Accepts::any_memory && parts_.pools.can_spill(asked_for, here, device);
+  TriedRungs tried(parts_.ledger, refused.first ? refused.incident : IncidentId{});
+  const RefusedCall call{.parts = parts_,
                          .pending = pending_,
-                         .context = here.context,
+                         .caller = caller,
+                         .asked_for = asked_for,
+                         .here = here,
                          .request = asked,
-                         .ask_driver = request,
-                         .means = means};
-  const bool served = ladder_.is_worth_climbing(now) && climb(call, asked, now, refused, tried);
-  if (served) {
+                         .ask_driver = request};
+  Rescued rescued;
+  if (ladder_.is_worth_climbing(now)) rescued = ladder_.climb(call, now, tried);
+  if (rescued.served) {
+    if (refused.incident.value != 0)
+      parts_.ledger.incidents.rescued(refused.incident, tried.last(), asked.bytes);
     last_refused.rescued(serial_, refused.incident, [&](IncidentId id, std::uint32_t times) {
       parts_.ledger.incidents.recovered(id, times);
     });
   } else {
+    if (tried.has_waited_in_vain())
+      parts_.notices.tell_once(serving::Notice::waited_in_vain, device, asked.bytes);
     const Refused failed = note_failure(refused, asked, refusal, incident);
-    if (failed.first && !refused.first) tried.write(parts_.ledger, failed.incident);
+    if (failed.first && !refused.first) tried.write(failed.incident);
   }
-  settle(incident, served);
+  settle(incident, rescued.served);
   recorder_.give_notice();
-  return served;
+  return rescued;
 }
 
 void Refusals::refused(const tracking::Caller& caller,
@@ -158,9 +143,8 @@ void Refusals::refused(const tracking::Caller& caller,
   const ErrnoGuard keep;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
   parts_.readings.meet(here.device);
-  DeviceOrdinal device = no_device;
-  if (!asked_for.host) device = asked_for.device != no_device ? asked_for.device : here.device;
-  refused(caller, {asked_for.bytes, device, caller.api, asked_for.kind}, CUDA_ERROR_OUT_OF_MEMORY);
+  refused(caller, {asked_for.bytes, asked_for.device_in(here), caller.api, asked_for.kind},
+          CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 void Refusals::refused(const tracking::Caller& caller, CUresult result, ledger::Asked asked,

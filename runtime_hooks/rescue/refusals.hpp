@@ -9,7 +9,7 @@
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
-#include "runtime_hooks/rescue/process_means.hpp"
+#include "runtime_hooks/rescue/parts.hpp"
 #include "runtime_hooks/rescue/request.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 
@@ -17,21 +17,19 @@ namespace cuwarden::rescue {
 
 class Refusals {
  public:
-  // `probes` may be null. All that is given outlives the object.
+  // All references outlive the object.
   Refusals(const Parts& parts, tracking::AllocationRecorder& recorder, const Settings& settings,
-           IncidentProbes* probes) noexcept
+           IncidentProbes& probes) noexcept
       : parts_(parts), recorder_(recorder), ladder_(settings), probes_(probes) {}
 
   // True where refused requests climb the ladder.
   bool rescues() const noexcept { return ladder_.enabled(); }
   PendingFrees& pending() noexcept { return pending_; }
 
-  // To be called after the driver refused `request`, which asks the driver once more. Returns true
-  // where the request was served after all. `receive` receives the address where that was with
-  // other memory than the driver's; null: only the driver's memory will do. Not noexcept: a thread
-  // may be cancelled inside the driver.
-  bool rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
-              FunctionRef<CUresult()> request, const serving::ReceiveAddress* receive);
+  // To be called after the driver refused `request`, which asks the driver once more. Not noexcept:
+  // a thread may be cancelled inside the driver.
+  Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
+                 FunctionRef<CUresult()> request, Accepts);
   // Counts a refused request for memory that no rung is tried for.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
   // To be called after a call that asks for something else than memory, on this device or the
@@ -49,10 +47,13 @@ class Refusals {
   // refused for lack of memory.
   void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
-  // To be called after a request was served. If an equal request was refused to this thread shortly
-  // before, notes that the program has recovered by itself. Costs one load if nothing was refused.
-  void served(const Request& request) noexcept {
-    if (was_refused_.load(std::memory_order_relaxed)) note_served(request);
+  // To be called after a request was served without a rescue, on this device. If an equal request
+  // was refused to this thread shortly before, notes that the program has recovered by itself.
+  // Costs one load if nothing was refused.
+  void served(const tracking::Caller& caller, const tracking::Allocation& allocation,
+              DeviceOrdinal device) noexcept {
+    if (was_refused_.load(std::memory_order_relaxed))
+      note_served({allocation.bytes, device, caller.api, allocation.kind});
   }
 
  private:
@@ -65,11 +66,9 @@ class Refusals {
   Refused note_failure(const Refused&, const Request&, const ledger::Refusal&, Incident&) noexcept;
   void describe(IncidentId, const Request&, const ledger::Refusal&, Incident&) noexcept;
   void settle(const Incident& incident, bool served) noexcept {
-    if (incident && probes_ != nullptr) probes_->settled(incident, served);
+    if (incident) probes_.settled(incident, served);
   }
   Situation situation(const Request&, GroupId, IncidentId) noexcept;
-  bool climb(const RefusedCall&, const Request&, const Situation&, const Refused&,
-             class TriedRungs&);
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
   void note_served(const Request&) noexcept;
   static std::uint32_t next_serial() noexcept;
@@ -78,7 +77,7 @@ class Refusals {
   tracking::AllocationRecorder& recorder_;
   Ladder ladder_;
   PendingFrees pending_;
-  IncidentProbes* const probes_;
+  IncidentProbes& probes_;
   const std::uint32_t serial_ = next_serial();
   std::atomic<bool> was_refused_{false};  // some request of the process
 };

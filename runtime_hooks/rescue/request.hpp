@@ -1,5 +1,5 @@
-// A request of the program, as the ladder, the incident and the ledger see it. Made once for each
-// call that is refused.
+// A request of the program, as the ladder, the incident and the ledger see it. Made once for a
+// call: when it is refused or, where requests were refused before, when it is served.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,12 @@ struct Request {
   // Bytes that the driver gave back in vain while it refused; now among what is free.
   std::uint64_t given_back_bytes = 0;
   bool operator==(const Request&) const = default;
+};
+
+// Memory that the hook of a refused call can hand to the program.
+enum class Accepts : std::uint8_t {
+  drivers_memory,  // memory whose address the driver itself writes
+  any_memory,
 };
 
 }  // namespace cuwarden::rescue

@@ -13,14 +13,13 @@
 #include "runtime_hooks/core/vain_waits.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
-#include "runtime_hooks/rescue/means.hpp"
+#include "runtime_hooks/rescue/parts.hpp"
 #include "runtime_hooks/rescue/pending_frees.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
 #include "runtime_hooks/rescue/request.hpp"
+#include "runtime_hooks/rescue/tried_rungs.hpp"
 
 namespace cuwarden::rescue {
-
-using ledger::RungOutcome;
 
 // The settings of the ladder.
 struct Settings {
@@ -30,11 +29,6 @@ struct Settings {
   bool spills = false;
   bool meshes = false;               // true where the pool may pause the program for a request
   Reclaimers* reclaimers = nullptr;  // the process's; null: none
-  // Returns true where the calling thread holds the lock of this name, such as "python:gil". Asked
-  // where a reclaimer names the lock among its modules. Null: no lock is known.
-  bool (*holds_lock)(std::string_view name) noexcept = nullptr;
-  // Called the first time that a reclaimer fails in one of these ways. May be null.
-  void (*failure)(std::string_view reclaimer, Reclaimers::Failure) noexcept = nullptr;
 };
 
 // Facts that tell whether a ladder that found nothing would find something now.
@@ -60,23 +54,21 @@ struct VainAttempts {
   std::atomic<std::uint64_t> waited_ns{0}, synchronised_ns{0};
 };
 
-// Progress of a rescue. Each rung is reported when it begins (under_way), since the process may end
-// in it, and when it has ended. A wait is reported at each attempt in between, too.
-struct RungReport {
-  ledger::Rung rung{};
-  RungOutcome outcome{};
-  std::uint64_t duration_ns = 0;
-  std::string_view reclaimer;  // its name, valid during the call; empty: another rung
+// Outcome of a rescue.
+struct Rescued {
+  bool served = false;
+  std::uint64_t address = 0;  // of memory that is not the driver's; 0: the driver's, or none
 };
 
 // A refused request. Lives on the stack of the thread that asks.
 struct RefusedCall {
-  const driver::RealDriver& real;
+  const Parts& parts;
   PendingFrees& pending;
-  ContextId context;  // current
+  const tracking::Caller& caller;
+  const tracking::Allocation& asked_for;
+  tracking::CurrentContext here;
   const Request& request;
   FunctionRef<CUresult()> ask_driver;  // asks the driver once more, as the program did
-  Means& means;
 };
 
 // One refused request while the ladder is climbed for it.
@@ -86,23 +78,25 @@ struct Rescue {
   const Settings& settings;
   VainAttempts& before;
   Clock& clock;
-  // Called with the progress of each rung.
-  FunctionRef<void(const RungReport&)> tell;
+  TriedRungs& tried;
 
   // True if a request waited for memory in vain shortly before this rescue.
   bool has_waited_in_vain = was_in_vain(before.waited_ns, settings.wait_ns);
   bool pool_must_wait = false;  // the pool was not allowed to give back what it keeps
-  // For the reclaim rung: the reclaimer whose turn it is, the end of the time for all reclaimers,
-  // and a bit for each reclaimer that had nothing to give.
+  // For the reclaim rung: the reclaimer whose turn it is, the end of the time for all reclaimers, a
+  // bit for each reclaimer that had nothing to give, and the thread's whole stack, once captured.
   Reclaimers::Entry reclaimer{};
   std::uint64_t reclaim_deadline_ns = 0;  // 0: none was called yet
   std::uint32_t gave_nothing = 0;
-  std::optional<Reclaimers::Failure> failure{};  // the failure of that reclaimer in its turn
-  bool has_spilled = false;                      // the spill rung has run
+  std::optional<StackId> stack{};
+  std::optional<serving::ReclaimerFailure> failure{};  // of that reclaimer, in its turn
+  bool has_spilled = false;                            // the spill rung has run
+  std::uint64_t served_at = 0;                         // Rescued::address
 
   // Asks the driver once more.
   RungOutcome ask() const {
-    if (call.means.is_captured()) return RungOutcome::unsafe;
+    // While a stream is captured, asking the driver might end the capture.
+    if (call.parts.captures.any()) return RungOutcome::unsafe;
     switch (call.ask_driver()) {
       case CUDA_SUCCESS:
         return RungOutcome::served;

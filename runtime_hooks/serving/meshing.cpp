@@ -53,8 +53,7 @@ std::optional<Notice> ServingPools::obstacle_met() noexcept {
 // libraries that know the addresses, and functions of a driver that is newer than hooks.def.
 std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
   if (const auto met = obstacle_met()) return met;
-  if (settings_.reaches_memory == nullptr || settings_.reaches_memory())
-    return Notice::library_reaches_memory;
+  if (process_.reaches_memory()) return Notice::library_reaches_memory;
   return std::nullopt;
 }
 

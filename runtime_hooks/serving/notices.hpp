@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "runtime_hooks/core/strong_types.hpp"
 
@@ -27,26 +28,39 @@ enum class Notice : std::uint8_t {
   unknown_functions,
 };
 
-// A function that writes the message of a notice. `device`: no_device for host memory. `bytes`:
-// size of the request, or the number in the message's text. `host_bytes`: the part of it in host
-// memory.
-using SayNotice = void (*)(Notice, DeviceOrdinal, std::uint64_t bytes,
-                           std::uint64_t host_bytes) noexcept;
+// Ways in which a reclaimer does not help.
+enum class ReclaimerFailure : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
 
-// Passes the first notice of each kind on to the function, and drops all later ones.
+// The shim implements the interface.
+class NoticeWriter {
+ public:
+  // Writes the message. `device`: no_device for host memory. `bytes`: size of the request, or the
+  // number in the message's text. `host_bytes`: the part of it in host memory.
+  virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
+                     std::uint64_t host_bytes) noexcept = 0;
+  virtual void write(ReclaimerFailure, std::string_view reclaimer) noexcept = 0;
+
+ protected:
+  ~NoticeWriter() = default;
+};
+
+// Passes the first notice of each kind on to the writer, and drops all later ones.
 class Notices {
  public:
-  // `say` may be null: nothing is said then.
-  explicit Notices(SayNotice say) noexcept : say_(say) {}
+  // `writer` outlives the object.
+  explicit Notices(NoticeWriter& writer) noexcept : writer_(writer) {}
   void tell_once(Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                  std::uint64_t host_bytes = 0) noexcept {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);
-    if (say_ != nullptr && (told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-      say_(notice, device, bytes, host_bytes);
+    if ((told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+      writer_.write(notice, device, bytes, host_bytes);
+  }
+  void tell_of_reclaimer(std::string_view name, ReclaimerFailure failure) noexcept {
+    writer_.write(failure, name);
   }
 
  private:
-  const SayNotice say_;
+  NoticeWriter& writer_;
   std::atomic<std::uint32_t> told_{0};  // a bit for each Notice
 };
 

@@ -174,7 +174,7 @@ void ServingPools::device_was_read(DeviceOrdinal device, std::uint64_t total_byt
       (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
     return;
   if (parts_.ledger.allocations.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
-  if (settings_.shares_memory != nullptr && settings_.shares_memory())
+  if (process_.shares_memory())
     is_shared_.store(true, std::memory_order_relaxed);
   else
     pool_on_.fetch_or(bit_of(device), std::memory_order_relaxed);

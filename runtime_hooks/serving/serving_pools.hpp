@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "runtime_hooks/pool/pinned_pool.hpp"
@@ -28,23 +28,21 @@ enum class PoolUse : std::uint8_t {
   from_start,
 };
 
-// The settings of the pools, and the shim's answers about loaded libraries.
+// The settings of the pools.
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
-  // Returns true if a library is loaded that shares device memory with other processes; the pool's
-  // memory cannot be shared. Called before `auto` turns the pool on. Null: there is no such
-  // library.
-  bool (*shares_memory)() noexcept = nullptr;
   // Longest pause for moving memory behind the program's addresses; 0: memory is not moved.
   std::uint64_t mesh_pause_ns = 0;
-  // Returns true if a library is loaded that may reach memory without the driver's calls. Memory is
-  // not moved then, and not if the function is null.
-  bool (*reaches_memory)() noexcept = nullptr;
   pool::SpillSettings spill{};
 };
 
-// A function that receives the address of memory that the pool, and not the driver, has served.
-using ReceiveAddress = FunctionRef<void(std::uint64_t address)>;
+// An attempt to serve a request with host memory.
+struct SpillAttempt {
+  // served: `address` is that of the memory, or 0 where the device has room by now and the driver
+  // is to be asked again.
+  ledger::RungOutcome outcome{};
+  std::uint64_t address = 0;
+};
 
 // The pools of one process, and the parts of the process that they work with.
 struct Pools {
@@ -63,11 +61,12 @@ struct Pools {
 class ServingPools final : public tracking::ReadingListener {
  public:
   // All references outlive the object.
-  ServingPools(const ServingSettings& settings, ledger::Writer& ledger,
+  ServingPools(const ServingSettings& settings, HostProcess& process, ledger::Writer& ledger,
                const driver::RealDriver& real, const tracking::DeviceQueries& queries,
                tracking::LiveContexts& contexts, tracking::Captures& captures,
                tracking::MemoryPools& memory_pools, Notices& notices) noexcept
       : settings_(settings),
+        process_(process),
         memory_pools_(memory_pools),
         notices_(notices),
         parts_{.ledger = ledger,
@@ -75,7 +74,7 @@ class ServingPools final : public tracking::ReadingListener {
                .queries = queries,
                .contexts = contexts,
                .captures = captures,
-               .spill{settings.spill, parts_.peers}} {}
+               .spill{settings.spill, parts_.peers, process}} {}
 
   Pools& parts() noexcept { return parts_; }
 
@@ -102,11 +101,9 @@ class ServingPools final : public tracking::ReadingListener {
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
   bool can_spill(const tracking::Allocation&, const tracking::CurrentContext&,
                  DeviceOrdinal) noexcept;
-  // Serves the request with host memory for what the device lacks. `request` asks the driver once
-  // more; `receive` receives the address.
-  ledger::RungOutcome spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
-                                    DeviceOrdinal, FunctionRef<CUresult()> request,
-                                    const ReceiveAddress& receive);
+  // Serves the request with host memory for what the device lacks.
+  SpillAttempt spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
+                             DeviceOrdinal) noexcept;
 
   // --- freed memory
   // Gives back memory of the current context that the program freed during a capture, once no
@@ -191,6 +188,7 @@ class ServingPools final : public tracking::ReadingListener {
   void note_pinned() noexcept;
 
   const ServingSettings settings_;
+  HostProcess& process_;
   tracking::MemoryPools& memory_pools_;
   Notices& notices_;
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};

@@ -47,25 +47,23 @@ bool ServingPools::can_spill(const tracking::Allocation& asked_for,
          asked_for.bytes > pool::Spill::largest_shared_bytes && spillable(asked_for, here, device);
 }
 
-ledger::RungOutcome ServingPools::spill_to_host(const tracking::Allocation& asked_for,
-                                                const tracking::CurrentContext& here,
-                                                DeviceOrdinal device,
-                                                FunctionRef<CUresult()> request,
-                                                const ReceiveAddress& receive) {
+SpillAttempt ServingPools::spill_to_host(const tracking::Allocation& asked_for,
+                                         const tracking::CurrentContext& here,
+                                         DeviceOrdinal device) noexcept {
   using ledger::RungOutcome;
   const Uncancelled whole;
   free_deferred_if_idle();
-  if (parts_.captures.any()) return RungOutcome::unsafe;
+  if (parts_.captures.any()) return {RungOutcome::unsafe};
   // The context that would own the memory is not known.
-  if (parts_.contexts.is_green_without_primary(here.context)) return RungOutcome::nothing_to_do;
+  if (parts_.contexts.is_green_without_primary(here.context)) return {RungOutcome::nothing_to_do};
   const auto wanted = spillable(asked_for, here, device);
-  if (!wanted) return RungOutcome::nothing_to_do;
+  if (!wanted) return {RungOutcome::nothing_to_do};
   pool::SpillFailure failure{};
   std::optional<pool::Range> range;
   try {
     range = parts_.spill.allocate(parts_.real, *wanted, failure);
   } catch (...) {
-    return RungOutcome::failed;
+    return {RungOutcome::failed};
   }
   if (range) {
     memory_is_out();
@@ -73,28 +71,27 @@ ledger::RungOutcome ServingPools::spill_to_host(const tracking::Allocation& aske
       parts_.ledger.devices.spilled(device, range->kind, ByteCount{range->host_bytes});
       notices_.tell_once(Notice::spilled, device, asked_for.bytes, range->host_bytes);
     }
-    receive(range->start);
-    return RungOutcome::served;
+    return {RungOutcome::served, range->start};
   }
   switch (failure) {
     case pool::SpillFailure::not_needed:
-      return request() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
+      return {RungOutcome::served};
     case pool::SpillFailure::too_small:
-      return RungOutcome::nothing_to_do;
+      return {RungOutcome::nothing_to_do};
     case pool::SpillFailure::cap_reached:
       notices_.tell_once(Notice::cap_reached, device, asked_for.bytes);
-      return RungOutcome::no_memory;
+      return {RungOutcome::no_memory};
     case pool::SpillFailure::host_is_full:
       notices_.tell_once(Notice::host_is_full, device, asked_for.bytes);
-      return RungOutcome::no_memory;
+      return {RungOutcome::no_memory};
     case pool::SpillFailure::not_supported:
       notices_.tell_once(Notice::not_supported, device, asked_for.bytes);
-      return RungOutcome::failed;
+      return {RungOutcome::failed};
     case pool::SpillFailure::driver_refused:
       break;
   }
   notices_.tell_once(Notice::refused, device, asked_for.bytes);
-  return RungOutcome::failed;
+  return {RungOutcome::failed};
 }
 
 }  // namespace cuwarden::serving

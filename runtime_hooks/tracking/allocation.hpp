@@ -6,6 +6,7 @@
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/cuda_api.hpp"
+#include "runtime_hooks/tracking/current_context.hpp"
 
 namespace cuwarden::tracking {
 
@@ -26,6 +27,12 @@ struct Allocation {
   // For stream-ordered requests:
   CUstream stream = nullptr;
   CUmemoryPool memory_pool = nullptr;  // null: the device's current one
+
+  // Returns the device of memory that is asked for in this context; no_device for host memory.
+  DeviceOrdinal device_in(const CurrentContext& here) const noexcept {
+    if (host) return no_device;
+    return device != no_device ? device : here.device;
+  }
 };
 
 }  // namespace cuwarden::tracking

@@ -12,15 +12,14 @@ void AllocationRecorder::give_notice_of(std::uint32_t reasons) noexcept {
   const ErrnoGuard keep;
   const std::uint32_t fresh = reasons & ~noticed_.fetch_or(reasons, std::memory_order_relaxed);
   for (const ledger::Reason reason : {ledger::reason_ledger_full, ledger::reason_recording_stopped})
-    if ((fresh & reason) != 0) notice_(reason);
+    if ((fresh & reason) != 0) listener_.ledger_is_incomplete(reason);
 }
 
 DeviceOrdinal AllocationRecorder::allocated(const Caller& caller,
                                             const Allocation& allocation) noexcept {
   const ErrnoGuard keep;
   const CurrentContext here = queries_.current_that_served();
-  DeviceOrdinal device = no_device;
-  if (!allocation.host) device = allocation.device != no_device ? allocation.device : here.device;
+  const DeviceOrdinal device = allocation.device_in(here);
   readings_.meet(here.device);
   // Handles and memory pools may lie on a device that has no context here.
   if (device != here.device) {

@@ -16,23 +16,29 @@
 
 namespace cuwarden::tracking {
 
-// A function that is called once for each reason for which the ledger is no longer complete: by the
-// thread that met the reason, with no lock held.
-using IncompleteNotice = void (*)(ledger::Reason) noexcept;
+// Hears once of each reason for which the ledger is no longer complete, on the thread that met the
+// reason, with no lock held. The shim implements the interface.
+class CompletenessListener {
+ public:
+  virtual void ledger_is_incomplete(ledger::Reason) noexcept = 0;
+
+ protected:
+  ~CompletenessListener() = default;
+};
 
 class AllocationRecorder {
  public:
   // All references outlive the object.
   AllocationRecorder(ledger::Writer& ledger, DeviceQueries& queries, LiveContexts& contexts,
                      DeviceReadings& readings, ImplicitMemory& implicit, CallSites& sites,
-                     IncompleteNotice notice) noexcept
+                     CompletenessListener& listener) noexcept
       : ledger_(ledger),
         queries_(queries),
         contexts_(contexts),
         readings_(readings),
         implicit_(implicit),
         sites_(sites),
-        notice_(notice) {}
+        listener_(listener) {}
 
   // All functions leave errno as it was.
 
@@ -55,7 +61,7 @@ class AllocationRecorder {
   // unknown free, unless handle_without_record() was ever called.
   void unknown_release() noexcept;
 
-  // Calls the notice if the ledger has become incomplete since the last call.
+  // Tells the listener if the ledger has become incomplete since the last call.
   void give_notice() noexcept {
     const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
@@ -75,7 +81,7 @@ class AllocationRecorder {
   DeviceReadings& readings_;
   ImplicitMemory& implicit_;
   CallSites& sites_;
-  const IncompleteNotice notice_;
+  CompletenessListener& listener_;
   std::atomic<std::uint32_t> noticed_{0};  // Reason bits
   std::atomic<bool> unrecorded_{false};
 };

@@ -9,7 +9,7 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "shim/policy/reclaimers.hpp"
+#include "shim/policy/host_process.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/log.hpp"

@@ -1,17 +1,18 @@
 #include "shim/policy/rescue_notices.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "reporters/words/quantities.hpp"
-#include "shim/policy/pool_policy.hpp"
+#include "shim/policy/host_process.hpp"
 #include "shim/support/log.hpp"
 
 namespace cuwarden::shim {
 
-void say_of_rescue(serving::Notice notice, DeviceOrdinal device, std::uint64_t bytes,
-                   std::uint64_t host_bytes) noexcept try {
+void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uint64_t bytes,
+                          std::uint64_t host_bytes) noexcept try {
   using enum serving::Notice;
   const std::string of =
       "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";
@@ -83,6 +84,24 @@ void say_of_rescue(serving::Notice notice, DeviceOrdinal device, std::uint64_t b
                       " lie in the host's memory: no other process can open it "
                       "(cuIpcGetMemHandle fails)");
   }
+} catch (...) {
+}  // no memory to say it with
+
+void RescueNotices::write(serving::ReclaimerFailure failure, std::string_view name) noexcept try {
+  using enum serving::ReclaimerFailure;
+  const auto text = [failure] {
+    switch (failure) {
+      case does_not_return:
+        return "does not return: the request goes on without it (CUWARDEN_SYNC_TIMEOUT)";
+      case threw:
+        return "ended by an exception: the request goes on without it";
+      case gave_nothing:
+        return "gave nothing back";
+      default:
+        return "was not called: no thread could be started for it";
+    }
+  };
+  log_warn(fmt::format("reclaimer {} {}", name, text()));
 } catch (...) {
 }  // no memory to say it with
 

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "runtime_hooks/serving/notices.hpp"
 
 namespace cuwarden::shim {
 
-// Writes the line of the notice to the log. `bytes`: size of the request; `host_bytes`: its part in
-// host memory. Unused arguments are 0. A function for serving::SayNotice.
-void say_of_rescue(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
-                   std::uint64_t host_bytes) noexcept;
+// Writes each message as a line to the log.
+class RescueNotices final : public serving::NoticeWriter {
+ public:
+  void write(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
+             std::uint64_t host_bytes) noexcept override;
+  void write(serving::ReclaimerFailure, std::string_view reclaimer) noexcept override;
+};
 
 }  // namespace cuwarden::shim

@@ -30,8 +30,8 @@
 #include "shim/interpose/early_lookups.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/interpose/runtime_tables.hpp"
+#include "shim/policy/host_process.hpp"
 #include "shim/policy/pool_policy.hpp"
-#include "shim/policy/reclaimers.hpp"
 #include "shim/policy/rescue_notices.hpp"
 #include "shim/policy/spilling.hpp"
 #include "shim/probes/other_processes.hpp"
@@ -80,6 +80,7 @@ void read_settings_and_set_up_log() {
 
 constinit EarlyLookups early_lookups;
 constinit IncidentExplanations incident_explanations;
+constinit RescueNotices rescue_notices;
 
 }  // namespace
 
@@ -208,23 +209,20 @@ hooks::Session* Process::start_recording() noexcept {
     const pool::SpillSettings spill = spill_settings(settings);
     session_ = new (session_storage)
         hooks::Session(*ledger_, real_driver(),
+                       {.process = this_process,
+                        .completeness = *this,
+                        .notices = rescue_notices,
+                        .probes = incident_explanations},
                        {.stack_depth = settings.stack_depth,
-                        .incomplete = ledger_is_incomplete,
-                        .probes = &incident_explanations,
                         .ladder = {.enabled = settings.pool != PoolMode::off,
                                    .sync_timeout_ns = settings.sync_timeout_ns,
                                    .wait_ns = settings.wait_ns,
                                    .spills = spill.most_host_bytes != 0,
                                    .meshes = mesh_pause_ns(settings) != 0,
-                                   .reclaimers = &reclaimers,
-                                   .holds_lock = holds_lock,
-                                   .failure = say_reclaimer_failure},
+                                   .reclaimers = &reclaimers},
                         .serving = {.pool = pool_use(settings.pool),
-                                    .shares_memory = shares_memory_with_processes,
                                     .mesh_pause_ns = mesh_pause_ns(settings),
-                                    .reaches_memory = reaches_memory_unseen,
-                                    .spill = spill},
-                        .say = say_of_rescue});
+                                    .spill = spill}});
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);
@@ -242,7 +240,7 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
   const Uncancelled whole;
   const bool stops = reason == ledger::reason_recording_stopped;
   for (State seen : {State::recording, State::ended})
-    if (stops) process.state_.compare_exchange_strong(seen, State::stopped);
+    if (stops) state_.compare_exchange_strong(seen, State::stopped);
   if (is_confined()) return;
   call_on_own_stack(
       [](void* stopped) { say_ledger_is_incomplete(*process.ledger_, stopped != nullptr); },

@@ -21,7 +21,7 @@ namespace cuwarden::shim {
 extern constinit std::atomic<bool> passes_through;
 
 // The recorded process: its session, ledger and end. All functions may be called by any thread.
-class Process {
+class Process final : public tracking::CompletenessListener {
  public:
   // Returns the one object, which is never destroyed.
   static Process& get() noexcept;
@@ -114,7 +114,7 @@ class Process {
   // False in a confined thread, where every system call may be the last, and in a vforked child.
   bool may_wait_at_end() const noexcept;
   void leave_end(ledger::EndReason, int status, bool status_known) noexcept;
-  static void ledger_is_incomplete(ledger::Reason) noexcept;
+  void ledger_is_incomplete(ledger::Reason) noexcept override;
   void end_unrecorded() noexcept;
   bool write_report() noexcept;
   // Tells `cuwarden run` the path of a ledger or a report.

@@ -96,29 +96,40 @@ class HookedCall {
     if (!recording()) return;
     if (result == CUDA_SUCCESS) {
       const DeviceOrdinal device = session_->allocations.allocated(caller(), allocation);
-      if (allocation.address != 0)
-        session_->refusals.served({allocation.bytes, device, caller().api, allocation.kind});
+      if (allocation.address != 0 && !was_refused_)
+        session_->refusals.served(caller(), allocation, device);
     } else if (result == CUDA_ERROR_OUT_OF_MEMORY) {
       // The call reached the allocation's device, which need not be the current one.
       if (!allocation.host) session_->implicit.disturb(allocation.device);
-      if (!refusal_is_known_) session_->refusals.refused(caller(), allocation);
+      if (!was_refused_) session_->refusals.refused(caller(), allocation);
     }
   }
 
   // Calls `real_call`, which asks for `asked_for`. If the driver refuses it and rescues are on, the
   // ladder calls it again after each rung that may have helped. Returns the result for the program.
-  // `receive` may be null. If not, a rung may serve the request with memory that is not the
-  // driver's: it hands the address to `receive` and does not call `real_call` again.
   template <class RealCall>
-  CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call,
-                    const serving::ReceiveAddress* receive = nullptr) {
+  CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call) {
+    return allocate(asked_for, real_call, rescue::Accepts::drivers_memory).result;
+  }
+  struct Allocated {
+    CUresult result = CUDA_SUCCESS;
+    // Address of memory that is not the driver's, which the hook hands to the program; 0: the
+    // driver wrote the address, or the request failed.
+    std::uint64_t address = 0;
+  };
+  // Does the same. With Accepts::any_memory a rung may serve the request with other memory than the
+  // driver's.
+  template <class RealCall>
+  Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
+                     rescue::Accepts accepts) {
     const CUresult result = real_call();
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !recording() || !session_->refusals.rescues() ||
         rescue::is_reclaiming())
-      return result;
-    refusal_is_known_ = true;
-    return session_->refusals.rescue(caller(), asked_for, real_call, receive) ? CUDA_SUCCESS
-                                                                              : result;
+      return {result};
+    was_refused_ = true;
+    const rescue::Rescued rescued =
+        session_->refusals.rescue(caller(), asked_for, real_call, accepts);
+    return {rescued.served ? CUDA_SUCCESS : result, rescued.address};
   }
 
   // Frees `address` by calling `real_free`. The record is taken out of the ledger before the call,
@@ -137,7 +148,7 @@ class HookedCall {
   Session* session_;
   driver::Row row_;
   std::uint16_t depth_before_ = 0;
-  bool refusal_is_known_ = false;
+  bool was_refused_ = false;  // true once the ladder knows of the request
   const CallMark mark_;
 };
 

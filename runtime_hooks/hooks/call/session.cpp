@@ -6,19 +6,20 @@
 namespace cuwarden::hooks {
 
 Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_real,
-                 const SessionSettings& settings) noexcept
+                 const Surroundings& around, const SessionSettings& settings) noexcept
     : ledger(given_ledger),
       real(given_real),
       queries(real, contexts),
-      notices(settings.say),
-      pools(settings.serving, ledger, real, queries, contexts, captures, memory_pools, notices),
+      notices(around.notices),
+      pools(settings.serving, around.process, ledger, real, queries, contexts, captures,
+            memory_pools, notices),
       readings(ledger, real, queries, memory_pools, &pools),
       implicit(ledger, queries, readings),
       sites(ledger, settings.stack_depth),
-      allocations(ledger, queries, contexts, readings, implicit, sites, settings.incomplete),
-      refusals({ledger, real, queries, contexts, captures, memory_pools, readings, sites, pools,
-                notices},
-               allocations, settings.ladder, settings.probes) {}
+      allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
+      refusals({around.process, ledger, real, queries, contexts, captures, memory_pools, readings,
+                sites, pools, notices},
+               allocations, settings.ladder, around.probes) {}
 
 // Tells all measurements under way on the current device that another call may change its memory.
 // A call may also change another device's memory. That is noticed if the change is recorded or ends

@@ -21,22 +21,27 @@ using tracking::ImplicitMemory;
 using tracking::launched_kernels;
 using tracking::loaded_kernels;
 
-// The choices for a session, and the shim's functions that it calls.
+// Parts of the shim that a session calls. All outlive the session.
+struct Surroundings {
+  HostProcess& process;
+  tracking::CompletenessListener& completeness;
+  serving::NoticeWriter& notices;
+  rescue::IncidentProbes& probes;
+};
+
+// The choices for a session.
 struct SessionSettings {
-  std::size_t stack_depth = 0;                      // frames kept for each stack; 0: no stacks
-  tracking::IncompleteNotice incomplete = nullptr;  // to be set: called once for each reason
-  rescue::IncidentProbes* probes = nullptr;         // may be null
+  std::size_t stack_depth = 0;  // frames kept for each stack; 0: no stacks
   rescue::Settings ladder{};
   serving::ServingSettings serving{};
-  serving::SayNotice say = nullptr;  // may be null
 };
 
 // All parts of a recorded process that hooks work with. One object lives as long as the recording.
 class Session {
  public:
   // `ledger` and `real` outlive the object.
-  Session(ledger::Writer& ledger, const driver::RealDriver& real,
-          const SessionSettings& settings) noexcept;
+  Session(ledger::Writer& ledger, const driver::RealDriver& real, const Surroundings&,
+          const SessionSettings&) noexcept;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 

@@ -26,8 +26,8 @@ struct Made {
   bool in_pool = false;
 };
 
-// Serves a request from the pool, from the driver, or by the ladder. `put` receives the address if
-// the memory is not the driver's. `can_put` is false if an argument is not valid: then only the
+// Serves a request from the pool, from the driver, or by the ladder. Calls `put` with the address
+// if the memory is not the driver's. `can_put` is false if an argument is not valid: then only the
 // driver is asked, since it knows the right error.
 template <class Put, class RealCall>
 Made allocate(HookedCall& call, std::uint64_t bytes, bool can_put, const Put& put,
@@ -38,8 +38,11 @@ Made allocate(HookedCall& call, std::uint64_t bytes, bool can_put, const Put& pu
       return {CUDA_SUCCESS, true};
     }
   }
-  const serving::ReceiveAddress receive(put);
-  return {call.allocate(linear(0, bytes), real_call, can_put ? &receive : nullptr)};
+  using rescue::Accepts;
+  const auto [result, address] = call.allocate(
+      linear(0, bytes), real_call, can_put ? Accepts::any_memory : Accepts::drivers_memory);
+  if (address != 0) put(address);
+  return {result};
 }
 
 void record(HookedCall& call, const Made& made, const CUdeviceptr* dptr, std::uint64_t bytes) {

@@ -28,16 +28,15 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
                   .device = device,
                   .stream = stream,
                   .memory_pool = pool};
-  bool spilled = false;
-  const auto put = [&](std::uint64_t address) {
-    *dptr = address;
-    spilled = true;
-  };
-  const serving::ReceiveAddress receive(put);
+  using rescue::Accepts;
   // A node takes no memory now, so there is nothing to rescue: its graph may fail when it is
   // launched.
-  const CUresult result =
-      node ? real_call() : call.allocate(made, real_call, dptr != nullptr ? &receive : nullptr);
+  const auto [result, spilled_at] =
+      node ? HookedCall::Allocated{real_call()}
+           : call.allocate(made, real_call,
+                           dptr != nullptr ? Accepts::any_memory : Accepts::drivers_memory);
+  const bool spilled = spilled_at != 0;
+  if (spilled) *dptr = spilled_at;
   if (!call.recording()) return result;
   made.address = result == CUDA_SUCCESS ? *dptr : 0;
   // Spilled memory ends with its context; the driver's stream-ordered memory does not.

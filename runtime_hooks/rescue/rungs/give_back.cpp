@@ -5,7 +5,7 @@ namespace cuwarden::rescue {
 namespace {
 
 RungOutcome run(Rescue& rescue, std::size_t) {
-  const auto given = rescue.call.means.give_back_unused();
+  const auto given = rescue.call.parts.pools.give_back_unused(rescue.call.request.device);
   rescue.pool_must_wait = !given;
   if (!given) return RungOutcome::unsafe;
   const RungOutcome outcome = *given ? rescue.ask() : RungOutcome::nothing_to_do;
@@ -17,7 +17,10 @@ RungOutcome run(Rescue& rescue, std::size_t) {
 
 constinit const Rung give_back{
     .name = ledger::Rung::pool,
-    .applies = [](Rescue& rescue, std::size_t) { return rescue.call.means.has_pool(); },
+    .applies =
+        [](Rescue& rescue, std::size_t) {
+          return rescue.call.parts.pools.has_memory_of(rescue.call.request.device);
+        },
     .run = run};
 
 }  // namespace cuwarden::rescue

@@ -6,11 +6,13 @@ namespace {
 
 bool applies(Rescue& rescue, std::size_t) {
   return rescue.situation.is_last_resort_due && rescue.situation.fits_device &&
-         rescue.call.means.can_mesh() && !rescue.pool_must_wait;
+         rescue.is_on_device() && rescue.call.request.device == rescue.call.here.device &&
+         rescue.call.parts.pools.can_mesh() && !rescue.pool_must_wait;
 }
 
 RungOutcome run(Rescue& rescue, std::size_t) {
-  const RungOutcome meshed = rescue.call.means.mesh();
+  const RungOutcome meshed =
+      rescue.call.parts.pools.mesh(rescue.call.here, rescue.call.request.bytes);
   return meshed == RungOutcome::served ? rescue.ask() : meshed;
 }
 

@@ -1,13 +1,33 @@
 // Has registered functions give back what they keep, one after the other.
+#include <algorithm>
 #include <optional>
 
+#include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
 namespace {
 
 using Answer = Reclaimers::Answer;
-using Failure = Reclaimers::Failure;
+using Failure = serving::ReclaimerFailure;
+
+// Returns true where the calling thread holds a lock that is named in the comma-separated list.
+bool holds_lock_among(HostProcess& process, std::string_view names) {
+  constexpr std::string_view locks[] = {"python:gil"};
+  return std::ranges::any_of(locks, [&](std::string_view lock) {
+    return names.find(lock) != names.npos && process.holds_lock(lock);
+  });
+}
+
+// Returns true where a reclaimer of these modules (a comma-separated list) must not run: the
+// requesting thread has one of them on its stack, so it may hold a lock that the reclaimer wants,
+// or a capture forbids giving memory back.
+bool is_unsafe(Rescue& rescue, std::string_view modules) {
+  const Parts& parts = rescue.call.parts;
+  if (parts.captures.any() || holds_lock_among(parts.process, modules)) return true;
+  if (!rescue.stack) rescue.stack = parts.sites.whole_stack(rescue.call.caller);
+  return !has_none_of(parts.ledger.stacks, *rescue.stack, modules);
+}
 
 bool applies(Rescue& rescue, std::size_t turn) {
   const Settings& settings = rescue.settings;
@@ -19,9 +39,9 @@ bool applies(Rescue& rescue, std::size_t turn) {
 
 RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Failure>& failure) {
   const RefusedCall& call = rescue.call;
-  if (call.means.is_unsafe_to_reclaim(rescue.reclaimer.modules)) return RungOutcome::unsafe;
+  if (is_unsafe(rescue, rescue.reclaimer.modules)) return RungOutcome::unsafe;
   const std::uint64_t deadline_ns = rescue.reclaim_deadline_ns;
-  const Reclaimers::Wanted wanted{&call.real, call.context, call.request.device.value,
+  const Reclaimers::Wanted wanted{&call.parts.real, call.here.context, call.request.device.value,
                                   call.request.bytes, deadline_ns};
   for (;;) {
     std::size_t given_back = 0;
@@ -56,10 +76,9 @@ RungOutcome call_reclaimer(Rescue& rescue, std::size_t turn, std::optional<Failu
   }
 }
 
-void say(const Rescue& rescue, std::size_t turn, Failure failure) {
-  if (rescue.settings.failure != nullptr &&
-      rescue.settings.reclaimers->is_first_time(turn, failure))
-    rescue.settings.failure(rescue.reclaimer.name, failure);
+void tell_once(const Rescue& rescue, std::size_t turn, Failure failure) {
+  if (rescue.settings.reclaimers->is_first_time(turn, failure))
+    rescue.call.parts.notices.tell_of_reclaimer(rescue.reclaimer.name, failure);
 }
 
 RungOutcome run(Rescue& rescue, std::size_t turn) {
@@ -74,7 +93,7 @@ void told(Rescue& rescue, std::size_t turn) {
   if (rescue.failure == Failure::gave_nothing)
     rescue.gave_nothing |= 1u << turn;
   else if (rescue.failure)
-    say(rescue, turn, *rescue.failure);
+    tell_once(rescue, turn, *rescue.failure);
 }
 
 // A reclaimer that had nothing to give is told of only where none of them had.
@@ -82,7 +101,7 @@ void in_vain(Rescue& rescue) {
   for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn)
     if ((rescue.gave_nothing >> turn & 1) != 0 &&
         rescue.settings.reclaimers->entry(turn, rescue.reclaimer))
-      say(rescue, turn, Failure::gave_nothing);
+      tell_once(rescue, turn, Failure::gave_nothing);
 }
 
 }  // namespace

@@ -11,7 +11,12 @@ bool can_spill(const Rescue& rescue) {
 
 RungOutcome run(Rescue& rescue, std::size_t) {
   rescue.has_spilled = true;
-  return rescue.call.means.spill();
+  const RefusedCall& call = rescue.call;
+  const auto [outcome, address] =
+      call.parts.pools.spill_to_host(call.asked_for, call.here, call.request.device);
+  rescue.served_at = address;
+  if (outcome != RungOutcome::served || address != 0) return outcome;
+  return call.ask_driver() == CUDA_SUCCESS ? RungOutcome::served : RungOutcome::no_memory;
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ RungOutcome run(Rescue& rescue, std::size_t) {
 
 RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
-  const auto may_enter = [&](ContextId context) { return rescue.call.means.may_enter(context); };
-  PendingFrees::Marks marks(rescue.call.pending, rescue.call.real, rescue.call.context, may_enter);
+  const Parts& parts = rescue.call.parts;
+  PendingFrees::Marks marks(rescue.call.pending, parts.real, parts.contexts,
+                            rescue.call.here.context, rescue.call.request.device);
   bool had_any = marks.any(), has_others = false;
   for (std::uint64_t sleep = first_sleep_ns;;) {
     if (marks.synchronise_reached()) {

@@ -8,7 +8,10 @@ constinit const Rung trim{
     .applies = [](Rescue& rescue, std::size_t) { return rescue.is_on_device(); },
     .run =
         [](Rescue& rescue, std::size_t) {
-          return rescue.call.means.trim() ? rescue.ask() : RungOutcome::nothing_to_do;
+          const Parts& parts = rescue.call.parts;
+          return parts.memory_pools.trim(parts.real, rescue.call.request.device)
+                     ? rescue.ask()
+                     : RungOutcome::nothing_to_do;
         }};
 
 }  // namespace cuwarden::rescue

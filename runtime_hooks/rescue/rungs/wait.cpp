@@ -1,10 +1,24 @@
 // Waits for memory that other processes give back, and asks now and then.
 #include <algorithm>
 
+#include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
 namespace {
+
+// Returns true where the device could serve the request, were it not for other processes. Judges by
+// what is live now, since a rung may have given something back. Contexts and code do not count: how
+// much of them is a neighbour's, which may leave, is not known.
+bool may_others_help(const Parts& parts, const Request& request) {
+  const std::uint64_t total = parts.queries.total_bytes_of(request.device);
+  if (total == 0) return true;
+  const std::uint64_t live = parts.ledger.totals.live_bytes_on(request.device);
+  const std::uint64_t there =
+      live - std::min(live, parts.ledger.devices.spilled_bytes_on(request.device));
+  return request.bytes <= total && there <= total - request.bytes;
+}
 
 RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 5'000'000, longest_sleep_ns = 200'000'000;
@@ -21,11 +35,14 @@ RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t dea
     if (answer == RungOutcome::nothing_to_do || answer == RungOutcome::timed_out)
       answer = rescue.ask();
     if (answer != RungOutcome::no_memory) return answer;
-    rescue.tell({ledger::Rung::wait, RungOutcome::under_way, rescue.clock.now_ns() - begun_ns, {}});
+    rescue.tried.add(
+        {ledger::Rung::wait, RungOutcome::under_way, rescue.clock.now_ns() - begun_ns, {}});
   }
 }
 
 RungOutcome run(Rescue& rescue, std::size_t) {
+  const Request& request = rescue.call.request;
+  rescue.call.parts.notices.tell_once(serving::Notice::waits, request.device, request.bytes);
   const std::uint64_t begun_ns = rescue.clock.now_ns();
   const RungOutcome outcome = wait_until(rescue, begun_ns, begun_ns + rescue.settings.wait_ns);
   rescue.before.waited_ns.store(outcome == RungOutcome::timed_out ? rescue.clock.now_ns() : 0,
@@ -40,7 +57,7 @@ constinit const Rung wait{.name = ledger::Rung::wait,
                               [](Rescue& rescue, std::size_t) {
                                 return rescue.situation.is_last_resort_due &&
                                        rescue.settings.wait_ns != 0 &&
-                                       rescue.call.means.may_others_help();
+                                       may_others_help(rescue.call.parts, rescue.call.request);
                               },
                           .run = run};
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
+#include "tests/unit/quiet_shim.hpp"
 
 namespace cuwarden::bench {
 namespace {
@@ -28,14 +29,14 @@ driver::RealDriver idle_driver() {
 
 struct Recording {
   explicit Recording(std::size_t depth)
-      : session(*writer, real,
-                {.stack_depth = depth, .incomplete = [](ledger::Reason) noexcept {}}) {
+      : session(*writer, real, shim.around(), {.stack_depth = depth}) {
     writer->remove_file();
   }
   const std::array<const char*, 2> folders = {"/dev/shm", "/tmp"};
   ledger::Writer* const writer = ledger::Writer::create(
       {.folders = folders, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = idle_driver();
+  QuietShim shim;
   Session session;
 };
 

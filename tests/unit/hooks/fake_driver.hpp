@@ -13,6 +13,7 @@
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "tests/unit/quiet_shim.hpp"
 
 namespace cuwarden::hooks {
 
@@ -223,9 +224,12 @@ class HooksTest : public ::testing::Test {
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = fake_functions();
   static inline std::vector<ledger::Reason> noticed;
-  Session session{*writer, real, {.incomplete = [](ledger::Reason reason) noexcept {
-                    noticed.push_back(reason);
-                  }}};
+  struct Shim final : QuietShim {
+    void ledger_is_incomplete(ledger::Reason reason) noexcept override {
+      noticed.push_back(reason);
+    }
+  } shim;
+  Session session{*writer, real, shim.around(), {}};
 };
 
 }  // namespace cuwarden::hooks

@@ -83,7 +83,7 @@ class IncidentsTest : public HooksTest {
   static inline int mode = CU_COMPUTEMODE_DEFAULT;
   static inline int readings = 0;
   static inline std::vector<IncidentId> told;
-  struct Probes final : rescue::IncidentProbes {
+  struct Probes final : QuietShim {
     void explain(rescue::Incident& incident) noexcept override { add_facts(incident); }
     void settled(const rescue::Incident& incident, bool) noexcept override {
       told.push_back(incident.id);
@@ -91,7 +91,7 @@ class IncidentsTest : public HooksTest {
     std::function<void(rescue::Incident&)> add_facts = [](rescue::Incident&) {};
   } probes;
   const driver::RealDriver real = refusing();
-  Session session{*writer, real, {.incomplete = [](ledger::Reason) noexcept {}, .probes = &probes}};
+  Session session{*writer, real, probes.around(), {}};
 };
 
 TEST_F(IncidentsTest, the_first_refusal_is_kept_with_its_facts_and_repeats_are_counted) {

@@ -72,8 +72,7 @@ class NoHeap : public HooksTest {
     }
   }
 
-  Session with_stacks{
-      *writer, real, {.stack_depth = 64, .incomplete = [](ledger::Reason) noexcept {}}};
+  Session with_stacks{*writer, real, shim.around(), {.stack_depth = 64}};
 };
 
 TEST_F(NoHeap, recording_a_call_uses_no_heap_and_calls_no_loader_function) {

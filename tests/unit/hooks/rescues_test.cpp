@@ -63,7 +63,7 @@ class RescuesTest : public HooksTest {
   static inline std::vector<Stage> stages;
   static inline std::vector<int> attempts_by_then;
   static inline std::vector<CUstream> synchronised;
-  struct Probes final : rescue::IncidentProbes {
+  struct Probes final : QuietShim {
     void explain(rescue::Incident&) noexcept override { note(Stage::refused); }
     void settled(const rescue::Incident&, bool) noexcept override { note(Stage::settled); }
     static void note(Stage stage) {
@@ -74,9 +74,8 @@ class RescuesTest : public HooksTest {
   const driver::RealDriver real = refusing();
   Session session{*writer,
                   real,
-                  {.incomplete = [](ledger::Reason) noexcept {},
-                   .probes = &probes,
-                   .ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
+                  probes.around(),
+                  {.ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
 };
 
 TEST_F(RescuesTest, a_request_that_a_rescue_serves_is_no_failure_and_has_its_record) {

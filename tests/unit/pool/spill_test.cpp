@@ -10,18 +10,14 @@
 #include <vector>
 
 #include "tests/unit/pool/counting_driver.hpp"
+#include "tests/unit/quiet_process.hpp"
 
 namespace cuwarden::pool {
 namespace {
 
-std::uint64_t host_has = UINT64_MAX;
-
 class SpillTest : public testing::Test {
  protected:
-  SpillTest() {
-    driver = std::make_unique<Driver>();
-    host_has = UINT64_MAX;
-  }
+  SpillTest() { driver = std::make_unique<Driver>(); }
   ~SpillTest() override { EXPECT_EQ(driver->errors, 0) << "calls that the driver would refuse"; }
   std::optional<Range> allocate(std::uint64_t bytes, std::uint64_t context = 7) {
     return spill.allocate(real, asked_for(bytes, context), failure);
@@ -48,10 +44,12 @@ class SpillTest : public testing::Test {
 
   const driver::RealDriver real = functions();
   Peers peers;
-  Spill spill{{.most_host_bytes = 500 * MiB,
-               .host_room = []() noexcept { return host_has; },
-               .visible_bytes = 500 * MiB},
-              peers};
+  struct Process final : QuietProcess {
+    std::uint64_t host_room_bytes() noexcept override { return host_has; }
+    std::uint64_t host_has = UINT64_MAX;
+  } process;
+  std::uint64_t& host_has = process.host_has;
+  Spill spill{{.most_host_bytes = 500 * MiB, .visible_bytes = 500 * MiB}, peers, process};
   SpillFailure failure{};
 };
 

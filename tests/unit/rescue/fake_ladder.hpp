@@ -1,5 +1,6 @@
-// A ladder on a fake driver. A test says how much memory there is, what gives memory back, and
-// which streams and contexts must not be touched.
+// A ladder, with the parts of the process that its rungs work with, on a fake driver. A test says
+// how much memory there is, what gives memory back, and which streams and contexts must not be
+// touched.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,17 +10,22 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "tests/unit/manual_clock.hpp"
+#include "tests/unit/pool/counting_driver.hpp"
+#include "tests/unit/quiet_process.hpp"
 
 namespace cuwarden::rescue {
+// The state of the driver's streams, contexts and memory pools. Its memory is pool::driver.
 struct FakeDriver {
   std::map<CUstream, int> polls_until_idle;  // for each stream; negative: it never becomes idle
   std::map<CUevent, CUstream> events;        // events that exist, with their streams
@@ -29,6 +35,9 @@ struct FakeDriver {
   std::vector<CUcontext> entered;
   std::size_t left = 0;
   CUresult event_state = CUDA_SUCCESS;
+  std::uint64_t total_bytes = 0;           // the device's size; 0: the driver does not say
+  std::uint64_t idle_in_memory_pools = 0;  // bytes that memory pools keep
+  std::set<std::uint64_t> locked;          // page-locked memory, by address
   std::mutex lock;
   // Set by whichever thread called last.
   CUcontext made_current = nullptr;
@@ -37,7 +46,39 @@ struct FakeDriver {
 inline FakeDriver fake;
 
 inline driver::RealDriver fake_functions() {
-  driver::RealDriver real;
+  pool::driver = std::make_unique<pool::Driver>();
+  driver::RealDriver real = pool::functions();
+  real.cuCtxGetCurrent = [](CUcontext* context) {
+    return *context = reinterpret_cast<CUcontext>(0x700), CUDA_SUCCESS;
+  };
+  real.cuCtxGetDevice = [](CUdevice* device) { return *device = 0, CUDA_SUCCESS; };
+  real.cuDeviceTotalMem_v2 = [](size_t* bytes, CUdevice) {
+    return *bytes = fake.total_bytes, CUDA_SUCCESS;
+  };
+  real.cuMemHostAlloc = [](void** out, size_t bytes, unsigned) {
+    *out = reinterpret_cast<void*>((fake.locked.size() + 1) << 40 | bytes);
+    return fake.locked.insert(reinterpret_cast<std::uint64_t>(*out)), CUDA_SUCCESS;
+  };
+  real.cuMemFreeHost = [](void* address) {
+    EXPECT_EQ(fake.locked.erase(reinterpret_cast<std::uint64_t>(address)), 1u);
+    return CUDA_SUCCESS;
+  };
+  real.cuDeviceGet = [](CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; };
+  real.cuDeviceGetDefaultMemPool = [](CUmemoryPool* pool, CUdevice) {
+    return *pool = reinterpret_cast<CUmemoryPool>(0x900), CUDA_SUCCESS;
+  };
+  real.cuMemPoolGetAttribute = [](CUmemoryPool, CUmemPool_attribute which, void* value) {
+    const bool is_reserved = which == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+    *static_cast<cuuint64_t*>(value) = is_reserved ? fake.idle_in_memory_pools : 0;
+    return CUDA_SUCCESS;
+  };
+  real.cuDeviceGetGraphMemAttribute = [](CUdevice, CUgraphMem_attribute, void* value) {
+    return *static_cast<cuuint64_t*>(value) = 0, CUDA_SUCCESS;
+  };
+  real.cuDeviceGraphMemTrim = [](CUdevice) { return CUDA_SUCCESS; };
+  real.cuMemPoolTrimTo = [](CUmemoryPool, size_t) {
+    return fake.idle_in_memory_pools = 0, CUDA_SUCCESS;
+  };
   real.cuEventCreate = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(++fake.made);
     return fake.events[*event] = nullptr, CUDA_SUCCESS;
@@ -66,7 +107,8 @@ inline driver::RealDriver fake_functions() {
 #endif
   real.cuStreamSynchronize = [](CUstream stream) {
     EXPECT_EQ(fake.polls_until_idle[nullptr], 0) << "this would wait";
-    return fake.synchronised.push_back(stream), CUDA_SUCCESS;
+    fake.synchronised.push_back(stream);
+    return pool::synchronise(stream);
   };
   real.cuEventDestroy_v2 = [](CUevent event) {
     EXPECT_EQ(fake.events.erase(event), 1u);
@@ -91,33 +133,42 @@ inline CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream
 
 using RungName = ledger::Rung;
 
-// Means that do as the test says, and count the calls.
-struct FakeMeans final : Means {
-  bool is_captured() override { return captured; }
-  bool may_enter(ContextId context) override { return alive.contains(context.value); }
-  bool trim() override { return trimmed = has_idle_pools; }
-  bool has_pool() override { return pool_is_there; }
-  std::optional<bool> give_back_unused() override {
-    if (pool_must_not) return std::nullopt;
-    return pool_emptied = pool_keeps;
+// A process of which a test says what is held and loaded. It counts the threads that it started.
+class FakeProcess final : public QuietProcess {
+ public:
+  bool reaches_memory() noexcept override { return is_memory_reached; }
+  bool holds_lock(std::string_view) noexcept override { return is_lock_held; }
+  std::uint64_t host_room_bytes() noexcept override { return host_room; }
+  bool start_thread(void* (*work)(void*), void* argument) noexcept override {
+    if (!threads_can_start) return false;
+    ++running;
+    std::thread([work, argument] {
+      work(argument);
+      --running;
+      running.notify_all();
+    }).detach();
+    return true;
   }
-  bool can_mesh() override { return may_mesh; }
-  RungOutcome mesh() override { return ++meshed, mesh_outcome; }
-  bool is_unsafe_to_reclaim(std::string_view modules) override { return modules == unsafe_modules; }
-  bool may_others_help() override { return others_help; }
-  RungOutcome spill() override { return ++spills, spill_outcome; }
+  static void wait_until_none_runs() {
+    for (int now = running; now != 0; now = running) running.wait(now);
+  }
 
-  bool captured = false;
-  std::set<std::uint64_t> alive;  // contexts that may be entered
-  bool has_idle_pools = false, trimmed = false;
-  bool pool_is_there = false, pool_keeps = false, pool_emptied = false, pool_must_not = false;
-  bool may_mesh = false;
-  RungOutcome mesh_outcome = RungOutcome::served;
-  int meshed = 0;
-  std::string_view unsafe_modules = "not safe";
-  bool others_help = true;
-  RungOutcome spill_outcome = RungOutcome::served;
-  int spills = 0;
+  bool threads_can_start = true, is_memory_reached = false, is_lock_held = false;
+  std::uint64_t host_room = UINT64_MAX;
+
+ private:
+  // Static: a thread that counts itself out may outlive the object.
+  static inline std::atomic<int> running{0};
+};
+
+struct FailuresOfReclaimers final : serving::NoticeWriter {
+  void write(serving::Notice, DeviceOrdinal, std::uint64_t, std::uint64_t) noexcept override {}
+  void write(serving::ReclaimerFailure failure, std::string_view name) noexcept override {
+    all.emplace_back(name, failure);
+    while_written();
+  }
+  std::function<void()> while_written = [] {};
+  std::vector<std::pair<std::string, serving::ReclaimerFailure>> all;
 };
 
 class LadderTest : public testing::Test {
@@ -125,10 +176,14 @@ class LadderTest : public testing::Test {
   LadderTest() {
     std::destroy_at(&fake);
     std::construct_at(&fake);
+    contexts.primary_retained(device, here);
   }
   ~LadderTest() override {
     EXPECT_TRUE(fake.events.empty()) << "events that nobody destroys";
     EXPECT_EQ(fake.entered.size(), fake.left);
+    EXPECT_EQ(pool::driver->errors, 0) << "calls that the driver would refuse";
+    serving::serving_pools.store(nullptr);
+    serving::answers_differ.store(false);
   }
 
   using Rungs = std::vector<std::pair<RungName, RungOutcome>>;
@@ -141,44 +196,107 @@ class LadderTest : public testing::Test {
     return climb(ladder, {.device = 1, .is_last_resort_due = may_wait, .can_spill = can_spill},
                  on_device);
   }
-  Rungs climb(Ladder& ladder, const Situation& situation, bool on_device = true,
-              std::uint64_t bytes = 5000) {
-    Rungs all;
+  [[gnu::noinline]] Rungs climb(Ladder& ladder, const Situation& situation, bool on_device = true) {
     const auto request = [&] {
       ++requests;
       return is_there() ? CUDA_SUCCESS : refusal;
     };
-    const Request asked{.bytes = bytes, .device = on_device ? DeviceOrdinal{0} : no_device};
-    const RefusedCall call{.real = real,
+    const Request asked{.bytes = bytes, .device = on_device ? device : no_device};
+    const tracking::Caller caller{HookId{1}, __builtin_frame_address(0)};
+    const tracking::Allocation asked_for{.kind = Kind::device, .bytes = bytes};
+    const RefusedCall call{.parts = parts,
                            .pending = pending,
-                           .context = here,
+                           .caller = caller,
+                           .asked_for = asked_for,
+                           .here = {here, device},
                            .request = asked,
-                           .ask_driver = request,
-                           .means = means};
-    served = ladder.climb(call, situation, [&](const RungReport& report) {
-      if (report.outcome == RungOutcome::under_way) return begun_rungs.push_back(report.rung);
-      all.emplace_back(report.rung, report.outcome);
-      while_told(report.rung, report.outcome);
-      if (!report.reclaimer.empty()) named.emplace_back(report.reclaimer);
-    });
+                           .ask_driver = request};
+    TriedRungs tried(*writer, incident);
+    const Rescued rescued = ladder.climb(call, situation, tried);
+    Rungs all;
+    for (const TriedRungs::Row& row : tried.rows()) {
+      all.emplace_back(row.report.rung, row.report.outcome);
+      if (!row.report.reclaimer.empty()) named.emplace_back(row.report.reclaimer);
+    }
+    served = rescued.served;
+    served_at = rescued.address;
     return all;
   }
 
+  void begin_incident() {
+    incident =
+        writer->incidents.refused({.group = GroupId{1}, .bytes = {}}, ThreadId{}, 0).incident;
+  }
+  // Returns the incident's last rung, as the ledger has it now.
+  ledger::IncidentRungView last_rung() const {
+    ledger::ReadError error;
+    const auto reader = ledger::Reader::open(writer->bytes(), error).value();
+    return reader.incident_rung(reader.rows(ledger::RegionId::incident_rungs) - 1).value();
+  }
+
+  // --- the pool of device memory
+  void free_in_pool(std::uint64_t address) {
+    pool::Arena* const arena = pools.parts().device.owner(address);
+    const auto block = arena->retire(address);
+    ASSERT_TRUE(block);
+    arena->give(*block, 1);
+  }
+  // Fills the device with pages of the pool, in each of which one block is left.
+  std::vector<std::uint64_t> leave_one_block_in_each_page() {
+    constexpr std::uint64_t block_bytes = 64 << 10, in_a_page = pool::page / block_bytes;
+    std::vector<std::uint64_t> left, others;
+    for (int i = 0; i < 40 * int{in_a_page}; ++i) {
+      const std::uint64_t address = pools.allocate(block_bytes);
+      EXPECT_NE(address, 0u);
+      if (address / block_bytes % in_a_page == address / pool::page % in_a_page)
+        left.push_back(address);
+      else
+        others.push_back(address);
+    }
+    for (const std::uint64_t address : others) free_in_pool(address);
+    pool::driver->free_bytes = 0;
+    return left;
+  }
+  static bool has_device_a_page() { return pool::driver->free_bytes >= pool::page; }
+  std::uint64_t meshed_pages() { return pools.parts().device.counts(device).meshed_pages; }
+
   ManualClock clock;
-  FakeMeans means;
-  std::function<bool(ContextId)> may_enter = [this](ContextId context) {
-    return means.may_enter(context);
-  };
+  FakeProcess process;
+  FailuresOfReclaimers failures;
+  ledger::Writer* const writer =
+      ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = fake_functions();
+  const DeviceOrdinal device{0};
   const ContextId here{0x700}, elsewhere{0x800};
+  tracking::LiveContexts contexts;
+  tracking::DeviceQueries queries{real, contexts};
+  tracking::Captures captures;
+  tracking::MemoryPools memory_pools;
+  serving::Notices notices{failures};
+  serving::ServingPools pools{{.pool = serving::PoolUse::from_start,
+                               .mesh_pause_ns = 3'000'000,
+                               .spill = {.most_host_bytes = 500 * pool::MiB}},
+                              process,
+                              *writer,
+                              real,
+                              queries,
+                              contexts,
+                              captures,
+                              memory_pools,
+                              notices};
+  tracking::DeviceReadings readings{*writer, real, queries, memory_pools, &pools};
+  tracking::CallSites sites{*writer, 0};
+  const Parts parts{process,      *writer,  real,  queries, contexts, captures,
+                    memory_pools, readings, sites, pools,   notices};
   PendingFrees pending;
   std::function<bool()> is_there = [] { return false; };
-  std::function<void(RungName, RungOutcome)> while_told = [](RungName, RungOutcome) {};
   bool can_spill = false;
   std::vector<std::string> named;  // names of the reclaimers that were called
-  std::vector<RungName> begun_rungs;
+  IncidentId incident;             // gets the rungs while the ladder is climbed; 0: none
   bool served = false;
+  std::uint64_t served_at = 0;  // Rescued::address
   int requests = 0;
+  std::uint64_t bytes = 5000;  // of the request
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
   const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};
 };

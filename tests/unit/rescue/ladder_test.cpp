@@ -1,5 +1,6 @@
 // The ladder: the order of its rungs, how long each may take, and when it is climbed again.
 #include <algorithm>
+#include <functional>
 
 #include "tests/unit/rescue/fake_ladder.hpp"
 
@@ -63,90 +64,115 @@ TEST_F(LadderTest, another_error_of_the_driver_ends_the_ladder_at_once) {
 }
 
 TEST_F(LadderTest, the_pool_gives_back_what_it_keeps) {
-  means.pool_is_there = true;
-  is_there = [this] { return means.pool_emptied; };
-  const auto last = [&] { return climb(settings).back(); };
+  const std::uint64_t address = pools.allocate(5000);
+  pool::driver->free_bytes = 0;
+  is_there = has_device_a_page;
+  const auto last = [&] { return climb(settings, false).back(); };
   EXPECT_EQ(last(), std::pair(RungName::pool, RungOutcome::nothing_to_do));
-  means.pool_keeps = true;
+  free_in_pool(address);
   EXPECT_EQ(last(), std::pair(RungName::pool, RungOutcome::served));
-  means.pool_emptied = false;
-  EXPECT_EQ(climb(settings, true, false).back(), std::pair(RungName::pool, RungOutcome::served))
-      << "page-locked memory likewise";
+}
+
+TEST_F(LadderTest, the_pool_gives_back_page_locked_memory_for_a_request_of_host_memory) {
+  const std::uint64_t address = pools.allocate_pinned(5000, 0);
+  ASSERT_TRUE(pools.parts().pinned.retire(address));
+  pools.parts().pinned.give(address, 1);
+  EXPECT_EQ(fake.locked.size(), 1u);
+  is_there = [] { return fake.locked.empty(); };
+  EXPECT_EQ(climb(settings, true, false).back(), std::pair(RungName::pool, RungOutcome::served));
 }
 
 TEST_F(LadderTest, memory_that_the_pool_must_keep_for_now_is_asked_for_again) {
-  means.pool_is_there = means.pool_keeps = means.pool_must_not = true;
+  free_in_pool(pools.allocate(5000));
+  captures.begins(stream(16), false, here);
   Ladder ladder(settings, clock);
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::unsafe));
   const Situation situation{.device = 1, .bytes = 100};
-  means.pool_keeps = false;
-  for (const bool must_not : {true, false}) {
-    means.pool_must_not = must_not;
-    climb(ladder, situation, true, 100);
-    EXPECT_EQ(ladder.is_worth_climbing(situation), must_not);
-  }
+  climb(ladder, situation);
+  EXPECT_TRUE(ladder.is_worth_climbing(situation));
+  captures.ended(stream(16), false);
+  climb(ladder, situation);
+  EXPECT_FALSE(ladder.is_worth_climbing(situation));
 }
 
 TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
-  means.pool_is_there = means.may_mesh = true;
-  is_there = [this] { return means.meshed > 0; };
+  const auto blocks = leave_one_block_in_each_page();
+  is_there = has_device_a_page;
   const auto last = [&](bool may_wait = true) { return climb(settings, may_wait).back(); };
-  EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::served));
-  is_there = [this] { return means.pool_emptied; };
-  means.pool_keeps = true;
-  EXPECT_EQ(last(), std::pair(RungName::pool, RungOutcome::served));
-  EXPECT_EQ(means.meshed, 1) << "that was enough";
-  means.pool_keeps = means.pool_emptied = false;
-  EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::no_memory)) << "some went back";
   EXPECT_EQ(last(false).first, RungName::pool) << "whoever asks helps itself first";
-  requests = 0;
-  means.mesh_outcome = RungOutcome::timed_out;
-  EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::timed_out));
-  EXPECT_EQ(requests, 1) << "nothing came of it";
+  EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::served));
+  const std::uint64_t meshed = meshed_pages();
+  EXPECT_NE(meshed, 0u);
+  pool::driver->free_bytes = 0;
+  is_there = [] { return false; };
+  EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::no_memory)) << "some went back";
+  EXPECT_GT(meshed_pages(), meshed);
+}
+
+TEST_F(LadderTest, no_memory_is_moved_if_giving_back_was_enough) {
+  free_in_pool(leave_one_block_in_each_page().front());
+  is_there = has_device_a_page;
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::served));
+  EXPECT_EQ(meshed_pages(), 0u);
+}
+
+TEST_F(LadderTest, the_driver_is_not_asked_again_if_no_memory_could_be_moved) {
+  leave_one_block_in_each_page();
+  fake.polls_until_idle[nullptr] = -1;
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
+  EXPECT_EQ(requests, 1);
 }
 
 TEST_F(LadderTest, a_move_that_was_not_possible_is_not_tried_again_at_once) {
-  means.may_mesh = true;
+  leave_one_block_in_each_page();
   const Situation again{.device = 1, .bytes = 5000};
   for (const RungOutcome outcome : {RungOutcome::unsafe, RungOutcome::timed_out}) {
     Ladder ladder(settings, clock);
-    means.mesh_outcome = outcome;
+    process.is_memory_reached = outcome == RungOutcome::unsafe;
+    fake.polls_until_idle[nullptr] = -1;
     EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, outcome));
     EXPECT_FALSE(ladder.is_worth_climbing(again));
   }
 }
 
 TEST_F(LadderTest, pending_frees_are_tried_again_at_once_even_if_nothing_can_be_moved) {
-  means.may_mesh = true;
-  means.mesh_outcome = RungOutcome::timed_out;
+  leave_one_block_in_each_page();
   pending.freed_in(stream(16), here);
-  fake.polls_until_idle[stream(16)] = -1;
+  fake.polls_until_idle[stream(16)] = fake.polls_until_idle[nullptr] = -1;
   Ladder ladder({.enabled = true, .sync_timeout_ns = 10'000'000}, clock);
   EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
   EXPECT_TRUE(ladder.is_worth_climbing({.device = 1, .bytes = 5000}));
 }
 
-TEST_F(LadderTest, each_rung_is_told_before_it_is_climbed) {
+TEST_F(LadderTest, the_ledger_has_each_rung_while_it_runs_and_how_long_a_wait_lasts) {
   Settings waits = settings;
   waits.wait_ns = 100'000'000;
-  const Rungs all = climb(waits);
-  std::vector<RungName> climbed;
-  for (const auto& [rung, outcome] : all) climbed.push_back(rung);
-  EXPECT_GT(std::count(begun_rungs.begin(), begun_rungs.end(), RungName::wait), 2)
-      << "that it goes on, too";
-  begun_rungs.erase(std::unique(begun_rungs.begin(), begun_rungs.end()), begun_rungs.end());
-  EXPECT_EQ(begun_rungs, climbed);
+  begin_incident();
+  std::vector<std::uint64_t> waited_ns;
+  is_there = [&] {
+    const ledger::IncidentRungView rung = last_rung();
+    EXPECT_EQ(rung.outcome, RungOutcome::under_way);
+    EXPECT_EQ(rung.rung, requests == 1 ? RungName::retry : RungName::wait);
+    if (requests > 1) waited_ns.push_back(rung.duration_ns);
+    return false;
+  };
+  climb(waits);
+  EXPECT_GT(waited_ns.size(), 2u);
+  EXPECT_EQ(std::ranges::adjacent_find(waited_ns, std::greater_equal()), waited_ns.end());
+  EXPECT_EQ(last_rung().outcome, RungOutcome::timed_out);
 }
 
 TEST_F(LadderTest, nothing_is_moved_before_the_pool_could_give_back_what_it_keeps) {
-  means.pool_is_there = means.pool_must_not = means.may_mesh = true;
+  leave_one_block_in_each_page();
+  captures.begins(stream(16), false, here);
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::unsafe));
-  EXPECT_EQ(means.meshed, 0);
+  EXPECT_EQ(meshed_pages(), 0u);
 }
 
 TEST_F(LadderTest, memory_pools_are_trimmed_if_they_keep_memory) {
-  means.has_idle_pools = true;
-  is_there = [this] { return means.trimmed; };
+  memory_pools.used_on(device);
+  fake.idle_in_memory_pools = 5000;
+  is_there = [] { return fake.idle_in_memory_pools == 0; };
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::trim, RungOutcome::served));
 }
 
@@ -164,7 +190,7 @@ TEST_F(LadderTest, other_processes_memory_is_waited_for_if_the_user_allows_it) {
 TEST_F(LadderTest, a_request_does_not_wait_if_other_processes_could_not_make_room_for_it) {
   Settings waits = settings;
   waits.wait_ns = 10'000'000'000;
-  means.others_help = false;
+  fake.total_bytes = bytes - 1;
   EXPECT_EQ(climb(waits).back().first, RungName::trim);
 }
 
@@ -173,31 +199,44 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   spilling.spills = true;
   spilling.wait_ns = 20'000'000;
   can_spill = true;
+  bytes = 8 * pool::MiB;
+  pool::driver->free_bytes = 0;
   EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::served));
   EXPECT_TRUE(served);
+  EXPECT_TRUE(pools.parts().spill.ranges().starts_at(served_at));
   const auto rungs = climb(spilling);
   EXPECT_EQ(rungs[3], std::pair(RungName::wait, RungOutcome::timed_out));
-  means.spill_outcome = RungOutcome::no_memory;
+  EXPECT_EQ(climb(spilling, false).back().first, RungName::trim)
+      << "whoever asks helps itself first";
+  process.host_room = 0;
   EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::no_memory));
   EXPECT_FALSE(served);
-  means.spills = 0;
-  climb(spilling, false);
-  EXPECT_EQ(means.spills, 0) << "whoever asks helps itself first";
+}
+
+TEST_F(LadderTest, the_driver_serves_a_request_that_the_device_has_room_for_when_spilling_is_due) {
+  Settings spilling = settings;
+  spilling.spills = true;
+  can_spill = true;
+  bytes = 8 * pool::MiB;
+  is_there = [this] { return requests == 2; };
+  EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::served));
+  EXPECT_EQ(served_at, 0u);
 }
 
 TEST_F(LadderTest, the_device_is_left_alone_if_host_memory_is_lacking) {
   pending.freed_in(stream(16), here);
-  means.has_idle_pools = true;
+  memory_pools.used_on(device);
+  fake.idle_in_memory_pools = 5000;
   EXPECT_EQ(climb(settings, true, false), (Rungs{{RungName::retry, RungOutcome::no_memory}}));
   EXPECT_TRUE(fake.recorded.empty());
-  EXPECT_FALSE(means.trimmed);
+  EXPECT_EQ(fake.idle_in_memory_pools, 5000u);
 }
 
 class LadderIsClimbedAgain : public LadderTest {
  protected:
   bool climb_with(Ladder& ladder, const Situation& situation,
                   std::vector<RungName>* rungs = nullptr) {
-    for (const auto& [rung, outcome] : climb(ladder, spilling(situation), true, 100))
+    for (const auto& [rung, outcome] : climb(ladder, spilling(situation)))
       if (rungs != nullptr) rungs->push_back(rung);
     return served;
   }
@@ -205,7 +244,10 @@ class LadderIsClimbedAgain : public LadderTest {
     situation.can_spill = can_spill;
     return situation;
   }
-  LadderIsClimbedAgain() { means.spill_outcome = RungOutcome::no_memory; }
+  LadderIsClimbedAgain() {
+    bytes = 8 * pool::MiB;
+    pool::driver->free_bytes = process.host_room = 0;
+  }
   const Situation before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
 };
 
@@ -264,7 +306,7 @@ TEST_F(LadderIsClimbedAgain,
   EXPECT_EQ(last_two(), std::pair(RungName::wait, RungName::spill));
   EXPECT_EQ(last_two(), std::pair(RungName::spill, RungName::wait))
       << "where there is no room for it";
-  means.spill_outcome = RungOutcome::served;
+  process.host_room = UINT64_MAX;
   EXPECT_EQ(last_two(), std::pair(RungName::trim, RungName::spill));
   Situation on_another = before;
   on_another.device = 2;
@@ -287,7 +329,7 @@ TEST_F(LadderIsClimbedAgain,
     clock.sleep_ns(330'000'000);
     return false;
   };
-  means.spill_outcome = RungOutcome::served;
+  process.host_room = UINT64_MAX;
   std::vector<RungName> rungs;
   climb_with(ladder, before, &rungs);
   EXPECT_EQ(rungs.back(), RungName::spill);

@@ -68,7 +68,7 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_if_the_contexts_live
   pending.freed_in(CU_STREAM_PER_THREAD, elsewhere);
   EXPECT_EQ(climb(settings)[1], std::pair(RungName::synchronise, RungOutcome::nothing_to_do));
   EXPECT_TRUE(fake.entered.empty());
-  means.alive.insert(elsewhere.value);
+  contexts.created(device, elsewhere);
   fake.polls_until_idle[stream(16)] = 3;
   is_there = [] { return fake.synchronised.size() == 1; };
   EXPECT_EQ(climb(settings).back(), std::pair(RungName::synchronise, RungOutcome::served));
@@ -79,7 +79,7 @@ TEST_F(LadderTest, streams_of_other_contexts_are_waited_for_if_the_contexts_live
 }
 
 TEST_F(LadderTest, other_contexts_are_left_alone_if_the_current_one_gives_enough) {
-  means.alive.insert(elsewhere.value);
+  contexts.created(device, elsewhere);
   pending.freed_in(stream(16), elsewhere);
   pending.freed_in(stream(32), here);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
@@ -90,27 +90,27 @@ TEST_F(LadderTest, other_contexts_are_left_alone_if_the_current_one_gives_enough
 }
 
 TEST_F(LadderTest, a_context_that_ends_during_the_wait_for_it_is_not_asked_again) {
+  contexts.created(device, elsewhere);
   for (const ContextId ended : {elsewhere, ContextId{}}) {
-    means.alive.insert(elsewhere.value);
     pending.freed_in(stream(16), elsewhere);
     fake.polls_until_idle[stream(16)] = -1;
-    PendingFrees::Marks marks(pending, real, here, may_enter);
+    PendingFrees::Marks marks(pending, real, contexts, here, device);
     EXPECT_FALSE(marks.any());
     EXPECT_TRUE(marks.add_others());
     EXPECT_FALSE(marks.synchronise_reached());
     EXPECT_TRUE(marks.any());
     pending.context_ends(ended);
-    const int queries = fake.queries;
+    const int asked = fake.queries;
     EXPECT_FALSE(marks.synchronise_reached());
     EXPECT_FALSE(marks.any());
-    EXPECT_EQ(fake.queries, queries);
+    EXPECT_EQ(fake.queries, asked);
     EXPECT_EQ(fake.events.size(), 1u);
     fake.events.clear();  // as the context's end does
   }
 }
 
 TEST_F(LadderTest, once_a_capture_was_begun_no_context_is_entered) {
-  means.alive.insert(elsewhere.value);
+  contexts.created(device, elsewhere);
   pending.freed_in(stream(16), elsewhere);
   std::thread([this] { pending.freed_in(CU_STREAM_PER_THREAD, here); }).join();
   pending.capture_begins();
@@ -160,7 +160,7 @@ TEST_F(LadderTest, a_capture_that_begins_meanwhile_is_left_alone) {
   const auto rungs = climb(settings);
   EXPECT_EQ(rungs[1], std::pair(RungName::synchronise, RungOutcome::no_memory));
   const int before = requests;
-  means.captured = true;
+  captures.begins(stream(16), false, here);
   EXPECT_EQ(climb(settings)[0], std::pair(RungName::retry, RungOutcome::unsafe));
   EXPECT_EQ(requests, before) << "the request itself might end it";
 }
@@ -192,7 +192,7 @@ TEST_F(LadderTest, frees_in_the_threads_own_stream_during_a_wait_are_known_the_n
   climb(settings);
   EXPECT_EQ(fake.recorded.size(), 2u);
   PendingFrees after_fork;
-  const PendingFrees::Marks marks(after_fork, real, here, may_enter);
+  const PendingFrees::Marks marks(after_fork, real, contexts, here, device);
   EXPECT_FALSE(marks.any());
 }
 
@@ -216,7 +216,7 @@ TEST_F(LadderTest, threads_that_free_and_destroy_during_a_wait_lose_nothing_for_
       }
     });
   for (int i = 0; i < 300; ++i) {
-    PendingFrees::Marks marks(pending, real, here, may_enter);
+    PendingFrees::Marks marks(pending, real, contexts, here, device);
     marks.synchronise_reached();
   }
   done.store(true);

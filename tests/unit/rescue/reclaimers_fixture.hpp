@@ -9,23 +9,8 @@
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
-using Failure = Reclaimers::Failure;
-
-inline bool threads_can_start = true;
-inline std::atomic<int> running{0};  // threads of reclaimers
-inline bool start(void* (*work)(void*), void* argument) noexcept {
-  if (!threads_can_start) return false;
-  ++running;
-  std::thread([=] {
-    work(argument);
-    --running;
-    running.notify_all();
-  }).detach();
-  return true;
-}
-inline void wait_until_none_runs() {
-  for (int now = running; now != 0; now = running) running.wait(now);
-}
+using Failure = serving::ReclaimerFailure;
+using Failures = std::vector<std::pair<std::string, Failure>>;
 
 // A cache with a reclaimer: a test says how the reclaimer acts, and sees how it was called.
 struct Cache {
@@ -47,18 +32,12 @@ struct Cache {
   }
 };
 
-inline std::vector<std::pair<std::string, Failure>> failures;
-
 class ReclaimersTest : public LadderTest {
  protected:
-  ReclaimersTest() {
-    failures.clear();
-    threads_can_start = true;
-  }
   ~ReclaimersTest() override {
     // Lets a call return that no thread waits for any more.
     release();
-    wait_until_none_runs();
+    process.wait_until_none_runs();
   }
   Cache& make() { return caches.emplace_back(); }
   int add(std::string_view name, Cache& cache, std::string_view modules = "") {
@@ -90,13 +69,8 @@ class ReclaimersTest : public LadderTest {
   }
 
   std::deque<Cache> caches;
-  Reclaimers all{start, clock};
-  Settings with_reclaimers{.enabled = true,
-                           .sync_timeout_ns = 100'000'000,
-                           .reclaimers = &all,
-                           .failure = [](std::string_view name, Failure failure) noexcept {
-                             failures.emplace_back(name, failure);
-                           }};
+  Reclaimers all{process, clock};
+  Settings with_reclaimers{.enabled = true, .sync_timeout_ns = 100'000'000, .reclaimers = &all};
   std::atomic<bool> let_go{false};
   std::vector<int> ids;
 };

@@ -25,7 +25,7 @@ TEST_F(ReclaimersTest, memory_that_a_cache_gives_back_serves_the_request) {
   EXPECT_FALSE(is_reclaiming());
   EXPECT_EQ(fake.made_current, reinterpret_cast<CUcontext>(here.value));
   EXPECT_EQ(fake.capture_mode, CU_STREAM_CAPTURE_MODE_RELAXED);
-  EXPECT_TRUE(failures.empty());
+  EXPECT_TRUE(failures.all.empty());
 }
 
 TEST_F(ReclaimersTest, reclaimers_are_called_in_order_until_one_has_helped) {
@@ -61,11 +61,10 @@ TEST_F(ReclaimersTest, a_request_for_host_memory_calls_reclaimers_with_device_mi
 TEST_F(ReclaimersTest,
        no_reclaimer_is_called_for_a_thread_that_retries_itself_or_may_hold_its_lock) {
   Cache &cache = make(), &other = make();
-  add("cache", cache, "libcache.so");
+  add("cache", cache, "libcache.so,/libc.so");  // each stack begins in libc
   add("other", other, "libother.so");
   climb(with_reclaimers, false);
   EXPECT_EQ(cache.calls + other.calls, 0);
-  means.unsafe_modules = "libcache.so";
   const Rungs rungs = climb(with_reclaimers);
   EXPECT_EQ(rungs[3], std::pair(RungName::reclaim, RungOutcome::unsafe));
   EXPECT_EQ(rungs[4], std::pair(RungName::reclaim, RungOutcome::no_memory));
@@ -80,8 +79,7 @@ TEST_F(ReclaimersTest, a_reclaimer_that_gives_nothing_back_is_reported_once) {
   EXPECT_EQ(climb(with_reclaimers).back(),
             std::pair(RungName::reclaim, RungOutcome::nothing_to_do));
   climb(with_reclaimers);
-  EXPECT_EQ(failures,
-            (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::gave_nothing}}));
+  EXPECT_EQ(failures.all, (Failures{{"cache", Failure::gave_nothing}}));
   // A reclaimer may return 0 although it gave memory back.
   is_there = [&] { return cache.calls == 3; };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
@@ -96,19 +94,17 @@ TEST_F(ReclaimersTest, a_reclaimer_that_throws_ends_its_own_thread_only) {
   const Rungs rungs = climb(with_reclaimers);
   EXPECT_EQ(rungs[3], std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(rungs[4], std::pair(RungName::reclaim, RungOutcome::served));
-  EXPECT_EQ(failures, (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::threw}}));
+  EXPECT_EQ(failures.all, (Failures{{"cache", Failure::threw}}));
 }
 
-TEST_F(ReclaimersTest, the_end_of_a_turn_is_told_before_its_failure_is) {
+TEST_F(ReclaimersTest, the_ledger_has_the_end_of_a_turn_before_its_failure_is_told) {
   Cache& cache = make();
   cache.give_back = []() -> std::size_t { throw std::runtime_error("no"); };
   add("cache", cache);
-  while_told = [](RungName rung, RungOutcome outcome) {
-    const bool has_failed = rung == RungName::reclaim && outcome == RungOutcome::failed;
-    EXPECT_TRUE(!has_failed || failures.empty());
-  };
+  begin_incident();
+  failures.while_written = [this] { EXPECT_EQ(last_rung().outcome, RungOutcome::failed); };
   climb(with_reclaimers);
-  EXPECT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures.all.size(), 1u);
 }
 
 TEST_F(ReclaimersTest, a_reclaimer_that_ends_its_thread_counts_as_one_that_threw) {
@@ -116,12 +112,13 @@ TEST_F(ReclaimersTest, a_reclaimer_that_ends_its_thread_counts_as_one_that_threw
   cache.give_back = []() -> std::size_t { pthread_exit(nullptr); };
   add("cache", cache);
   // std::thread would call std::terminate for it.
-  Reclaimers posix{[](void* (*work)(void*), void* argument) noexcept {
-                     pthread_t thread{};
-                     return pthread_create(&thread, nullptr, work, argument) == 0 &&
-                            pthread_detach(thread) == 0;
-                   },
-                   clock};
+  struct PosixThreads final : QuietProcess {
+    bool start_thread(void* (*work)(void*), void* argument) noexcept override {
+      pthread_t thread{};
+      return pthread_create(&thread, nullptr, work, argument) == 0 && pthread_detach(thread) == 0;
+    }
+  } threads;
+  Reclaimers posix{threads, clock};
   posix.add("cache", "", Cache::reclaim, &cache);
   with_reclaimers.reclaimers = &posix;
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
@@ -142,11 +139,10 @@ TEST_F(ReclaimersTest,
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::timed_out));
   EXPECT_EQ(clock.now_ns(), again) << "nobody waits for that call twice";
   EXPECT_EQ(cache.calls, 1);
-  EXPECT_EQ(failures,
-            (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::does_not_return}}));
+  EXPECT_EQ(failures.all, (Failures{{"cache", Failure::does_not_return}}));
   // Once its late call has returned, the reclaimer is called again like any other.
   release();
-  wait_until_none_runs();
+  process.wait_until_none_runs();
   clock.has_time_passed_waiting = [] { return false; };
   cache.give_back = [] { return std::size_t{1}; };
   is_there = [&, calls = cache.calls.load()] { return cache.calls > calls; };
@@ -233,14 +229,13 @@ TEST_F(ReclaimersTest, a_thrown_exception_is_destroyed_before_the_call_counts_as
 }
 
 TEST_F(ReclaimersTest, no_reclaimer_is_called_if_no_thread_can_be_started) {
-  threads_can_start = false;
+  process.threads_can_start = false;
   Cache& cache = make();
   add("cache", cache);
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(cache.calls, 0);
-  EXPECT_EQ(failures,
-            (std::vector<std::pair<std::string, Failure>>{{"cache", Failure::no_thread}}));
-  threads_can_start = true;
+  EXPECT_EQ(failures.all, (Failures{{"cache", Failure::no_thread}}));
+  process.threads_can_start = true;
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::no_memory));
 }
 
@@ -248,14 +243,14 @@ class ReclaimersAreCalledAgain : public ReclaimersTest {};
 
 TEST_F(ReclaimersAreCalledAgain, if_a_call_was_not_safe_before) {
   Cache& cache = make();
-  add("cache", cache);
+  add("cache", cache, "python:gil");
   Ladder ladder(with_reclaimers, clock);
   const Situation now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
-  const auto climb_once = [&] { climb(ladder, now, true, 100); };
-  means.unsafe_modules = "";  // those that cache was registered with
+  const auto climb_once = [&] { climb(ladder, now); };
+  process.is_lock_held = true;
   climb_once();
   EXPECT_TRUE(ladder.is_worth_climbing(now)) << "somebody else may be safe";
-  means.unsafe_modules = "not safe";
+  process.is_lock_held = false;
   climb_once();
   EXPECT_EQ(cache.calls, 1);
   EXPECT_FALSE(ladder.is_worth_climbing(now));
@@ -278,7 +273,7 @@ TEST_F(ReclaimersAreCalledAgain, once_the_allocator_has_retried_by_itself) {
   Ladder ladder(with_reclaimers, clock);
   Situation first{
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
-  const auto climb_once = [&](const Situation& now) { climb(ladder, now, true, 100); };
+  const auto climb_once = [&](const Situation& now) { climb(ladder, now); };
   climb_once(first);
   EXPECT_EQ(cache.calls, 0);
   EXPECT_FALSE(ladder.is_worth_climbing(first));

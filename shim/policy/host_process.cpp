@@ -1,0 +1,130 @@
+#include "shim/policy/host_process.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <span>
+
+#include "runtime_hooks/core/errno_guard.hpp"
+#include "shim/probes/host_limits.hpp"
+#include "shim/support/loaded_objects.hpp"
+#include "shim/support/real_libc.hpp"
+
+namespace cuwarden::shim {
+namespace {
+
+// MPI, UCX, NVSHMEM.
+constexpr std::string_view that_share[] = {"libmpi.so", "libmpich.so", "libucp.so", "libuct.so",
+                                           "libnvshmem_host.so"};
+constexpr std::string_view that_reach[] = {
+    "libibverbs.so",       "libcufile.so", "libgdrapi.so",  "libnvcuvid.so",
+    "libnvidia-encode.so", "libfabric.so", "libnvoptix.so", "libnvidia-opticalflow.so"};
+
+bool is_one_of(const LoadedObject& object, std::span<const std::string_view> stems) {
+  return std::ranges::any_of(
+      stems, [&](std::string_view stem) { return is_library(object.soname(), stem); });
+}
+
+// Page-locked memory is never given back under pressure: who takes the last of it has the process
+// killed, or another one.
+constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
+
+// The program's signals are for its own threads; those of faults are this thread's own.
+class SignalsHeld {
+ public:
+  SignalsHeld() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+      sigdelset(&all, fault);
+    sigprocmask(SIG_SETMASK, &all, &before_);  // on Linux, of the thread
+  }
+  ~SignalsHeld() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// libpthread's before glibc 2.34, which may be loaded late.
+struct ThreadFunctions {
+  int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  int (*detach)(pthread_t);
+};
+ThreadFunctions thread_functions() noexcept {
+  return {reinterpret_cast<decltype(ThreadFunctions::create)>(function_in_libc("pthread_create")),
+          reinterpret_cast<decltype(ThreadFunctions::detach)>(function_in_libc("pthread_detach"))};
+}
+
+}  // namespace
+
+constinit ThisProcess this_process;
+constinit rescue::Reclaimers reclaimers(this_process);
+
+bool ThisProcess::start_thread(void* (*work)(void*), void* argument) noexcept {
+  const ErrnoGuard keep;
+  const ThreadFunctions functions = thread_functions();
+  if (functions.create == nullptr || functions.detach == nullptr) return false;
+  const SignalsHeld held;
+  pthread_t thread{};
+  if (functions.create(&thread, nullptr, work, argument) != 0) return false;
+  functions.detach(thread);
+  return true;
+}
+
+bool ThisProcess::shares_memory() noexcept {
+  return any_loaded_object(
+      [](const LoadedObject& object) { return is_one_of(object, that_share); });
+}
+
+bool ThisProcess::reaches_memory() noexcept {
+  return any_loaded_object([](const LoadedObject& object) {
+    return is_one_of(object, that_share) || is_one_of(object, that_reach);
+  });
+}
+
+std::string libraries_that_reach_memory() {
+  // Under the loader's lock nothing is allocated.
+  char names[512];
+  std::size_t length = 0;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (!is_one_of(object, that_share) && !is_one_of(object, that_reach)) return false;
+    for (const std::string_view part :
+         {length == 0 ? std::string_view() : std::string_view(", "), object.soname()})
+      length += part.copy(names + length, sizeof names - length);
+    return false;
+  });
+  return {names, length};
+}
+
+// The page cache goes before anything is refused: that of the cgroup, too, but for a part that is
+// in use.
+std::uint64_t ThisProcess::host_room_bytes() noexcept {
+  const HostLimits limits = read_host_memory();
+  std::uint64_t room = UINT64_MAX;
+  if (limits.ram_available_bytes != HostLimits::unknown) room = limits.ram_available_bytes;
+  if (limits.cgroup_limit_bytes != HostLimits::unknown &&
+      limits.cgroup_limit_bytes != HostLimits::unlimited &&
+      limits.cgroup_used_bytes != HostLimits::unknown) {
+    const std::uint64_t cache = limits.cgroup_cache_bytes / 4 * 3;
+    const std::uint64_t used = limits.cgroup_used_bytes - std::min(limits.cgroup_used_bytes, cache);
+    room = std::min(room, limits.cgroup_limit_bytes - std::min(limits.cgroup_limit_bytes, used));
+  }
+  return room - std::min(room, left_to_host_bytes);
+}
+
+// Found anew each time: Python may be loaded late, and unloaded.
+bool ThisProcess::holds_lock(std::string_view name) noexcept {
+  using Check = int (*)();
+  void* found = nullptr;
+  if (name == "python:gil")
+    any_loaded_object([&](const LoadedObject& object) {
+      found = object.find("PyGILState_Check");
+      return found != nullptr;
+    });
+  return found != nullptr && reinterpret_cast<Check>(found)() == 1;
+}
+
+}  // namespace cuwarden::shim
