@@ -132,7 +132,9 @@ def shown(workspace):
     wrapper = tools / "cuwarden"
     wrapper.write_text(
         "#!/bin/sh\n"
-        f'if [ "$1" = run ]; then shift; exec {shimmed.COMMAND} run --simulate 16GiB "$@"; fi\n'
+        'case "$*" in *--simulate*) ;; run\\ *)\n'
+        f'  shift; exec {shimmed.COMMAND} run --simulate 16GiB "$@";;\n'
+        f'doctor\\ *) export LD_LIBRARY_PATH={shimmed.DRIVER.parent};; esac\n'
         f'exec {shimmed.COMMAND} "$@"\n'
     )
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
