@@ -75,6 +75,16 @@ def test_each_link_leads_to_a_file_and_a_heading_that_are_there(path):
         assert not anchor or anchor in anchors_of(to), target
 
 
+# A path of the sources within a sentence; NAME stands for the name of something new.
+SOURCE_PATH = re.compile(r"`((?:docs|include|reporters|runtime_hooks|samples|shim|tests|tools)/[\w./*-]+)`")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path).removeprefix(PREFIX))
+def test_each_path_that_a_document_names_is_there(path):
+    named = [name.rstrip("/") for name in SOURCE_PATH.findall(path.read_text()) if "NAME" not in name]
+    assert [name for name in named if not any(shimmed.SOURCE.glob(name))] == []
+
+
 def test_readme_is_read_in_one_sitting():
     assert len((shimmed.SOURCE / "README.md").read_text().splitlines()) < 150
 
@@ -175,7 +185,6 @@ def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
     expected = 1 if any(part in line for part in ends_with_1) else 0
     assert run.returncode == expected, run.stdout + run.stderr
     assert run.stdout + run.stderr, "a command that says nothing"
-
 
 
 RECLAIMERS = (shimmed.SOURCE / "docs" / "reclaimers.md").read_text()
