@@ -264,17 +264,17 @@ TEST_F(SlabPagesTest, other_kinds_and_addresses_beyond_what_a_process_has_are_le
 // Each thread changes its own pages, and the sum is known at each barrier.
 TEST_F(SlabPagesTest, the_worst_moment_misses_no_more_than_each_thread_may_keep_uncounted) {
   constexpr std::uint64_t threads = 8, pages = 200, slot = 64 << 10, slots = page / slot;
-  std::vector<GroupId> groups;
-  for (std::uint32_t i = 0; i < threads; ++i) groups.push_back(group(i + 1));
+  std::vector<GroupId> sites;
+  for (std::uint32_t i = 0; i < threads; ++i) sites.push_back(group(i + 1));
   std::vector<std::thread> workers;
   for (std::uint64_t thread = 0; thread < threads; ++thread) {
     workers.emplace_back([&, thread] {
       const std::uint64_t own = base + thread * pages * page;
       for (std::uint64_t i = 0; i < pages * slots; ++i)
-        slabs.allocated(groups[thread], {own + i * slot}, slot, 1);
+        slabs.allocated(sites[thread], {own + i * slot}, slot, 1);
       // Frees all but one piece of each page, so that most bytes are locked at the end.
       for (std::uint64_t i = 0; i < pages * slots; ++i)
-        if (i % slots != 3) slabs.freed(groups[thread], {own + i * slot}, slot, 2);
+        if (i % slots != 3) slabs.freed(sites[thread], {own + i * slot}, slot, 2);
     });
   }
   for (std::thread& worker : workers) worker.join();

@@ -179,11 +179,11 @@ TEST(Symbolise, a_file_that_is_no_program_gives_frames_without_names) {
 }
 
 TEST(Symbolise, a_pipe_in_place_of_the_debug_information_is_not_waited_for) {
-  char folder[] = "/tmp/symbolise-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
+  char own_folder[] = "/tmp/symbolise-XXXXXX";
+  ASSERT_NE(mkdtemp(own_folder), nullptr);
   const std::string fixture = folder() + "/symbol_fixture_nodebug";
-  const std::string program = std::string(folder) + "/program";
-  const std::string debug = std::string(folder) + "/program.debug";
+  const std::string program = std::string(own_folder) + "/program";
+  const std::string debug = std::string(own_folder) + "/program.debug";
   std::ofstream(debug) << "its checksum goes into the program";
   const std::string link =
       OBJCOPY " --add-gnu-debuglink=" + debug + " '" + fixture + "' " + program;
@@ -202,7 +202,7 @@ TEST(Symbolise, a_pipe_in_place_of_the_debug_information_is_not_waited_for) {
     close(writer);
   }
   EXPECT_EQ(frames.get().at(0).function, "fixture::outer()");
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(own_folder);
 }
 
 TEST(CheckFile, the_build_id_tells_whether_a_file_changed) {
