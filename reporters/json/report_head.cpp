@@ -38,9 +38,11 @@ class HeadParser : public nlohmann::json_sax<json> {
       is_ours_ = text == "cuwarden.report/1";
       return is_ours_ && !done();
     }
-    if (is_field("program")) head_.program = std::move(text);
-    if (is_field("start")) head_.start = std::move(text);
-    if (is_field("end_reason")) {
+    if (is_field("program")) {
+      head_.program = std::move(text);
+    } else if (is_field("start")) {
+      head_.start = std::move(text);
+    } else if (is_field("end_reason")) {
       head_.running = text == "running";
       has_end_ = true;
     }

@@ -21,7 +21,7 @@
 
 extern "C" {
 
-// NOLINTBEGIN(readability-identifier-naming): the names are those the build gives the archive
+// The build gives the archive's calls these names.
 int cuwarden_backtrace_iterate(int (*visit)(struct dl_phdr_info*, size_t, void*), void* data) {
   dl_phdr_info info{};
   info.dlpi_name = "";  // how the dynamic linker names the program itself
@@ -60,6 +60,5 @@ void* cuwarden_backtrace_mmap64(void* address, size_t bytes, int protection, int
                                 int descriptor, off_t offset) {
   return cuwarden_backtrace_mmap(address, bytes, protection, flags, descriptor, offset);
 }
-// NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"

@@ -55,7 +55,7 @@ void Naming::trust_only_unchanged_since(std::optional<std::int64_t> time_ns) {
 std::string Naming::find_file(const std::string& path, const std::string& build_id,
                               FileState& state) const {
   if (find_ && !build_id.empty()) {
-    const std::string found = find_(build_id);
+    std::string found = find_(build_id);
     state = FileState::readable;
     if (!found.empty()) return found;
   }

@@ -8,7 +8,6 @@
 namespace cuwarden {
 namespace {
 
-using ledger::Asked;
 using ledger::Fact;
 using ledger::RegionId;
 

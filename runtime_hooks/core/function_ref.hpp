@@ -15,7 +15,7 @@ class FunctionRef<Result(Parameters...)> {
  public:
   template <class Callable>
   requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef>)
-      // NOLINTNEXTLINE(google-explicit-constructor): a lambda is passed as it is
+      // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): copies fail the constraint
       FunctionRef(Callable&& callable)
   noexcept
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),

@@ -169,7 +169,6 @@ Rule read_description(const std::uint8_t* at, Range within, std::uint64_t addres
 // frame begins there, if a libc does not describe it. libgcc looks for the same bytes.
 bool is_sigreturn(std::uint64_t address) {
   static constexpr std::uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked before the read
   const auto* const at = reinterpret_cast<const std::uint8_t*>(address);
   return is_readable(at) && is_readable(at + sizeof code - 8) &&
          std::memcmp(at, code, sizeof code) == 0;
@@ -178,7 +177,6 @@ bool is_sigreturn(std::uint64_t address) {
 }  // namespace
 
 Learned learn_rule(std::uint64_t address, bool interrupted) noexcept {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): only looked up, not read
   void* const code = reinterpret_cast<void*>(address);
   Range module;
   if (!find_module(code, module)) return {Rule(Rule::Special::foreign_code), false};

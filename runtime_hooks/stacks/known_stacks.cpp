@@ -16,15 +16,14 @@ constexpr auto relaxed = std::memory_order_relaxed;
 // and entries that may be overwritten meanwhile.
 #define CUWARDEN_READS_ANYTHING __attribute__((no_sanitize("address", "thread"), always_inline))
 
-// Returns the bits in which the word or pair at the address `at` differs from the given one.
+// Returns the bits in which the word or pair at the address `at`, on the thread's own stack,
+// differs from the given one.
 CUWARDEN_READS_ANYTHING inline std::uint64_t difference(std::uint64_t at, std::uint64_t value) {
   using Word [[gnu::may_alias]] = std::uint64_t;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address on the thread's own stack
   return *reinterpret_cast<const Word*>(at) ^ value;
 }
 
 CUWARDEN_READS_ANYTHING inline __m128i difference(std::uint64_t at, const KnownStacks::Pair& pair) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address on the thread's own stack
   const __m128i now = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   return _mm_xor_si128(now, _mm_load_si128(reinterpret_cast<const __m128i*>(&pair)));
 }

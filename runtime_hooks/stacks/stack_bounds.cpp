@@ -26,7 +26,6 @@ constexpr std::uint64_t page_of(std::uint64_t address) noexcept {
 }
 
 bool is_page_readable(std::uint64_t page) noexcept {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked, nothing is read
   return is_readable(reinterpret_cast<const void*>(page));
 }
 

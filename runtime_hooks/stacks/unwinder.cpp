@@ -18,12 +18,11 @@ constexpr std::uint64_t ucontext_rbp = 120, ucontext_rsp = 160, ucontext_rip = 1
 // could go in circles for ever.
 constexpr std::size_t most_own_frames = 4096;
 
-// Reads a word at an address inside a region. The memory is the program's, with AddressSanitizer's
-// red zones in it.
+// Reads a word at an address inside a region, which the caller has checked. The memory is the
+// program's, with AddressSanitizer's red zones in it.
 __attribute__((no_sanitize("address"), always_inline)) inline std::uint64_t read(
     std::uint64_t address) noexcept {
   using Word [[gnu::may_alias]] = std::uint64_t;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller has checked it
   return *reinterpret_cast<const Word*>(address);
 }
 

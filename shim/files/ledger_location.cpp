@@ -27,7 +27,7 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
   const std::string beside = folder_of(report_path);
   const std::string wanted =
       settings.ledger_folder[0] == '\0' ? "" : absolute_path(settings.ledger_folder);
-  const char* temporary = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
+  const char* temporary = std::getenv("TMPDIR");
   const char* folders[5];
   std::size_t count = 0;
   if (!wanted.empty()) folders[count++] = wanted.c_str();

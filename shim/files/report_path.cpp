@@ -21,7 +21,7 @@ namespace cuwarden::shim {
 namespace {
 
 std::optional<std::string_view> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());  // NOLINT(concurrency-mt-unsafe)
+  const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr) return std::nullopt;
   return value;
 }
@@ -32,7 +32,6 @@ std::string program_name() {
   std::string_view whole(path, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
   if (whole.empty()) {
     // In a folder too deep for a path, or without /proc: as the program was started.
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives it so
     const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     whole = started == nullptr ? "unknown" : started;
   }

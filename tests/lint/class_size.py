@@ -7,8 +7,10 @@ import re
 import sys
 from pathlib import Path
 
+from source_files import source_files
+
 LIMIT = 25
-FOLDERS = ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "include")
+SUFFIXES = (".cpp", ".hpp", ".h", ".cu", ".cuh")
 HEAD = re.compile(r"\b(class|struct)\s+(?:alignas\([^)]*\)\s*)?(?:\[\[\w+\]\]\s*)?(\w[\w:]*)[^;{}()=]*\{")
 
 
@@ -62,9 +64,7 @@ def main():
     root = Path(sys.argv[1])
     sizes = [
         (len(public_functions(kind, body)), path.relative_to(root).as_posix(), name)
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in (".hpp", ".cpp", ".h")
+        for path in source_files(root, SUFFIXES)
         for kind, name, body in classes_in(without_comments_and_texts(path.read_text()))
     ]
     assert sizes, f"no classes below {root}"

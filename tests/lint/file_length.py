@@ -6,9 +6,10 @@ usage: file_length.py SOURCE_ROOT
 import sys
 from pathlib import Path
 
+from source_files import source_files
+
 LIMIT = 400
-FOLDERS = ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
-SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".py", ".def")
+SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".S", ".py", ".def")
 
 # file -> the reason why it is not split
 REASONS = {}
@@ -18,9 +19,7 @@ def main():
     root = Path(sys.argv[1])
     lengths = {
         path.relative_to(root).as_posix(): path.read_text().count("\n")
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in SUFFIXES
+        for path in source_files(root, SUFFIXES)
     }
     assert lengths, f"no sources below {root}"
     complaints = [

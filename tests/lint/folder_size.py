@@ -8,8 +8,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from source_files import source_files
+
 LIMIT = 25
-FOLDERS = ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "samples", "include", "tests")
 SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".def", ".cu", ".cuh", ".py")
 
 
@@ -17,9 +18,7 @@ def sources_by_folder(root):
     """The number of sources that lie directly in each folder."""
     return Counter(
         path.parent.relative_to(root).as_posix()
-        for folder in FOLDERS
-        for path in (root / folder).rglob("*")
-        if path.suffix in SUFFIXES and path.is_file()
+        for path in source_files(root, SUFFIXES)
     )
 
 

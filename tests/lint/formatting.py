@@ -1,4 +1,4 @@
-"""Checks that clang-format would change no C++ file. Skipped (exit status 77) if the version of
+"""Checks that clang-format would change no C, C++ or CUDA file. Skipped (exit status 77) if the version of
 clang-format that the style is written for is missing, since other versions format differently.
 
 usage: formatting.py SOURCE_ROOT
@@ -10,8 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from source_files import source_files
+
 VERSION = 14
-FOLDERS = ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
+SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh")
 
 
 def clang_format():
@@ -31,12 +33,7 @@ def main():
     if program is None:
         print(f"no clang-format {VERSION}")
         return 77
-    sources = [
-        str(path)
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in (".cpp", ".hpp", ".c", ".h")
-    ]
+    sources = [str(path) for path in source_files(root, SUFFIXES)]
     assert sources, f"no sources below {root}"
     print(f"{len(sources)} files")
     return subprocess.run([program, "--dry-run", "--Werror", *sources]).returncode

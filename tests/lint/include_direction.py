@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+from source_files import source_files
+
 CORE = ["runtime_hooks/core", "runtime_hooks/core/files"]
 FORMAT = ["runtime_hooks/ledger/format"]
 # The ledger's readers and its writer both know the format. Neither side may include the other.
@@ -82,6 +84,9 @@ ALLOWED = {
     for position, room in enumerate(REPORTER_ROOMS)
 }
 
+# Tests look into every folder, and the public header includes only the standard library's.
+MAY_INCLUDE_ALL = {"tests", "include"}
+
 # Foreign headers that only some folders may include.
 OUTSIDE = {
     r"cuda.*\.h|driver_types\.h|vector_types\.h": [
@@ -141,9 +146,8 @@ def main():
     root = Path(sys.argv[1])
     sources = [
         path
-        for top in ("glibc_floor", "shim", "runtime_hooks", "reporters", "tools", "samples")
-        for path in sorted((root / top).rglob("*"))
-        if path.suffix in (".cpp", ".hpp", ".c", ".h", ".def", ".S")
+        for path in source_files(root, (".cpp", ".hpp", ".c", ".h", ".def", ".S"))
+        if path.relative_to(root).parts[0] not in MAY_INCLUDE_ALL
     ]
     assert sources, f"no sources below {root}"
     complaints = [line for path in sources for line in complaints_about(root, path)]

@@ -14,7 +14,8 @@ import sys
 import tokenize
 from pathlib import Path
 
-FOLDERS = ("glibc_floor", "include", "shim", "runtime_hooks", "reporters", "tools", "samples", "tests")
+from source_files import is_of_sources
+
 C_SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".def")
 # Folders whose string literals are shown to users.
 MESSAGES = ("shim", "runtime_hooks", "reporters", "tools")
@@ -214,8 +215,10 @@ def sources(root):
     yield from sorted(root.glob("*.md"))
     yield from sorted((root / "docs").glob("*.md"))
     yield from (root / name for name in ("meson.build", ".ci/run") if (root / name).exists())
-    for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*")):
+    for folder in filter(is_of_sources, sorted(root.iterdir())):
+        if folder.name == "docs":
+            continue
+        for path in sorted(folder.rglob("*")):
             is_script = path.is_file() and path.suffix == "" and path.read_bytes().startswith(b"#!/bin/")
             if path.suffix in (*C_SUFFIXES, ".py", ".md", ".sh") or path.name == "meson.build" or is_script:
                 yield path

@@ -47,6 +47,7 @@ namespace {
 template <class Value>
 class Mapped {
  public:
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): a value may be a pointer, as a node is
   explicit Mapped(std::size_t limit) : bytes_(limit * sizeof(Value)) {
     void* const memory =
         mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

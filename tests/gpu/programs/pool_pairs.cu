@@ -74,14 +74,30 @@ int main(int argc, char** argv) {
   work::warm_up();
   if (std::strcmp(argv[1], "page_alone") != 0) device(4 * KiB);  // Keeps a slab open.
   const auto is = [&](const char* way) { return std::strcmp(argv[1], way) == 0; };
-  if (is("small")) one_by_one(argv[1], steps, [] { return device(4 * KiB); }, free_device);
-  if (is("tile")) one_by_one(argv[1], steps, [] { return device(3 * MiB); }, free_device);
-  if (is("page") || is("page_alone")) one_by_one(argv[1], steps, [] { return device(2 * MiB); }, free_device);
-  if (is("pinned")) one_by_one(argv[1], steps, [] { return host(4 * KiB); }, free_host);
-  if (is("pinned_mib")) one_by_one(argv[1], steps, [] { return host(MiB); }, free_host);
+  if (is("small"))
+    one_by_one(
+        argv[1], steps, [] { return device(4 * KiB); }, free_device);
+  if (is("tile"))
+    one_by_one(
+        argv[1], steps, [] { return device(3 * MiB); }, free_device);
+  if (is("page") || is("page_alone"))
+    one_by_one(
+        argv[1], steps, [] { return device(2 * MiB); }, free_device);
+  if (is("pinned"))
+    one_by_one(
+        argv[1], steps, [] { return host(4 * KiB); }, free_host);
+  if (is("pinned_mib"))
+    one_by_one(
+        argv[1], steps, [] { return host(MiB); }, free_host);
   // There is only one round, which starts without any memory to reuse.
-  if (is("fill_mib")) many(argv[1], steps, 1, [] { return device(MiB); }, free_device);
-  if (is("fill_tile")) many(argv[1], steps, 1, [] { return device(3 * MiB); }, free_device);
-  if (is("fill_pinned")) many(argv[1], steps, 1, [] { return host(64 * KiB); }, free_host);
+  if (is("fill_mib"))
+    many(
+        argv[1], steps, 1, [] { return device(MiB); }, free_device);
+  if (is("fill_tile"))
+    many(
+        argv[1], steps, 1, [] { return device(3 * MiB); }, free_device);
+  if (is("fill_pinned"))
+    many(
+        argv[1], steps, 1, [] { return host(64 * KiB); }, free_host);
   return 0;
 }

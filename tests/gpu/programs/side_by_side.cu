@@ -18,8 +18,8 @@ namespace side_by_side {
 
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 // Sizes of memory_contract that have room for rims.
-constexpr std::size_t sizes[] = {511,  512,          513,         4 * KiB, 64 * KiB + 1, MiB,
-                                 MiB + MiB / 2,      2 * MiB - 1, 2 * MiB, 3 * MiB,      33 * MiB + 1};
+constexpr std::size_t sizes[] = {511,           512,         513,     4 * KiB, 64 * KiB + 1, MiB,
+                                 MiB + MiB / 2, 2 * MiB - 1, 2 * MiB, 3 * MiB, 33 * MiB + 1};
 constexpr std::size_t rim = 16;  // Words at either end.
 
 // Words in the device's memory or in page-locked memory.
@@ -186,8 +186,7 @@ void graphs() {
     Piece& piece = pieces[at];
     change_vectors<<<64, 256, 0, stream>>>(reinterpret_cast<uint4*>(piece.inner()),
                                            piece.inner_count() / 4);
-    if (!piece.is_pinned)
-      REQUIRE(cudaMemsetAsync(piece.inner(), 0x3c, sizeof(unsigned), stream));
+    if (!piece.is_pinned) REQUIRE(cudaMemsetAsync(piece.inner(), 0x3c, sizeof(unsigned), stream));
     if (at + 1 < pieces.size())
       REQUIRE(cudaMemcpyAsync(pieces[at + 1].inner(), piece.inner(), copied(at) * sizeof(unsigned),
                               cudaMemcpyDefault, stream));
@@ -287,8 +286,7 @@ void cublas() {
 int main(int argc, char** argv) {
   using namespace side_by_side;
   work::warm_up();
-  if (argc > 1 && std::strcmp(argv[1], "lock") == 0 &&
-      !cuwarden::memory_contract::lock_slabs())
+  if (argc > 1 && std::strcmp(argv[1], "lock") == 0 && !cuwarden::memory_contract::lock_slabs())
     return 3;
   unsigned seed = 1;
   for (const bool is_pinned : {false, true})

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   REQUIRE(cudaGetLastError());
   std::printf("cudaFree: %d\n", static_cast<int>(cudaFree(data)));
   std::printf("afterwards: %d\n", static_cast<int>(cudaDeviceSynchronize()));
-  std::printf("memory: {\"bytes\":%zu,\"taken\":%zu,\"given_back\":%d,\"write_gb_s\":%.1f}\n", bytes,
-              taken, free_bytes() == before, written);
+  std::printf("memory: {\"bytes\":%zu,\"taken\":%zu,\"given_back\":%d,\"write_gb_s\":%.1f}\n",
+              bytes, taken, free_bytes() == before, written);
   return 0;
 }

@@ -245,7 +245,7 @@ TEST_F(LedgerTest, many_live_allocations_cost_at_most_96_bytes_each) {
   const std::uint64_t before = resident();
   for (std::uint64_t i = 1; i <= count; ++i) add(i * 512, 512, id);
   const std::uint64_t used = resident() - before;
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(CUWARDEN_SANITIZED)
   EXPECT_LE(used, count * 96);
 #else
   (void)used;

@@ -195,7 +195,7 @@ TEST_F(DevicePoolTest, a_failure_of_any_call_leaves_nothing_behind) {
 TEST_F(DevicePoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) {
   driver->fail_share = 0.1;
   driver->free_bytes = 100 * MiB;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CUWARDEN_SANITIZED)
   constexpr int threads = 8, operations = 20'000;
 #else
   constexpr int threads = 8, operations = 125'000;

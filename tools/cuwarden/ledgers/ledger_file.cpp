@@ -20,8 +20,6 @@
 namespace cuwarden {
 namespace {
 
-using ledger::RegionId;
-
 // Size of the largest ledger that is accepted. A writer makes none above 8 GiB and some headers.
 constexpr std::size_t most_bytes = std::size_t{16} << 30;
 
@@ -173,7 +171,7 @@ std::string LedgerFile::set_aside() const {
   const std::size_t name = path_.rfind('/') + 1;  // 0 without a slash
   if (!std::string_view(path_).substr(name).starts_with(usual) || !is_still_at_its_path())
     return path_;
-  const std::string chosen =
+  std::string chosen =
       path_.substr(0, name) + std::string(aside) + path_.substr(name + usual.size());
   if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, chosen.c_str(), RENAME_NOREPLACE) != 0) {
     return path_;

@@ -134,12 +134,12 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
 std::vector<pid_t> all_pids() { return numbers_in("/proc"); }
 
 std::string proc_folder(pid_t pid) {
-  const std::string folder = "/proc/" + std::to_string(pid);
+  std::string folder = "/proc/" + std::to_string(pid);
   struct stat status {};
   // The folder of a thread that has ended has no `root`.
   if (stat((folder + "/root").c_str(), &status) == 0) return folder;
   for (const pid_t thread : numbers_in(folder + "/task")) {
-    const std::string other = folder + "/task/" + std::to_string(thread);
+    std::string other = folder + "/task/" + std::to_string(thread);
     if (stat((other + "/root").c_str(), &status) == 0) return other;
   }
   return folder;

@@ -17,7 +17,6 @@ fs::path own_folder() {
   std::error_code error;
   const fs::path own = fs::read_symlink("/proc/self/exe", error);
   if (!error) return own.parent_path();
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives it so
   const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   return started == nullptr ? fs::path() : fs::canonical(started, error).parent_path();
 }

@@ -221,12 +221,14 @@ CUresult cuMemUnmap(CUdeviceptr start, size_t size) {
   // Unmapping an unmapped part of a reservation succeeds, as measured.
   if (mapped.empty() && !is_free_reservation(at.sim, start, size)) return CUDA_ERROR_INVALID_VALUE;
   for (Range* range : mapped) {
+    if (mmap(pointer(range->start), range->requested, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     PhysicalHandle* handle = range->physical;
     for (const auto& device : at.sim.devices)
       if (handle->device == nullptr && (range->readable & std::uint64_t{1} << device->ordinal) != 0)
         unmap_host(*device, range->requested);
-    mmap(pointer(range->start), range->requested, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     at.sim.ranges.erase(range->start);
     --handle->mappings;
     drop_physical(*handle);

@@ -56,8 +56,11 @@ int share_pages(CUdeviceptr start, std::size_t size) {
 void unshare_pages(CUdeviceptr start, std::size_t size) {
   const auto found = shared().find(start);
   if (found == shared().end()) return;
-  mmap(reinterpret_cast<void*>(start), size, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  // Without memory for the kernel's own tables the pages stay shared.
+  if (mmap(reinterpret_cast<void*>(start), size, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    return;
+  }
   close(found->second);
   shared().erase(found);
 }

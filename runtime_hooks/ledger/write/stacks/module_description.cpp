@@ -50,7 +50,7 @@ std::uint64_t hash_bytes(std::uint64_t hash, const void* data, std::uint64_t byt
 }
 
 const std::byte* mapped_at(std::uint64_t address) noexcept {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader says that it is mapped there
+  // The loader says that memory is mapped there.
   return reinterpret_cast<const std::byte*>(address);
 }
 

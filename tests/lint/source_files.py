@@ -1,0 +1,26 @@
+"""Finds the project's source files, wherever they lie: a new folder is linted like the others.
+
+Build folders, hidden folders and archives of releases hold no sources.
+"""
+
+OTHER_FOLDERS = {"__pycache__", "dist"}
+
+
+def is_of_sources(folder):
+    return (
+        folder.is_dir()
+        and not folder.name.startswith(".")
+        and folder.name not in OTHER_FOLDERS
+        and not (folder / "meson-private").exists()
+    )
+
+
+def source_files(root, suffixes):
+    """All files with one of the suffixes below `root`, a pathlib.Path, in a fixed order."""
+    found = []
+    for entry in sorted(root.iterdir()):
+        if is_of_sources(entry):
+            found += source_files(entry, suffixes)
+        elif entry.suffix in suffixes and entry.is_file():
+            found.append(entry)
+    return found
