@@ -72,6 +72,14 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   return verb;
 }
 
+std::string names_of_formats() {
+  std::string names;
+  for (const Format& format : report_formats())
+    names += (names.empty() ? "" : ", ") + std::string(format.name) + " (" +
+             std::string(format.meaning) + ")";
+  return names;
+}
+
 CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
   CLI::App* verb = app.add_subcommand("report", "show what a report says, for people");
   set_usage(*verb, "report [OPTIONS] FILE-OR-FOLDER...");
@@ -95,6 +103,16 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
           },
           "sum leaks by stack (default), module, api or kind")
       ->type_name("WHAT");
+  verb->add_option_function<std::string>(
+          "--format",
+          [&report](Text text) {
+            report.format = report_format(text);
+            if (report.format == nullptr)
+              throw CLI::ValidationError("--format takes " + names_of_formats() + ", not '" + text +
+                                         "'");
+          },
+          "show a report as " + names_of_formats())
+      ->type_name("NAME");
   verb->add_option_function<std::string>(
           "--top", [&report](Text text) { report.text.top = count_value("--top", text); },
           "groups to show; 0: all (default 10)")
