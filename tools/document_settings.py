@@ -1,44 +1,48 @@
 #!/usr/bin/env python3
-"""Prints docs/settings.md: every setting with its default and its meaning, out of the list of settings.
+"""Prints docs/settings.md: every setting with its default, out of the list of settings.
 
 usage: document_settings.py SETTINGS_DEF >docs/settings.md
 """
 
+import ast
 import re
 import sys
 
 HEAD = """# Settings
 
-All settings are environment variables. `cuwarden run` has an option for each of them except `CUWARDEN_ENABLED` and
-`CUWARDEN_DEEPBIND`: `--mesh-pause 1s` sets `CUWARDEN_MESH_PAUSE=1s`. This page is made from `shim/support/settings.def` by
-`tools/document_settings.py`.
+All settings are environment variables. `cuwarden run` has an option for most of them: `--mesh-pause 1s` sets
+`CUWARDEN_MESH_PAUSE=1s`. This page is made from `reporters/words/settings.def` by `tools/document_settings.py`.
 
-| variable | default | meaning |
-|---|---|---|
+| variable | default | option | meaning |
+|---|---|---|---|
 """
-FOOT = "\nIf a value is not accepted, one line on stderr says so, and the default is used.\n"
-TEXT = r'"(?:\\.|[^"\\])*"'
-ROW = re.compile(rf'SETTING\("(\w+)", \w+, (?:{TEXT}|\w+), "([^"]*)",\s*((?:{TEXT}\s*)+)\)')
+TAIL = """
+If a value is not accepted, one line on stderr says so, and the default is used.
+"""
+
+TEXT = r'"(?:\\.|[^"\\])*"(?:\s+"(?:\\.|[^"\\])*")*'
+ROW = re.compile(r"^SETTING\((\w+), (\w+),\s+(" + ",\\s+".join([TEXT] * 7) + r")\)$", re.MULTILINE)
 
 
-def settings(text):
-    """Returns (name, default, meaning) for each setting for users; one without a meaning is not for them."""
-    rows = ROW.findall(text)
-    assert len(rows) == text.count("\nSETTING("), "a row of the list cannot be read"
-    joined = [(name, default, re.sub(r'"\s*"', "", meaning).strip().strip('"')) for name, default, meaning in rows]
-    return [row for row in joined if row[2]]
+def rows_of(text):
+    """Yields variable, default, default in words, option, value, help and meaning of each setting."""
+    for row in ROW.finditer(text):
+        yield ast.literal_eval(f"[{row[3]}]")
 
 
 def document(text):
     yield HEAD
-    for name, default, meaning in settings(text):
-        yield f"| `{name}` | {default if ' ' in default else f'`{default}`'} | {meaning} |\n"
-    yield FOOT
+    for variable, default, in_words, option, _, _, meaning in rows_of(text):
+        shown = f"`{default}`" if default else in_words
+        yield f"| `{variable}` | {shown} | {f'`{option}`' if option else '–'} | {meaning} |\n"
+    yield TAIL
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
-        sys.stdout.write("".join(document(file.read())))
+        text = file.read()
+    assert len(list(rows_of(text))) == len(re.findall(r"^SETTING\(", text, re.MULTILINE)), "a row of another form"
+    sys.stdout.write("".join(document(text)))
 
 
 if __name__ == "__main__":

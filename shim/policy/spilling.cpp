@@ -1,9 +1,6 @@
 #include "shim/policy/spilling.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
 
 #include "shim/policy/host_process.hpp"
 #include "shim/probes/host_limits.hpp"
@@ -21,14 +18,6 @@ pool::SpillSettings spill_settings(const Settings& settings) noexcept {
   if (settings.spill.is_visible)
     made.visible_bytes = std::min(made.most_host_bytes, this_process.host_room_bytes());
   return made;
-}
-
-std::string spill_text(const Settings& settings) {
-  const auto& [bytes, percent, is_visible] = settings.spill;
-  const std::string amount = percent != 0        ? fmt::format("{}%", percent)
-                             : bytes % 1024 == 0 ? fmt::format("{}KiB", bytes / 1024)
-                                                 : fmt::format("{}B", bytes);
-  return amount + (is_visible ? ":visible" : "");
 }
 
 }  // namespace cuwarden::shim

@@ -1,8 +1,6 @@
 // Host memory for requests that the device has no room for.
 #pragma once
 
-#include <string>
-
 #include "runtime_hooks/pool/spill.hpp"
 #include "shim/support/settings.hpp"
 
@@ -10,6 +8,5 @@ namespace cuwarden::shim {
 
 // Returns how much host memory requests may use, by CUWARDEN_SPILL and the host's RAM.
 pool::SpillSettings spill_settings(const Settings&) noexcept;
-std::string spill_text(const Settings&);  // CUWARDEN_SPILL as text for the report
 
 }  // namespace cuwarden::shim

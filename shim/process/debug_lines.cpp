@@ -34,7 +34,7 @@ std::string driver_path() {
 
 void say_what_recording_begins_with(const Settings& settings, std::string_view ledger,
                                     const std::string& report) {
-  if (settings.log_level != LogLevel::debug) return;
+  if (settings.log.level != LogLevel::debug) return;
   const std::uint16_t row = hooks::call_state.runtime_row;
   log_debug(fmt::format("the driver is {}", driver_path()));
   if (!imports_are_libcs_own())

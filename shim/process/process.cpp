@@ -67,7 +67,6 @@ void keep_complaint(std::string_view line) {
 void read_settings_and_set_up_log() {
   std::string kept;
   complaints = &kept;
-  settings = Settings{};
   read_settings(settings, keep_complaint);
   complaints = nullptr;
   set_up_log(settings);

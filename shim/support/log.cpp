@@ -98,11 +98,11 @@ void set_up_log(const Settings& settings) noexcept {
   const ErrnoGuard keep;
   logger.store(nullptr);  // a forked child's, or what its parent had half made
   try {
-    auto sink = std::make_shared<MessageSink>(settings.log_file);
-    if (level_of(settings.log_level) <= spdlog::level::warn) sink->complain_if_unusable();
+    auto sink = std::make_shared<MessageSink>(settings.log.file);
+    if (level_of(settings.log.level) <= spdlog::level::warn) sink->complain_if_unusable();
     sink->set_formatter(std::make_unique<spdlog::pattern_formatter>("cuwarden: %v"));
     auto* made = new (storage) spdlog::logger("cuwarden", std::move(sink));
-    made->set_level(level_of(settings.log_level));
+    made->set_level(level_of(settings.log.level));
     made->set_error_handler([](const std::string&) {});
     logger.store(made, std::memory_order_release);
   } catch (...) {

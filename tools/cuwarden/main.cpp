@@ -10,8 +10,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "reporters/words/setting_values.hpp"
-#include "runtime_hooks/ledger/format/layout.hpp"
+#include "reporters/words/setting_kinds.hpp"
 #include "tools/cuwarden/enough_stack.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
@@ -30,51 +29,24 @@ int usage_error(const std::string& line) {
 
 using Text = const std::string&;
 
-// An option of `run` that sets a setting of the shim.
+// An option of `run` that sets a setting of the shim. Settings without an option have an empty
+// name.
 struct SettingOption {
   const char *name, *variable, *type, *help;
   bool (*is_accepted)(std::string_view);
-  const char* accepted;
+  std::string_view accepted;
 };
 
-bool is_duration(std::string_view text) { return parse_duration_ns(text).has_value(); }
+template <class Kind>
+bool is_accepted(std::string_view text) {
+  typename Kind::Value value{};
+  return Kind::read(value, text);
+}
 
 constexpr SettingOption setting_options[] = {
-    {"--report", "CUWARDEN_REPORT", "PATH", "report path; %e %h %p %j %s %a %r are replaced",
-     is_report_path, accepted_report_path},
-    {"--report-if", "CUWARDEN_REPORT_IF", "WHEN",
-     "always; or leak, incident, abnormal: only if there was one",
-     [](std::string_view text) { return parse_report_if(text).has_value(); }, accepted_report_if},
-    {"--report-keep", "CUWARDEN_REPORT_KEEP", "N",
-     "keep the newest N reports of a program in a folder",
-     [](std::string_view text) { return parse_report_keep(text).has_value(); },
-     accepted_report_keep},
-    {"--stack-depth", "CUWARDEN_STACK_DEPTH", "N", "frames kept per allocation",
-     [](std::string_view text) { return parse_number(text, ledger::deepest_stack).has_value(); },
-     accepted_stack_depth},
-    {"--log", "CUWARDEN_LOG", "LEVEL", "off, error, warn, info or debug; LEVEL:FILE logs to a file",
-     [](std::string_view text) {
-       return !text.ends_with(':') && parse_log_level(text.substr(0, text.find(':'))).has_value();
-     },
-     accepted_log},
-    {"--ledger-dir", "CUWARDEN_LEDGER_DIR", "DIR", "folder of the live ledger",
-     [](std::string_view text) { return !text.empty(); }, "a folder"},
-    {"--pool", "CUWARDEN_POOL", "MODE",
-     "off; rescue: serve failing requests; on or auto: wasteful ones, too",
-     [](std::string_view text) { return parse_pool_mode(text).has_value(); }, accepted_pool_mode},
-    {"--wait", "CUWARDEN_WAIT", "TIME", "longest wait of a failing request, such as 30s or 2m",
-     is_duration, accepted_duration},
-    {"--sync-timeout", "CUWARDEN_SYNC_TIMEOUT", "TIME", "longest synchronisation of a rescue",
-     is_duration, accepted_duration},
-    {"--spill", "CUWARDEN_SPILL", "SIZE",
-     "host memory that failing device requests may use, such as 8GiB or 25%",
-     [](std::string_view text) { return parse_spill(text).has_value(); }, accepted_spill},
-    {"--mesh", "CUWARDEN_MESH", "on|off", "allow the pool to move blocks for a failing request",
-     [](std::string_view text) { return parse_on_off(text).has_value(); }, accepted_on_off},
-    {"--mesh-pause", "CUWARDEN_MESH_PAUSE", "TIME",
-     "longest pause of the program while blocks are moved", is_duration, accepted_duration},
-    {"--symbol-time", "CUWARDEN_SYMBOL_TIME", "TIME", "longest search for function names at exit",
-     is_duration, accepted_duration},
+#define SETTING(member, kind, variable, fallback, in_words, option, type, help, meaning) \
+  {option, variable, type, help, is_accepted<setting_kinds::kind>, setting_kinds::kind::accepted},
+#include "reporters/words/settings.def"
 };
 
 CLI::App* declare_run(CLI::App& app, RunVerb& run) {
@@ -82,10 +54,11 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
   set_usage(*verb, "run [OPTIONS] -- CMD...");
   verb->prefix_command();
   for (const SettingOption& option : setting_options) {
+    if (*option.name == '\0') continue;
     const auto take = [&run, &option](Text text) {
       if (!option.is_accepted(text))
-        throw CLI::ValidationError(std::string(option.name) + " takes " + option.accepted +
-                                   ", not '" + text + "'");
+        throw CLI::ValidationError(std::string(option.name) + " takes " +
+                                   std::string(option.accepted) + ", not '" + text + "'");
       run.settings.emplace_back(option.variable, text);
     };
     verb->add_option_function<std::string>(option.name, take,
@@ -97,6 +70,14 @@ CLI::App* declare_run(CLI::App& app, RunVerb& run) {
           "run on a simulated GPU with SIZE of memory")
       ->type_name("SIZE");
   return verb;
+}
+
+std::string names_of_formats() {
+  std::string names;
+  for (const Format& format : report_formats())
+    names += (names.empty() ? "" : ", ") + std::string(format.name) + " (" +
+             std::string(format.meaning) + ")";
+  return names;
 }
 
 CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
@@ -122,6 +103,16 @@ CLI::App* declare_report(CLI::App& app, ReportVerb& report) {
           },
           "sum leaks by stack (default), module, api or kind")
       ->type_name("WHAT");
+  verb->add_option_function<std::string>(
+          "--format",
+          [&report](Text text) {
+            report.format = report_format(text);
+            if (report.format == nullptr)
+              throw CLI::ValidationError("--format takes " + names_of_formats() + ", not '" + text +
+                                         "'");
+          },
+          "show a report as " + names_of_formats())
+      ->type_name("NAME");
   verb->add_option_function<std::string>(
           "--top", [&report](Text text) { report.text.top = count_value("--top", text); },
           "groups to show; 0: all (default 10)")

@@ -4,8 +4,34 @@
 
 #include <string>
 
+#include "reporters/words/setting_kinds.hpp"
+
 namespace cuwarden {
 namespace {
+
+TEST(SettingValues, each_default_is_a_value_that_its_setting_accepts) {
+  std::size_t count = 0;
+#define SETTING(member, kind, variable, fallback, in_words, ...)                     \
+  {                                                                                  \
+    setting_kinds::kind::Value value{};                                              \
+    const std::string text = fallback;                                               \
+    EXPECT_NE(text.empty(), std::string(in_words).empty()) << variable;              \
+    EXPECT_TRUE(text.empty() || setting_kinds::kind::read(value, text)) << variable; \
+    ++count;                                                                         \
+  }
+#include "reporters/words/settings.def"
+  EXPECT_GT(count, 10u);
+}
+
+TEST(SettingValues, a_text_that_is_not_accepted_leaves_the_value_as_it_was) {
+  setting_kinds::LogTarget::Value log;
+  EXPECT_TRUE(setting_kinds::LogTarget::read(log, "debug:there"));
+  for (const char* bad : {"", "loud", "info:", ":there"})
+    EXPECT_FALSE(setting_kinds::LogTarget::read(log, bad)) << bad;
+  EXPECT_EQ(log.level, LogLevel::debug);
+  EXPECT_STREQ(log.file, "there");
+  EXPECT_EQ(setting_kinds::LogTarget::text(log), "debug");
+}
 
 TEST(SettingValues, times_have_units) {
   EXPECT_EQ(parse_duration_ns("500ms"), 500'000'000u);

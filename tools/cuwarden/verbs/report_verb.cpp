@@ -116,7 +116,7 @@ class Report {
     const auto text = read(
         path,
         [&](const IndexedReport& report, const LeakCheck&) {
-          return text_report(report, verb_.text);
+          return verb_.format->write(report, verb_.text);
         },
         std::move(content));
     if (!text) return;

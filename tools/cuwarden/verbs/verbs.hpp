@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/formats/formats.hpp"
 #include "reporters/text/text_report.hpp"
 
 namespace cuwarden {
@@ -18,6 +19,7 @@ namespace cuwarden {
 struct ReportVerb {
   std::vector<std::string> files;
   TextOptions text;
+  const Format* format = &report_formats().front();  // of reports that are shown whole
   bool fail_on_leak = false;
   std::vector<std::string> symbol_folders;  // folders of debug files, which are found by build id
   bool redact = false;                      // write a redacted copy instead of showing the report

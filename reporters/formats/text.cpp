@@ -1,0 +1,10 @@
+#include "reporters/formats/formats.hpp"
+#include "reporters/text/text_report.hpp"
+
+namespace cuwarden {
+
+std::string formats::text(const IndexedReport& report, const TextOptions& options) {
+  return text_report(report, options);
+}
+
+}  // namespace cuwarden
