@@ -1,6 +1,7 @@
 #include "runtime_hooks/driver/calling_threads.hpp"
 
 #include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
 
@@ -12,7 +13,12 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
 
 // A thread that has ended leaves its row behind. The search begins behind the row that was taken
 // last, so that threads that come and go do not look at the rows of all living threads.
+// A confined thread finds no row, since it must not ask the kernel for numbers of threads.
 [[gnu::cold, gnu::noinline]] CallingThreads::Thread* CallingThreads::take_row() noexcept {
+  if (is_confined()) {
+    are_too_many_.store(true);
+    return own_ = &nobody_;
+  }
   const ErrnoGuard keep;
   const int mine = own_thread_id();
   const std::uint32_t first = next_.load(std::memory_order_relaxed);

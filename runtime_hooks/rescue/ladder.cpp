@@ -1,5 +1,6 @@
 #include "runtime_hooks/rescue/ladder.hpp"
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
@@ -79,6 +80,11 @@ Rescued Ladder::climb(const RefusedCall& call, const Situation& now, TriedRungs&
                 .clock = clock_,
                 .tried = tried};
   Tally tally;
+  // Other rungs ask for what the program itself never asks for: threads, time, other calls.
+  if (is_confined()) {
+    climb_rung(retry, rescue, tally);
+    return {tally.last == RungOutcome::served};
+  }
   bool ended = false;
   for (const Rung* const rung : rungs_in_order)
     if ((ended = climb_rung(*rung, rescue, tally))) break;

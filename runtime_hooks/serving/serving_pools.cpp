@@ -1,5 +1,6 @@
 #include "runtime_hooks/serving/serving_pools.hpp"
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
@@ -20,10 +21,10 @@ constexpr std::uint64_t locked_share = 50;
 
 // Returns allocate(device, context) for the current context; 0: the driver is to be asked. During a
 // capture that is always so: the driver refuses some requests then, and the program must hear of
-// it.
+// it. A confined thread makes the driver's calls that the program makes, and not the pool's.
 template <class Allocate>
 std::uint64_t ServingPools::allocate_here(const Allocate& allocate) noexcept {
-  if (parts_.captures.any()) return 0;
+  if (parts_.captures.any() || is_confined()) return 0;
   const ErrnoGuard keep;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
   if (here.context.value == 0 || parts_.contexts.is_green_without_primary(here.context)) return 0;

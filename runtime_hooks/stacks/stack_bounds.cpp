@@ -3,8 +3,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/mapping.hpp"
 #include "runtime_hooks/core/readable.hpp"
 
@@ -69,7 +71,7 @@ void begin_at(OwnStack& stack, std::uint64_t top) noexcept {
 bool choose_top(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   if (stack.top != 0 && (stack.confirmed || lies_below(stack_pointer, stack.top)))
     return lies_below(stack_pointer, stack.top);
-  if (stack.asked) return false;
+  if (stack.asked || is_confined()) return false;
   const ErrnoGuard keep;
   auto top = reinterpret_cast<std::uint64_t>(__libc_stack_end);
   if (is_first_thread()) {
@@ -84,6 +86,14 @@ bool choose_top(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   return lies_below(stack_pointer, top);
 }
 
+// As extend_to(), for a confined thread. Nothing but the stack lies so near to its known part.
+bool extend_unasked(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
+  constexpr std::uint64_t near = std::uint64_t{1} << 20;
+  if (!stack.confirmed || stack_pointer + near < stack.low) return false;
+  stack.low = std::min(stack.low, page_of(stack_pointer));
+  return true;
+}
+
 // Extends the known part of the thread's stack down to the stack pointer. Returns false if a page
 // in between cannot be read.
 bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
@@ -93,6 +103,7 @@ bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
     if (!is_page_readable(stack.barrier)) return false;
     stack.barrier = 0;
   }
+  if (is_probing_forbidden()) return extend_unasked(stack, stack_pointer);
   for (const std::uint64_t lowest = page_of(stack_pointer); stack.low > lowest;) {
     const std::uint64_t next = stack.low - page_bytes;
     if (next < page_of(stack.floor) || !is_page_readable(next)) {
@@ -114,6 +125,9 @@ void ask_no_more() noexcept { own_stack.asked = true; }
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   OwnStack& stack = own_stack;
   if (choose_top(stack, stack_pointer) && extend_to(stack, stack_pointer)) return known_own_stack();
+  // The page that a thread runs on can be read.
+  if (is_probing_forbidden())
+    return region_between(page_of(stack_pointer), page_of(stack_pointer) + page_bytes, false);
   return region_of(stack_pointer);
 }
 

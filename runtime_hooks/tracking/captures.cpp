@@ -1,18 +1,16 @@
 #include "runtime_hooks/tracking/captures.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace cuwarden::tracking {
 namespace {
 
-// A thread's own default stream has the same handle in all threads.
+// A thread's own default stream has the same handle in all threads. The thread is told by its
+// control block, for which no system call is needed.
 std::uint64_t key_of(CUstream stream, bool per_thread) noexcept {
   constexpr std::uint64_t of_a_thread = std::uint64_t{1} << 63;
   if (stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread))
-    return of_a_thread | static_cast<std::uint64_t>(syscall(SYS_gettid));
+    return of_a_thread | reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
   return reinterpret_cast<std::uint64_t>(stream);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/confinement.hpp"
 #include "shim/policy/host_process.hpp"
 #include "shim/support/log.hpp"
 
@@ -13,6 +14,7 @@ namespace cuwarden::shim {
 
 void RescueNotices::write(serving::Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                           std::uint64_t host_bytes) noexcept try {
+  if (is_confined()) return;  // it says nothing
   using enum serving::Notice;
   const std::string of =
       "CUWARDEN_SPILL: of " + human_bytes(bytes) + " on GPU " + std::to_string(device.value) + " ";

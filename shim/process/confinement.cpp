@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "runtime_hooks/core/confinement.hpp"
@@ -13,7 +14,10 @@
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "shim/files/ledger_location.hpp"
+#include "shim/process/own_system_calls.hpp"
 #include "shim/process/process.hpp"
+#include "shim/process/seccomp_filter.hpp"
+#include "shim/support/loaded_objects.hpp"
 #include "shim/support/own_stack.hpp"
 #include "shim/support/real_libc.hpp"
 
@@ -32,86 +36,185 @@ using hooks::Confinement;
 constinit std::atomic<bool> confines_all{false};
 // Rows of the ledger's threads when the first filter came: those threads were there before it.
 constinit std::atomic<std::uint64_t> threads_before{0};
-constinit int mode_at_start = 0;  // of seccomp, as PR_GET_SECCOMP gives it; -1 unknown
+// True where the mode of seccomp tells if a thread has a filter of the program's that confines it.
+// False where a filter was there when recording began, or where one came that does not confine.
+constinit std::atomic<bool> mode_tells{true};
+
+// Questions that all filters of confined threads allow. False without such a filter.
+constinit std::atomic<bool> may_ask_mode{false}, may_ask_process{false};
 
 Confinement& of_this_thread() { return hooks::call_state.confinement; }
 
 // A thread inherits the filters of the one that made it. Where it is not known which one that was,
-// it counts as confined.
+// and the kernel must not be asked, it counts as confined.
 bool thread_is_confined() noexcept {
   const Confinement known = of_this_thread();
-  if (known == Confinement::confined) return true;
-  const Process& process = Process::get();
-  if (!process.has_records()) return false;  // a forked child, which is not recorded
-  if (confines_all.load(std::memory_order_relaxed)) return true;
+  if (known == Confinement::confined || confines_all.load(std::memory_order_relaxed)) return true;
   if (known == Confinement::none) return false;
-  const std::uint64_t row = process.thread_row();
-  return row == 0 || row >= threads_before.load(std::memory_order_relaxed);
+  const Process& process = Process::get();
+  const std::uint64_t row = process.has_records() ? process.thread_row() : 0;
+  if (row != 0 && row < threads_before.load(std::memory_order_relaxed)) return false;
+  if (!mode_tells.load(std::memory_order_relaxed) || !may_ask_mode.load(std::memory_order_relaxed))
+    return true;
+  const ErrnoGuard keep;
+  const bool is_free = prctl(PR_GET_SECCOMP) == 0;
+  of_this_thread() = is_free ? Confinement::none : Confinement::confined;
+  return !is_free;
 }
 
 enum class Scope { nothing, thread, process };
 
-Scope scope_of_prctl(unsigned long option, unsigned long) {
-  return option == PR_SET_SECCOMP ? Scope::thread : Scope::nothing;
+// A filter that the program asks the kernel to install.
+struct Installation {
+  Scope scope = Scope::nothing;  // nothing: the call installs no filter, or the kernel refuses it
+  const sock_fprog* program = nullptr;  // null in strict mode
+};
+
+const sock_fprog* program_at(unsigned long address) noexcept {
+  return reinterpret_cast<const sock_fprog*>(address);
 }
-Scope scope_of_seccomp(unsigned long operation, unsigned long flags) {
-  if (operation == SECCOMP_SET_MODE_STRICT) return Scope::thread;
-  if (operation != SECCOMP_SET_MODE_FILTER) return Scope::nothing;
-  return (flags & SECCOMP_FILTER_FLAG_TSYNC) != 0 ? Scope::process : Scope::thread;
+
+Installation installed_by_prctl(unsigned long mode, unsigned long address) noexcept {
+  if (mode == SECCOMP_MODE_STRICT) return {Scope::thread, nullptr};
+  if (mode != SECCOMP_MODE_FILTER || address == 0) return {};
+  return {Scope::thread, program_at(address)};
+}
+
+// libseccomp asks in this way, with null, which flags the kernel knows.
+Installation installed_by_seccomp(unsigned long operation, unsigned long flags,
+                                  unsigned long address) noexcept {
+  if (operation == SECCOMP_SET_MODE_STRICT && flags == 0 && address == 0)
+    return {Scope::thread, nullptr};
+  if (operation != SECCOMP_SET_MODE_FILTER || address == 0) return {};
+  return {(flags & SECCOMP_FILTER_FLAG_TSYNC) != 0 ? Scope::process : Scope::thread,
+          program_at(address)};
+}
+
+// The questions to the kernel that a filter leaves to cuwarden.
+struct Allowance {
+  bool all = false;      // all of own_system_calls
+  bool mode = false;     // the question for the mode of seccomp
+  bool process = false;  // the question for the process's number
+  bool probing = false;  // the question if memory can be read
+};
+
+Allowance allowance_of(const SeccompFilter& filter) noexcept {
+  return {.all = std::ranges::all_of(own_system_calls,
+                                     [&](std::uint32_t number) { return filter.allows(number); }),
+          .mode = filter.allows(SYS_prctl),
+          .process = filter.allows(SYS_getpid) && filter.allows(SYS_kill),
+          .probing = filter.allows(SYS_rt_sigprocmask)};
+}
+
+// CUDA is in use, or soon will be.
+bool is_cuda_loaded() noexcept {
+  return any_loaded_object([](const LoadedObject& object) {
+    return is_library(object.soname(), "libcuda.so") || is_library(object.soname(), "libcudart.so");
+  });
 }
 
 // The state of threads from before the program's call to after it: the filter holds as soon as the
-// call returns, and in other threads perhaps earlier.
+// call returns, and in other threads perhaps earlier. A filter that allows all that cuwarden asks
+// for confines no thread.
 class ComingFilter {
  public:
-  explicit ComingFilter(Scope scope) noexcept {
-    if (scope == Scope::nothing) return;
+  explicit ComingFilter(const Installation& wanted) noexcept {
+    if (wanted.scope == Scope::nothing) return;
     const ErrnoGuard keep;
     const bool was_confined = is_confined();
+    Process& process = Process::get();
     // The process of a vfork shares this memory, and its filter is not ours.
-    ledger::Writer* const ledger =
-        was_confined ? Process::get().ledger() : Process::get().ledger_of_this_process();
-    if (ledger == nullptr) return;
-    ledger_ = ledger;
-    scope_ = scope;
-    before_ = of_this_thread();
-    confined_all_before_ = confines_all.load(std::memory_order_relaxed);
-    is_first_ = detail::asks_confinement.load(std::memory_order_relaxed) == nullptr;
-    if (!was_confined) prepare();
-    if (is_first_) threads_before.store(ledger->threads.rows(), std::memory_order_relaxed);
-    of_this_thread() = Confinement::confined;
-    if (scope == Scope::process) confines_all.store(true, std::memory_order_relaxed);
-    detail::asks_confinement.store(thread_is_confined, std::memory_order_release);
+    if (!was_confined && process.shares_memory_of_another()) return;
+    // Nothing is asked of the kernel behind an earlier filter.
+    if (!was_confined && wanted.program != nullptr) {
+      const SeccompFilter filter(wanted.program);
+      if (!filter.is_valid()) return;
+      allowance_ = allowance_of(filter);
+    }
+    before_ = kept();
+    scope_ = wanted.scope;
+    if (allowance_.all) {
+      mode_tells.store(false, std::memory_order_relaxed);
+      return;
+    }
+    if (!was_confined) prepare(process);
+    note();
   }
   ComingFilter(const ComingFilter&) = delete;
   ComingFilter& operator=(const ComingFilter&) = delete;
 
   void did_not_come() const noexcept {
-    if (ledger_ == nullptr) return;
-    of_this_thread() = before_;
+    if (scope_ == Scope::nothing) return;
+    of_this_thread() = before_.confinement;
     if (scope_ == Scope::process)
-      confines_all.store(confined_all_before_, std::memory_order_relaxed);
-    if (is_first_) detail::asks_confinement.store(nullptr, std::memory_order_release);
+      confines_all.store(before_.confines_all, std::memory_order_relaxed);
+    mode_tells.store(before_.mode_tells, std::memory_order_relaxed);
+    may_ask_mode.store(before_.may_ask_mode, std::memory_order_relaxed);
+    may_ask_process.store(before_.may_ask_process, std::memory_order_relaxed);
+    cuwarden::detail::confined_may_probe.store(before_.may_probe, std::memory_order_relaxed);
+    if (before_.is_first)
+      cuwarden::detail::asks_confinement.store(nullptr, std::memory_order_release);
   }
 
  private:
-  // The last moment at which anything may be asked of the kernel.
-  void prepare() const noexcept {
-    const Uncancelled whole;
-    ledger_->make_room_ahead();
-    if (is_first_)
-      call_on_own_stack(
-          [](void* ledger) {
-            say_of_confinement(static_cast<const ledger::Writer*>(ledger)->path());
-          },
-          ledger_);
+  struct Kept {
+    Confinement confinement;
+    bool is_first, confines_all, mode_tells, may_ask_mode, may_ask_process, may_probe;
+  };
+
+  static Kept kept() noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    return {of_this_thread(),
+            cuwarden::detail::asks_confinement.load(relaxed) == nullptr,
+            confines_all.load(relaxed),
+            mode_tells.load(relaxed),
+            may_ask_mode.load(relaxed),
+            may_ask_process.load(relaxed),
+            cuwarden::detail::confined_may_probe.load(relaxed)};
   }
 
-  ledger::Writer* ledger_ = nullptr;  // null: the filter is none of ours
-  Scope scope_ = Scope::nothing;
-  Confinement before_ = Confinement::unknown;
-  bool confined_all_before_ = false;
-  bool is_first_ = false;
+  // The last moment at which anything may be asked of the kernel. Where recording has not begun, it
+  // begins now, if this program uses CUDA at all. A forked child may only want to execute another
+  // program.
+  void prepare(Process& process) const noexcept {
+    if (process.may_begin() && is_cuda_loaded()) process.session();
+    ledger::Writer* const ledger = process.ledger();
+    if (ledger == nullptr) return;
+    const Uncancelled whole;
+    ledger->make_room_ahead();
+    if (!before_.is_first) return;
+    threads_before.store(ledger->threads.rows(), std::memory_order_relaxed);
+    call_on_own_stack(
+        [](void* given) {
+          prepare_to_throw();
+          say_of_confinement(static_cast<const ledger::Writer*>(given)->path());
+        },
+        ledger);
+  }
+
+  // The unwinder asks for the process's number when it is used for the first time.
+  static void prepare_to_throw() noexcept {
+    try {
+      throw 0;
+    } catch (...) {
+    }
+  }
+
+  void note() const noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    may_ask_mode.store(allowance_.mode && (before_.is_first || before_.may_ask_mode), relaxed);
+    may_ask_process.store(allowance_.process && (before_.is_first || before_.may_ask_process),
+                          relaxed);
+    cuwarden::detail::confined_may_probe.store(
+        allowance_.probing && (before_.is_first || before_.may_probe), relaxed);
+    of_this_thread() = Confinement::confined;
+    if (scope_ == Scope::process) confines_all.store(true, relaxed);
+    cuwarden::detail::asks_confinement.store(thread_is_confined, std::memory_order_release);
+  }
+
+  Scope scope_ = Scope::nothing;  // nothing: the filter is none of ours
+  Allowance allowance_;
+  Kept before_{};
 };
 
 }  // namespace
@@ -126,21 +229,29 @@ void begin_noticing_filters() noexcept {
 void confinement_at_start() noexcept {
   const ErrnoGuard keep;
   of_this_thread() = Confinement::none;
+  if (prctl(PR_GET_SECCOMP) != 0) mode_tells.store(false, std::memory_order_relaxed);
+}
+
+void confinement_in_fork() noexcept {
   confines_all.store(false, std::memory_order_relaxed);
-  detail::asks_confinement.store(nullptr, std::memory_order_relaxed);
-  mode_at_start = prctl(PR_GET_SECCOMP);
+  cuwarden::detail::asks_confinement.store(nullptr, std::memory_order_relaxed);
 }
 
 bool is_confined_unnoticed() noexcept {
   if (is_confined()) return true;
   // Filters on top of an earlier one do not change the mode.
-  if (mode_at_start != 0) return false;
+  if (!mode_tells.load(std::memory_order_relaxed)) return false;
   const ErrnoGuard keep;
   if (prctl(PR_GET_SECCOMP) == 0) return false;
+  may_ask_mode.store(false, std::memory_order_relaxed);
+  may_ask_process.store(false, std::memory_order_relaxed);
+  cuwarden::detail::confined_may_probe.store(false, std::memory_order_relaxed);
   of_this_thread() = Confinement::confined;
-  detail::asks_confinement.store(thread_is_confined, std::memory_order_release);
+  cuwarden::detail::asks_confinement.store(thread_is_confined, std::memory_order_release);
   return true;
 }
+
+bool may_confined_ask_process() noexcept { return may_ask_process.load(std::memory_order_relaxed); }
 
 }  // namespace cuwarden::shim
 
@@ -151,8 +262,8 @@ extern "C" {
                                                                unsigned long filter,
                                                                unsigned long fourth,
                                                                unsigned long fifth) {
-  using cuwarden::shim::ComingFilter, cuwarden::shim::Scope;
-  const ComingFilter coming(Scope::thread);
+  using namespace cuwarden::shim;
+  const ComingFilter coming(installed_by_prctl(mode, filter));
   const int result = cuwarden_next_prctl(option, mode, filter, fourth, fifth);
   if (result != 0) coming.did_not_come();
   return result;
@@ -166,8 +277,10 @@ extern "C" {
   using namespace cuwarden::shim;
   const auto first = static_cast<unsigned long>(a), second = static_cast<unsigned long>(b);
   const bool is_seccomp = number == SYS_seccomp;
-  const ComingFilter coming(is_seccomp ? scope_of_seccomp(first, second)
-                                       : scope_of_prctl(first, second));
+  const auto third = static_cast<unsigned long>(c);
+  const ComingFilter coming(is_seccomp                ? installed_by_seccomp(first, second, third)
+                            : first == PR_SET_SECCOMP ? installed_by_prctl(second, third)
+                                                      : Installation{});
   const long result = cuwarden_next_syscall(number, a, b, c, d, e, f);
   // A filter with a listener gives its descriptor. Without one, a number is that of a thread which
   // could not be confined with the others.

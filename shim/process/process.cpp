@@ -113,6 +113,8 @@ hooks::Session* Process::start() noexcept {
     turn_off();
     return nullptr;
   }
+  // Too late for a thread of a forked child, or where CUDA was loaded behind the filter.
+  if (is_confined() && !has_records()) return nullptr;
   // Before the state leaves `fresh`: a forked child is to tell a state that it inherited, with the
   // work of threads that it does not have, from its own.
   memory_.mark();
@@ -163,6 +165,7 @@ void Process::turn_off() noexcept {
 void Process::begin_anew() noexcept {
   if (state_.load(std::memory_order_relaxed) != State::off)
     state_.store(State::fresh, std::memory_order_relaxed);
+  confinement_in_fork();
   end_turn_.reset();
   end_budget_.renew(longest_waiting_at_end_ns);
   driver::calling_threads.forked();
@@ -259,8 +262,13 @@ void Process::driver_initialised() noexcept {
   expect_exit();
 }
 
-ledger::Writer* Process::ledger_of_this_process() const noexcept {
-  return has_records() && memory_.belongs_to_caller() ? ledger_ : nullptr;
+bool Process::shares_memory_of_another() const noexcept {
+  const int owner = memory_.owner();
+  return owner != 0 && !memory_.belongs_to_caller();
+}
+
+bool Process::may_begin() noexcept {
+  return state_.load(std::memory_order_acquire) == State::fresh && enabled() && memory_.is_ours();
 }
 
 std::uint64_t Process::thread_row() const noexcept { return ledger_->threads.known_row(); }

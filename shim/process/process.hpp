@@ -94,10 +94,12 @@ class Process final : public tracking::CompletenessListener {
     return (state == State::recording || state == State::ended || state == State::stopped) &&
            memory_.is_ours();
   }
-  // Return the ledger; null without records. The second one also returns null in a vforked child,
-  // which shares this memory; that takes a system call.
+  // Returns the ledger; null without records.
   ledger::Writer* ledger() const noexcept { return has_records() ? ledger_ : nullptr; }
-  ledger::Writer* ledger_of_this_process() const noexcept;
+  // Returns true in a child of vfork, which has the memory of its parent; that takes a system call.
+  bool shares_memory_of_another() const noexcept;
+  // Returns true in a process that is not forked, is to be recorded, and has made no CUDA call.
+  bool may_begin() noexcept;
   // Returns the number of the calling thread's row in the ledger; 0 if it has none. To be called
   // only if has_records() is true.
   std::uint64_t thread_row() const noexcept;

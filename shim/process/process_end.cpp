@@ -54,12 +54,16 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const Uncancelled whole;
   if (state_.load(std::memory_order_acquire) == State::fresh) {
     // No CUDA call that we saw. Drivers that are out of sight in a forked child go unmentioned.
-    if (!dlmopen_was_called() && !is_debug_wanted()) return;
+    if ((!dlmopen_was_called() && !is_debug_wanted()) || is_confined()) return;
     if (!enabled() || !memory_.is_ours() || !memory_.belongs_to_caller()) return;
     call_on_own_stack([](void*) { Process::get().end_unrecorded(); }, nullptr);
   }
   if (!has_records()) return;
-  if (is_confined_unnoticed()) return leave_end(reason, status, status_known);
+  if (is_confined_unnoticed()) {
+    // The end of a vforked child is not that of the process.
+    if (may_confined_ask_process() && !memory_.belongs_to_caller()) return;
+    return leave_end(reason, status, status_known);
+  }
   if (!memory_.belongs_to_caller()) {
     // The end of a child that shares the memory is not the end of the recorded process, which may
     // go on for long and record more. A child that runs the exit handlers has used them up for
@@ -86,8 +90,9 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   end_turn_.give_back(afterwards == Afterwards::ends);
 }
 
-// Without a system call: the report is made from the ledger by another process. A vforked child
-// that ends cannot be told from the process here; a later CUDA call takes back what it leaves.
+// Without a system call: the report is made from the ledger by another process. Where the
+// filter forbids the question, a vforked child that ends cannot be told from the process here; a
+// later CUDA call takes back what it leaves.
 void Process::leave_end(ledger::EndReason reason, int status, bool status_known) noexcept {
   ledger_->set_end(reason, status, status_known);
   State recording = State::recording;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "reporters/words/printable.hpp"
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
@@ -74,6 +75,7 @@ void keep_for_later(std::string_view line) {
 }
 
 void log(spdlog::level::level_enum level, std::string_view line) noexcept {
+  if (is_confined()) return;  // spdlog asks for the thread's number
   const ErrnoGuard keep;
   const Uncancelled whole;
   spdlog::logger* const present = logger.load(std::memory_order_acquire);

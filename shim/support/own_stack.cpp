@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "runtime_hooks/core/confinement.hpp"
+
 // Switches to `top`, calls work(argument), switches back. The frame is described to unwinders by
 // rbp, so that an exception thrown and caught inside `work` finds its handler.
 extern "C" void cuwarden_call_on(void* argument, void (*work)(void*), void* top);
@@ -37,11 +39,13 @@ namespace {
 constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
 
 // Null where there is no memory. Its lowest page stays without access: too deep a call is a fault
-// there, not a write into what happens to be mapped below.
+// there, not a write into what happens to be mapped below. A confined thread has to do without
+// that: it asks for nothing but the memory.
 void* make_stack() noexcept {
-  void* stack = mmap(nullptr, bytes, PROT_NONE,
+  const bool confined = is_confined();
+  void* stack = mmap(nullptr, bytes, confined ? PROT_READ | PROT_WRITE : PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (stack != MAP_FAILED &&
+  if (stack != MAP_FAILED && !confined &&
       mprotect(static_cast<char*>(stack) + guard, bytes - guard, PROT_READ | PROT_WRITE) != 0) {
     munmap(stack, bytes);
     stack = MAP_FAILED;

@@ -14,6 +14,7 @@ OPENER = "runtime_hooks/core/files/open_file.hpp"
 # file -> the reason why it may open paths by itself
 REASONS = {
     "runtime_hooks/core/files/standard_numbers.hpp": "stand-in descriptors must get the streams' numbers",
+    "shim/process/own_system_calls.hpp": "numbers that filters are asked about; nothing is opened",
     "reporters/files/given_file.cpp": "the command's own pipes count, and the kinds of files have names",
     "tools/cuwarden/ledgers/ledger_search.cpp": "opendir() waits for nothing, and opens folders alone",
     "tools/cuwarden/ledgers/running_processes.cpp": "opendir() of folders of /proc",

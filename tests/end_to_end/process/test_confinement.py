@@ -104,6 +104,87 @@ def test_a_filter_from_before_the_first_call_changes_nothing(run_both, way):
     assert run.ledgers == []
 
 
+EARLY = ["renameat2,getcwd", "ftruncate,fallocate", "flock", "getpid,gettid", "prctl,fcntl"]
+
+
+@pytest.mark.parametrize("calls", EARLY)
+@pytest.mark.parametrize("way", ["prctl", "syscall", "tsync"])
+def test_a_filter_from_before_the_first_call_kills_no_program(place, cuwarden, way, calls):
+    run = place.run_both(confined(way, "kill", calls, when="before"))
+    assert run.returncode == 0
+    assert run.reports == []
+    assert str(run.ledgers[0]) in is_said(run)
+    report = recovered(place, cuwarden, *run.ledgers)
+    report.check_leaks(run.last_line["leaked"])
+
+
+@pytest.mark.parametrize("way", ["prctl", "syscall", "tsync"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_filter_that_allows_all_that_is_needed_changes_nothing(run_both, way, when):
+    run = run_both(confined(way, "kill", "execve", when=when))
+    assert run.said == []
+    run.report.check_leaks(run.last_line["leaked"])
+    assert run.ledgers == []
+
+
+def test_questions_for_what_the_kernel_knows_are_no_filters(run_both):
+    run = run_both(confined("asking", "kill", "openat", when="before"))
+    assert run.said == []
+    assert run.ledgers == []
+
+
+def sandboxed(place, cuwarden, situation, **env):
+    run = place.run_both([program("sandboxed"), situation], {"CUWARDEN_SIM_MEMORY": "1GiB", **env})
+    report = recovered(place, cuwarden, *run.ledgers) if run.ledgers else run.report
+    report.check_leaks(run.last_line["leaked"])
+    return run, report
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{}, {"CUWARDEN_POOL": "off"}, {"CUWARDEN_POOL": "on"}, {"CUWARDEN_WAIT": "1s"},
+     {"CUWARDEN_SPILL": "512MiB"}, {"CUWARDEN_LOG": "debug"}],
+    ids=str,
+)
+def test_requests_that_are_refused_in_a_confined_thread_ask_nothing_of_the_kernel(
+    place, cuwarden, env
+):
+    run, report = sandboxed(place, cuwarden, "refused", **env)
+    assert (run.returncode, run.stdout.splitlines()[0]) == (0, "errors: 9")
+    assert sum(total["failures"] for total in report["totals"]) == 9
+
+
+def test_a_confined_thread_is_not_served_by_the_pool(place, cuwarden):
+    run, report = sandboxed(place, cuwarden, "pieces", CUWARDEN_POOL="on")
+    assert run.returncode == 0
+    assert report.totals()["device"]["allocations"] == 43
+
+
+def test_a_thread_that_is_made_behind_a_filter_is_recorded_without_a_system_call(place, cuwarden):
+    run, report = sandboxed(place, cuwarden, "new_thread")
+    assert run.returncode == 0
+    assert report.totals()["device"]["allocations"] == 4
+
+
+def test_a_thread_beside_a_confined_one_is_as_free_as_ever(place, cuwarden):
+    run, report = sandboxed(place, cuwarden, "free_thread")
+    assert (run.returncode, run.ledgers) == (0, [])
+    assert report.totals()["device"]["allocations"] == 5
+
+
+def test_the_end_of_a_vforked_child_is_not_that_of_the_confined_process(place, cuwarden):
+    run, report = sandboxed(place, cuwarden, "vfork")
+    assert run.returncode == -9
+    assert report["process"]["end_reason"] is None
+    assert report["process"]["exit_status"] is None
+
+
+def test_a_forked_child_of_a_confined_thread_makes_its_calls_unrecorded(place, cuwarden):
+    run, report = sandboxed(place, cuwarden, "fork")
+    assert run.returncode == 0
+    assert report.totals()["device"]["allocations"] == 3
+
+
 # A filter that refuses execveat with EPERM, as containers come with some.
 def install_harmless_filter():
     def instruction(code, jump_if, jump_else, value):

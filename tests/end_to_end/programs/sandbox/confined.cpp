@@ -3,7 +3,7 @@
 // WAY: prctl, syscall (as libseccomp), raw (an instruction of its own), tsync (all threads),
 // strict;
 //   raw_on_top: behind a harmless filter that was there before the first CUDA call; failing: the
-//   kernel refuses the filter
+//   kernel refuses the filter; asking: no filter comes, but a question as libseccomp asks
 // ACTION: kill, or the errno that the calls fail with
 // CALLS: names of system calls that the filter refuses, separated by commas; or "few": it refuses
 //   all but those that this program needs
@@ -121,6 +121,13 @@ void confine(const Wish& wish) {
       result =
           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr) == -1 && errno == EFAULT ? 0 : -1;
     }
+    if (wish.way == "asking")
+      result = syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, nullptr) == -1 &&
+                       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                               nullptr) == -1 &&
+                       errno == EFAULT
+                   ? 0
+                   : -1;
     if (wish.way == "raw" || wish.way == "raw_on_top")
       result = raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0,
                            static_cast<long>(reinterpret_cast<std::uintptr_t>(&program)));
