@@ -61,6 +61,25 @@ MemoryPools::Pool MemoryPools::destroy_begin(CUmemoryPool destroyed) noexcept {
   return {};
 }
 
+DeviceOrdinal MemoryPools::device_of(const driver::RealDriver& real, CUmemoryPool wanted) noexcept {
+  if (wanted == nullptr) return no_device;
+  if (const Locked locked(lock_); locked)
+    for (const Pool& pool : pools_)
+      if (pool.pool == wanted) return DeviceOrdinal{pool.device};
+  int count = 0;
+  if (real.cuDeviceGetCount == nullptr || real.cuDeviceGet == nullptr ||
+      real.cuDeviceGetDefaultMemPool == nullptr || real.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+    return no_device;
+  for (int device = 0; device < count; ++device) {
+    CUdevice handle = 0;
+    CUmemoryPool pool = nullptr;
+    if (real.cuDeviceGet(&handle, device) == CUDA_SUCCESS &&
+        real.cuDeviceGetDefaultMemPool(&pool, handle) == CUDA_SUCCESS && pool == wanted)
+      return DeviceOrdinal{device};
+  }
+  return no_device;
+}
+
 bool MemoryPools::is_plain(const driver::RealDriver& real, DeviceOrdinal device,
                            CUmemoryPool wanted) noexcept {
   CUdevice handle = 0;

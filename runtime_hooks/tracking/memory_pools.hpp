@@ -41,6 +41,9 @@ class MemoryPools {
   // To be called before the driver destroys the pool, which is not asked about afterwards. Returns
   // the pool as it was created; an empty one where it was not known.
   Pool destroy_begin(CUmemoryPool) noexcept;
+  // Returns the device of a pool; no_device where it is not known. Asks for the default pools of
+  // all devices if the program did not make the pool.
+  DeviceOrdinal device_of(const driver::RealDriver&, CUmemoryPool) noexcept;
   // Returns true if the pool is known to lie on this device and to be plain, as the default pool
   // is.
   bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;

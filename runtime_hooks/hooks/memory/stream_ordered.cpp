@@ -22,18 +22,26 @@ DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
 template <class RealCall>
 CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, CUstream stream,
                   CUmemoryPool pool, const RealCall& real_call) {
+  // A pool's device need not be the stream's. Served memory tells it more cheaply.
   DeviceOrdinal device = pool == nullptr ? of_the_streams(call, stream) : no_device;
   Allocation made{.kind = Kind::stream_ordered,
                   .bytes = bytes,
                   .device = device,
                   .stream = stream,
                   .memory_pool = pool};
+  const auto real_request = [&] {
+    const CUresult result = real_call();
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && pool != nullptr && made.device == no_device &&
+        call.recording())
+      made.device = device = call.session().memory_pools.device_of(call.real(), pool);
+    return result;
+  };
   using rescue::Accepts;
   // A node takes no memory now, so there is nothing to rescue: its graph may fail when it is
   // launched.
   const auto [result, spilled_at] =
       node ? HookedCall::Allocated{real_call()}
-           : call.allocate(made, real_call,
+           : call.allocate(made, real_request,
                            dptr != nullptr ? Accepts::any_memory : Accepts::drivers_memory);
   const bool spilled = spilled_at != 0;
   if (spilled) *dptr = spilled_at;
@@ -42,7 +50,6 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
   // Spilled memory ends with its context; the driver's stream-ordered memory does not.
   made.owned_by_context = spilled;
   if (spilled) device = call.session().queries.current().device;
-  // A refused request has no pointer to find the device by; without one, the current device counts.
   if (device == no_device && made.address != 0)
     device = call.session().queries.device_of(made.address);
   made.device = device;

@@ -288,3 +288,51 @@ def test_a_request_in_another_devices_stream_counts_for_that_device(workspace, m
     assert incident["verdict"] == "unknown"
     rows = {row["device"]: row for row in run.report["totals"] if row["kind"] == "stream_ordered"}
     assert rows[1]["live_bytes"] == 1 << 20 and rows[1]["failures"] == 1 and 0 not in rows
+
+
+OTHERS_POOL = """
+import ctypes, sys
+rt = ctypes.CDLL("libcudart.so.13")
+cu = ctypes.CDLL("libcuda.so.1")
+memory, stream, pool, handle = (ctypes.c_void_p() for _ in range(4))
+own, streams_device, call = sys.argv[1:]
+rt.cudaSetDevice(1)
+if streams_device == "1":
+    rt.cudaStreamCreate(ctypes.byref(stream))
+rt.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(3 << 30))
+rt.cudaSetDevice(0)
+rt.cudaFree(None)
+if streams_device == "0":
+    rt.cudaStreamCreate(ctypes.byref(stream))
+# Pinned memory, without handles, on device 1; then the same for cuMemCreate.
+properties = (ctypes.c_int * 32)(1, 0, 1, 1)
+if own == "own":
+    assert rt.cudaMemPoolCreate(ctypes.byref(pool), properties) == 0
+else:
+    assert rt.cudaDeviceGetDefaultMemPool(ctypes.byref(pool), 1) == 0
+for size in (2 << 20, 2 << 30):
+    size = ctypes.c_size_t(size)
+    if call == "create":
+        print(cu.cuMemCreate(ctypes.byref(handle), size, properties, ctypes.c_ulonglong(0)))
+    elif call == "driver":
+        print(cu.cuMemAllocFromPoolAsync(ctypes.byref(memory), size, pool, stream))
+    else:
+        print(rt.cudaMallocFromPoolAsync(ctypes.byref(memory), size, pool, stream))
+"""
+
+
+@pytest.mark.parametrize("mode", ["off", "rescue"])
+@pytest.mark.parametrize("stream", ["0", "1", "none"])
+@pytest.mark.parametrize(
+    "pool, call",
+    [("own", "runtime"), ("default", "runtime"), ("own", "driver"), ("own", "create")],
+)
+def test_a_request_of_another_devices_memory_counts_for_that_device(workspace, mode, stream, pool, call):
+    command = [sys.executable, "-c", OTHERS_POOL, pool, stream, call]
+    run = workspace.run(command, environment(CUWARDEN_POOL=mode))
+    assert run.stdout == "0\n2\n", run.stderr
+    (incident,) = run.report["incidents"]
+    kind = "vmm" if call == "create" else "stream_ordered"
+    assert (incident["device"], incident["kind"]) == (1, kind)
+    rows = {row["device"]: row for row in run.report["totals"] if row["kind"] == kind}
+    assert rows[1]["live_bytes"] == 2 << 20 and rows[1]["failures"] == 1 and 0 not in rows
