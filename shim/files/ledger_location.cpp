@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "reporters/tables/process_facts.hpp"
+#include "reporters/words/error_text.hpp"
 #include "reporters/words/setting_values.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "shim/files/old_ledgers.hpp"
 #include "shim/files/report_path.hpp"
@@ -18,6 +21,15 @@ namespace {
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Returns the reason why a folder that the user chose has no ledger.
+std::string why_none_in(const std::string& folder) {
+  if (open_folder(AT_FDCWD, folder.c_str()))
+    return "it cannot be written, it is on a network file system, or file sizes are limited";
+  if (errno == EMFILE || errno == ENFILE)
+    return fmt::format("{}; allow more open files (ulimit -n)", error_text(errno));
+  return error_text(errno);
 }
 
 }  // namespace
@@ -40,13 +52,10 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
                                                  .report_path = report_path,
                                                  .pid = pid});
   if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
-    log_warn(
-        fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there (a missing or "
-                    "unwritable folder, a network file system, or a limit on file sizes). Going on "
-                    "{}.",
-                    settings.ledger_folder,
-                    made->path().empty() ? "in memory, lost if the process is killed"
-                                         : fmt::format("with {}", made->path())));
+    log_warn(fmt::format("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there: {}. Going on {}.",
+                         settings.ledger_folder, why_none_in(wanted),
+                         made->path().empty() ? "in memory, lost if the process is killed"
+                                              : fmt::format("with {}", made->path())));
   if (made != nullptr && settings.report_keep != 0) remove_old_ledgers(*made, settings.report_keep);
   return made;
 }

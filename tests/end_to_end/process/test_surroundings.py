@@ -245,6 +245,31 @@ def test_without_descriptors_the_program_runs_and_a_line_says_what_to_do(workspa
         assert len(run.ledgers) == (1 if when == "after" or how in "45" else 0)
 
 
+def test_a_program_without_descriptors_gets_true_lines_that_agree(workspace, cuwarden):
+    script = [sys.executable, "-c", DESCRIPTORS, "before", "0"]
+    folders = ["--report", workspace.reports / "x.json", "--ledger-dir", workspace.ledger]
+    done = cuwarden("run", "--simulate", "1GiB", *folders, "--", *script)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    ledger, report, end = [line for line in done.stderr.splitlines() if line.startswith("cuwarden: ")]
+    assert "CUWARDEN_LEDGER_DIR" in ledger and "too many open files" in ledger
+    assert "unwritable" not in ledger and "network" not in ledger
+    assert "cannot open the folder of the report" in report and "ulimit -n" in report
+    assert "no report was found" in end and "limits (open files" in end
+    assert "made no CUDA call" not in end
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root")
+def test_a_ledger_folder_that_another_root_lacks_is_said_to_be_missing(workspace):
+    arguments = "when, how = sys.argv[1:]\n"
+    changes_root = "os.makedirs('jail'); os.chroot('jail'); os.chdir('/')\n"
+    script = DESCRIPTORS.replace(arguments, arguments + changes_root)
+    run = workspace.run([sys.executable, "-c", script, "before", "64"])
+    assert run.stdout == "done\n"
+    line = run.said_about("CUWARDEN_LEDGER_DIR", "no such file or folder")
+    assert "unwritable" not in line
+    assert len(run.said) == 1
+
+
 # --- file systems
 
 
