@@ -12,8 +12,9 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-void note_refusal(HookedCall& call, CUresult result, ledger::Asked asked) noexcept {
-  if (call.recording()) call.session().refusals.refused(call.caller(), result, asked);
+void note_refusal(HookedCall& call, CUresult result, ledger::Asked asked,
+                  DeviceOrdinal device) noexcept {
+  if (call.recording()) call.session().refusals.refused(call.caller(), result, asked, device);
 }
 
 void ImplicitSpan::begin(DeviceOrdinal device) noexcept {

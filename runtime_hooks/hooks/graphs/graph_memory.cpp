@@ -14,6 +14,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/hooks/graphs/memory_nodes.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 
 namespace cuwarden::hooks {
@@ -228,6 +229,15 @@ void graph_launched(HookedCall& call, CUgraphExec exec) {
     ledger.allocations.take(Space::pointer, DeviceAddress{effect.address});
   });
   say_where_left(call);
+}
+
+DeviceOrdinal device_of_graph(HookedCall& call, CUgraphExec exec) noexcept {
+  DeviceOrdinal device = no_device;
+  if (!call.recording() || !seen.load(std::memory_order_relaxed)) return device;
+  effects.for_each(number_of(exec), true, [&](const Effect& effect) {
+    if (device == no_device) device = call.session().ledger.groups.device_of(effect.group);
+  });
+  return device;
 }
 
 void forget_graphs() noexcept {

@@ -62,7 +62,7 @@ CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
   if (result == CUDA_SUCCESS)
     graph_launched(call, exec);
   else
-    note_refusal(call, result, ledger::Asked::graph);
+    note_refusal(call, result, ledger::Asked::graph, device_of_graph(call, exec));
   return result;
 }
 

@@ -336,3 +336,27 @@ def test_a_request_of_another_devices_memory_counts_for_that_device(workspace, m
     assert (incident["device"], incident["kind"]) == (1, kind)
     rows = {row["device"]: row for row in run.report["totals"] if row["kind"] == kind}
     assert rows[1]["live_bytes"] == 2 << 20 and rows[1]["failures"] == 1 and 0 not in rows
+
+
+OTHERS_GRAPH = """
+import ctypes
+rt = ctypes.CDLL("libcudart.so.13")
+memory, stream, graph, launched = (ctypes.c_void_p() for _ in range(4))
+rt.cudaSetDevice(1)
+rt.cudaStreamCreate(ctypes.byref(stream))
+relaxed = 2
+assert rt.cudaStreamBeginCapture(stream, relaxed) == 0
+assert rt.cudaMallocAsync(ctypes.byref(memory), ctypes.c_size_t(2 << 30), stream) == 0
+assert rt.cudaStreamEndCapture(stream, ctypes.byref(graph)) == 0
+assert rt.cudaGraphInstantiate(ctypes.byref(launched), graph, ctypes.c_ulonglong(0)) == 0
+assert rt.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(3 << 30)) == 0
+rt.cudaSetDevice(0)
+print(rt.cudaGraphLaunch(launched, stream))
+"""
+
+
+def test_a_launch_of_a_graph_that_another_device_has_no_room_for_counts_for_that_device(workspace):
+    run = workspace.run([sys.executable, "-c", OTHERS_GRAPH], environment())
+    assert run.stdout == "2\n", run.stderr
+    (incident,) = run.report["incidents"]
+    assert (incident["device"], incident["kind"]) == (1, "graph")
