@@ -18,4 +18,10 @@ inline int status_of(int descriptor, struct stat& result) noexcept {
   return status_at(descriptor, "", result, AT_EMPTY_PATH);
 }
 
+// Lets the owner read and write a file that was made with mode 0600, whatever the umask took away.
+// A file system without modes of its own (FAT) refuses, and the file is used as it is.
+inline void undo_umask(int descriptor) noexcept {
+  [[maybe_unused]] const int result = fchmod(descriptor, 0600);
+}
+
 }  // namespace cuwarden

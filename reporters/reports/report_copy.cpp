@@ -88,7 +88,7 @@ class Unfinished {
   // 0 or an errno; so the next ones.
   int fill(const Json& root) {
     if (error_ != 0) return error_;
-    if (fchmod(file_.number(), 0600) != 0) return errno;  // the umask may have taken bits away
+    undo_umask(file_.number());
     const auto output = std::make_unique<Output>(file_.number());
     write_json(root, [&](std::string_view part) { output->write(part); });
     return output->finish();

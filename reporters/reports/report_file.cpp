@@ -81,13 +81,18 @@ struct Names {
 // Gives `from` the name `to` unless that is taken. 0 or an errno; EEXIST: taken.
 int rename_without_replacing(int folder, const char* from, const char* to) {
   if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  // File systems that cannot do that (NFS among them) can link, which never replaces either.
+  // File systems that cannot do that (NFS among them) say EINVAL or EOPNOTSUPP; filters of system
+  // calls that do not know the call say EPERM or ENOSYS.
+  const auto is_not_offered = [](int error) {
+    return error == EINVAL || error == EOPNOTSUPP || error == EPERM || error == ENOSYS;
+  };
+  if (!is_not_offered(errno)) return errno;
+  // A link never replaces a file either.
   if (linkat(folder, from, folder, to, 0) == 0) {
     unlinkat(folder, from, 0);
     return 0;
   }
-  if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK && errno != ENOSYS) return errno;
+  if (!is_not_offered(errno) && errno != EMLINK) return errno;
   // Without links: take the name with an empty file of our own, then replace that one.
   const Descriptor taken = make_file(folder, to, O_WRONLY);
   if (!taken) return errno;
@@ -180,16 +185,15 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     fail(error, what);
   };
 
-  int error = fchmod(file.number(), 0600) == 0 ? 0 : errno;  // the umask may have taken bits away
-  if (error == 0) {
-    try {
-      const auto output = std::make_unique<Output>(file.number());
-      ledger_is_damaged_ = write_report_json(reader, options, *output).ledger_is_damaged;
-      error = output->finish();
-    } catch (...) {
-      unlinkat(folder.number(), beside.c_str(), 0);
-      throw;
-    }
+  undo_umask(file.number());
+  int error = 0;
+  try {
+    const auto output = std::make_unique<Output>(file.number());
+    ledger_is_damaged_ = write_report_json(reader, options, *output).ledger_is_damaged;
+    error = output->finish();
+  } catch (...) {
+    unlinkat(folder.number(), beside.c_str(), 0);
+    throw;
   }
   struct stat status {};
   if (error == 0 && status_of(file.number(), status) != 0) error = errno;

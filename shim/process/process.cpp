@@ -193,7 +193,9 @@ hooks::Session* Process::start_recording() noexcept {
     confinement_at_start();
     read_settings_and_set_up_log();
     if (!memory_.is_marked()) {
-      log_warn("the kernel cannot mark memory for forks (Linux 4.14 can); nothing is recorded");
+      log_warn(
+          "memory cannot be marked for forks (madvise MADV_WIPEONFORK): the kernel is older than "
+          "Linux 4.14, or a seccomp filter refuses it; nothing is recorded");
       return nullptr;
     }
     const std::string report_path =

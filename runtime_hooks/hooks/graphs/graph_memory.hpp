@@ -17,7 +17,8 @@ void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, std::uint64_
 void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
 // Records what this launch of `exec` allocates and frees.
 void graph_launched(HookedCall&, CUgraphExec exec);
-// Returns the device on which launches of `exec` allocate first; no_device if they allocate nothing.
+// Returns the device on which launches of `exec` allocate first; no_device if they allocate
+// nothing.
 DeviceOrdinal device_of_graph(HookedCall&, CUgraphExec exec) noexcept;
 void graph_exec_destroyed(CUgraphExec exec);
 // To be called in a forked child: empties the tables, since the child has none of the parent's
