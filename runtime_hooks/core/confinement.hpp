@@ -20,6 +20,8 @@ namespace detail {
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
 // True where all filters of confined threads allow is_readable() (readable.hpp).
 inline constinit std::atomic<bool> confined_may_probe{false};
+// True where a filter that the process began with makes is_readable() say no of all memory.
+inline constinit std::atomic<bool> probing_fails{false};
 
 }  // namespace detail
 
@@ -29,8 +31,9 @@ inline bool is_confined() noexcept {
   return ask != nullptr && ask();
 }
 
-// True in a confined thread that must not ask if memory can be read.
+// True where it is of no use to ask if memory can be read, and in a confined thread that must not.
 inline bool is_probing_forbidden() noexcept {
+  if (detail::probing_fails.load(std::memory_order_relaxed)) return true;
   return is_confined() && !detail::confined_may_probe.load(std::memory_order_relaxed);
 }
 

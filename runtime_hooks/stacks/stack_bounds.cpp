@@ -86,11 +86,13 @@ bool choose_top(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   return lies_below(stack_pointer, top);
 }
 
-// As extend_to(), for a confined thread. Nothing but the stack lies so near to its known part.
+// As extend_to(), where the kernel cannot be asked. Nothing but the stack lies so near to its known
+// part.
 bool extend_unasked(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   constexpr std::uint64_t near = std::uint64_t{1} << 20;
-  if (!stack.confirmed || stack_pointer + near < stack.low) return false;
+  if (stack_pointer + near < stack.low) return false;
   stack.low = std::min(stack.low, page_of(stack_pointer));
+  stack.confirmed = true;
   return true;
 }
 

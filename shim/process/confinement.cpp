@@ -10,6 +10,7 @@
 
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/readable.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
@@ -230,6 +231,7 @@ void confinement_at_start() noexcept {
   const ErrnoGuard keep;
   of_this_thread() = Confinement::none;
   if (prctl(PR_GET_SECCOMP) != 0) mode_tells.store(false, std::memory_order_relaxed);
+  if (!is_readable(&keep)) cuwarden::detail::probing_fails.store(true, std::memory_order_relaxed);
 }
 
 void confinement_in_fork() noexcept {

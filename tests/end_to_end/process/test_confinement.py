@@ -219,7 +219,7 @@ NUMBERS = {
     "getcwd": 79, "getdents64": 217, "getpid": 39, "getrandom": 318, "gettid": 186,
     "execveat": 322, "kill": 62, "linkat": 265, "lseek": 8, "madvise": 28, "membarrier": 324,
     "mremap": 25, "nanosleep": 35, "prctl": 157, "prlimit64": 302,
-    "renameat2": 316, "rt_sigaction": 13, "statfs": 137, "statx": 332,
+    "renameat2": 316, "rt_sigaction": 13, "rt_sigprocmask": 14, "statfs": 137, "statx": 332,
     "sysinfo": 99, "tgkill": 234, "uname": 63, "unlinkat": 263, "writev": 20,
 }  # fmt: skip
 
