@@ -19,7 +19,8 @@ constexpr std::uint64_t longest_foreign_ns = 2'000'000'000;
 // The program's own exit handlers that run before the shim's, as a rule.
 constexpr std::uint64_t longest_wait_for_first_ns = 50'000'000;
 constexpr timespec look_soon{.tv_sec = 0, .tv_nsec = 1'000'000};
-constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr std::uint64_t look_again_ns = 50'000'000;
+constexpr timespec look_again{.tv_sec = 0, .tv_nsec = look_again_ns};
 
 // True if the calling thread is the first that asks.
 bool is_first(std::atomic<int>& first) noexcept {
@@ -98,15 +99,19 @@ bool EndTurn::another_leads_the_end() const noexcept {
 }
 
 void EndTurn::wait_for_leader() noexcept {
-  const std::uint64_t begun_ns = now_ns();
-  std::uint64_t foreign_ns = 0, last_ns = begun_ns;
+  std::uint64_t begun_ns = now_ns(), last_ns = begun_ns, foreign_ns = 0;
   while (another_leads_the_end()) {
-    std::atomic<std::uint32_t> never{0};
-    futex_wait(never, 0u, &look_again);
+    int leader = leader_.load(std::memory_order_acquire);
+    sleep_ns(look_again_ns);
     const std::uint64_t at_ns = now_ns();
     if (writer_.load() == 0) foreign_ns += at_ns - last_ns;
     last_ns = at_ns;
-    if (foreign_ns >= longest_foreign_ns || at_ns - begun_ns >= longest_wait_ns()) return;
+    if (foreign_ns < longest_foreign_ns && at_ns - begun_ns < longest_wait_ns()) continue;
+    // Otherwise each handler that this thread still comes to would wait anew, and the handlers that
+    // it registers for the leader would never come to an end.
+    if (leader_.compare_exchange_strong(leader, own_thread_id(), std::memory_order_acq_rel)) return;
+    begun_ns = at_ns;
+    foreign_ns = 0;
   }
 }
 

@@ -40,7 +40,8 @@ class EndTurn {
   bool another_leads_the_end() const noexcept;
   // Waits for the leader to end the process, and so usually does not return. Returns at once if
   // there is no leader or if the calling thread is the leader; later if the leader has ended as a
-  // thread, or is stuck in exit handlers that are not the shim's.
+  // thread. If the leader is stuck in exit handlers that are not the shim's, the calling thread
+  // becomes the leader: the one that is stuck may itself wait for the calling thread.
   void wait_for_leader() noexcept;
 
   // Forgets all turns; to be called in a forked child.

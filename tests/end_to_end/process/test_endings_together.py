@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from shimmed import program
+from shimmed import DRIVEN_CLOCK, DRIVER, RUNTIME, program
 
 ROUNDS = 20
 
@@ -48,6 +48,14 @@ def test_threads_that_run_through_quick_exit_in_step_leave_one_whole_report(work
     assert run.report["leaks"]["count"] == 1
     assert run.report["process"]["end_reason"] == "quick_exit"
     assert run.report["process"]["exit_status"] == 1
+
+
+def test_a_thread_ends_the_process_although_the_end_that_has_begun_waits_for_it(workspace):
+    run = workspace.run_both([program("joined_at_end")], preload=(DRIVER, RUNTIME, DRIVEN_CLOCK))
+    assert run.returncode == 3
+    assert run.said == []
+    assert run.report["leaks"]["count"] == 1
+    assert run.report["process"]["exit_status"] == 3
 
 
 # The driver's exit handler takes time. Memory that libc frees is overwritten (MALLOC_PERTURB_), so a
