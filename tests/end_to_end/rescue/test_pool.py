@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from shimmed import DRIVER, RUNTIME, program, sample
+from shimmed import DRIVEN_CLOCK, DRIVER, RUNTIME, program, sample
 from test_spill import MIB, account_adds_up, but_the_last
 
 POINTER = program("device_pointer")
@@ -155,16 +155,40 @@ def test_meshing_of_pages_that_all_overlap_is_reported_as_no_help(workspace, cuw
     assert re.search(r"mesh \S+ \S+ \(nothing gained\)", cuwarden("report", run.report.path).stdout)
 
 
-@pytest.mark.parametrize("pause", ["500ms", "5ms"])
-def test_memory_is_moved_while_threads_are_at_work_on_it(workspace, pause):
-    run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE=pause))
+def test_memory_is_moved_while_threads_are_at_work_on_it(workspace):
+    run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE="5s"))
     assert run.returncode == 0, run.stdout
-    assert run.last_line["wrong"] == 0
-    assert run.last_line["worked"] > 100
-    assert run.last_line["served"] >= (1 if pause == "5ms" else 4)
+    assert (run.last_line["wrong"], run.last_line["served"]) == (0, 4)
+    assert run.last_line["worked"] >= 120
     assert run.report["pool"]["meshed_pages"] > 100
     totals = run.report.totals()["device"]
     assert totals["live_bytes"] == 0
+    account_adds_up(run.report)
+
+
+def test_a_pause_that_may_come_to_its_end_first_leaves_all_bytes_right(workspace):
+    """What else the machine does decides whether five milliseconds are enough."""
+    run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE="5ms"))
+    assert run.returncode == 0, run.stdout
+    assert run.last_line["wrong"] == 0
+    outcome = dict(rungs_of(run.report))["mesh"]
+    assert outcome == "served" if "round 0: cudaSuccess" in run.stdout else outcome == "timed_out"
+    account_adds_up(run.report)
+
+
+@pytest.mark.parametrize("pause, pauses", [("1ms", range(5, 100)), ("10s", range(1))])
+def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, pause, pauses):
+    """By the clock that is preloaded, a pause of 1 ms ends at its fifth reading, and the work between two pauses
+    takes 20 ms."""
+    env = pooled(CUWARDEN_MESH_PAUSE=pause, DRIVEN_CLOCK_READING_NS="200000")
+    run = workspace.run(
+        [program("meshed"), "threads=0", "rounds=1"], env, preload=(DRIVER, RUNTIME, DRIVEN_CLOCK)
+    )
+    assert run.returncode == 0, run.stdout
+    assert (run.last_line["wrong"], run.last_line["served"]) == (0, 1)
+    assert run.report["pool"]["meshed_pages"] > 50
+    (duration_ns,) = [row["duration_ns"] for row in run.report["rungs"] if row["rung"] == "mesh"]
+    assert duration_ns // 20_000_000 in pauses
     account_adds_up(run.report)
 
 
@@ -182,7 +206,7 @@ def test_a_stream_capture_survives_when_memory_is_moved(workspace):
     run = workspace.run([program("meshed"), *options], pooled())
     assert run.returncode == 0, run.stdout
     assert (run.last_line["wrong"], run.last_line["lost"]) == (0, 0)
-    assert run.last_line["captures"] > 20
+    assert run.last_line["captures"] >= 30
 
 
 def test_a_page_that_another_device_may_reach_is_not_moved(workspace):

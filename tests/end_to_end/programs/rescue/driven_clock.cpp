@@ -1,11 +1,12 @@
 // Preloaded beside the shim: time passes for the shim only while it sleeps, and a sleep takes none
 // of the test's. So the shim's waits are the same on a machine that does other work. A reading
-// takes a microsecond, so that a loop that only reads comes to an end, too.
+// takes a microsecond, or DRIVEN_CLOCK_READING_NS, so that a loop that only reads comes to an end, too.
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 
 #include "../replaced_imports.hpp"
@@ -14,11 +15,12 @@ namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
 std::atomic<std::int64_t> now_ns{0};
+std::int64_t reading_ns = 1000;
 
 int time_of(clockid_t clock, timespec* time) {
   if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE)
     return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  const std::int64_t now = now_ns.fetch_add(1000);
+  const std::int64_t now = now_ns.fetch_add(reading_ns);
   *time = {.tv_sec = now / second_ns, .tv_nsec = now % second_ns};
   return 0;
 }
@@ -32,6 +34,8 @@ int sleep_on(clockid_t, int, const timespec* length, timespec*) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   now_ns = now.tv_sec * second_ns + now.tv_nsec;
+  if (const char* given = std::getenv("DRIVEN_CLOCK_READING_NS"))
+    reading_ns = std::strtoll(given, nullptr, 10);
   replace_import_of_shim("clock_gettime", reinterpret_cast<void*>(time_of));
   replace_import_of_shim("clock_nanosleep", reinterpret_cast<void*>(sleep_on));
 }
