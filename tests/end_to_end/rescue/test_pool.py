@@ -171,8 +171,9 @@ def test_a_pause_that_may_come_to_its_end_first_leaves_all_bytes_right(workspace
     run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE="5ms"))
     assert run.returncode == 0, run.stdout
     assert run.last_line["wrong"] == 0
-    outcome = dict(rungs_of(run.report))["mesh"]
-    assert outcome == "served" if "round 0: cudaSuccess" in run.stdout else outcome == "timed_out"
+    rung = dict(rungs_of(run.report))["mesh"]
+    assert (rung == "served") == ("round 0: cudaSuccess" in run.stdout)
+    assert rung in ("served", "no_memory", "timed_out", "nothing_gained")
     account_adds_up(run.report)
 
 
