@@ -46,7 +46,7 @@ constexpr cudaError_t missing_in_runtime = cudaErrorSymbolNotFound;
   hooks::HookedCall call(real, Process::get().session(), row);
   // The driver may have taken back what kernels had.
   hooks::launched_kernels.forget_all();
-  hooks::note_refusal(call, result, ledger::Asked::launch);
+  call.refused(result, ledger::Asked::launch);
   return result;
 }
 

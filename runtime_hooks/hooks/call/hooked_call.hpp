@@ -11,6 +11,7 @@
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/hooks/call/call_mark.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
+#include "runtime_hooks/hooks/call/session_parts.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 #include "runtime_hooks/rescue/reclaimers.hpp"
@@ -78,9 +79,11 @@ class HookedCall {
 
   const driver::RealDriver& real() const { return real_; }
 
-  // True if this call is to be recorded.
+  // True if this call is to be recorded. Only then may the parts be asked for.
   bool recording() const { return session_ != nullptr; }
-  Session& session() { return *session_; }
+  MemoryParts memory() const { return MemoryParts(*session_); }
+  GraphParts graphs() const { return GraphParts(*session_); }
+  ExecutionParts execution() const { return ExecutionParts(*session_); }
 
   // Returns the call for the records: its name for the report, and its frame.
   tracking::Caller caller() const {
@@ -103,6 +106,18 @@ class HookedCall {
       if (!allocation.host) session_->implicit.disturb(allocation.device);
       if (!was_refused_) session_->refusals.refused(caller(), allocation);
     }
+  }
+
+  // To be called after a call that asks for something else than memory but may need some, on this
+  // device or the current one. Records an incident if the call was refused for lack of memory, or a
+  // context by the compute mode.
+  void refused(CUresult result, ledger::Asked asked, DeviceOrdinal device = no_device) const {
+    if (recording()) session_->refusals.refused(caller(), result, asked, device);
+  }
+  // Does the same after a call that needs memory for itself.
+  void refused_for_itself(CUresult result, ledger::Asked asked, DeviceOrdinal device,
+                          const rescue::Refusals::Needed& needed) const {
+    if (recording()) session_->refusals.refused_for_itself(caller(), result, asked, device, needed);
   }
 
   // Calls `real_call`, which asks for `asked_for`. If the driver refuses it and rescues are on, the

@@ -28,7 +28,7 @@ bool has_ended(CUresult result) {
 // The bytes that a device's first context takes cannot be told apart from other processes' memory.
 // The bytes of a further context can.
 bool answers_for(HookedCall& call, DeviceOrdinal device) {
-  return call.session().queries.current().device == device;
+  return call.execution().queries.current().device == device;
 }
 
 class ContextCreation {
@@ -36,20 +36,20 @@ class ContextCreation {
   ContextCreation(HookedCall& call, DeviceOrdinal device)
       : call_(call), span_(call), device_(device) {
     if (!call.recording()) return;
-    call.session().implicit.disturb(device);
+    call.execution().implicit.disturb(device);
     const ErrnoGuard keep;
-    further_ = call.session().queries.live_context_on(device).value != 0;
+    further_ = call.execution().queries.live_context_on(device).value != 0;
     if (further_ && answers_for(call, device)) span_.begin(device);
   }
   void done(ContextId made) {
     if (!call_.recording()) return;
-    if (!span_.has_begun()) call_.session().implicit.disturb(device_);
+    if (!span_.has_begun()) call_.execution().implicit.disturb(device_);
     const ErrnoGuard keep;
     if (further_) {
       if (!span_.has_begun() || !answers_for(call_, device_)) return;
       if (const auto taken = span_.taken()) span_.book({.context_bytes = *taken});
     } else if (const driver::Inside inside(call_.real(), made,
-                                           call_.session().queries.current().context);
+                                           call_.execution().queries.current().context);
                inside) {
       span_.book_first_context(device_);
     }
@@ -68,12 +68,11 @@ CUresult created(HookedCall& call, CUcontext* context, CUdevice device, Create c
   const CUresult result = create();
   if (!call.recording()) return result;
   if (result == CUDA_SUCCESS) {
-    call.session().contexts.created(DeviceOrdinal{device}, id_of(*context));
-    call.session().pools.device_is_used(DeviceOrdinal{device});
+    call.execution().contexts.created(DeviceOrdinal{device}, id_of(*context));
+    call.execution().pools.device_is_used(DeviceOrdinal{device});
     creation.done(id_of(*context));
   }
-  call.session().refusals.refused(call.caller(), result, ledger::Asked::context,
-                                  DeviceOrdinal{device});
+  call.refused(result, ledger::Asked::context, DeviceOrdinal{device});
   return result;
 }
 
@@ -84,15 +83,15 @@ class ContextEnd {
   ContextEnd(HookedCall& call, ContextId context) : call_(call), span_(call) {
     if (!call.recording()) return;
     const ErrnoGuard keep;
-    const tracking::LiveContexts& contexts = call.session().contexts;
+    const tracking::LiveContexts& contexts = call.execution().contexts;
     device_ = contexts.device_of(context);
-    call.session().implicit.disturb(device_);
+    call.execution().implicit.disturb(device_);
     if (device_ == no_device || !answers_for(call, device_)) return;
     const ContextId primary = contexts.primary_of(device_);
     const bool alone = (primary.value == 0 || primary == context) &&
                        contexts.created_on(device_, context).value == 0;
     if (alone) return;
-    live_before_ = call.session().ledger.totals.live_bytes_on(device_);
+    live_before_ = call.execution().totals.live_bytes_on(device_);
     span_.begin(device_);
   }
   // To be called once the records of the context's memory have been removed.
@@ -101,7 +100,7 @@ class ContextEnd {
     if (!span_.has_begun() || !answers_for(call_, device_)) return;
     const auto taken = span_.taken();
     if (!taken) return;
-    const std::uint64_t live = call_.session().ledger.totals.live_bytes_on(device_);
+    const std::uint64_t live = call_.execution().totals.live_bytes_on(device_);
     const auto recorded = static_cast<std::int64_t>(live_before_ - std::min(live_before_, live));
     const std::int64_t given_back = -*taken - recorded;
     if (given_back > 0) span_.book({.one_ended_bytes = static_cast<std::uint64_t>(given_back)});
@@ -117,7 +116,7 @@ class ContextEnd {
 // Returns the pools that may have served memory to the program, even if nothing is recorded now;
 // null if there are none.
 serving::ServingPools* pools_of(HookedCall& call) {
-  return call.recording() ? &call.session().pools
+  return call.recording() ? &call.execution().pools
                           : serving::serving_pools.load(std::memory_order_acquire);
 }
 
@@ -150,15 +149,15 @@ CUresult ended(HookedCall& call, CUcontext context, End end) {
   PoolsEnd pools(call, id_of(context));
   const CUresult result = end();
   if (!call.recording() || !has_ended(result)) return pools.done(has_ended(result)), result;
-  call.session().context_ended(id_of(context));
+  call.execution().context_ended(id_of(context));
   if (result == CUDA_SUCCESS) end_of.done();
   return result;
 }
 
 void primary_ended(HookedCall& call, DeviceOrdinal device) {
-  call.session().implicit.disturb(device);
-  const ContextId context = call.session().contexts.primary_of(device);
-  if (context.value != 0) call.session().context_ended(context);
+  call.execution().implicit.disturb(device);
+  const ContextId context = call.execution().contexts.primary_of(device);
+  if (context.value != 0) call.execution().context_ended(context);
 }
 
 ContextId primary_of(HookedCall& call, CUdevice device) {
@@ -183,8 +182,9 @@ template <class Release>
 CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
   PoolsEnd pools(call, primary_of(call, device));
   const CUresult result = release();
-  const bool gone = result == CUDA_SUCCESS && call.recording() && !call.session().process_ends() &&
-                    !call.session().queries.primary_is_active(DeviceOrdinal{device});
+  const bool gone = result == CUDA_SUCCESS && call.recording() &&
+                    !call.execution().process_ends() &&
+                    !call.execution().queries.primary_is_active(DeviceOrdinal{device});
   if (gone)
     primary_ended(call, DeviceOrdinal{device});
   else
@@ -195,7 +195,7 @@ CUresult primary_released(HookedCall& call, CUdevice device, Release release) {
 // Forgets the streams of a context that is about to end; of all contexts if `context` is 0. If the
 // end fails, a stream becomes known again with the next free in it.
 void streams_end(HookedCall& call, ContextId context = {}) {
-  if (call.recording()) call.session().streams_end(context);
+  if (call.recording()) call.execution().streams_end(context);
 }
 
 }  // namespace
@@ -225,22 +225,22 @@ CUresult cuCtxCreate_v4(HookedCall& call, CUcontext* pctx, CUctxCreateParams* ct
 
 CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice dev) {
   const DeviceOrdinal device{dev};
-  if (!call.recording() || call.session().queries.primary_is_active(device)) {
+  if (!call.recording() || call.execution().queries.primary_is_active(device)) {
     const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
     if (call.recording() && result == CUDA_SUCCESS) {
-      call.session().contexts.primary_retained(device, id_of(*pctx));
-      call.session().pools.device_is_used(device);
+      call.execution().contexts.primary_retained(device, id_of(*pctx));
+      call.execution().pools.device_is_used(device);
     }
     return result;
   }
   ContextCreation creation(call, device);
   const CUresult result = call.real().cuDevicePrimaryCtxRetain(pctx, dev);
   if (result == CUDA_SUCCESS) {
-    call.session().contexts.primary_retained(device, id_of(*pctx));
-    call.session().pools.device_is_used(device);
+    call.execution().contexts.primary_retained(device, id_of(*pctx));
+    call.execution().pools.device_is_used(device);
     creation.done(id_of(*pctx));
   }
-  call.session().refusals.refused(call.caller(), result, ledger::Asked::context, device);
+  call.refused(result, ledger::Asked::context, device);
   return result;
 }
 
@@ -248,21 +248,20 @@ CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice de
 CUresult cuGreenCtxCreate(HookedCall& call, CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev,
                           unsigned int flags) {
   const CUresult result = call.real().cuGreenCtxCreate(phCtx, desc, dev, flags);
-  if (call.recording())
-    call.session().refusals.refused(call.caller(), result, ledger::Asked::context,
-                                    DeviceOrdinal{dev});
+  call.refused(result, ledger::Asked::context, DeviceOrdinal{dev});
   if (call.recording() && result == CUDA_SUCCESS)
-    call.session().contexts.green_created(reinterpret_cast<std::uint64_t>(*phCtx),
-                                          DeviceOrdinal{dev});
+    call.execution().contexts.green_created(reinterpret_cast<std::uint64_t>(*phCtx),
+                                            DeviceOrdinal{dev});
   if (call.recording() && result == CUDA_SUCCESS)
-    call.session().pools.device_is_used(DeviceOrdinal{dev});
+    call.execution().pools.device_is_used(DeviceOrdinal{dev});
   return result;
 }
 
 CUresult cuCtxFromGreenCtx(HookedCall& call, CUcontext* pContext, CUgreenCtx hCtx) {
   const CUresult result = call.real().cuCtxFromGreenCtx(pContext, hCtx);
   if (call.recording() && result == CUDA_SUCCESS)
-    call.session().contexts.green_used_as(reinterpret_cast<std::uint64_t>(hCtx), id_of(*pContext));
+    call.execution().contexts.green_used_as(reinterpret_cast<std::uint64_t>(hCtx),
+                                            id_of(*pContext));
   return result;
 }
 
@@ -272,7 +271,7 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
   const CUresult result = call.real().cuGreenCtxDestroy(hCtx);
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   const DeviceOrdinal device =
-      call.session().contexts.green_destroyed(reinterpret_cast<std::uint64_t>(hCtx));
+      call.execution().contexts.green_destroyed(reinterpret_cast<std::uint64_t>(hCtx));
   return device == no_device ? result
                              : primary_released(call, device.value, [&] { return result; });
 }

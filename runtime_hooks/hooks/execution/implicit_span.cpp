@@ -12,15 +12,10 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-void note_refusal(HookedCall& call, CUresult result, ledger::Asked asked,
-                  DeviceOrdinal device) noexcept {
-  if (call.recording()) call.session().refusals.refused(call.caller(), result, asked, device);
-}
-
 void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   if (!call_.recording()) return;
   const ErrnoGuard keep;
-  ImplicitMemory& implicit = call_.session().implicit;
+  ImplicitMemory& implicit = call_.execution().implicit;
   if (!implicit.begin_span(device)) return;
   device_ = device;
   if (const auto reading = driver::read_current_device(call_.real())) {
@@ -32,16 +27,16 @@ void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
 }
 
 ImplicitSpan::~ImplicitSpan() {
-  if (begun_) call_.session().implicit.end_span(device_);
+  if (begun_) call_.execution().implicit.end_span(device_);
 }
 
 std::optional<std::int64_t> ImplicitSpan::taken() noexcept {
   if (!begun_) return std::nullopt;
   const ErrnoGuard keep;
-  Session& session = call_.session();
+  const ExecutionParts parts = call_.execution();
   const auto reading = driver::read_current_device(call_.real());
   begun_ = false;
-  if (!session.implicit.end_span(device_) || !reading) return std::nullopt;
+  if (!parts.implicit.end_span(device_) || !reading) return std::nullopt;
   after_ = *reading;
   return static_cast<std::int64_t>(before_.free_bytes) -
          static_cast<std::int64_t>(after_.free_bytes);
@@ -55,25 +50,25 @@ std::optional<std::int64_t> ImplicitSpan::taken_by_code() noexcept {
 
 void ImplicitSpan::book(const ledger::ImplicitChange& change) noexcept {
   const ErrnoGuard keep;
-  Session& session = call_.session();
-  session.implicit.book(device_, change);
-  session.ledger.devices.note_reading(
-      device_, {.at = ledger::ReadingAt::last_call,
-                .total_bytes = after_.total_bytes,
-                .free_bytes = after_.free_bytes,
-                .memory_pool_idle_bytes = session.readings.idle_bytes(device_)});
+  const ExecutionParts parts = call_.execution();
+  parts.implicit.book(device_, change);
+  parts.devices.note_reading(device_,
+                             {.at = ledger::ReadingAt::last_call,
+                              .total_bytes = after_.total_bytes,
+                              .free_bytes = after_.free_bytes,
+                              .memory_pool_idle_bytes = parts.readings.idle_bytes(device_)});
 }
 
 void ImplicitSpan::book_given_back(std::uint64_t bytes, ContextId context) noexcept {
   book({.given_back_bytes = bytes});
-  if (auto* const launches = call_.session().implicit.launches_of(device_, context))
+  if (auto* const launches = call_.execution().implicit.launches_of(device_, context))
     launches->local_bytes.store(ImplicitMemory::initial_local_bytes, relaxed);
   launched_kernels.forget_all();
 }
 
 void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
-  Session& session = call_.session();
+  const ExecutionParts parts = call_.execution();
   const auto reading = driver::read_current_device(call_.real());
   if (!reading) return;
   device_ = device;
@@ -81,7 +76,7 @@ void ImplicitSpan::book_first_context(DeviceOrdinal device) noexcept {
   // Handles and pools need no context, so they may have been there before this one.
   const std::uint64_t used = after_.total_bytes - after_.free_bytes;
   const std::uint64_t known =
-      session.ledger.totals.live_bytes_on(device) + session.readings.idle_bytes(device).value_or(0);
+      parts.totals.live_bytes_on(device) + parts.readings.idle_bytes(device).value_or(0);
   if (used > known) book({.used_after_first_context_bytes = used - known});
 }
 

@@ -11,11 +11,6 @@
 
 namespace cuwarden::hooks {
 
-// To be called after a call that does not ask for memory but may need some on a device; no_device
-// is the current one. Records an incident if the call failed for lack of memory; otherwise does
-// nothing.
-void note_refusal(HookedCall&, CUresult, ledger::Asked, DeviceOrdinal = no_device) noexcept;
-
 // Measures by how much one call lowers the free bytes of the current context's device.
 class ImplicitSpan {
  public:

@@ -15,20 +15,20 @@ CUresult maybe_loading(HookedCall& call, ImplicitSpan& span, Call real_call) {
   const CUresult result = real_call();
   const auto taken = span.taken_by_code();
   if (taken && *taken > 0) span.book({.module_bytes = *taken});
-  note_refusal(call, result, ledger::Asked::module);
+  call.refused(result, ledger::Asked::module);
   return result;
 }
 
 // Begins the measurement if the device may be read again already. Returns true if it has begun.
 bool begin(HookedCall& call, ImplicitSpan& span, DeviceOrdinal device) {
-  if (call.session().implicit.may_ask(call.session().ledger.time.recently_ns())) span.begin(device);
+  if (call.execution().implicit.may_ask(call.execution().time.recently_ns())) span.begin(device);
   return span.has_begun();
 }
 
 // Returns the device that a reading is of: the current one.
 DeviceOrdinal device_of(HookedCall& call) {
-  const DeviceOrdinal only = call.session().queries.only_device();
-  return only != no_device ? only : call.session().queries.current().device;
+  const DeviceOrdinal only = call.execution().queries.only_device();
+  return only != no_device ? only : call.execution().queries.current().device;
 }
 
 // Returns the key of a kernel on a device, since each device loads a library's kernel separately.

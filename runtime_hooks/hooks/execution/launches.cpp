@@ -75,18 +75,17 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t bloc
     : call_(call), kernel_(kernel), block_threads_(block_threads), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
-  Session& session = call.session();
-  here_ = session.queries.current();
-  if (session.implicit.may_read(session.ledger.time.recently_ns())) span_.begin(here_.device);
+  const ExecutionParts parts = call.execution();
+  here_ = parts.queries.current();
+  if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device);
   local_needed_ = local_bytes();
   // Three kinds of launches may take gigabytes and are rare, so they are measured even if the
   // device was read a moment ago. They are launches that need more local memory than all before,
   // that may make the heap, or that follow a call after which the driver gave memory back.
-  auto* const launches = session.implicit.launches_of(here_.device, here_.context);
+  auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
   if (!span_.has_begun() && launches != nullptr &&
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
-       launches->may_read_for_heap() ||
-       session.ledger.devices.lent_context_bytes(here_.device) != 0))
+       launches->may_read_for_heap() || parts.devices.lent_context_bytes(here_.device) != 0))
     span_.begin(here_.device);
 }
 
@@ -119,8 +118,7 @@ void FirstLaunch::done(CUresult result) noexcept {
   if (gave_back) span_.book_given_back(given_back, here_.context);
   // The kernel's code may have been loaded even though the launch failed.
   if (taken && *taken > 0) span_.book({.module_bytes = *taken});
-  call_.session().refusals.refused_for_itself(call_.caller(), result, ledger::Asked::launch,
-                                              here_.device, {lacked, given_back});
+  call_.refused_for_itself(result, ledger::Asked::launch, here_.device, {lacked, given_back});
 }
 
 // Returns true if the launch seems to have been captured into a graph instead of being run:
@@ -129,9 +127,9 @@ void FirstLaunch::done(CUresult result) noexcept {
 // launches of a context are judged so, in case they took no memory for another reason.
 bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept {
   constexpr std::uint32_t most = 256;
-  Session& session = call_.session();
-  if (!session.capture_seen() || !taken || *taken != 0) return false;
-  auto* const launches = session.implicit.launches_of(here_.device, here_.context);
+  const ExecutionParts parts = call_.execution();
+  if (!parts.capture_seen() || !taken || *taken != 0) return false;
+  auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr ||
       local_needed_ <= launches->local_bytes.load(std::memory_order_relaxed) ||
       launches->captured_count.fetch_add(1, std::memory_order_relaxed) >= most)
@@ -139,8 +137,8 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
   if (local_needed_ > launches->captured_local_bytes.load(std::memory_order_relaxed)) {
     raise_to(launches->captured_local_bytes, local_needed_);
     // The name is taken now, since the kernel may be gone later.
-    session.implicit.book(here_.device, {.largest_local_bytes = local_needed_,
-                                         .largest_local_kernel = name_of(call_.real(), kernel_)});
+    parts.implicit.book(here_.device, {.largest_local_bytes = local_needed_,
+                                       .largest_local_kernel = name_of(call_.real(), kernel_)});
   }
   return true;
 }
@@ -148,7 +146,7 @@ bool FirstLaunch::was_captured(std::optional<std::int64_t> taken) const noexcept
 // Returns the bytes that the failed launch needed and did not get; 0 if that is not known, or if
 // the launch failed for another reason.
 std::uint64_t FirstLaunch::bytes_that_lacked(CUresult result) const noexcept {
-  auto* const launches = call_.session().implicit.launches_of(here_.device, here_.context);
+  auto* const launches = call_.execution().implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return 0;
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return local_needed_ > launches->local_bytes.load(std::memory_order_relaxed)
@@ -178,16 +176,16 @@ std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexc
 }
 
 void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
-  Session& session = call_.session();
+  const ExecutionParts parts = call_.execution();
   ImplicitMemory::Launches* const launches =
-      session.implicit.launches_of(here_.device, here_.context);
+      parts.implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return;
   const std::uint64_t needed = local_needed_;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   ledger::ImplicitChange change;
   const std::uint64_t again =
       taken ? std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(*taken, 0)),
-                       session.ledger.devices.lent_context_bytes(here_.device))
+                       parts.devices.lent_context_bytes(here_.device))
             : 0;
   if (taken)
     change = parted(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
@@ -205,14 +203,14 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
   if (taken && *taken != 0)
     span_.book(change);
   else if (change.largest_local_bytes != 0)
-    session.implicit.book(here_.device, change);
+    parts.implicit.book(here_.device, change);
 }
 
 GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
-  here_ = call.session().queries.current();
-  auto* const launches = call.session().implicit.launches_of(here_.device, here_.context);
+  here_ = call.execution().queries.current();
+  auto* const launches = call.execution().implicit.launches_of(here_.device, here_.context);
   if (launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) != 0 ||
                               launches->may_read_for_heap()))
     span_.begin(here_.device);
@@ -224,7 +222,7 @@ void GraphInstantiation::done() noexcept {
   const auto taken = span_.taken();
   if (!taken || *taken <= 0) return;
   const ErrnoGuard keep;
-  auto* const launches = call_.session().implicit.launches_of(here_.device, here_.context);
+  auto* const launches = call_.execution().implicit.launches_of(here_.device, here_.context);
   if (launches == nullptr) return;
   const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
   const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);

@@ -10,11 +10,11 @@ namespace {
 template <class Call>
 CUresult with_code(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
-  if (call.recording()) span.begin(call.session().queries.current().device);
+  if (call.recording()) span.begin(call.execution().queries.current().device);
   const CUresult result = real_call();
   const auto taken = span.taken_by_code();
   if (taken && *taken != 0) span.book({.module_bytes = *taken});
-  note_refusal(call, result, ledger::Asked::module);
+  call.refused(result, ledger::Asked::module);
   return result;
 }
 

@@ -12,13 +12,12 @@ namespace {
 template <class Call>
 CUresult with_stream(HookedCall& call, Call real_call) {
   ImplicitSpan span(call);
-  if (call.recording() &&
-      call.session().implicit.may_read(call.session().ledger.time.recently_ns()))
-    span.begin(call.session().queries.current().device);
+  if (call.recording() && call.execution().implicit.may_read(call.execution().time.recently_ns()))
+    span.begin(call.execution().queries.current().device);
   const CUresult result = real_call();
   const auto taken = span.taken();
   if (taken && *taken != 0) span.book({.stream_bytes = *taken});
-  note_refusal(call, result, ledger::Asked::stream);
+  call.refused(result, ledger::Asked::stream);
   return result;
 }
 
@@ -26,9 +25,9 @@ CUresult with_stream(HookedCall& call, Call real_call) {
 // memory for calls that kernels make: malloc, printf, launches.
 bool is_of_local_memory(CUlimit limit) { return limit == CU_LIMIT_STACK_SIZE; }
 
-void limit_set(Session& session, const CurrentContext& here, CUlimit limit, std::size_t bytes) {
-  ImplicitMemory::Launches* const launches =
-      session.implicit.launches_of(here.device, here.context);
+void limit_set(const ExecutionParts& parts, const CurrentContext& here, CUlimit limit,
+               std::size_t bytes) {
+  ImplicitMemory::Launches* const launches = parts.implicit.launches_of(here.device, here.context);
   if (launches == nullptr) return;
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
     launches->heap_bytes.store(bytes, std::memory_order_relaxed);
@@ -55,18 +54,18 @@ CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsign
 }
 
 CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
-  if (call.recording()) call.session().stream_ends(hStream);
+  if (call.recording()) call.execution().stream_ends(hStream);
   return with_stream(call, [&] { return call.real().cuStreamDestroy(hStream); });
 }
 
 CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
-  if (call.recording()) call.session().stream_ends(hStream);
+  if (call.recording()) call.execution().stream_ends(hStream);
   return with_stream(call, [&] { return call.real().cuStreamDestroy_v2(hStream); });
 }
 
 CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   if (!call.recording()) return call.real().cuCtxSetLimit(limit, value);
-  const CurrentContext here = call.session().queries.current();
+  const CurrentContext here = call.execution().queries.current();
   ImplicitSpan span(call);
   span.begin(here.device);
   const CUresult result = call.real().cuCtxSetLimit(limit, value);
@@ -79,9 +78,8 @@ CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   else if (taken && *taken != 0 && result == CUDA_SUCCESS)
     span.book(is_of_local_memory(limit) ? ledger::ImplicitChange{.local_memory_bytes = *taken}
                                         : ledger::ImplicitChange{.heap_bytes = *taken});
-  if (result == CUDA_SUCCESS) limit_set(call.session(), here, limit, value);
-  call.session().refusals.refused_for_itself(call.caller(), result, ledger::Asked::limit,
-                                             here.device, {0, given_back});
+  if (result == CUDA_SUCCESS) limit_set(call.execution(), here, limit, value);
+  call.refused_for_itself(result, ledger::Asked::limit, here.device, {0, given_back});
   return result;
 }
 

@@ -27,8 +27,7 @@ constinit std::atomic<bool> seen{false};
 std::uint64_t number_of(CUgraphExec exec) { return reinterpret_cast<std::uint64_t>(exec); }
 
 void say_where_left(HookedCall& call) {
-  if (makers.left() || effects.left())
-    call.session().ledger.add_reason(ledger::reason_recording_stopped);
+  if (makers.left() || effects.left()) call.graphs().incomplete(ledger::reason_recording_stopped);
 }
 
 }  // namespace
@@ -37,8 +36,8 @@ void graph_node_created(HookedCall& call, CUresult result, CUdeviceptr address, 
                         DeviceOrdinal device) {
   if (!call.recording() || result != CUDA_SUCCESS || address == 0) return;
   seen.store(true, std::memory_order_relaxed);
-  call.session().graph_uses(device);
-  makers.made(address, bytes, call.session().sites.group_of(call.caller(), Kind::graph, device));
+  call.graphs().uses(device);
+  makers.made(address, bytes, call.graphs().sites.group_of(call.caller(), Kind::graph, device));
   say_where_left(call);
 }
 
@@ -177,8 +176,7 @@ class MemoryNodes {
       } else if (known != 0) {
         node.effect.group = makers_here[known - 1].group;
       } else {
-        node.effect.group =
-            call_.session().sites.group_of(call_.caller(), Kind::graph, node.device);
+        node.effect.group = call_.graphs().sites.group_of(call_.caller(), Kind::graph, node.device);
       }
       nodes_[kept++] = node;
     }
@@ -205,28 +203,28 @@ void graph_instantiated(HookedCall& call, CUgraphExec exec, CUgraph graph) {
   effects.forget(number_of(exec));
   const bool complete = MemoryNodes(call, exec).note(graph);
   say_where_left(call);
-  if (!complete) call.session().ledger.add_reason(ledger::reason_ledger_full);
+  if (!complete) call.graphs().incomplete(ledger::reason_ledger_full);
 }
 
 void graph_launched(HookedCall& call, CUgraphExec exec) {
   if (!call.recording() || !seen.load(std::memory_order_relaxed)) return;
   if (!effects.any(number_of(exec))) return;
-  ledger::Writer& ledger = call.session().ledger;
-  const ContextId context = call.session().contexts.owner(call.session().queries.current().context);
+  const GraphParts parts = call.graphs();
+  const ContextId context = parts.current_owner();
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
     // A record that still has this address was freed by a node of the same graph, or by
     // AUTO_FREE_ON_LAUNCH.
-    ledger.allocations.take(Space::pointer, DeviceAddress{effect.address});
+    parts.records.take(Space::pointer, DeviceAddress{effect.address});
     ledger::NewRecord record;
     record.space = Space::pointer;
     record.address.value = effect.address;
     record.bytes.value = effect.bytes;
     record.group = effect.group;
     record.context = context;
-    ledger.allocations.add(record);
+    parts.records.add(record);
   });
   effects.for_each(number_of(exec), false, [&](const Effect& effect) {
-    ledger.allocations.take(Space::pointer, DeviceAddress{effect.address});
+    parts.records.take(Space::pointer, DeviceAddress{effect.address});
   });
   say_where_left(call);
 }
@@ -235,7 +233,7 @@ DeviceOrdinal device_of_graph(HookedCall& call, CUgraphExec exec) noexcept {
   DeviceOrdinal device = no_device;
   if (!call.recording() || !seen.load(std::memory_order_relaxed)) return device;
   effects.for_each(number_of(exec), true, [&](const Effect& effect) {
-    if (device == no_device) device = call.session().ledger.groups.device_of(effect.group);
+    if (device == no_device) device = call.graphs().groups.device_of(effect.group);
   });
   return device;
 }

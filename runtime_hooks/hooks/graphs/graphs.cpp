@@ -15,13 +15,13 @@ CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null, Be
   if (!call.recording()) return begin();
   // Memory that is being moved has been moved before the capture begins.
   const driver::GateScope at_the_gate;
-  Session& session = call.session();
-  const bool is_new = session.capture_begins(stream, null == DefaultStream::per_thread);
+  const GraphParts parts = call.graphs();
+  const bool is_new = parts.capture_begins(stream, null == DefaultStream::per_thread);
   const CUresult result = begin();
   if (result == CUDA_SUCCESS)
-    session.capture_began();
+    parts.capture_began();
   else if (is_new)
-    session.captures.ended(stream, null == DefaultStream::per_thread);
+    parts.captures.ended(stream, null == DefaultStream::per_thread);
   return result;
 }
 
@@ -31,13 +31,13 @@ template <class End>
 CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End end,
                      CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
   const CUresult result = end();
-  if (!call.recording() || !call.session().captures.any()) return result;
+  if (!call.recording() || !call.graphs().captures.any()) return result;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (result != CUDA_SUCCESS && query != nullptr && query(stream, &status) == CUDA_SUCCESS &&
       status != CU_STREAM_CAPTURE_STATUS_NONE)
     return result;
-  call.session().captures.ended(stream, null == DefaultStream::per_thread);
-  call.session().pools.free_deferred_if_idle();
+  call.graphs().captures.ended(stream, null == DefaultStream::per_thread);
+  call.graphs().free_deferred_if_idle();
   return result;
 }
 
@@ -50,7 +50,7 @@ CUresult instantiated(HookedCall& call, const CUgraphExec* exec, CUgraph graph,
     instantiation.done();
     graph_instantiated(call, *exec, graph);
   } else {
-    note_refusal(call, result, ledger::Asked::graph);
+    call.refused(result, ledger::Asked::graph);
   }
   return result;
 }
@@ -62,7 +62,7 @@ CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
   if (result == CUDA_SUCCESS)
     graph_launched(call, exec);
   else
-    note_refusal(call, result, ledger::Asked::graph, device_of_graph(call, exec));
+    call.refused(result, ledger::Asked::graph, device_of_graph(call, exec));
   return result;
 }
 

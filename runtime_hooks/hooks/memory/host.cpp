@@ -14,7 +14,7 @@ CUresult pinned(HookedCall& call, void** address, std::uint64_t bytes,
                 std::optional<unsigned> flags, RealCall real_call) {
   Allocation memory{.kind = Kind::pinned, .bytes = bytes, .owned_by_context = true, .host = true};
   if (address != nullptr && call.recording()) {
-    memory.address = call.session().pools.allocate_pinned(bytes, flags);
+    memory.address = call.memory().pools.allocate_pinned(bytes, flags);
     if (memory.address != 0) {
       *address = reinterpret_cast<void*>(memory.address);
       memory.in_pool = true;

@@ -33,7 +33,7 @@ template <class Put, class RealCall>
 Made allocate(HookedCall& call, std::uint64_t bytes, bool can_put, const Put& put,
               const RealCall& real_call) {
   if (can_put && call.recording()) {
-    if (const std::uint64_t address = call.session().pools.allocate(bytes)) {
+    if (const std::uint64_t address = call.memory().pools.allocate(bytes)) {
       put(address);
       return {CUDA_SUCCESS, true};
     }

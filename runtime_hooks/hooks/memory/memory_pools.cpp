@@ -19,15 +19,15 @@ CUresult cuMemPoolCreate(HookedCall& call, CUmemoryPool* pool, const CUmemPoolPr
   const CUresult result = call.real().cuMemPoolCreate(pool, poolProps);
   if (call.recording() && result == CUDA_SUCCESS &&
       poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-    call.session().memory_pools.created({*pool, poolProps->location.id, is_plain(*poolProps)});
+    call.memory().memory_pools.created({*pool, poolProps->location.id, is_plain(*poolProps)});
   return result;
 }
 
 CUresult cuMemPoolDestroy(HookedCall& call, CUmemoryPool pool) {
   if (!call.recording()) return call.real().cuMemPoolDestroy(pool);
-  const MemoryPools::Pool known = call.session().memory_pools.destroy_begin(pool);
+  const MemoryPools::Pool known = call.memory().memory_pools.destroy_begin(pool);
   const CUresult result = call.real().cuMemPoolDestroy(pool);
-  if (result != CUDA_SUCCESS) call.session().memory_pools.created(known);
+  if (result != CUDA_SUCCESS) call.memory().memory_pools.created(known);
   return result;
 }
 

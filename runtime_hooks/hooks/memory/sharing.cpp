@@ -23,15 +23,14 @@ Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
 // pointer and counts the openings; so does cuwarden.
 CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
   if (!call.recording() || result != CUDA_SUCCESS) return result;
-  call.session().pools.shares_by_ipc();
-  if (call.session().ledger.allocations.opened_again(Space::pointer, DeviceAddress{*pointer}))
-    return result;
+  call.memory().pools.shares_by_ipc();
+  if (call.memory().records.opened_again(Space::pointer, DeviceAddress{*pointer})) return result;
   call.allocated(result, {.kind = Kind::imported,
                           .address = *pointer,
                           .bytes = extent_of(call, *pointer),
                           .owned_by_context = true,
                           .opened = true,
-                          .device = call.session().queries.device_of(*pointer)});
+                          .device = call.memory().queries.device_of(*pointer)});
   return result;
 }
 
@@ -42,8 +41,8 @@ CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
 CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   const CUresult result = call.real().cuIpcGetMemHandle(pHandle, dptr);
   if (!call.recording()) return result;
-  call.session().pools.shares_by_ipc();
-  if (result != CUDA_SUCCESS) call.session().pools.shared_in_vain(dptr);
+  call.memory().pools.shares_by_ipc();
+  if (result != CUDA_SUCCESS) call.memory().pools.shared_in_vain(dptr);
   return result;
 }
 
@@ -60,12 +59,12 @@ CUresult cuIpcOpenMemHandle_v2(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHan
 CUresult cuIpcCloseMemHandle(HookedCall& call, CUdeviceptr dptr) {
   const auto close = [&] { return call.real().cuIpcCloseMemHandle(dptr); };
   if (!call.recording()) return close();
-  ledger::Writer& ledger = call.session().ledger;
-  if (!ledger.allocations.closed_not_last(Space::pointer, DeviceAddress{dptr}))
+  ledger::Allocations& records = call.memory().records;
+  if (!records.closed_not_last(Space::pointer, DeviceAddress{dptr}))
     return call.freed(Space::pointer, dptr, close);
   const CUresult result = close();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED)
-    ledger.allocations.opened_again(Space::pointer, DeviceAddress{dptr});
+    records.opened_again(Space::pointer, DeviceAddress{dptr});
   return result;
 }
 
@@ -114,7 +113,7 @@ CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
   const driver::GateScope at_the_gate;
   const CUresult result = make();
   if (call.recording() && result == CUDA_SUCCESS && serving::is_in_pool(address))
-    call.session().pools.memory_is_reached();
+    call.memory().pools.memory_is_reached();
   return result;
 }
 }  // namespace

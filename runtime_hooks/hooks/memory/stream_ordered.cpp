@@ -12,9 +12,9 @@ namespace {
 // not known.
 DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
   if (!call.recording()) return no_device;
-  Session& session = call.session();
-  if (const DeviceOrdinal only = session.queries.only_device(); only != no_device) return only;
-  return session.contexts.device_of(session.queries.context_of(stream));
+  const MemoryParts parts = call.memory();
+  const DeviceOrdinal only = parts.queries.only_device();
+  return only != no_device ? only : parts.device_of(stream);
 }
 
 // Serves and records a stream-ordered request. `node` is true if the call becomes a graph node.
@@ -33,7 +33,7 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
     const CUresult result = real_call();
     if (result == CUDA_ERROR_OUT_OF_MEMORY && pool != nullptr && made.device == no_device &&
         call.recording())
-      made.device = device = call.session().memory_pools.device_of(call.real(), pool);
+      made.device = device = call.memory().memory_pools.device_of(call.real(), pool);
     return result;
   };
   using rescue::Accepts;
@@ -49,11 +49,11 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
   made.address = result == CUDA_SUCCESS ? *dptr : 0;
   // Spilled memory ends with its context; the driver's stream-ordered memory does not.
   made.owned_by_context = spilled;
-  if (spilled) device = call.session().queries.current().device;
+  if (spilled) device = call.memory().queries.current().device;
   if (device == no_device && made.address != 0)
-    device = call.session().queries.device_of(made.address);
+    device = call.memory().queries.device_of(made.address);
   made.device = device;
-  call.session().memory_pools.used_on(device);
+  call.memory().memory_pools.used_on(device);
   if (node)
     graph_node_created(call, result, made.address, bytes, device);
   else
@@ -61,15 +61,11 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
   return result;
 }
 
-ContextId owner_of(Session& session, CUstream stream) {
-  return session.contexts.owner(session.queries.context_of(stream));
-}
-
 // Waits for the stream in which the pool's memory is freed. The free itself waits only for the
 // context that owns the memory, and the stream may belong to another context.
 CUresult wait_for_stream(HookedCall& call, CUstream stream) {
   if (call.real().cuStreamSynchronize == nullptr ||
-      (call.recording() && call.session().captures.any()))
+      (call.recording() && call.memory().any_capture()))
     return CUDA_SUCCESS;
   return call.real().cuStreamSynchronize(stream);
 }
@@ -80,10 +76,10 @@ CUresult freed(HookedCall& call, CUdeviceptr dptr, bool node, CUstream stream, a
     return call.freed(Space::pointer, dptr, [&] {
       const CUresult result = wait_for_stream(call, stream);
       if (result != CUDA_SUCCESS) return result;
-      const ContextId used_in = call.recording() ? owner_of(call.session(), stream) : ContextId{};
+      const ContextId used_in = call.recording() ? call.memory().owner_of(stream) : ContextId{};
       return serving::free_of_pool(call.real(), dptr, used_in);
     });
-  if (call.recording()) call.session().freed_in(stream);
+  if (call.recording()) call.memory().freed_in(stream);
   return call.freed(Space::pointer, dptr, real_free);
 }
 
@@ -136,7 +132,7 @@ CUresult cuMemPoolImportPointer(HookedCall& call, CUdeviceptr* ptr_out, CUmemory
   call.allocated(result, {.kind = Kind::imported,
                           .address = *ptr_out,
                           .bytes = extent_of(call, *ptr_out),
-                          .device = call.session().queries.device_of(*ptr_out)});
+                          .device = call.memory().queries.device_of(*ptr_out)});
   return result;
 }
 

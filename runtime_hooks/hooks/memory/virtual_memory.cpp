@@ -17,7 +17,7 @@ bool refused(CUresult result) {
 CUresult cuMemCreate(HookedCall& call, CUmemGenericAllocationHandle* handle, size_t size,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
   if (call.recording() && prop != nullptr && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-    call.session().implicit.disturb(DeviceOrdinal{prop->location.id});
+    call.memory().implicit.disturb(DeviceOrdinal{prop->location.id});
   const auto real_call = [&] { return call.real().cuMemCreate(handle, size, prop, flags); };
   if (!call.recording() || prop == nullptr) return real_call();
   const bool on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -50,19 +50,18 @@ CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHan
   if (serving::is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
   if (call.recording() && result == CUDA_SUCCESS &&
-      !call.session().ledger.virtual_memory.retained_from_mapping(
+      !call.memory().virtual_memory.retained_from_mapping(
           DeviceAddress{reinterpret_cast<std::uint64_t>(addr)}, DeviceAddress{*handle}))
-    call.session().allocations.handle_without_record();
+    call.memory().allocations.handle_without_record();
   return result;
 }
 
 CUresult cuMemRelease(HookedCall& call, CUmemGenericAllocationHandle handle) {
   if (!call.recording()) return call.real().cuMemRelease(handle);
-  const bool known = call.session().ledger.virtual_memory.release_begin(DeviceAddress{handle});
+  const bool known = call.memory().virtual_memory.release_begin(DeviceAddress{handle});
   const CUresult result = call.real().cuMemRelease(handle);
-  if (known && refused(result))
-    call.session().ledger.virtual_memory.release_undo(DeviceAddress{handle});
-  if (!known && result == CUDA_SUCCESS) call.session().allocations.unknown_release();
+  if (known && refused(result)) call.memory().virtual_memory.release_undo(DeviceAddress{handle});
+  if (!known && result == CUDA_SUCCESS) call.memory().allocations.unknown_release();
   return result;
 }
 
@@ -70,8 +69,8 @@ CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const CUresult result = call.real().cuMemMap(ptr, size, offset, handle, flags);
   if (call.recording() && result == CUDA_SUCCESS)
-    call.session().ledger.virtual_memory.mapped(DeviceAddress{ptr}, ByteCount{size},
-                                                DeviceAddress{handle}, GroupId{0});
+    call.memory().virtual_memory.mapped(DeviceAddress{ptr}, ByteCount{size}, DeviceAddress{handle},
+                                        GroupId{0});
   return result;
 }
 
@@ -79,10 +78,9 @@ CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
   if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
   // The result of unmap_begin() is not needed. A range without records does not mean that a mapping
   // was missed, since the driver also succeeds in unmapping a range that is not mapped.
-  call.session().ledger.virtual_memory.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  call.memory().virtual_memory.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
   const CUresult result = call.real().cuMemUnmap(ptr, size);
-  if (refused(result))
-    call.session().ledger.virtual_memory.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
+  if (refused(result)) call.memory().virtual_memory.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
   return result;
 }
 
@@ -92,8 +90,7 @@ CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
 CUresult cuMulticastCreate(HookedCall& call, CUmemGenericAllocationHandle* mcHandle,
                            const CUmulticastObjectProp* prop) {
   const CUresult result = call.real().cuMulticastCreate(mcHandle, prop);
-  if (call.recording() && result == CUDA_SUCCESS)
-    call.session().allocations.handle_without_record();
+  if (call.recording() && result == CUDA_SUCCESS) call.memory().allocations.handle_without_record();
   return result;
 }
 #endif

@@ -167,7 +167,7 @@ def test_memory_is_moved_while_threads_are_at_work_on_it(workspace):
 
 
 def test_a_pause_that_may_come_to_its_end_first_leaves_all_bytes_right(workspace):
-    """What else the machine does decides whether five milliseconds are enough."""
+    """Five milliseconds are enough or not, depending on what else the machine does."""
     run = workspace.run([program("meshed"), "rounds=4"], pooled(CUWARDEN_MESH_PAUSE="5ms"))
     assert run.returncode == 0, run.stdout
     assert run.last_line["wrong"] == 0

@@ -1,6 +1,7 @@
 // Preloaded beside the shim: time passes for the shim only while it sleeps, and a sleep takes none
 // of the test's. So the shim's waits are the same on a machine that does other work. A reading
-// takes a microsecond, or DRIVEN_CLOCK_READING_NS, so that a loop that only reads comes to an end, too.
+// takes a microsecond, or DRIVEN_CLOCK_READING_NS, so that a loop that only reads comes to an end,
+// too.
 #include <sys/syscall.h>
 #include <unistd.h>
 
