@@ -1,13 +1,16 @@
 // Reads values of JSON into structs that list their fields.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "reporters/model/fields.hpp"
 #include "reporters/model/values.hpp"
@@ -22,6 +25,9 @@ using Complaint = std::optional<std::string>;
 
 template <class Value>
 Complaint parse(const Json& json, Value& value);
+Complaint parse(const Json& json, std::string& value);
+Complaint parse(const Json& json, bool& value);
+Complaint parse(const Json& json, model::Proof& value);
 
 namespace parsing {
 
@@ -30,46 +36,28 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// Returns null if `good`; otherwise the complaint `what`.
-inline Complaint unless(bool good, const char* what) {
-  return good ? std::nullopt : Complaint(std::string(" is no ") + what);
+// Parses a value of the type that the function is for.
+using Parse = Complaint (*)(const Json&, void* value);
+template <class Value>
+Complaint parse_as(const Json& json, void* value) {
+  return parse(json, *static_cast<Value*>(value));
 }
 
-template <class Struct>
-Complaint parse_object(const Json& json, Struct& object) {
-  if (!json.is_object()) return " is no object";
-  Complaint wrong;
-  auto expected = json.begin();  // fields mostly come in the order of their list
-  model::each_field(object, [&](std::string_view name, auto& field, auto position) {
-    if (wrong) return;
-    const auto found =
-        expected != json.end() && expected.key() == name ? expected : json.find(name);
-    if (found == json.end()) {
-      if (!model::may_lack<Struct>[position]) wrong = "." + std::string(name) + " is missing";
-      return;
-    }
-    expected = std::next(found);
-    if (const auto inner = parse(*found, field)) wrong = "." + std::string(name) + *inner;
-  });
-  return wrong;
-}
-
-template <class List>
-Complaint parse_elements(const Json& json, List& list) {
-  for (std::size_t i = 0; i < list.size(); ++i)
-    if (const auto wrong = parse(json[i], list[i])) return "[" + std::to_string(i) + "]" + *wrong;
-  return std::nullopt;
-}
-
-inline Complaint parse_proof(const Json& json, model::Proof& proof) {
-  if (!json.is_object()) return " is no object";
-  for (const auto& [name, value] : json.items()) {
-    model::ProofValue& known = proof.emplace_back(name, std::monostate()).second;
-    if (value.is_number_unsigned()) known = value.get<std::uint64_t>();
-    if (value.is_string()) known = value.get<std::string>();
-  }
-  return std::nullopt;
-}
+// One field of a struct. The loops over fields and elements are compiled once for all types: a
+// report has three hundred fields.
+struct Field {
+  std::string_view name;
+  bool may_lack = false;
+  void* value = nullptr;
+  Parse parse = nullptr;
+};
+Complaint parse_fields(const Json&, std::span<const Field>);
+// Parses `count` elements, which lie `size` bytes apart from `first` on.
+Complaint parse_elements(const Json&, std::size_t count, void* first, std::size_t size, Parse);
+// Stores a whole number from `least` to `most` in `number`, a negative one as two's complement.
+// `what`: the kind of number, for the complaint.
+Complaint parse_number(const Json&, std::int64_t least, std::uint64_t most, const char* what,
+                       std::uint64_t& number);
 
 }  // namespace parsing
 
@@ -77,35 +65,34 @@ inline Complaint parse_proof(const Json& json, model::Proof& proof) {
 // complaint.
 template <class Value>
 Complaint parse(const Json& json, Value& value) {
-  using parsing::unless;
   if constexpr (model::Object<Value>) {
-    return parsing::parse_object(json, value);
-  } else if constexpr (std::is_same_v<Value, model::Proof>) {
-    return parsing::parse_proof(json, value);
+    std::array<parsing::Field, model::field_count<Value>> fields;
+    model::each_field(value, [&](std::string_view name, auto& field, auto position) {
+      fields[position] = {name, model::may_lack<Value>[position], &field,
+                          parsing::parse_as<std::remove_reference_t<decltype(field)>>};
+    });
+    return parsing::parse_fields(json, fields);
   } else if constexpr (parsing::is_optional<Value>) {
     return json.is_null() ? std::nullopt : parse(json, value.emplace());
-  } else if constexpr (std::is_same_v<Value, std::string>) {
-    if (json.is_string()) value = json.get_ref<const std::string&>();
-    return unless(json.is_string(), "text");
-  } else if constexpr (std::is_same_v<Value, bool>) {
-    if (json.is_boolean()) value = json.get<bool>();
-    return unless(json.is_boolean(), "true or false");
   } else if constexpr (std::is_integral_v<Value>) {
-    const bool fits = json.is_number_unsigned()
-                          ? std::in_range<Value>(json.get<std::uint64_t>())
-                          : std::is_signed_v<Value> && json.is_number_integer();
-    if (fits) value = json.get<Value>();
-    return unless(fits, std::is_same_v<Value, model::Id> ? "id"
-                        : std::is_signed_v<Value>        ? "whole number"
-                                                         : "number from 0 on");
+    const char* const what = std::is_same_v<Value, model::Id> ? "id"
+                             : std::is_signed_v<Value>        ? "whole number"
+                                                              : "number from 0 on";
+    using Limits = std::numeric_limits<Value>;
+    std::uint64_t number = 0;
+    const Complaint wrong = parsing::parse_number(
+        json, std::int64_t{Limits::min()}, static_cast<std::uint64_t>(Limits::max()), what, number);
+    if (!wrong) value = static_cast<Value>(number);
+    return wrong;
   } else {
-    if (!json.is_array())
-      return unless(false, model::Object<typename Value::value_type> ? "table" : "list");
+    using Element = typename Value::value_type;
+    if (!json.is_array()) return model::Object<Element> ? " is no table" : " is no list";
     if constexpr (requires { value.resize(0); })
-      value.resize(json.size());
+      value = Value(json.size());
     else if (json.size() != value.size())
       return " has not " + std::to_string(value.size()) + " entries";
-    return parsing::parse_elements(json, value);
+    return parsing::parse_elements(json, value.size(), value.data(), sizeof(Element),
+                                   parsing::parse_as<Element>);
   }
 }
 

@@ -1,10 +1,9 @@
 // Puts the values of structs back into the JSON that they were parsed from.
 #pragma once
 
-#include <algorithm>
-#include <iterator>
+#include <array>
+#include <span>
 #include <type_traits>
-#include <variant>
 
 #include "reporters/json/parse.hpp"
 
@@ -13,42 +12,49 @@ namespace cuwarden {
 // Properties that no struct lists.
 enum class Unlisted : bool { kept, dropped };
 
+template <class Value>
+void update(Json& json, const Value& value, Unlisted unlisted);
+void update(Json& json, const model::Proof& value, Unlisted unlisted);
+
+namespace updating {
+
+// One field of a struct, and functions for its type.
+struct Field {
+  std::string_view name;
+  const void* value = nullptr;
+  void (*update)(Json&, const void* value, Unlisted) = nullptr;
+  bool (*is_default)(const void* value) = nullptr;
+};
+void update_fields(Json&, std::span<const Field>, Unlisted);
+
+template <class Value>
+void update_as(Json& json, const void* value, Unlisted unlisted) {
+  update(json, *static_cast<const Value*>(value), unlisted);
+}
+template <class Value>
+bool is_default(const void* value) {
+  return *static_cast<const Value*>(value) == Value();
+}
+
+}  // namespace updating
+
 // Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
 // they are, and all keep their order. A missing property is added only if it has a value that is
 // not null.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted) {
   if constexpr (model::Object<Value>) {
-    const bool is_new = !json.is_object();
-    if (is_new) json = Json::object();
-    if (unlisted == Unlisted::dropped)
-      for (auto property = json.begin(); property != json.end();)
-        property = std::ranges::count(model::field_names<Value>, property.key()) == 0
-                       ? json.erase(property)
-                       : std::next(property);
-    model::each_field(value, [&](std::string_view name, const auto& field, auto) {
-      using Field = std::remove_cvref_t<decltype(field)>;
-      const auto found = json.find(name);
-      if (found != json.end())
-        update(*found, field, unlisted);
-      else if (is_new || field != Field())
-        update(json[std::string(name)], field, unlisted);
+    std::array<updating::Field, model::field_count<Value>> fields;
+    model::each_field(value, [&](std::string_view name, const auto& field, auto position) {
+      using Type = std::remove_cvref_t<decltype(field)>;
+      fields[position] = {name, &field, updating::update_as<Type>, updating::is_default<Type>};
     });
+    updating::update_fields(json, fields, unlisted);
   } else if constexpr (parsing::is_optional<Value>) {
     if (value)
       update(json, *value, unlisted);
     else
       json = nullptr;
-  } else if constexpr (std::is_same_v<Value, model::Proof>) {
-    json = Json::object();
-    for (const auto& [name, figure] : value) {
-      Json& property = json[name];
-      std::visit(
-          [&](const auto& known) {
-            if constexpr (!std::is_same_v<decltype(known), const std::monostate&>) property = known;
-          },
-          figure);
-    }
   } else if constexpr (!std::is_same_v<Value, std::string> && requires { value.begin(); }) {
     if (!json.is_array()) json = Json::array();
     for (std::size_t row = 0; row < value.size(); ++row) {
