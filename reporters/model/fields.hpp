@@ -12,10 +12,17 @@
 #include <type_traits>
 #include <utility>
 
+// The functions are templates, so that a file pays for their large types only if it calls them.
 #define CUWARDEN_FIELDS(...)                                   \
   static constexpr std::string_view field_list = #__VA_ARGS__; \
-  auto fields() { return std::tie(__VA_ARGS__); }              \
-  auto fields() const { return std::tie(__VA_ARGS__); }
+  template <int = 0>                                           \
+  auto fields() {                                              \
+    return std::tie(__VA_ARGS__);                              \
+  }                                                            \
+  template <int = 0>                                           \
+  auto fields() const {                                        \
+    return std::tie(__VA_ARGS__);                              \
+  }
 
 // Fields of the same struct that reports of earlier versions lack, or that no reader relies on. A
 // missing one is read as null, false, 0 or empty.
