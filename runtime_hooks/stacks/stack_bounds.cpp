@@ -1,5 +1,6 @@
 #include "runtime_hooks/stacks/stack_bounds.hpp"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -123,6 +124,22 @@ bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
 void ask_thread_stacks(AskThreadStack libc) noexcept { ask.store(libc, std::memory_order_relaxed); }
 
 void ask_no_more() noexcept { own_stack.asked = true; }
+
+std::uint64_t room_below(std::uint64_t stack_pointer) noexcept {
+  if (is_confined()) return 0;
+  const ErrnoGuard keep;
+  std::uint64_t low = 0, top = 0;
+  if (is_first_thread()) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_STACK, &limit) != 0) return 0;
+    top = reinterpret_cast<std::uint64_t>(__libc_stack_end);
+    low = top - std::min<std::uint64_t>(limit.rlim_cur, reach);
+  } else if (own_stack.confirmed && own_stack.floor != 0) {
+    low = own_stack.floor;
+    top = own_stack.top;
+  }
+  return low <= stack_pointer && stack_pointer < top ? stack_pointer - low : 0;
+}
 
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   OwnStack& stack = own_stack;

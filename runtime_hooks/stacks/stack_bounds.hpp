@@ -59,6 +59,11 @@ void ask_no_more() noexcept;
 extern constinit thread_local OwnStack own_stack
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+// Returns the bytes of the calling thread's own stack that lie below the stack pointer, including
+// those that the kernel adds as the stack grows. Returns 0 if the stack pointer lies on another
+// stack, or if the stack's lower end is not known. Asks the kernel, so a confined thread gets 0.
+std::uint64_t room_below(std::uint64_t stack_pointer) noexcept;
+
 // Returns the region from `begin` to `end`, which must be some words apart.
 constexpr Region region_between(std::uint64_t begin, std::uint64_t end, bool own) noexcept {
   return {begin, end - begin - (sizeof(std::uint64_t) - 1), own};

@@ -3,11 +3,11 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <span>
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "shim/probes/host_limits.hpp"
+#include "shim/support/held_signals.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/real_libc.hpp"
 
@@ -30,24 +30,6 @@ bool is_one_of(const LoadedObject& object, std::span<const std::string_view> ste
 // killed, or another one.
 constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
 
-// The program's signals are for its own threads; those of faults are this thread's own.
-class SignalsHeld {
- public:
-  SignalsHeld() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
-      sigdelset(&all, fault);
-    sigprocmask(SIG_SETMASK, &all, &before_);  // on Linux, of the thread
-  }
-  ~SignalsHeld() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 // libpthread's before glibc 2.34, which may be loaded late.
 struct ThreadFunctions {
   int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
@@ -67,7 +49,7 @@ bool ThisProcess::start_thread(void* (*work)(void*), void* argument) noexcept {
   const ErrnoGuard keep;
   const ThreadFunctions functions = thread_functions();
   if (functions.create == nullptr || functions.detach == nullptr) return false;
-  const SignalsHeld held;
+  const HeldSignals held;  // the new thread inherits the mask for good
   pthread_t thread{};
   if (functions.create(&thread, nullptr, work, argument) != 0) return false;
   functions.detach(thread);

@@ -1,11 +1,16 @@
 #include "shim/support/own_stack.hpp"
 
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/stacks/stack_bounds.hpp"
+#include "shim/support/held_signals.hpp"
 
 // Switches to `top`, calls work(argument), switches back. The frame is described to unwinders by
 // rbp, so that an exception thrown and caught inside `work` finds its handler.
@@ -56,12 +61,33 @@ void* make_stack() noexcept {
 constinit void* spare = nullptr;
 constinit std::atomic<bool> spare_is_used{false};
 
+bool has_room_here() noexcept {
+  constexpr std::size_t guard_of_thread = 64
+                                          << 10;  // older libraries count it as part of the stack
+  return stacks::room_below(reinterpret_cast<std::uint64_t>(__builtin_frame_address(0))) >=
+         bytes + guard_of_thread;
+}
+
+// Confined threads do not ask.
+bool is_on_signal_stack() noexcept {
+  stack_t stack{};
+  return !is_confined() && sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+// Switches the stack. The kernel tells by the stack pointer if an alternate signal stack is in use:
+// once that has left it, the next handler would overwrite the frames of the present one.
+void call_on(void* stack, void (*work)(void*), void* argument) noexcept {
+  std::optional<HeldSignals> held;
+  if (is_on_signal_stack()) held.emplace();
+  cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
+}
+
 }  // namespace
 
 void call_on_own_stack(void (*work)(void*), void* argument) noexcept {
-  void* const stack = make_stack();
+  void* const stack = has_room_here() ? nullptr : make_stack();
   if (stack == nullptr) return work(argument);
-  cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
+  call_on(stack, work, argument);
   munmap(stack, bytes);
 }
 
@@ -71,13 +97,17 @@ void reserve_own_stack() noexcept {
 }
 
 bool call_on_own_stack_only(void (*work)(void*), void* argument) noexcept {
+  if (has_room_here()) {
+    work(argument);
+    return true;
+  }
   if (void* const stack = make_stack()) {
-    cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
+    call_on(stack, work, argument);
     munmap(stack, bytes);
     return true;
   }
   if (spare == nullptr || spare_is_used.exchange(true)) return false;
-  cuwarden_call_on(argument, work, static_cast<char*>(spare) + bytes);
+  call_on(spare, work, argument);
   spare_is_used.store(false);
   return true;
 }
