@@ -11,6 +11,7 @@
 #include <string>
 
 #include "reporters/words/printable.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
@@ -41,6 +42,7 @@
 #include "shim/process/incident_explanations.hpp"
 #include "shim/process/reports.hpp"
 #include "shim/process/start_facts.hpp"
+#include "shim/support/held_signals.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/own_stack.hpp"
 #include "shim/support/thread_stack.hpp"
@@ -131,9 +133,12 @@ hooks::Session* Process::start() noexcept {
       continue;
     }
     if (state == State::starting) {
-      futex_wait(state_, State::starting);
+      if (!wait_for_start()) return nullptr;
       continue;
     }
+    // A signal handler would find the process between two states: it could wait for the start that
+    // it interrupted, or leave it by a jump.
+    const HeldSignals held;
     if (!state_.compare_exchange_strong(state, State::starting)) continue;
     const ErrnoGuard keep;
     const Uncancelled whole;
@@ -155,6 +160,20 @@ hooks::Session* Process::start() noexcept {
   }
 }
 
+// Waits while another thread starts the recording. Returns false if that takes too long: then the
+// caller's call goes unrecorded, and so does each later one until the recording has started.
+bool Process::wait_for_start() noexcept {
+  constexpr std::uint64_t longest_ns = 10'000'000'000;
+  constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 100'000'000};
+  const std::uint64_t begin_ns = now_ns();
+  while (state_.load(std::memory_order_acquire) == State::starting) {
+    if (start_is_slow_.load(std::memory_order_relaxed)) return false;
+    if (now_ns() - begin_ns > longest_ns) start_is_slow_.store(true, std::memory_order_relaxed);
+    futex_wait(state_, State::starting, &look_again);
+  }
+  return true;
+}
+
 void Process::turn_off() noexcept {
   state_.store(State::off, std::memory_order_release);
   passes_through.store(true, std::memory_order_relaxed);
@@ -165,6 +184,7 @@ void Process::turn_off() noexcept {
 void Process::begin_anew() noexcept {
   if (state_.load(std::memory_order_relaxed) != State::off)
     state_.store(State::fresh, std::memory_order_relaxed);
+  start_is_slow_.store(false, std::memory_order_relaxed);
   confinement_in_fork();
   end_turn_.reset();
   end_budget_.renew(longest_waiting_at_end_ns);

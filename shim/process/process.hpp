@@ -111,6 +111,7 @@ class Process final : public tracking::CompletenessListener {
 
   hooks::Session* start() noexcept;
   hooks::Session* start_recording() noexcept;
+  bool wait_for_start() noexcept;
   void turn_off() noexcept;
   void begin_anew() noexcept;
   // False in a confined thread, where every system call may be the last, and in a vforked child.
@@ -129,6 +130,8 @@ class Process final : public tracking::CompletenessListener {
   AddressSpace memory_;
   std::atomic<int> enabled_{-1};
   std::atomic<bool> exit_handler_set_{false};
+  // True once a thread has waited in vain for another one to start the recording.
+  std::atomic<bool> start_is_slow_{false};
   EndTurn end_turn_;
   // For our own locks, the driver and NVML, in all. The time for names is another
   // (CUWARDEN_SYMBOL_TIME).

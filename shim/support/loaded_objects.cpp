@@ -3,6 +3,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
+
+#include "runtime_hooks/core/confinement.hpp"
+#include "shim/support/held_signals.hpp"
 
 namespace cuwarden::shim {
 
@@ -111,17 +115,22 @@ void* LoadedObject::find(std::string_view name) const {
   return symbol == nullptr ? nullptr : reinterpret_cast<void*>(base_ + symbol->st_value);
 }
 
+// A signal handler that left by a jump would leave the loader's lock held for ever. Signals are
+// held back from the first object on: while the thread waits for the lock, a garbage collector may
+// stop it, as the thread that has the lock.
 bool detail::visit_loaded_objects(VisitObject visit, void* argument) {
-  struct Both {
+  struct Task {
     VisitObject visit;
     void* argument;
-  } both{visit, argument};
+    std::optional<HeldSignals> held;
+  } task{visit, argument, {}};
   return dl_iterate_phdr(
              [](dl_phdr_info* info, size_t, void* data) {
-               const auto& wanted = *static_cast<Both*>(data);
+               auto& wanted = *static_cast<Task*>(data);
+               if (!wanted.held && !is_confined()) wanted.held.emplace();
                return wanted.visit(LoadedObject(*info), wanted.argument) ? 1 : 0;
              },
-             &both) != 0;
+             &task) != 0;
 }
 
 namespace {
