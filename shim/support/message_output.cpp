@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <ctime>
 #include <string>
 
@@ -37,33 +38,49 @@ bool is_for_messages(int fd) {
   return S_ISREG(now.st_mode) && (fcntl(fd, F_GETFL) & O_APPEND) != 0;
 }
 
-// Waits a little until something can be written.
-bool has_room(int fd) {
-  constexpr int patience_ms = 100;
+// The longest time that a message waits for its reader.
+constexpr int patience_ms = 100;
+
+// Waits up to `limit_ms` milliseconds until something can be written.
+bool has_room(int fd, int limit_ms) {
   pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
-  const int ready = poll(&room, 1, patience_ms);
+  const int ready = poll(&room, 1, limit_ms);
   if (ready >= 0 || errno != EINVAL) return ready == 1 && (room.revents & POLLOUT) != 0;
   // Not even one descriptor may be asked about where none may be opened (ulimit -n 0).
   if (fd >= FD_SETSIZE) return false;
   fd_set writable;
   FD_ZERO(&writable);
   FD_SET(fd, &writable);
-  timeval patience{.tv_sec = 0, .tv_usec = patience_ms * 1000};
+  timeval patience{.tv_sec = 0, .tv_usec = limit_ms * 1000};
   return select(fd + 1, nullptr, &writable, nullptr, &patience) == 1;
 }
 
-// A pipe whose reader has gone would kill the host by SIGPIPE, a file at the process's size limit
-// by SIGXFSZ, and a full pipe would hold it up: then the message is lost.
+// Writes a piece. A full pipe would hold up the host, so a piece that a pipe has no room for is not
+// written. Returns false if the piece was not written whole.
+bool write_piece(int fd, std::string_view piece, int limit_ms) {
+  return has_room(fd, limit_ms) &&
+         ::write(fd, piece.data(), piece.size()) == static_cast<ssize_t>(piece.size());
+}
+
+// The signals of a write would harm the host: SIGPIPE if a pipe's reader has gone, SIGXFSZ if a
+// file is at the process's size limit, and SIGTTOU if a job in the background writes to a terminal
+// that is set to stop it. A blocked SIGTTOU is not raised, and the terminal takes the text.
 void write_without_harm(int fd, std::string_view text) {
-  if (!has_room(fd)) return;
+  // A pipe that is ready takes so many bytes at once, without waiting.
+  constexpr std::size_t most_at_once = PIPE_BUF;
   sigset_t raised, before, pending;
   sigemptyset(&raised);
-  sigaddset(&raised, SIGPIPE);
-  sigaddset(&raised, SIGXFSZ);
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU}) sigaddset(&raised, signal);
   sigpending(&pending);
   sigprocmask(SIG_BLOCK, &raised, &before);  // of this thread; pthread_sigmask is newer
-  const int error = ::write(fd, text.data(), text.size()) < 0 ? errno : 0;
-  const int signal = error == EPIPE ? SIGPIPE : error == EFBIG ? SIGXFSZ : 0;
+  errno = 0;
+  // Only the first piece is waited for: a reader that takes it takes the rest.
+  for (int limit_ms = patience_ms; !text.empty(); limit_ms = 0) {
+    const std::string_view piece = text.substr(0, most_at_once);
+    if (!write_piece(fd, piece, limit_ms)) break;
+    text.remove_prefix(piece.size());
+  }
+  const int signal = errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
   if (signal != 0 && sigismember(&pending, signal) == 0) {
     constexpr timespec at_once{};
     sigemptyset(&raised);
