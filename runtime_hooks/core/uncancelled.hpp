@@ -8,20 +8,37 @@
 
 namespace cuwarden {
 
-// Prevents that the calling thread is cancelled, for the length of a scope.
+// Prevents that the calling thread is cancelled, for the length of a scope. A scope that a signal
+// handler leaves by a jump ends with end_left().
 class [[nodiscard]] Uncancelled {
  public:
-  Uncancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  Uncancelled() noexcept {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+    if (outermost_ == 0) outermost_ = static_cast<signed char>(1 + before_);
+  }
   ~Uncancelled() {
+    if (outermost_ == 1 + before_) outermost_ = 0;
     int ours = 0;
     pthread_setcancelstate(before_, &ours);
   }
   Uncancelled(const Uncancelled&) = delete;
   Uncancelled& operator=(const Uncancelled&) = delete;
 
+  // Gives the calling thread the state back that it had before it entered scopes which it has left
+  // by a jump. To be called only where the thread can be inside none.
+  static void end_left() noexcept {
+    if (outermost_ == 0) return;
+    int ours = 0;
+    pthread_setcancelstate(outermost_ - 1, &ours);
+    outermost_ = 0;
+  }
+
  private:
   // A process without libpthread (before glibc 2.34) has a stub that writes nothing here.
   int before_ = PTHREAD_CANCEL_ENABLE;
+  // 1 plus the state before the thread's outermost scope; 0 outside of all scopes.
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local signed char outermost_ =
+      0;
 };
 
 }  // namespace cuwarden

@@ -10,6 +10,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/core/readable.hpp"
+#include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden::hooks {
 namespace {
@@ -91,6 +92,7 @@ bool on_own_stack(std::uintptr_t newer, std::uintptr_t older) {
 __attribute__((no_sanitize("address"))) bool CallMark::is_over(const CallMark* mark,
                                                                const void* frame) noexcept {
   const ErrnoGuard keep;
+  const Uncancelled whole;
   if (!is_readable(mark) || mark->seal_ != mark->sealed()) return true;
   const auto then = reinterpret_cast<std::uintptr_t>(mark->frame_);
   const auto now = reinterpret_cast<std::uintptr_t>(frame);
