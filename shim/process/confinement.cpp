@@ -41,6 +41,11 @@ constinit std::atomic<std::uint64_t> threads_before{0};
 // False where a filter was there when recording began, or where one came that does not confine.
 constinit std::atomic<bool> mode_tells{true};
 
+// True once a filter was found that the program installed without libc. Nothing tells in which
+// thread, nor in which process: a vforked child shares this memory. The question for the mode was
+// harmless then, so each thread asks it again.
+constinit std::atomic<bool> mode_must_be_asked{false};
+
 // Questions that all filters of confined threads allow. False without such a filter.
 constinit std::atomic<bool> may_ask_mode{false}, may_ask_process{false};
 
@@ -51,6 +56,10 @@ Confinement& of_this_thread() { return hooks::call_state.confinement; }
 bool thread_is_confined() noexcept {
   const Confinement known = of_this_thread();
   if (known == Confinement::confined || confines_all.load(std::memory_order_relaxed)) return true;
+  if (mode_must_be_asked.load(std::memory_order_relaxed)) {
+    const ErrnoGuard keep;
+    return prctl(PR_GET_SECCOMP) != 0;
+  }
   if (known == Confinement::none) return false;
   const Process& process = Process::get();
   const std::uint64_t row = process.has_records() ? process.thread_row() : 0;
@@ -236,6 +245,7 @@ void confinement_at_start() noexcept {
 
 void confinement_in_fork() noexcept {
   confines_all.store(false, std::memory_order_relaxed);
+  mode_must_be_asked.store(false, std::memory_order_relaxed);
   cuwarden::detail::asks_confinement.store(nullptr, std::memory_order_relaxed);
 }
 
@@ -248,7 +258,7 @@ bool is_confined_unnoticed() noexcept {
   may_ask_mode.store(false, std::memory_order_relaxed);
   may_ask_process.store(false, std::memory_order_relaxed);
   cuwarden::detail::confined_may_probe.store(false, std::memory_order_relaxed);
-  of_this_thread() = Confinement::confined;
+  mode_must_be_asked.store(true, std::memory_order_relaxed);
   cuwarden::detail::asks_confinement.store(thread_is_confined, std::memory_order_release);
   return true;
 }

@@ -2,17 +2,29 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <new>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/core/wiped_page.hpp"
 
 namespace cuwarden::shim {
 namespace {
+
+// The pid of the first process of a container, or of any other pid namespace.
+constexpr int first_process = 1;
+
+// Returns the inode of the calling process's pid namespace; 0 if it is not known.
+std::uint64_t pid_namespace() noexcept {
+  const ErrnoGuard keep;
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
 
 bool is_gone(int process) noexcept {
   const ErrnoGuard keep;
@@ -26,7 +38,9 @@ void AddressSpace::mark() noexcept {
   if (present != nullptr) return;
   void* memory = make_wiped_page(sizeof(Page));
   if (memory == nullptr) return;
-  auto* const page = new (memory) Page{State::ours, getpid(), false};
+  const int self = getpid();
+  auto* const page =
+      new (memory) Page{State::ours, self, false, self == first_process ? pid_namespace() : 0};
   if (!page_.compare_exchange_strong(present, page, std::memory_order_acq_rel))
     munmap(memory, sizeof(Page));
 }
@@ -56,7 +70,10 @@ bool AddressSpace::belongs_to_caller() const noexcept {
   Page* const page = page_.load(std::memory_order_acquire);
   if (page == nullptr) return false;
   const int owner = page->owner.load(std::memory_order_relaxed), self = getpid();
-  if (owner == self) return true;
+  // A child that shares the memory may be the first process of a namespace of its own.
+  if (owner == self)
+    return owner != first_process || is_confined() || page->pid_namespace == 0 ||
+           page->pid_namespace == pid_namespace();
   if (owner == 0 || !page->is_guess.load(std::memory_order_relaxed) || !is_gone(owner))
     return false;
   // The memory has outlived the process that took it over.

@@ -42,6 +42,8 @@ class AddressSpace {
     std::atomic<int> owner;
     // A forked child's child may have taken over the memory that it shares with its parent.
     std::atomic<bool> is_guess;
+    // Inode of the owner's pid namespace, if the owner is the first process there; 0: not known.
+    std::uint64_t pid_namespace;
   };
 
   std::atomic<Page*> page_{nullptr};
