@@ -222,8 +222,14 @@ bool BackingFile::fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexce
   const Uncancelled keep;
   const Descriptor file = open_again();
   if (!file) return refused(GrowthOperation::open);
-  return fallocate(file.number(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0 ||
-         refused(GrowthOperation::allocate);
+  // Kernels before Linux 5.14 begin anew after each signal, so a storm of them is not waited for.
+  constexpr int attempts = 100;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    if (fallocate(file.number(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0)
+      return true;
+    if (errno != EINTR) break;
+  }
+  return refused(GrowthOperation::allocate);
 }
 
 // The file at path(), if it is still the ledger's own.
