@@ -23,10 +23,17 @@ struct Caller {
   // bound to is not.
   enum State : std::uint32_t { empty, filling, ready, retired, unmapped };
   std::atomic<std::uint32_t> state{empty};
-  std::uintptr_t start = 0, end = 0;
+  // The module's addresses: written last, so that no thread finds its calls in a range whose
+  // functions are not there yet.
+  std::atomic<std::uintptr_t> start{0}, end{0};
   std::uintptr_t leads_to = 0;   // where cudaFree goes, as a witness that its module is loaded
   driver::RealRuntime next{};    // as the loader would have bound it: perhaps a wrapper
   driver::RealRuntime bottom{};  // the cudart itself, for a wrapper that comes back to us
+
+  bool holds(std::uintptr_t address) const noexcept {
+    return address >= start.load(std::memory_order_acquire) &&
+           address < end.load(std::memory_order_acquire);
+  }
 };
 
 // Modules that call the runtime; there are some dozens in the largest programs. The last entry
@@ -123,7 +130,7 @@ const Caller* known_caller(std::uintptr_t address) {
   for (const Caller& caller : callers) {
     const std::uint32_t state = caller.state.load(std::memory_order_acquire);
     if (state == Caller::empty) return nullptr;
-    if (state == Caller::ready && address >= caller.start && address < caller.end) return &caller;
+    if (state == Caller::ready && caller.holds(address)) return &caller;
   }
   return nullptr;
 }
@@ -146,15 +153,17 @@ int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
   with_loaded_objects_held([&] {
     const LoadedObject caller = object_at(address);
     const Search search(caller);
-    // Code that no module holds (compiled at run time): known by its page alone.
-    slot->start = caller ? caller.start() : address & ~std::uintptr_t{4095};
-    slot->end = caller ? caller.end() : slot->start + 4096;
+    slot->end.store(0, std::memory_order_release);
 #define RUNTIME(result, name, parameters, arguments) \
   fill(slot->next.name, search.next(#name));         \
   fill(slot->bottom.name, search.bottom(#name));
 #include "runtime_hooks/driver/hooks.def"
     slot->leads_to = reinterpret_cast<std::uintptr_t>(slot->next.cudaFree);
     fill(get_version, search.bottom("cudaRuntimeGetVersion"));
+    // Code that no module holds (compiled at run time): known by its page alone.
+    const std::uintptr_t start = caller ? caller.start() : address & ~std::uintptr_t{4095};
+    slot->start.store(start, std::memory_order_release);
+    slot->end.store(caller ? caller.end() : start + 4096, std::memory_order_release);
   });
   return get_version;
 }
@@ -193,8 +202,10 @@ const Caller* resolve(std::uintptr_t address) {
 }
 
 bool is_mapped(const Caller& caller) {
-  const LoadedObject module = object_at(caller.start);
-  return module && module.start() == caller.start && module.end() == caller.end;
+  const std::uintptr_t start = caller.start.load(std::memory_order_relaxed);
+  const LoadedObject module = object_at(start);
+  return module && module.start() == start &&
+         module.end() == caller.end.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -204,7 +215,7 @@ const driver::RealRuntime& real_runtime_for(const void* return_address, driver::
   const std::uint32_t now = generation.load(std::memory_order_acquire);
   LastCaller& last = last_caller;
   const Caller* caller = last.generation == now ? last.caller : nullptr;
-  if (caller == nullptr || address < caller->start || address >= caller->end) {
+  if (caller == nullptr || !caller->holds(address)) {
     caller = known_caller(address);
     if (caller == nullptr) caller = resolve(address);
     last = {caller, now};
@@ -215,20 +226,24 @@ const driver::RealRuntime& real_runtime_for(const void* return_address, driver::
 }
 
 void forget_callers_of_runtime() {
-  bool any = false;
+  // A thread that remembers its last caller looks it up anew once it sees another generation. A
+  // slot is free for another module only after that.
+  const auto forget = [](Caller& caller, Caller::State state) {
+    std::uint32_t ready = Caller::ready;
+    if (caller.state.load(std::memory_order_relaxed) != ready) return;
+    generation.fetch_add(1, std::memory_order_release);
+    caller.state.compare_exchange_strong(ready, state);
+  };
   with_loaded_objects_held([&] {
     for (Caller& caller : callers) {
-      std::uint32_t state = caller.state.load(std::memory_order_acquire);
-      if (state != Caller::ready) continue;
+      if (caller.state.load(std::memory_order_acquire) != Caller::ready) continue;
       if (caller.leads_to != 0 && !object_at(caller.leads_to)) {
-        any |= caller.state.compare_exchange_strong(
-            state, is_mapped(caller) ? Caller::retired : Caller::unmapped);
+        forget(caller, is_mapped(caller) ? Caller::retired : Caller::unmapped);
       } else if (&caller != &elsewhere && !is_mapped(caller)) {
-        any |= caller.state.compare_exchange_strong(state, Caller::unmapped);
+        forget(caller, Caller::unmapped);
       }
     }
   });
-  if (any) generation.fetch_add(1, std::memory_order_release);
 }
 
 int runtime_version() { return version.load(std::memory_order_relaxed); }
