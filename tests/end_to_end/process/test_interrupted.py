@@ -1,0 +1,118 @@
+"""Signals, jumps, cancellations and children that meet cuwarden in the middle of its own work: the
+program behaves as without the shim."""
+
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import termios
+import time
+
+import pytest
+
+from shimmed import program
+
+LONGEST_S = 60
+
+
+@pytest.mark.parametrize("how", ["_exit", "abort", "refused"])
+def test_a_handler_on_a_signal_stack_is_not_overwritten_by_the_next_signal(workspace, how):
+    run = workspace.run_both([program("on_signal_stack"), how])
+    assert run.returncode == (-signal.SIGABRT if how == "abort" else 7)
+    assert run.report["leaks"]["count"] == 50
+
+
+# The recording starts within these times after the call begins.
+@pytest.mark.parametrize("microseconds", [50, 100, 200, 400, 800, 1200])
+@pytest.mark.parametrize("how", ["exit", "jump"])
+def test_a_signal_handler_may_end_or_leave_the_first_call(workspace, how, microseconds):
+    started = time.monotonic()
+    run = workspace.run([program("first_call"), how, microseconds])
+    assert run.said == []
+    # A slow machine may only reach the call after the signal.
+    assert run.returncode == (6 if how == "exit" else 0)
+    assert run.stdout == ("" if how == "exit" else "joined\n")
+    assert time.monotonic() - started < LONGEST_S
+
+
+def test_a_collector_may_look_at_the_stack_of_a_thread_that_it_stops(workspace):
+    for _ in range(3):
+        run = workspace.run_both([program("collected")])
+        assert run.stdout == "refused: cudaErrorMemoryAllocation\n"
+
+
+def test_a_thread_that_left_calls_by_jumps_is_cancelled_at_its_own_cancellation_point(workspace):
+    for _ in range(5):
+        run = workspace.run([program("left_and_cancelled")])
+        assert (run.returncode, run.stdout) == (0, "cancelled\n"), run.stderr
+
+
+def test_a_vforked_child_that_confines_itself_does_not_confine_its_parent(workspace):
+    run = workspace.run_both([program("children_in_memory"), "confined"])
+    assert run.said == []
+    assert run.report["leaks"]["count"] == 40
+    assert run.report["process"]["end_reason"] == "exit"
+    assert run.ledgers == []
+
+
+def test_the_end_of_a_namespaces_first_process_is_not_the_end_of_another_one(workspace):
+    unshare = [shutil.which("unshare"), "--user", "--map-root-user", "--pid", "--fork"]
+    if unshare[0] is None or subprocess.run([*unshare, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no pid namespace can be made here")
+    run = workspace.run_both([*unshare, program("children_in_memory"), "first_pid"])
+    assert run.stdout == "the child's status is 127\n"
+    assert run.report["leaks"]["count"] == 40
+    assert run.report["process"]["end_reason"] == "exit"
+
+
+def ends_in_background(workspace, env):
+    """Runs a program as a background job of a terminal that stops jobs which write to it. Returns its
+    status, or the signal that stopped it."""
+    leader, terminal = pty.fork()
+    if leader == 0:  # The session's leader, which has the terminal.
+        attributes = termios.tcgetattr(0)
+        attributes[3] |= termios.TOSTOP
+        termios.tcsetattr(0, termios.TCSANOW, attributes)
+        job = os.fork()
+        if job == 0:
+            os.setpgid(0, 0)
+            nothing = os.open("/dev/null", os.O_RDWR)
+            os.dup2(nothing, 0)
+            os.dup2(nothing, 1)
+            os.execve(program("allocate"), ["allocate", "4", "6000"], workspace.environment(env))
+        status = os.waitpid(job, os.WUNTRACED)[1]
+        if os.WIFSTOPPED(status):
+            os.killpg(job, signal.SIGKILL)
+        os._exit(128 if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status))
+    shown = b""
+    while select.select([terminal], [], [], LONGEST_S)[0]:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:  # the leader has ended
+            break
+    return os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1]), shown.decode()
+
+
+def test_a_message_does_not_stop_a_background_job(workspace):
+    status, shown = ends_in_background(workspace, {"CUWARDEN_POLL": "x"})
+    assert status == 0
+    assert "CUWARDEN_POLL" in shown
+
+
+def test_a_long_message_does_not_wait_for_a_pipes_reader(workspace):
+    process = subprocess.Popen(
+        [program("allocate"), "4", "6000"],
+        env=workspace.environment({"CUWARDEN_POOL": "x" * 100_000}),
+        cwd=workspace.work,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.wait(LONGEST_S) == 0
+    finally:
+        process.kill()
+    with process.stderr:
+        assert process.stderr.read().startswith("cuwarden: ")
