@@ -8,7 +8,8 @@
 
 namespace cuwarden {
 
-// Prevents that the calling thread is cancelled, for the length of a scope.
+// Disables cancellation of the calling thread (pthread_cancel) for the length of a scope. A pending
+// request acts at the program's next cancellation point after the scope.
 class [[nodiscard]] Uncancelled {
  public:
   Uncancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
