@@ -143,7 +143,7 @@ class FutexLock {
 class [[nodiscard]] Locked {
  public:
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}
-  // Tag for the constructor below, which takes the lock by lock_for_long() instead of lock().
+  // A tag: the constructor that has this parameter takes the lock by lock_for_long().
   struct ForLong {};
   Locked(FutexLock& lock, ForLong) noexcept : lock_(lock), holds_(lock.lock_for_long()) {}
   ~Locked() {

@@ -101,7 +101,8 @@ constexpr bool is_special_step(std::string_view step) {
 }
 
 // True unless the process belongs to Slurm's batch script or interactive shell. There SLURM_PROCID
-// is 0 in all processes, so it is no rank. `lookup(name)`: see job_from().
+// is 0 in all processes, so it is no rank. `lookup(name)` returns the value of an environment
+// variable as std::optional<std::string_view>; none: not set.
 template <class Lookup>
 constexpr bool is_slurm_task(const Lookup& lookup) {
   const std::optional<std::string_view> step = lookup(step_variable);
@@ -110,7 +111,8 @@ constexpr bool is_slurm_task(const Lookup& lookup) {
 }
 
 // Returns the rank of the process in its job, counted from 0; none if no variable gives one.
-// `lookup(name)`: see job_from().
+// `lookup(name)` returns the value of an environment variable as std::optional<std::string_view>;
+// none: not set.
 template <class Lookup>
 constexpr std::optional<int> rank_from(const Lookup& lookup) {
   const auto rank = [&](const RankVariable& variable) -> std::optional<int> {
