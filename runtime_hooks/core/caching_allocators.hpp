@@ -6,8 +6,8 @@
 
 namespace cuwarden {
 
-// True for libraries that also empty their cache and repeat a refused request: PyTorch's allocator,
-// CuPy's pool, XLA's BFC. `path` is the path of a loaded object.
+// True if the library at `path` (a loaded object's) keeps a cache of device memory, and after a
+// refused request empties the cache and asks again: PyTorch's allocator, CuPy's pool, XLA's BFC.
 inline bool asks_again_when_refused(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"libc10_cuda", "xla_", "libjax"})
@@ -15,8 +15,8 @@ inline bool asks_again_when_refused(std::string_view path) {
   return path.find("/cupy/") != path.npos && file.starts_with("memory.");
 }
 
-// True for all libraries that are known to cache device memory. `path` is the path of a loaded
-// object.
+// True if the library at `path` (a loaded object's) is known to keep device memory and to hand out
+// parts of it, whatever it does when a request is refused.
 inline bool is_caching_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"librmm", "libumpire", "libamrex", "libtensorflow", "libonnxruntime",

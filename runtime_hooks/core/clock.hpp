@@ -18,13 +18,13 @@ inline std::uint64_t now_ns() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Returns the nanoseconds as a timespec.
+// Converts nanoseconds to a timespec.
 inline timespec timespec_of(std::uint64_t ns) noexcept {
   return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
           .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
 }
 
-// Sleeps for `ns` nanoseconds, or until a signal arrives.
+// Sleeps for `ns` nanoseconds, or until a signal arrives. Is no cancellation point and keeps errno.
 inline void sleep_ns(std::uint64_t ns) noexcept {
   const Uncancelled whole;
   const timespec time = timespec_of(ns);
@@ -34,11 +34,12 @@ inline void sleep_ns(std::uint64_t ns) noexcept {
 // A source of time that tests can replace with one that they drive.
 class Clock {
  public:
-  // Nanoseconds since an arbitrary moment; never goes back.
+  // Returns the nanoseconds since an arbitrary moment; never goes back.
   virtual std::uint64_t now_ns() noexcept = 0;
-  // Returns after about `ns` nanoseconds. A signal ends it early.
+  // Sleeps for about `ns` nanoseconds, or until a signal arrives.
   virtual void sleep_ns(std::uint64_t ns) noexcept = 0;
-  // Returns once the word no longer holds `value`, after about `ns` nanoseconds, or sooner.
+  // Sleeps while `word` holds `value`, for about `ns` nanoseconds at most, until futex_wake_all().
+  // May return at any time, so the caller must check the word.
   virtual void wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                        std::uint64_t ns) noexcept = 0;
 
@@ -46,7 +47,7 @@ class Clock {
   ~Clock() = default;
 };
 
-// CLOCK_MONOTONIC.
+// The clock that is used outside of tests: CLOCK_MONOTONIC and the kernel's sleeps.
 class SystemClock final : public Clock {
  public:
   std::uint64_t now_ns() noexcept override { return cuwarden::now_ns(); }
@@ -57,6 +58,6 @@ class SystemClock final : public Clock {
     futex_wait(word, value, &limit);
   }
 };
-inline constinit SystemClock system_clock;
+inline constinit SystemClock system_clock;  // has no state: all threads may share the object
 
 }  // namespace cuwarden

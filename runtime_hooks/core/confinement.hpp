@@ -15,23 +15,28 @@ namespace cuwarden {
 
 namespace detail {
 
-// Returns true if the calling thread has a seccomp filter that was installed after recording began.
-// Null until the process installs its first filter; the shim sets it then.
+// Pointer to a function that returns true if the calling thread has a seccomp filter which the
+// program installed itself. Null until the program installs its first filter; the shim sets it
+// then.
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
-// True where all filters of confined threads allow is_readable() (readable.hpp).
+// True if all seccomp filters that the program installed allow the system call by which
+// is_readable() (readable.hpp) asks the kernel if memory can be read.
 inline constinit std::atomic<bool> confined_may_probe{false};
-// True where a filter that the process began with makes is_readable() say no of all memory.
+// True if is_readable() would return false for all memory, because of a seccomp filter that the
+// process began with (a container's).
 inline constinit std::atomic<bool> probing_fails{false};
 
 }  // namespace detail
 
-// True if a seccomp filter may forbid the calling thread system calls. Makes no system call.
+// True if the calling thread is confined: the program installed a seccomp filter, which may kill
+// the process for a system call that only cuwarden makes. Makes no system call itself.
 inline bool is_confined() noexcept {
   const auto ask = detail::asks_confinement.load(std::memory_order_acquire);
   return ask != nullptr && ask();
 }
 
-// True where it is of no use to ask if memory can be read, and in a confined thread that must not.
+// True if is_readable() must not ask the kernel: either the answer would be wrong, or a seccomp
+// filter of the calling thread may forbid the system call.
 inline bool is_probing_forbidden() noexcept {
   if (detail::probing_fails.load(std::memory_order_relaxed)) return true;
   return is_confined() && !detail::confined_may_probe.load(std::memory_order_relaxed);

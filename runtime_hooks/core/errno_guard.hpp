@@ -6,7 +6,7 @@
 
 namespace cuwarden {
 
-// Keeps errno: the destructor sets it to its value at the construction.
+// Keeps errno over a scope: the destructor sets errno to the value that it had at the construction.
 class [[nodiscard]] ErrnoGuard {
  public:
   // The address of errno is kept, because asking for it is a function call.

@@ -7,6 +7,8 @@
 
 namespace cuwarden {
 
+// A reference to a callable, such as FunctionRef<int(long)>. The callable must outlive the
+// reference.
 template <class Signature>
 class FunctionRef;
 

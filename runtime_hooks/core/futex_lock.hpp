@@ -23,22 +23,27 @@
 
 namespace cuwarden {
 
+// A lock of two 32-bit words. If one holder keeps it for more than ten seconds, it is given up:
+// lock() fails until that holder calls unlock().
 class FutexLock {
  public:
-  // Sleeps while the word holds `value`. Returns false once `ms` milliseconds have passed.
+  // A function that sleeps while `word` holds `value`. It returns false if it has slept for `ms`
+  // milliseconds (0 to 999), and true if the sleep ended sooner.
   using Sleep = bool (*)(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                          long ms) noexcept;
+  // The Sleep that is used outside of tests: FUTEX_WAIT.
   static bool sleep_in_kernel(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                               long ms) noexcept {
     const timespec limit{.tv_sec = 0, .tv_nsec = ms * 1'000'000};
     return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &limit, nullptr, 0) == 0 ||
            errno != ETIMEDOUT;
   }
-  // The sleep of all locks of the process. Tests replace it by one in which the time passes at
-  // once.
+  // The function by which all locks of the process sleep. Tests replace it by one that returns at
+  // once, as if the time had passed.
   static inline constinit std::atomic<Sleep> sleep_while{sleep_in_kernel};
 
-  // Takes the lock. Returns false, without the lock, if it was given up.
+  // Takes the lock, and waits for it if necessary. Returns false, without the lock, if another
+  // thread has kept it for more than ten seconds, or if the caller's WaitBudget is used up.
   [[nodiscard]] bool lock() noexcept {
     std::uint32_t expected = free;
     return state_.compare_exchange_strong(expected, held, std::memory_order_acquire,
@@ -46,8 +51,9 @@ class FutexLock {
            lock_contended();
   }
 
-  // Takes a lock whose holder may itself wait for long: tries for at least ten minutes. Returns
-  // false if the lock was given up all that time.
+  // Takes a lock whose holder may rightly keep it for more than ten seconds: calls lock() for at
+  // least ten minutes. Returns false, without the lock, if all calls failed. A thread that has a
+  // WaitBudget calls lock() only once.
   [[nodiscard]] bool lock_for_long() noexcept {
     for (int attempt = 0; attempt < 60'000; ++attempt) {
       if (lock()) return true;
@@ -67,9 +73,9 @@ class FutexLock {
                                           std::memory_order_relaxed);
   }
 
-  // Releases the lock; without a locked instruction where no thread waits. A thread that goes to
-  // sleep between the load and the store below is not woken, and finds the lock free after its
-  // first wait.
+  // Releases the lock, which the caller must hold. No locked instruction is needed if no thread
+  // waits. A thread that goes to sleep between the load and the store below is not woken; it finds
+  // the lock free after its first wait of 1 ms.
   void unlock() noexcept {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == held) {
@@ -132,12 +138,12 @@ class FutexLock {
   std::atomic<std::uint32_t> turns_{0};  // Number of times that the lock was released.
 };
 
-// Holds a lock for the length of a scope. Converts to false if the lock was given up: then it is
-// not held.
+// Holds a lock for the length of a scope. Converts to false if lock() failed, because another
+// thread has kept the lock for more than ten seconds: then the lock is not held.
 class [[nodiscard]] Locked {
  public:
   explicit Locked(FutexLock& lock) noexcept : lock_(lock), holds_(lock.lock()) {}
-  // Selects lock_for_long().
+  // A tag: the constructor that has this parameter takes the lock by lock_for_long().
   struct ForLong {};
   Locked(FutexLock& lock, ForLong) noexcept : lock_(lock), holds_(lock.lock_for_long()) {}
   ~Locked() {

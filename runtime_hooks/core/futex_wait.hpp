@@ -14,8 +14,9 @@
 
 namespace cuwarden {
 
-// Sleeps while the word holds `value`. Returns after a wake, a signal, or `limit` (null: no limit),
-// and at once if the word holds another value.
+// Sleeps while `word` holds `value`: until futex_wake_all() of the word, a signal, or the time
+// `limit` (a duration; null: no limit). Returns at once if the word holds another value. May return
+// too early, so the caller must check the word. Keeps errno.
 template <class Word>
 void futex_wait(const std::atomic<Word>& word, Word value,
                 const timespec* limit = nullptr) noexcept {
@@ -24,7 +25,7 @@ void futex_wait(const std::atomic<Word>& word, Word value,
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<unsigned>(value), limit, nullptr, 0);
 }
 
-// Wakes all threads that sleep on the word.
+// Wakes all threads of the process that sleep in futex_wait() on the word. Keeps errno.
 template <class Word>
 void futex_wake_all(std::atomic<Word>& word) noexcept {
   static_assert(sizeof word == 4 && std::atomic<Word>::is_always_lock_free);

@@ -9,23 +9,25 @@
 
 namespace cuwarden {
 
-// Combines both halves of the 128-bit product, so that each input bit reaches each output bit.
+// Returns the upper half of the 128-bit product a * b, XORed with its lower half, so that each bit
+// of the factors may change each bit of the result.
 constexpr std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
+// Arbitrary constants that the hash functions mix into their input.
 inline constexpr std::uint64_t hash_salt[4] = {0x9e3779b97f4a7c15, 0xd6e8feb86659fd93,
                                                0xa0761d6478bd642f, 0xe7037ed1a0b428db};
 
-// Returns a hash of both numbers, in their order.
+// Returns a hash of two numbers; hash_pair(a, b) and hash_pair(b, a) differ.
 constexpr std::uint64_t hash_pair(std::uint64_t a, std::uint64_t b) noexcept {
   return fold_product(fold_product(a ^ hash_salt[0], hash_salt[1]) ^ b, hash_salt[2]);
 }
 
-// Hashes the words. Two chains run side by side, so that their multiplications overlap: a stack of
-// 30 frames takes about 20 ns.
+// Returns a hash of a sequence of words, of their number and of their order. Two chains run side by
+// side, so that their multiplications overlap: 30 words take about 20 ns.
 constexpr std::uint64_t hash_words(std::span<const std::uint64_t> words) noexcept {
   std::uint64_t left = hash_salt[0] ^ words.size(), right = hash_salt[1];
   std::size_t i = 0;

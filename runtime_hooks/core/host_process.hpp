@@ -6,20 +6,23 @@
 
 namespace cuwarden {
 
-// The shim implements the interface. Several threads may call the functions at once.
+// Questions about the process that cuwarden is loaded into, and actions in it. The shim implements
+// the interface. Several threads may call the functions at once.
 class HostProcess {
  public:
-  // Returns true where a library is loaded that gives device memory to other processes by the
-  // driver's handles, which cuwarden's pool cannot make.
+  // Returns true if a library is loaded that shares device memory with other processes by handles
+  // of the CUDA driver. Memory of cuwarden's pool has no such handles.
   virtual bool shares_memory() noexcept = 0;
-  // Returns true where a library is loaded that may reach device memory without a call of the
-  // driver.
+  // Returns true if a library is loaded that may make network cards, disks or other hardware access
+  // device memory without a call of the CUDA driver. Such memory must not be moved.
   virtual bool reaches_memory() noexcept = 0;
-  // Returns true where the calling thread holds the lock of this name, such as "python:gil".
+  // Returns true if the calling thread holds the lock of this name. Known names: "python:gil".
   virtual bool holds_lock(std::string_view name) noexcept = 0;
-  // Returns the bytes of memory that the host could give without harm.
+  // Returns the bytes of host memory that may be taken: those available to the process, within its
+  // cgroup's limit, less a reserve that is left to the host.
   virtual std::uint64_t host_room_bytes() noexcept = 0;
-  // Starts a detached thread that takes no signal of the program's. Returns false where it cannot.
+  // Starts a detached thread that runs work(argument) and takes no signal of the program's. Returns
+  // false if the thread cannot be started.
   virtual bool start_thread(void* (*work)(void*), void* argument) noexcept = 0;
 
  protected:

@@ -8,19 +8,20 @@
 
 namespace cuwarden {
 
-// A job; each field is none if the environment does not tell it.
+// The batch job that a process belongs to. A field is none if no environment variable tells its
+// value. Texts point into the values that the variables have.
 struct Job {
-  std::optional<std::string_view> scheduler;  // One of slurm, pbs, lsf, sge, cobalt, flux.
-  std::optional<std::string_view> id;
-  std::optional<std::string_view> step;        // The job step: the tasks that one srun started.
-  std::optional<std::string_view> array_task;  // Index in an array of jobs.
-  std::optional<int> rank;
-  // The value of CUDA_VISIBLE_DEVICES.
+  std::optional<std::string_view> scheduler;   // One of slurm, pbs, lsf, sge, cobalt, flux.
+  std::optional<std::string_view> id;          // The scheduler's id of the job.
+  std::optional<std::string_view> step;        // Slurm's job step: the tasks that one srun started.
+  std::optional<std::string_view> array_task;  // Index of the job in an array of jobs.
+  std::optional<int> rank;                     // The process's rank in its job, from 0.
+  // The value of CUDA_VISIBLE_DEVICES; if empty, the process may use no device.
   std::optional<std::string_view> visible_devices;
 };
 
-// Variables that job_from() reads and that a report keeps, besides CUWARDEN_*, CUDA_* and NVIDIA_*.
-// The first job id that is set names the scheduler.
+// Environment variables that hold a job's id, each with the scheduler that sets the variable. The
+// variables are looked up in this order; the first one that is set and not empty counts.
 inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables{{
     {"SLURM_JOB_ID", "slurm"},
     {"PBS_JOBID", "pbs"},
@@ -29,7 +30,8 @@ inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables
     {"FLUX_JOB_ID", "flux"},
     {"JOB_ID", "sge"},
 }};
-inline constexpr std::string_view step_variable = "SLURM_STEP_ID";
+inline constexpr std::string_view step_variable = "SLURM_STEP_ID";  // For Job::step.
+// Environment variables for Job::array_task; the first one with a valid value counts.
 inline constexpr std::array<std::string_view, 5> array_task_variables{
     "SLURM_ARRAY_TASK_ID",
     "PBS_ARRAY_INDEX",  // PBS Professional, OpenPBS.
@@ -38,12 +40,14 @@ inline constexpr std::array<std::string_view, 5> array_task_variables{
     "SGE_TASK_ID",      // "undefined" outside of an array.
 };
 
-// A variable that gives the rank. The first one that is set counts. A launcher's own variable comes
-// before the scheduler's: several launchers may run in one task of the scheduler.
+// An environment variable in which a launcher or scheduler gives a process its rank.
 struct RankVariable {
   std::string_view name;
-  int first = 0;  // The value that rank 0 has.
+  int first = 0;  // The variable's value in the process that has rank 0.
 };
+// The variables that may hold a rank. They are looked up in this order until one holds a valid
+// rank. A launcher's own variable comes before the scheduler's: several launchers may run in one
+// task of the scheduler.
 inline constexpr std::array<RankVariable, 11> rank_variables{{
     {"PMIX_RANK"},  // PMIx: Open MPI 5, srun --mpi=pmix.
     {"OMPI_COMM_WORLD_RANK"},
@@ -58,12 +62,13 @@ inline constexpr std::array<RankVariable, 11> rank_variables{{
     {"RANK"},              // torchrun.
 }};
 // torchrun sets this variable beside RANK. Its workers share one task of the scheduler, which may
-// have given that task a rank: if the variable is set, RANK comes first.
+// have given that task a rank of its own. So if this variable is set, RANK is looked up before all
+// other rank variables.
 inline constexpr std::string_view torchrun_variable = "TORCHELASTIC_RUN_ID";
-// Slurm sets this variable to BATCH in a batch script, and in programs that srun starts there.
+// Slurm sets this variable to BATCH in a batch script. Programs that srun starts there inherit it.
 inline constexpr std::string_view batch_variable = "ENVIRONMENT";
 
-// Returns the rank in decimal; none if the text is not a number of 1 to 9 digits.
+// Returns the number that the text consists of; none unless the text is 1 to 9 decimal digits.
 constexpr std::optional<int> parse_rank(std::string_view text) {
   if (text.empty() || text.size() > 9) return std::nullopt;
   int rank = 0;
@@ -74,7 +79,8 @@ constexpr std::optional<int> parse_rank(std::string_view text) {
   return rank;
 }
 
-// True if job_from() reads the variable and a report keeps it.
+// True if the environment variable `name` describes the batch job, so that a report keeps its
+// value. (A report also keeps variables that begin with CUWARDEN_, CUDA_ or NVIDIA_.)
 constexpr bool is_job_variable(std::string_view name) {
   for (const auto& variable : job_id_variables) {
     if (variable[0] == name) return true;
@@ -88,14 +94,15 @@ constexpr bool is_job_variable(std::string_view name) {
   return name == step_variable || name == torchrun_variable;
 }
 
-// True for Slurm's numbers of steps that srun did not start: the script of a batch job, an
-// interactive shell, a container from outside, a step that waits.
+// True if `step`, a value of SLURM_STEP_ID, is one of the numbers that Slurm gives to steps that
+// srun did not start: the batch script, an interactive shell, an outside container, a waiting step.
 constexpr bool is_special_step(std::string_view step) {
   return step.size() == 10 && step >= "4294967290" && step <= "4294967295";
 }
 
-// True unless the process belongs to Slurm's batch script or interactive shell. Slurm sets
-// SLURM_PROCID to 0 there, too, and each process inherits it.
+// True unless the process belongs to Slurm's batch script or interactive shell. There SLURM_PROCID
+// is 0 in all processes, so it is no rank. `lookup(name)` returns the value of an environment
+// variable as std::optional<std::string_view>; none: not set.
 template <class Lookup>
 constexpr bool is_slurm_task(const Lookup& lookup) {
   const std::optional<std::string_view> step = lookup(step_variable);
@@ -103,7 +110,9 @@ constexpr bool is_slurm_task(const Lookup& lookup) {
   return lookup(batch_variable) != std::optional<std::string_view>("BATCH");
 }
 
-// Returns the rank, counted from 0; none if no variable gives one.
+// Returns the rank of the process in its job, counted from 0; none if no variable gives one.
+// `lookup(name)` returns the value of an environment variable as std::optional<std::string_view>;
+// none: not set.
 template <class Lookup>
 constexpr std::optional<int> rank_from(const Lookup& lookup) {
   const auto rank = [&](const RankVariable& variable) -> std::optional<int> {
@@ -122,8 +131,9 @@ constexpr std::optional<int> rank_from(const Lookup& lookup) {
   return std::nullopt;
 }
 
-// Reads the job from variables. `lookup(name)` returns std::optional<std::string_view>. An empty
-// value counts as unset, except for CUDA_VISIBLE_DEVICES, where it hides every device.
+// Finds the batch job of a process from its environment. `lookup(name)` returns the value of an
+// environment variable as std::optional<std::string_view>; none: not set. An empty value counts as
+// not set, except for CUDA_VISIBLE_DEVICES, where it hides every device.
 template <class Lookup>
 constexpr Job job_from(const Lookup& lookup) {
   Job job;

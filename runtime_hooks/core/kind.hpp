@@ -6,20 +6,22 @@
 
 namespace cuwarden {
 
-// The report's `kind` column. The ledger stores these values, so they are part of its layout.
+// The kind of a recorded allocation: the report's `kind` column. The ledger stores these values, so
+// they are part of its layout.
 enum class Kind : std::uint8_t {
-  device,
-  pinned,
-  registered,
-  managed,
-  stream_ordered,
-  vmm,
-  array,
-  imported,
-  graph,
+  device,          // Linear device memory (cuMemAlloc and relatives).
+  pinned,          // Page-locked host memory (cuMemHostAlloc).
+  registered,      // Host memory under cuMemHostRegister.
+  managed,         // cuMemAllocManaged.
+  stream_ordered,  // cuMemAllocAsync.
+  vmm,             // Physical memory of cuMemCreate.
+  array,           // CUDA arrays and mipmapped arrays.
+  imported,        // Memory of other processes and other APIs.
+  graph,           // Memory that graphs take for their memory nodes.
 };
-inline constexpr std::uint8_t kind_count = 9;
+inline constexpr std::uint8_t kind_count = 9;  // Number of enumerators.
 
+// Returns the kind's name in reports; "unknown" for a value that is no Kind.
 constexpr std::string_view kind_name(Kind kind) {
   switch (kind) {
     case Kind::device:
@@ -44,15 +46,15 @@ constexpr std::string_view kind_name(Kind kind) {
   return "unknown";
 }
 
-// True if memory of this kind counts as used on its device. Page-locked and registered memory is
-// the host's. Managed memory takes device memory only where it was touched there, which the driver
-// does not tell.
+// True if memory of this kind is counted among the used bytes of its device. Page-locked and
+// registered memory is the host's. Managed memory is not counted: the driver does not tell how much
+// of it is on the device.
 constexpr bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed;
 }
 
-// The key of an allocation record is a pair of space and value, because one number may be a
-// pointer, a handle and an array at once.
+// The meaning of the number by which an allocation record is found. One number may be a pointer, a
+// handle and an array at once, so the key of a record is a pair of Space and number.
 enum class Space : std::uint8_t {
   pointer,          // Device, pinned, managed, stream-ordered and imported addresses.
   registered,       // Host ranges under cuMemHostRegister.

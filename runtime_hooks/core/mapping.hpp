@@ -13,14 +13,14 @@
 
 namespace cuwarden {
 
-inline constexpr std::size_t page_bytes = 4096;
+inline constexpr std::size_t page_bytes = 4096;  // The host's page size on x86-64.
 
-// Returns `value`, rounded up to a multiple of `multiple`.
+// Returns `value`, rounded up to a multiple of `multiple`, which is not 0.
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// A range of mapped memory. The destructor unmaps it.
+// A range of mapped memory, or nothing. The destructor unmaps the range.
 class Mapping {
  public:
   Mapping() = default;
@@ -41,7 +41,9 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Maps zeroed memory. Pages take memory only once they are touched.
+  // Maps `bytes` of zeroed memory, rounded up to whole pages; the result is empty on failure. A
+  // page takes memory only once it is touched. In a confined thread (seccomp), forked children
+  // inherit the memory, and core dumps contain it.
   static Mapping anonymous(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     // A confined thread asks for nothing but the memory.
@@ -52,7 +54,8 @@ class Mapping {
     return made;
   }
 
-  // Reserves address space without access; open() makes memory of it.
+  // Reserves `bytes` of address space, rounded up to whole pages, which cannot be accessed before
+  // open(). The result is empty on failure.
   static Mapping reserved(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     Mapping made = map(bytes, PROT_NONE);
@@ -61,22 +64,24 @@ class Mapping {
     return made;
   }
 
-  // Allows access to [offset, offset + bytes), in whole pages. Returns false if the kernel refuses.
+  // Allows reading and writing of [offset, offset + bytes), counted from the range's start.
+  // `offset` is a multiple of the page size. Returns false if the kernel refuses.
   bool open(std::size_t offset, std::size_t bytes) const noexcept {
     const ErrnoGuard guard;
     return mprotect(static_cast<std::byte*>(start_) + offset, bytes, PROT_READ | PROT_WRITE) == 0;
   }
 
-  // Undoes the locking by mlockall(MCL_FUTURE). Under it the kernel touches every page of a new
-  // mapping, unless access is denied, and goes on counting the mapping as locked. A large mapping
-  // is therefore made without access, unlocked by this function, and opened afterwards.
+  // Unlocks the range if the program has called mlockall(MCL_FUTURE). After that call, the kernel
+  // locks each new mapping and touches all of its pages, unless access is denied. So a large
+  // mapping is made without access, unlocked by this function, and opened afterwards.
   void keep_unlocked() const noexcept {
     if (start_ == nullptr || is_confined()) return;
     const ErrnoGuard guard;
     munlock(start_, bytes_);
   }
 
-  // Keeps the memory from forked children and from core dumps.
+  // Has the kernel leave the range out of forked children and of core dumps. Does nothing in a
+  // confined thread (seccomp).
   void keep_to_this_process() const noexcept {
     if (start_ == nullptr || is_confined()) return;
     const ErrnoGuard guard;
@@ -85,16 +90,18 @@ class Mapping {
   }
 
   explicit operator bool() const noexcept { return start_ != nullptr; }
-  void* data() const noexcept { return start_; }
+  void* data() const noexcept { return start_; }  // The range's first byte; null if empty.
   std::size_t size() const noexcept { return bytes_; }
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
 
-  // Gives the memory up to the caller: it stays mapped for ever. Returns its address.
+  // Empties this object without unmapping the range, which then stays mapped. Returns the range's
+  // address.
   void* release() noexcept {
     bytes_ = 0;
     return std::exchange(start_, nullptr);
   }
 
+  // Unmaps the range, and empties this object.
   void reset() noexcept {
     if (start_ == nullptr) return;
     const ErrnoGuard guard;

@@ -12,10 +12,12 @@
 
 namespace cuwarden {
 
-// True if eight bytes can be read at the address. The kernel copies a signal set from there before
-// it rejects the request: EFAULT means that the address cannot be read. Any answer but EINVAL
-// counts as unreadable, because a filter of system calls may have given it. No descriptor is needed
-// and nothing is changed; takes about 0.1 us. False also in a confined thread that must not ask.
+// True if eight bytes can be read at the address. Takes about 0.1 us and keeps errno. False for all
+// addresses if a seccomp filter forbids the question, or may forbid it to the calling thread.
+//
+// The kernel is asked to change the signal mask in a way that does not exist. It copies the signal
+// set from the address before it rejects the request with EINVAL. Any other answer counts as
+// unreadable: EFAULT, or the answer of a filter of system calls.
 inline bool is_readable(const void* address) noexcept {
   // For the kernel, null means no set at all, which is no error.
   if (address == nullptr || is_probing_forbidden()) return false;

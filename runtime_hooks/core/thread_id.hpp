@@ -10,11 +10,11 @@
 
 namespace cuwarden {
 
-// Returns the kernel's id of the calling thread. Takes a system call.
+// Returns the kernel's id of the calling thread (gettid). Makes a system call.
 inline int own_thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }
 
-// True if no thread of this process has the number. If the number was reused, its new owner counts
-// as a living thread.
+// True if no thread of this process has the kernel's thread id `thread`. False if the id was given
+// to a later thread of this process. Makes two system calls.
 inline bool thread_has_ended(int thread) noexcept {
   const ErrnoGuard keep;
   // Signal 0 is not sent: the kernel only checks that the thread exists.

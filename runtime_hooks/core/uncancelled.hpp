@@ -8,8 +8,9 @@
 
 namespace cuwarden {
 
-// Prevents that the calling thread is cancelled, for the length of a scope. A scope that a signal
-// handler leaves by a jump ends with end_left().
+// Disables cancellation of the calling thread (pthread_cancel) for the length of a scope. A pending
+// request acts at the program's next cancellation point after the scope.
+// A scope that a signal handler leaves by a jump ends with end_left().
 class [[nodiscard]] Uncancelled {
  public:
   Uncancelled() noexcept {

@@ -1,5 +1,5 @@
-// The time for which threads that end the process may still wait for our own locks, in all. Other
-// threads have no such bound.
+// The time for which a thread that ends the process may still wait for cuwarden's locks, over all
+// locks together. Other threads have no such bound.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,9 @@
 
 namespace cuwarden {
 
-// Nanoseconds that a thread may still wait; spent by all locks that it waits for.
+// The time that threads may still spend waiting for locks of type FutexLock. A thread uses the
+// budget that WaitBudget::Scope has given to it; a thread without one waits as long as a lock
+// allows.
 class WaitBudget {
   // A table, since thread-local memory is scarce.
   struct Entry {
@@ -19,27 +21,30 @@ class WaitBudget {
   };
 
  public:
+  // `ns`: the nanoseconds of waiting that are allowed.
   explicit constexpr WaitBudget(std::uint64_t ns) noexcept : left_ns_(ns) {}
 
+  // Returns the nanoseconds of waiting that are still allowed; 0: no lock is waited for any more.
   std::uint64_t left_ns() const noexcept { return left_ns_.load(std::memory_order_relaxed); }
-  // Subtracts `ns`; nothing is left if it is more than that.
+  // Subtracts `ns` nanoseconds that were spent waiting; 0 are left if less than `ns` were left.
   void spend(std::uint64_t ns) noexcept {
     std::uint64_t left = left_ns();
     while (!left_ns_.compare_exchange_weak(left, left - std::min(left, ns))) {
     }
   }
-  // Sets the time that is left.
+  // Sets the nanoseconds of waiting that are still allowed.
   void renew(std::uint64_t ns) noexcept { left_ns_.store(ns, std::memory_order_relaxed); }
 
-  // Returns the calling thread's budget; null if it may wait as long as a lock allows. Takes a
-  // system call, so it is used only before a thread sleeps.
+  // Returns the calling thread's budget; null if the thread has none, so that it may wait as long
+  // as a lock allows. Makes a system call, so it is called only before a thread sleeps.
   static WaitBudget* current() noexcept {
     const Entry* const entry = entry_of(own_thread_id());
     return entry == nullptr ? nullptr : entry->budget.load(std::memory_order_relaxed);
   }
 
-  // Gives the calling thread a budget for the length of a scope; null takes its budget away. Has no
-  // effect if more than 32 threads have a budget.
+  // Gives the calling thread a budget for the length of a scope. The budget must outlive the scope.
+  // Null takes the thread's budget away for that time. Has no effect if 32 other threads are in
+  // such scopes.
   class [[nodiscard]] Scope {
    public:
     explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {

@@ -1,7 +1,7 @@
-// The threads that are inside the driver at this moment, if they came by a hook. Each thread counts
-// its calls in words of its own, which costs about a nanosecond a call. A thread that leaves a call
-// without returning from it, by a jump or by its end, counts as inside for ever: it may have left
-// with a lock of the driver's.
+// The threads that are inside the CUDA driver at this moment, in calls that hooks forwarded. Each
+// thread counts its calls in counters of its own, which costs about a nanosecond a call. A thread
+// that leaves a call without returning from it, by a longjmp or by its end, counts as inside for
+// ever: it may have left with a lock of the driver held.
 #pragma once
 
 #include <atomic>
@@ -13,28 +13,34 @@
 
 namespace cuwarden::driver {
 
+// Counts, for each thread of the process, the calls of the CUDA driver that have not returned.
 class CallingThreads {
  public:
-  static constexpr std::size_t most = 1024;  // greatest number of threads with words of their own
+  // Most threads that can have counters of their own at a time.
+  static constexpr std::size_t most = 1024;
 
-  // The words of one thread, which only that thread changes.
+  // The counters of one thread, which only that thread changes.
   struct alignas(64) Thread {
-    std::atomic<std::uint32_t> calls{0};        // hooked calls that have not returned
-    std::atomic<std::uint32_t> submissions{0};  // those of them that passed the submission gate
-    std::atomic<std::int32_t> id{0};  // the kernel's thread id; 0: no thread has these words
+    std::atomic<std::uint32_t> calls{0};  // hooked calls of the driver that have not returned
+    // Calls that submit work to a device and have not returned: the thread has passed the
+    // SubmissionGate.
+    std::atomic<std::uint32_t> submissions{0};
+    std::atomic<std::int32_t> id{0};  // the kernel's thread id; 0: no thread has these counters
   };
 
-  // Returns the calling thread's words; null if there are too many threads.
+  // Returns the calling thread's counters, which the thread's first call takes. Null if all are
+  // taken by other threads, or if the thread is confined (seccomp).
   Thread* own() noexcept {
     Thread* const mine = any_own();
     return mine == &nobody_ ? nullptr : mine;
   }
-  // As own(), but null also before the thread's first call.
+  // Returns the calling thread's counters; null if it has none, or has taken none yet.
   Thread* known() const noexcept { return own_ == &nobody_ ? nullptr : own_; }
-  // True once a thread got no words, because all were taken.
+  // True once any thread has got no counters of its own, because all were taken or it was confined.
   bool are_too_many() const noexcept { return are_too_many_.load(); }
 
-  // Counts a call that begins. Returns the calling thread's words; null if it has none.
+  // Counts a call of the driver that begins. Returns the calling thread's counters, for leave();
+  // null if the thread has none and counts in a common counter.
   Thread* enter() noexcept {
     Thread* const mine = any_own();
     if (mine == &nobody_) [[unlikely]] {
@@ -44,7 +50,7 @@ class CallingThreads {
     mine->calls.store(mine->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return mine;
   }
-  // Counts the end of a call. `mine`: the result of enter().
+  // Counts the end of a call of the driver. `mine`: the result of enter() at the call's beginning.
   void leave(Thread* mine) noexcept {
     if (mine == nullptr) [[unlikely]]
       without_words_.fetch_sub(1, std::memory_order_relaxed);
@@ -52,14 +58,17 @@ class CallingThreads {
       mine->calls.store(mine->calls.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
 
-  // Waits until each thread, the calling one included, was seen outside the driver once. Returns
-  // false at `deadline_ns` of the clock, or as soon as a thread that is inside cannot come back any
-  // more.
+  // Waits until each thread was seen outside the driver once; not all need be so at one time.
+  // Returns false if that did not happen until `clock` shows `deadline_ns`. Returns false at once
+  // if the calling thread itself is inside the driver, or if a thread has ended inside a call.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
-  // Forgets all other threads; to be called in a forked child.
+  // Forgets all threads but the calling one, which counts as outside the driver. To be called in a
+  // forked child, which has no other threads.
   void forked() noexcept;
 
+  // Calls visit(thread) for the counters of all threads, unused ones included. Returns false as
+  // soon as visit does.
   template <class Visit>
   bool all_of(const Visit& visit) noexcept {
     for (Thread& thread : threads_)
@@ -72,29 +81,34 @@ class CallingThreads {
   Thread* take_row() noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Thread* own_;
-  std::atomic<std::uint32_t> without_words_{0};  // calls of threads without words
+  // Calls under way of threads that have no counters of their own.
+  std::atomic<std::uint32_t> without_words_{0};
   std::atomic<bool> are_too_many_{false};
-  std::atomic<bool> was_left_{false};  // a thread ended inside the driver
-  std::atomic<std::uint32_t> next_{0};
-  Thread nobody_;  // of all threads that found no words
+  std::atomic<bool> was_left_{false};   // true once a thread has ended inside the driver
+  std::atomic<std::uint32_t> next_{0};  // index at which the search for unused counters begins
+  Thread nobody_;  // stands in for the counters of threads that have none of their own
   Thread threads_[most];
 };
 extern constinit CallingThreads calling_threads;
 
 // True once a call of the program got an error that says that a device, or the process's access to
-// it, is lost. The driver is not asked any more then: it may never answer.
+// a device, is lost. cuwarden then asks the driver nothing at the end of the process, because the
+// driver may never answer.
 extern constinit std::atomic<bool> device_is_lost;
+// Sets device_is_lost if the driver's error says that a device is lost, or that all further CUDA
+// work of the process will fail, too.
 [[gnu::cold]] void note_failed_call(CUresult) noexcept;
 
-// Counts a call of the driver in CallingThreads. Has no destructor: a call that is left by a jump
-// stays counted.
+// A call of the driver that is under way, counted in CallingThreads from the construction until
+// returned(). Has no destructor: a call that is left by a longjmp stays counted.
 class DriverCall {
  public:
   [[gnu::always_inline]] DriverCall() noexcept : thread_(calling_threads.enter()) {}
   DriverCall(const DriverCall&) = delete;
   DriverCall& operator=(const DriverCall&) = delete;
 
-  // Counts the end of the call, and returns its answer.
+  // To be called when the driver has returned `answer`: ends the counting of the call, and looks
+  // whether the answer says that a device is lost. Returns `answer`.
   [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
     calling_threads.leave(thread_);
     if (answer != CUDA_SUCCESS) [[unlikely]]

@@ -1,4 +1,4 @@
-// Idle contexts: found by a question, or by a wait.
+// Tells whether a CUDA context has unfinished work, and waits for that work.
 #pragma once
 
 #include "runtime_hooks/core/strong_types.hpp"
@@ -7,7 +7,7 @@
 
 namespace cuwarden::driver {
 
-// Returns true if the driver can say that a context is idle (CUDA 12.5).
+// Returns true if the driver has the functions by which is_idle() asks (since CUDA 12.5).
 inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 #if CUDA_VERSION >= 12050
   return real.cuCtxRecordEvent != nullptr && real.cuEventCreate != nullptr &&
@@ -17,9 +17,9 @@ inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 #endif
 }
 
-// Returns true if the current context, `context`, has no work in any stream; false also where the
-// driver cannot say. No stream of the context may be captured: the question would end the capture
-// (cuda.h, cuCtxRecordEvent).
+// Returns true if `context`, which must be current, has no unfinished work in any stream. Returns
+// false also if the driver cannot tell. No stream of the context may be in a capture, because the
+// question would end the capture (cuda.h, cuCtxRecordEvent).
 inline bool is_idle([[maybe_unused]] const RealDriver& real,
                     [[maybe_unused]] ContextId context) noexcept {
 #if CUDA_VERSION >= 12050
@@ -36,9 +36,10 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 #endif
 }
 
-// Waits for all that was submitted to the context; cuMemUnmap waits for nothing (measured). Returns
-// the driver's error. Any error but that of a capture is about the device, and the program must get
-// it.
+// Waits until all work that was submitted to the context is done, as is necessary before
+// cuMemUnmap, which does not wait (measured). Returns the result of cuCtxSynchronize. If a stream
+// of the context is in a capture, that is an error about the capture. Any other error is one of the
+// device, which the caller must pass on to the program.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });

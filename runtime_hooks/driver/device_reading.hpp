@@ -8,10 +8,10 @@
 
 namespace cuwarden::driver {
 
-// Lets the calling thread, for the length of a scope, call functions that a stream capture forbids
-// to it. Without this, such a call is refused and ends the capture (measured for
-// cuMemPoolGetAttribute; driver 580 allows cuMemGetInfo, cuFuncGetAttribute and
-// cuPointerGetAttribute). Costs 14 ns.
+// Sets the calling thread's stream capture mode to RELAXED for the length of a scope. So the thread
+// may call functions that a capture in global or thread-local mode forbids. Outside such a scope,
+// the driver refuses them and ends the capture (measured for cuMemPoolGetAttribute; driver 580
+// allows cuMemGetInfo, cuFuncGetAttribute and cuPointerGetAttribute). Costs 14 ns.
 class RelaxedCaptures {
  public:
   explicit RelaxedCaptures(const RealDriver& real) noexcept : real_(real) {
@@ -23,7 +23,7 @@ class RelaxedCaptures {
   }
   RelaxedCaptures(const RelaxedCaptures&) = delete;
   RelaxedCaptures& operator=(const RelaxedCaptures&) = delete;
-  // False if the driver refused: then no such function may be called.
+  // False if the mode could not be set: then no function may be called that ends a capture.
   explicit operator bool() const noexcept { return relaxed_; }
 
  private:
@@ -32,11 +32,12 @@ class RelaxedCaptures {
   bool relaxed_ = false;
 };
 
-// Total and free bytes of a device.
+// Size of a device's memory, and the part that is free.
 struct DeviceReading {
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
-// Returns the memory of the current context's device; none if the driver does not tell.
+// Asks the driver for the total and free bytes of the current context's device, without breaking a
+// stream capture. Returns none if the driver does not answer, such as without a current context.
 inline std::optional<DeviceReading> read_current_device(const RealDriver& real) noexcept {
   const RelaxedCaptures relaxed(real);
   std::size_t free = 0, total = 0;

@@ -1,4 +1,4 @@
-// The submission gate, for hooked calls that are recorded.
+// The submission gate (submission_gate.hpp), for hooked calls that are recorded.
 #pragma once
 
 #include "runtime_hooks/driver/calling_threads.hpp"
@@ -6,8 +6,9 @@
 
 namespace cuwarden::driver {
 
-// Passes the submission gate, for the length of a scope inside a hooked call. The hook itself says
-// that its thread is inside the driver, and a Submission would say so a second time.
+// Passes the submission gate for the length of a scope: waits while another thread has closed the
+// gate to move memory. While the scope lasts, a thread that closes the gate waits for its end. For
+// recorded hooks, whose DriverCall already counts the call; class Submission would count it again.
 class GateScope {
  public:
   GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {

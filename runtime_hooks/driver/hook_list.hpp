@@ -11,7 +11,8 @@
 
 namespace cuwarden::driver {
 
-// Row numbers; the ledger's hooks table has the same order.
+// The index of each function in the list of hooks, hooks.def, from 0. The rows of the ledger's
+// hooks table have equal numbers.
 enum class Row : std::uint16_t {
 #define HOOK(result, name, parameters, arguments) name,
 #define COUNT HOOK
@@ -24,8 +25,9 @@ enum class Row : std::uint16_t {
 #include "runtime_hooks/driver/hooks.def"
   count
 };
-inline constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);
+inline constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);  // number of hooks
 
+// The names of the hooked functions, such as "cuMemAlloc_v2", indexed by Row.
 inline constexpr std::array<std::string_view, row_count> row_names = {
 #define HOOK(result, name, parameters, arguments) #name,
 #define COUNT HOOK
@@ -38,6 +40,7 @@ inline constexpr std::array<std::string_view, row_count> row_names = {
 #include "runtime_hooks/driver/hooks.def"
 };
 
+// Returns the row's number as the ledger uses it.
 constexpr HookId hook_id(Row row) { return HookId{static_cast<std::uint16_t>(row)}; }
 
 }  // namespace cuwarden::driver

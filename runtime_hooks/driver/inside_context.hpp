@@ -1,4 +1,4 @@
-// Work of the calling thread in another context.
+// Calls of the driver in a CUDA context that is not the calling thread's current one.
 #pragma once
 
 #include "runtime_hooks/core/strong_types.hpp"
@@ -6,8 +6,9 @@
 
 namespace cuwarden::driver {
 
-// Makes the context `wanted` current for the length of a scope. Does nothing if it is the current
-// one, `current`.
+// Makes the context `wanted` current for the calling thread, for the length of a scope. `current`:
+// the context that is current now (0: none); if it is `wanted`, nothing is done. Converts to false
+// if the context could not be made current.
 class Inside {
  public:
   Inside(const RealDriver& real, ContextId wanted, ContextId current) : real_(real) {
@@ -24,7 +25,7 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
   explicit operator bool() const { return result_ == CUDA_SUCCESS; }
-  // The error that kept the thread from entering the context.
+  // Returns the driver's error if the context could not be made current; otherwise CUDA_SUCCESS.
   CUresult result() const { return result_; }
 
  private:
@@ -33,8 +34,9 @@ class Inside {
   bool pushed_ = false;
 };
 
-// Calls work() inside the context and returns its result; if the thread cannot enter the context,
-// returns that error.
+// Calls work(), which returns a CUresult, with `context` as the thread's current context, and
+// returns its result. If the context cannot be made current, returns the driver's error without the
+// call.
 template <class Work>
 CUresult in_context(const RealDriver& real, ContextId context, Work work) noexcept {
   CUcontext current = nullptr;

@@ -1,12 +1,12 @@
-// The real entry points below the hooks, one slot a row. A slot is null where the driver (or
-// cudart) in this process has no such function.
+// The real functions of CUDA that the hooks stand in for: a pointer for each row of hooks.def.
 #pragma once
 
 #include "runtime_hooks/driver/cuda_api.hpp"
 
 namespace cuwarden::driver {
 
-// Pointers to libcuda's functions; null for functions that this driver does not have.
+// Pointers to libcuda's functions, one for each driver row of hooks.def. Null for a function that
+// the driver in this process does not have.
 struct RealDriver {
 #define HOOK(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
 #define COUNT HOOK
@@ -19,7 +19,8 @@ struct RealDriver {
 #include "runtime_hooks/driver/hooks.def"
 };
 
-// Pointers to the functions of one libcudart; a process may have several.
+// Pointers to the functions of one libcudart, one for each RUNTIME row of hooks.def. Null for a
+// function that this libcudart does not have. A process may have loaded several libcudarts.
 struct RealRuntime {
 #define RUNTIME(result, name, parameters, arguments) result(CUDARTAPI* name) parameters = nullptr;
 #include "runtime_hooks/driver/hooks.def"

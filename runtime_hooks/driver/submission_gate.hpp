@@ -1,7 +1,8 @@
-// The gate at which all work waits that is submitted to a device while memory is moved behind its
-// addresses. A submission costs a nanosecond more, and nothing before the gate was armed. Each
-// thread says in a word of its own that it is submitting. The thread that closes the gate has the
-// kernel order those words against the gate's state, for all threads at once (membarrier).
+// The gate at which threads wait that would submit work to a device while cuwarden moves memory
+// behind unchanged addresses. A submission (a launch, a copy, a fill) costs about a nanosecond
+// more, and nothing before the gate was armed. Each thread says in a counter of its own that it is
+// submitting. The thread that closes the gate has the kernel order those counters against the
+// gate's state, for all threads at once (membarrier).
 #pragma once
 
 #include <atomic>
@@ -13,30 +14,36 @@
 
 namespace cuwarden::driver {
 
-// A gate that submissions pass, and that one thread can close for all others.
+// A gate that submissions of work to devices pass, and that one thread can close for all others.
 class SubmissionGate {
  public:
   using Thread = CallingThreads::Thread;
 
-  // `clock` must outlive the object.
+  // `clock`: the clock of deadlines, which must outlive the object.
   explicit constexpr SubmissionGate(Clock& clock = system_clock) noexcept : clock_(clock) {}
 
-  // Makes submissions count themselves, so that the gate can be closed; to be called before the
-  // pool has memory that may be moved. Returns false if the kernel has no membarrier (before Linux
-  // 4.14): then the gate cannot be closed.
+  // Makes later submissions count themselves, so that the gate can be closed. To be called before
+  // the pool has memory that may be moved, and once is enough. Returns false if the gate cannot be
+  // closed, because the kernel has no membarrier (before Linux 4.14) or there is no memory.
   bool arm() noexcept;
+  // True once arm() has succeeded.
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
   // Closes the gate for all threads but the calling one, and waits until their submissions under
-  // way have returned. Returns false, with the gate open, if some have not returned by
-  // `deadline_ns` (of the monotonic clock), or if another thread keeps the gate closed. The calling
-  // thread gets no signals until it opens the gate, because a handler might never return.
+  // way have returned. Returns false, without having closed the gate, if some submissions have not
+  // returned by `deadline_ns` of the clock, or if another thread keeps the gate closed until then.
+  // Returns false at once if the gate is not armed, if the calling thread is itself submitting,
+  // or if a thread has no counters (CallingThreads::are_too_many()). The calling thread gets no
+  // signals until it opens the gate, because a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns) noexcept;
-  // Opens the gate, which the calling thread must have closed, and allows its signals again.
+  // Opens the gate, which the calling thread must have closed, and allows the thread's signals
+  // again.
   void open() noexcept;
 
-  // To be called before and after each submission, if the gate is armed. `mine`: the calling
-  // thread's words. enter() waits while the gate is closed.
+  // Passes the gate: waits while another thread has it closed, and counts a submission that begins.
+  // To be called before each submission if the gate is armed. `mine`: the calling thread's
+  // counters, which are not null. A thread may submit inside a submission; only the outermost one
+  // waits.
   void enter(Thread& mine) noexcept {
     const std::uint32_t depth = mine.submissions.load(std::memory_order_relaxed);
     mine.submissions.store(depth + 1, std::memory_order_relaxed);
@@ -44,6 +51,8 @@ class SubmissionGate {
     if (state_.load(std::memory_order_relaxed) != is_open && depth == 0) [[unlikely]]
       wait_until_open(mine);
   }
+  // Counts the end of a submission. To be called after the submission has returned, once for each
+  // call of enter(). `mine`: the calling thread's counters.
   static void leave(Thread& mine) noexcept {
     mine.submissions.store(mine.submissions.load(std::memory_order_relaxed) - 1,
                            std::memory_order_release);
@@ -57,17 +66,18 @@ class SubmissionGate {
 
   Clock& clock_;
   std::atomic<bool> is_armed_{false};
-  std::atomic<std::uint32_t> state_{is_open};
-  // 1 while closed, in memory that a forked child finds wiped: the child does not have the thread
-  // that would open the gate again. Null before arm().
+  std::atomic<std::uint32_t> state_{is_open};  // the word that waiting threads sleep on
+  // Points to a word that is 1 while the gate is closed, and that a forked child finds as 0. So the
+  // child, which does not have the thread that closed the gate, can open the gate. Null before
+  // arm().
   std::atomic<std::atomic<std::uint32_t>*> closed_here_{nullptr};
-  FutexLock lock_;
-  std::uint64_t signals_ = 0;  // that were blocked before
+  FutexLock lock_;             // held by the thread that has closed the gate
+  std::uint64_t signals_ = 0;  // signal mask that this thread had before
 };
-extern constinit SubmissionGate submission_gate;
+extern constinit SubmissionGate submission_gate;  // the gate of all submissions of the process
 
-// Closes the gate for the length of a scope; false if that takes longer than `patience_ns`. Arming
-// the gate, which the first use does, takes additional time.
+// Closes `submission_gate` for the length of a scope, and arms it before if necessary. Converts to
+// false if the gate could not be closed within `patience_ns` nanoseconds, not counting the arming.
 class GateClosed {
  public:
   explicit GateClosed(std::uint64_t patience_ns) noexcept
@@ -84,8 +94,9 @@ class GateClosed {
   bool is_closed_;
 };
 
-// Passes the gate for the length of a scope, and counts a call of the driver until returned() is
-// called.
+// A call of the driver that submits work to a device. Waits at the construction while another
+// thread has closed `submission_gate`, and keeps that gate from being closed until the destruction.
+// Counts the call in CallingThreads until returned().
 class Submission {
  public:
   [[gnu::always_inline]] Submission() noexcept : thread_(calling_threads.enter()) {
@@ -100,7 +111,8 @@ class Submission {
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
 
-  // Counts the end of the call, and returns its answer.
+  // To be called when the driver has returned `answer`: ends the counting of the call, and looks
+  // whether the answer says that a device is lost. Returns `answer`.
   [[gnu::always_inline]] CUresult returned(CUresult answer) noexcept {
     calling_threads.leave(thread_);
     if (answer != CUDA_SUCCESS) [[unlikely]]

@@ -1,4 +1,4 @@
-// Identifies the current start of the kernel.
+// The kernel's boot id, a random number that tells one start of the machine from another.
 #pragma once
 
 #include <array>
@@ -10,7 +10,8 @@
 
 namespace cuwarden {
 
-// Returns the kernel's boot id; zeros if it cannot be read. Nothing is allocated.
+// Returns the 16 bytes of the kernel's current boot id; zeros if it cannot be read. Allocates
+// nothing.
 inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
   std::array<std::uint8_t, 16> id{};
   char text[64];
@@ -25,9 +26,11 @@ inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
   return id;
 }
 
-// The start of the kernel that a boot id stands for; `unknown` if either id is unknown.
+// The result of comparing a stored boot id with the current one: `this_one` if they are equal,
+// `another` if the machine was started again since; `unknown` if either id is unknown.
 enum class Boot { unknown, this_one, another };
-// Compares a stored boot id with the current one. An id of zeros is unknown.
+// Compares a stored boot id with the kernel's current one. An id of zeros, or one that has not 16
+// bytes, is unknown.
 inline Boot which_boot(std::span<const std::uint8_t> id) noexcept {
   constexpr std::array<std::uint8_t, 16> none{};
   const std::array<std::uint8_t, 16> now = read_boot_id();

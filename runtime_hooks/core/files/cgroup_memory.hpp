@@ -21,10 +21,12 @@
 
 namespace cuwarden {
 
+// The folder below which all cgroup file systems are mounted.
 inline constexpr std::string_view cgroup_mount = "/sys/fs/cgroup";
 
-// Returns the number in the line "KEY NUMBER", or in the first line if `key` is empty. Null if
-// there is no number there ("max" is none).
+// Finds a decimal number in `text`, the contents of a cgroup's file. With a `key`, returns the
+// number of the line "KEY NUMBER"; with an empty key, that of the first line. Null if there is no
+// such line or the line holds no number ("max" is none).
 inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
                                                   std::string_view key) noexcept {
   while (!text.empty()) {
@@ -46,27 +48,28 @@ inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
   return std::nullopt;
 }
 
-// An open folder of a cgroup. The destructor closes it.
+// The open folder of a cgroup, or nothing. The destructor closes the folder.
 class CgroupFolder {
  public:
-  // Opens the folder at `path` if it belongs to a cgroup file system, and no other: the path may
-  // come from another program's file.
+  // Opens the folder at `path`. Opens nothing if the path is not below /sys/fs/cgroup, or if the
+  // folder belongs to another file system than cgroups': the path may come from an untrusted file.
   explicit CgroupFolder(const char* path) noexcept {
     if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
     take(open_folder(AT_FDCWD, path, Links::refused));
   }
   explicit operator bool() const noexcept { return static_cast<bool>(folder_); }
-  // True if the folder belongs to the hierarchy of cgroup version 2.
+  // True if the folder belongs to cgroup version 2; false for version 1.
   bool is_version_2() const noexcept { return version_2_; }
 
-  // Returns the folder's inode number; 0 if unknown. Unlike a path, it is not given to a later
-  // cgroup of the same name.
+  // Returns the folder's inode number; 0 if unknown. A later cgroup at an equal path has another
+  // inode number.
   std::uint64_t inode() const noexcept {
     struct stat status {};
     // The system call is used directly, as in reporters/files/file_status.hpp.
     return syscall(SYS_fstat, folder_.number(), &status) == 0 ? status.st_ino : 0;
   }
-  // Moves to the parent folder. Returns false at the top of what is mounted.
+  // Closes this folder and opens its parent instead. Returns false at the top of the mounted
+  // cgroups, or if the parent cannot be opened.
   bool go_up() noexcept {
     const std::uint64_t here = inode();
     const Descriptor below = std::move(folder_);
@@ -74,11 +77,12 @@ class CgroupFolder {
     return folder_ && inode() != here;
   }
 
+  // Opens the file `name` of this folder for reading; the result is empty on failure.
   Descriptor open_file(const char* name) const noexcept {
     return open_to_read(folder_.number(), name, Links::refused);
   }
-  // Returns the number after `key` in the file, or in its first line if `key` is empty; null if
-  // there is none.
+  // Returns the number in the line "KEY NUMBER" of this folder's file `file`; with an empty `key`,
+  // the number in the file's first line. Null if there is no such number, or no such file.
   std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const noexcept {
     const Descriptor opened = open_file(file);
     if (!opened) return std::nullopt;
@@ -87,8 +91,9 @@ class CgroupFolder {
     return cgroup_number({text, length > 0 ? static_cast<std::size_t>(length) : 0}, key);
   }
 
-  // Returns how many processes of this cgroup the kernel has killed for lack of memory, in a cgroup
-  // from here up or in the whole machine. Null if unknown.
+  // Returns the number of this cgroup's processes that the kernel has killed for lack of memory.
+  // The memory may have lacked in this cgroup, in one above it, or in the whole machine. Null if
+  // unknown.
   std::optional<std::uint64_t> oom_kills() const noexcept {
     return number(version_2_ ? "memory.events" : "memory.oom_control", "oom_kill");
   }
@@ -107,23 +112,26 @@ class CgroupFolder {
   bool version_2_ = false;
 };
 
-// The most levels that are searched from a cgroup upwards.
+// Most levels of cgroups, from a process's own cgroup upwards, in which a memory limit is looked
+// for.
 inline constexpr int deepest_cgroup = 64;
-// Limits from this value on mean "no limit": cgroup version 1 has a large number for that.
+// A limit of this many bytes or more counts as no limit: cgroup version 1 shows "no limit" as a
+// large number.
 inline constexpr std::uint64_t no_cgroup_limit = std::uint64_t{1} << 62;
 
-// Figures of a cgroup's memory.
+// The memory use of a cgroup, and the limit that holds for it.
 struct CgroupMemory {
-  // Processes killed for lack of memory; null if unknown.
+  // Number of the cgroup's processes that were killed for lack of memory; null if unknown.
   std::optional<std::uint64_t> oom_kills;
-  // The lowest limit from the cgroup up to the top; null if there is none.
+  // The lowest memory limit of the cgroup and of all cgroups above it; null if none has a limit.
   std::optional<std::uint64_t> limit_bytes;
-  // The most bytes ever used in the cgroup that has the lowest limit; null if unknown.
+  // Most bytes that were ever used in the cgroup whose limit is `limit_bytes`, or in the cgroup
+  // itself if there is no limit; null if unknown.
   std::optional<std::uint64_t> peak_bytes;
 };
 
-// Returns the figures of the cgroup at `path`. Null if it is gone: `inode` is the folder's inode
-// when its path was noted, so that a later cgroup of the same name is not taken for it.
+// Reads the memory use of the cgroup whose folder is `path`. `inode`: inode number of the folder
+// when the path became known. Null if that cgroup is gone, even if a later one has an equal path.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
                                                       std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
@@ -146,18 +154,21 @@ inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
   return memory;
 }
 
-// Room in a cgroup, in bytes. Used memory includes the page cache, which the kernel gives up before
-// it refuses memory.
+// The memory limit that leaves the least room to a cgroup's processes: its own limit, or that of a
+// cgroup above it.
 struct CgroupRoom {
-  std::optional<std::uint64_t> limit_bytes;  // The tightest limit; null if there is none.
-  // Memory used in the cgroup that has this limit, or in the lowest cgroup if there is no limit.
+  std::optional<std::uint64_t> limit_bytes;  // Null if there is no limit.
+  // Memory used in the cgroup that has this limit, or in the cgroup itself if there is no limit;
+  // null if unknown. Includes the page cache.
   std::optional<std::uint64_t> used_bytes;
-  // Part of `used_bytes` that caches files, which the kernel can read again.
+  // Part of `used_bytes` that is page cache, which the kernel gives up before it refuses memory. 0
+  // if there is no limit.
   std::uint64_t cache_bytes = 0;
 };
 
-// Returns the figures of the cgroup whose limit leaves the least room, from `folder` up to the top.
-// A template for the sake of tests, which cannot make a cgroup everywhere.
+// Returns the limit that leaves the least room, among the cgroup `folder` and all cgroups above it.
+// Moves `folder` to the top. `Folder` is CgroupFolder, or a type with its functions in tests, which
+// cannot make a cgroup everywhere.
 template <class Folder>
 CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   const bool new_files = folder.is_version_2();
@@ -185,7 +196,9 @@ CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   return room;
 }
 
-// Returns the room in the cgroup at `path`; null if it is gone. `inode`: see read_cgroup_memory().
+// Returns the memory limit that leaves the least room to processes of the cgroup whose folder is
+// `path`. `inode`: inode number of the folder when the path became known. Null if that cgroup is
+// gone, even if a later one has an equal path.
 inline std::optional<CgroupRoom> read_cgroup_room(const char* path, std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
   if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;

@@ -31,7 +31,7 @@
 
 namespace cuwarden {
 
-// An open file or folder. The destructor closes it.
+// The descriptor of an open file or folder, or nothing (-1). The destructor closes the file.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -50,14 +50,17 @@ class Descriptor {
 
   explicit operator bool() const noexcept { return number_ >= 0; }
   int number() const noexcept { return number_; }  // -1 if nothing is open.
+  // Gives the open descriptor up to the caller, who must close it; returns -1 if nothing is open.
   int release() noexcept { return std::exchange(number_, -1); }
+  // Closes the descriptor, if one is open. Keeps errno.
   void reset() noexcept {
     if (number_ < 0) return;
     const ErrnoGuard keep;
     close(release());
   }
 
-  // Reads as read(2) does, and repeats the call if a signal interrupted it.
+  // Reads as read(2) does: returns the number of bytes read, 0 at the end of the file, -1 on an
+  // error. Repeats the call if a signal interrupted it.
   ssize_t read_some(std::span<char> into) const noexcept {
     ssize_t got = -1;
     do {
@@ -70,16 +73,19 @@ class Descriptor {
   int number_ = -1;
 };
 
-enum class Links { followed, refused };  // Treatment of symbolic links at the end of a path.
+// Treatment of a path whose last component is a symbolic link. Links before that are followed.
+enum class Links { followed, refused };
 
 namespace detail {
 
+// Fills `status` in for an open descriptor; returns false, with errno set, on failure.
 inline bool status_of(int descriptor, struct stat& status) noexcept {
   return syscall(SYS_fstat, descriptor, &status) == 0;  // glibc's function is newer than 2.28.
 }
 
-// Opens the path with a descriptor number of 3 or more. Returns an empty Descriptor, with errno
-// set, on failure.
+// Opens `path`, relative to the descriptor `folder`, with a descriptor number of 3 or more. `flags`
+// and `mode`: as for openat(2). Returns an empty Descriptor, with errno set, on failure; in a
+// confined thread always (EPERM).
 inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode = 0) noexcept {
   if (is_confined()) {
     errno = EPERM;
@@ -92,7 +98,8 @@ inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode
   return Descriptor(fcntl(opened.number(), F_DUPFD_CLOEXEC, StandardNumbersHeld::count));
 }
 
-// Sets errno for a file of the wrong type and returns an empty Descriptor.
+// Returns an empty Descriptor, and sets errno for a file that is of the wrong type: EISDIR for a
+// folder, otherwise ENXIO. `mode`: stat::st_mode of the file.
 inline Descriptor refused(mode_t mode) noexcept {
   errno = S_ISDIR(mode) ? EISDIR : ENXIO;
   return {};
@@ -100,8 +107,8 @@ inline Descriptor refused(mode_t mode) noexcept {
 
 }  // namespace detail
 
-// Opens a regular file for reading; `path` is relative to the descriptor `folder`. Returns an empty
-// Descriptor, with errno set, on failure; so do the functions below.
+// Opens a regular file for reading; `path` is relative to the descriptor `folder`, or to the
+// current folder for AT_FDCWD. Returns an empty Descriptor, with errno set, on failure.
 inline Descriptor open_to_read(int folder, const char* path,
                                Links links = Links::followed) noexcept {
   Descriptor file = detail::open_high(
@@ -114,18 +121,23 @@ inline Descriptor open_to_read(const char* path, Links links = Links::followed) 
   return open_to_read(AT_FDCWD, path, links);
 }
 
-// Opens a folder, so that paths below it can be opened. Its entries cannot be listed.
+// Opens the folder `path`, relative to the descriptor `above`, so that paths below the folder can
+// be opened. The folder's entries cannot be listed. Returns an empty Descriptor, with errno set, on
+// failure.
 inline Descriptor open_folder(int above, const char* path, Links links = Links::followed) noexcept {
   return detail::open_high(above, path,
                            O_PATH | O_DIRECTORY | (links == Links::refused ? O_NOFOLLOW : 0));
 }
 
-// Opens a folder for reading its entries (folder_entries.hpp).
+// Opens the folder `path`, relative to the descriptor `above`, so that its entries can be listed
+// (each_folder_entry()). Returns an empty Descriptor, with errno set, on failure.
 inline Descriptor open_folder_to_list(int above, const char* path) noexcept {
   return detail::open_high(above, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-// Opens a file for adding to its end. A missing file is made with mode 0600 if `may_make`.
+// Opens a regular file, a terminal or /dev/null for adding to its end. A missing file is made with
+// mode 0600 if `may_make`, otherwise opening fails. Returns an empty Descriptor, with errno set, on
+// failure.
 inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   Descriptor file = detail::open_high(
       AT_FDCWD, path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | (may_make ? O_CREAT : 0),
@@ -142,12 +154,15 @@ inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   return detail::refused(status.st_mode);
 }
 
-// Makes a file with mode 0600; fails if the path exists already. `access` is O_WRONLY or O_RDWR.
+// Makes a file with mode 0600 and opens it; `path` is relative to the descriptor `folder`. `access`
+// is O_WRONLY or O_RDWR. Returns an empty Descriptor, with errno set, on failure; EEXIST if the
+// path exists.
 inline Descriptor make_file(int folder, const char* path, int access) noexcept {
   return detail::open_high(folder, path, access | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
-// Opens an existing regular file for reading and writing.
+// Opens an existing regular file for reading and writing. Returns an empty Descriptor, with errno
+// set, on failure.
 inline Descriptor open_to_change(const char* path) noexcept {
   Descriptor file = detail::open_high(AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
   struct stat status {};
@@ -155,9 +170,9 @@ inline Descriptor open_to_change(const char* path) noexcept {
   return detail::refused(status.st_mode);
 }
 
-// Returns the number of the open descriptor that the path names: /dev/stdout, /dev/fd/5,
-// /proc/self/fd/5; none for other paths. These names are links to an open file, so they are never
-// opened anew.
+// Returns the descriptor number that a path like /dev/stdout, /dev/fd/5 or /proc/self/fd/5 names;
+// none for other paths. The caller writes to that descriptor instead of opening the path. No check
+// is made that the descriptor is open.
 inline std::optional<int> descriptor_named(std::string_view path) noexcept {
   if (path == "/dev/stdin") return 0;
   if (path == "/dev/stdout") return 1;

@@ -12,8 +12,9 @@
 
 namespace cuwarden {
 
-// Reads the file's first bytes into `into` and returns them; empty if the file cannot be read.
-// `path` is relative to the descriptor `folder`.
+// Reads a file's first bytes into `into`, as many as fit, and returns them; empty if the file
+// cannot be read. `path` is relative to the descriptor `folder`, or to the current folder for
+// AT_FDCWD.
 inline std::string_view read_small_file(int folder, const char* path,
                                         std::span<char> into) noexcept {
   const Descriptor file = open_to_read(folder, path);
@@ -30,9 +31,9 @@ inline std::string_view read_small_file(const char* path, std::span<char> into) 
   return read_small_file(AT_FDCWD, path, into);
 }
 
-// Returns the decimal number that the text begins with, after blanks, and removes it from the text.
-// Null if there is none or it does not fit. Also null unless a blank or a line's end follows: the
-// number may be cut off.
+// Returns the decimal number with which the text begins, after blanks and tabs, and removes both
+// from the text. Null if there is no number, or one that needs more than 64 bits. Also null unless
+// a blank, a tab or a line feed follows the number, because the number may be cut off.
 inline std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
   std::uint64_t value = 0;

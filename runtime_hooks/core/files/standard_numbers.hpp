@@ -25,21 +25,21 @@ namespace cuwarden {
 
 namespace detail {
 
-// State shared by all scopes of the process.
+// The state that all objects of class StandardNumbersHeld in a process share.
 struct StandardNumbers {
-  std::atomic<int> holder{0};      // Process id of the thread whose turn it is; 0 if there is none.
-  std::atomic<unsigned> turns{0};  // Counts beginnings and ends: odd while a scope is open.
-  int process = 0;                 // Process id whose scopes are counted.
-  unsigned scopes = 0;
-  // True for each number that a stand-in descriptor occupies.
-  bool placed[3] = {};
+  // Process id of the thread that may change the fields below; 0: no thread may at this moment.
+  std::atomic<int> holder{0};
+  std::atomic<unsigned> turns{0};  // Odd while at least one StandardNumbersHeld occupies numbers.
+  int process = 0;      // Process id to which `scopes` belongs; another one: a forked child.
+  unsigned scopes = 0;  // Number of StandardNumbersHeld that occupy numbers.
+  bool placed[3] = {};  // True for each number that a stand-in descriptor occupies.
 };
 
 }  // namespace detail
 
-// Keeps the descriptor numbers 0 to 2 occupied for the length of a scope, so that no file opened in
-// it gets one of them. Any number of threads and scopes may do so at once. A scope is also needed
-// around calls of libraries that open files of their own.
+// Keeps the descriptor numbers 0 to 2 occupied for the length of a scope, so that no file that is
+// opened in the scope gets one of them. Any number of threads and scopes may do so at once. To be
+// used around each opening of a file, also around calls of libraries that open files.
 class [[nodiscard]] StandardNumbersHeld {
  public:
   StandardNumbersHeld() noexcept {
@@ -71,14 +71,14 @@ class [[nodiscard]] StandardNumbersHeld {
   StandardNumbersHeld(const StandardNumbersHeld&) = delete;
   StandardNumbersHeld& operator=(const StandardNumbersHeld&) = delete;
 
-  static constexpr int count = 3;
+  static constexpr int count = 3;  // The numbers of standard streams are 0 to count - 1.
 
  private:
   static inline constinit detail::StandardNumbers shared_{};
 
-  // Mutual exclusion for some system calls on three small numbers. A waiting thread gives up after
-  // 10 ms: its own signal handler may have come in between, or a handler left by longjmp. The open
-  // then goes ahead without stand-in descriptors.
+  // A lock over `shared_` for the length of a scope. A waiting thread gives up after 10 ms: it may
+  // have interrupted the holder by a signal handler, or the holder may have left by longjmp.
+  // Converts to false then; the file is opened without stand-in descriptors.
   class Turn {
    public:
     Turn() noexcept : process_(static_cast<int>(syscall(SYS_getpid))) {
@@ -108,9 +108,11 @@ class [[nodiscard]] StandardNumbersHeld {
   static bool is_open(int number) noexcept { return fcntl(number, F_GETFD) >= 0; }
   static bool all_open() noexcept { return is_open(0) && is_open(1) && is_open(2); }
 
+  // Returns the number of a new stand-in descriptor, the lowest free number; negative on failure.
   static int open_stand_in() noexcept {
     return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
   }
+  // Opens stand-in descriptors until the numbers 0 to 2 are all open.
   static void put_stand_ins() noexcept {
     for (int attempt = 0; attempt < 2 * count && !all_open(); ++attempt) {
       const int number = open_stand_in();

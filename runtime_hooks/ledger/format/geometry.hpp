@@ -11,38 +11,46 @@
 
 namespace cuwarden::ledger {
 
+// Size of a ledger's sparse file in bytes, unless a setting or a limit of the process makes it
+// smaller.
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
-// Least useful size of a file, in bytes. If only a smaller file is possible, the ledger is kept in
-// memory, since the file would soon be full.
+// Least size in bytes at which a ledger's file is worth making. If RLIMIT_FSIZE is lower, the
+// ledger is kept in memory, unless memory could not hold more than the file.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
-// Location, size and row size of a region in the file, in bytes.
+// The part of a ledger's file that one region (a table, or a heap of bytes) occupies: its offset in
+// the file, its reserved size, and the size of one row. All are in bytes; a heap has rows of 1
+// byte.
 struct RegionExtent {
   std::uint64_t offset = 0, capacity_bytes = 0;
   std::uint32_t row_bytes = 0;
 };
 
-// The division of the file among the regions.
+// The division of a ledger's file among its regions (tables and heaps of bytes).
 struct Geometry {
-  std::array<RegionExtent, region_count> regions;
-  std::uint64_t total_bytes = 0;
+  std::array<RegionExtent, region_count> regions;  // by index_of(RegionId)
+  std::uint64_t total_bytes = 0;                   // size of the file; 0: no division was possible
 };
 
+// Returns the region's index in Geometry::regions and Header::regions.
 constexpr std::size_t index_of(RegionId id) { return static_cast<std::size_t>(id); }
 
-// Returns the number of rows (or bytes) that are in use from the start: row 0 means none, except in
-// the hooks table.
+// Returns the number of the region's first row (or byte) that may hold data. Row 0 is reserved, so
+// that a row number of 0 means none; only the hooks table uses row 0.
 constexpr std::uint64_t first_row(RegionId id) { return id == RegionId::hooks ? 0 : 1; }
 
-// Divides about `total_bytes` among the regions. Each region has room for a few rows at least.
+// Divides a ledger's file of about `total_bytes` among its regions. `hooks`: number of rows that
+// the hooks table needs. Each region has room for a few rows at least, so the result may be larger.
 Geometry plan_geometry(std::uint64_t total_bytes, std::size_t hooks) noexcept;
 
-// Returns the largest division that fits into `limit_bytes`, found by halving; its total_bytes is 0
-// if none fits.
+// Divides the largest ledger file that fits into `limit_bytes`: default_total_bytes, halved until
+// it fits. `hooks`: number of rows that the hooks table needs. The result's total_bytes is 0 if
+// nothing fits.
 Geometry largest_geometry(std::uint64_t limit_bytes, std::size_t hooks) noexcept;
 
-// Returns the checksum (FNV-1a) of the fields that never change: those before `mapped_at`, the
-// process, and the regions' extents.
+// Returns the FNV-1a checksum of the header's fields that never change once the ledger is
+// published: all up to `process`, except the checksum itself, and each region's offset, capacity
+// and row size.
 std::uint64_t header_checksum(const Header&) noexcept;
 
 }  // namespace cuwarden::ledger

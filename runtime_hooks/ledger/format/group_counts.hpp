@@ -1,4 +1,5 @@
-// Adds up the counters of a group over all shards. Used by the writer and by readers.
+// Adds up the counters of a group (all allocations that one call stack made by one API) over the
+// shards of all threads. Used by the writer of a ledger and by its readers.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +9,25 @@
 
 namespace cuwarden::ledger {
 
-// Returns the number of entries that one shard has in RegionId::shard_calls; rounded up, so that
-// shards lie in different cache lines.
+// Returns the number of call counters, of 8 bytes each, that one thread's shard has in
+// RegionId::shard_calls. `hooks`: number of hooks, each of which needs one counter. The result is
+// rounded up to whole cache lines, so that no two shards share one.
 constexpr std::uint64_t calls_in_shard(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
 
-// The sums of a group's counters over all shards.
+// The counters of one group, summed up over the shards of all threads.
 struct GroupCounts {
-  std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;
+  std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0;  // since the process began
+  // Allocations that were neither freed nor released by the end of their context.
   std::uint64_t live_count = 0, live_bytes = 0;
-  std::uint64_t last_ns = 0;  // time of the last allocation
+  std::uint64_t last_ns = 0;  // time of the last allocation, since process start; 0: there was none
 };
 
-// Returns the sums of a group's counters, which threads may be changing meanwhile. `shard_at`
-// returns the shard in a row, or null, which ends the list.
+// Returns the sums of a group's counters over all shards. Other threads may change the counters
+// meanwhile. `group_row`: row of `group`. `shard_at(row)` returns a pointer to that row of the
+// table of GroupShards; null ends the group's list of shards.
 template <class ShardAt>
 GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard_at) noexcept {
-  // A group has at most one row for each shard. A damaged list may be longer, or a ring.
+  // A group has at most one GroupShard for each shard. A damaged list may be longer, or a ring.
   constexpr int most_shards = 128;
   const auto get = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_acquire);

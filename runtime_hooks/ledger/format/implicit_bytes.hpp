@@ -1,4 +1,5 @@
-// Device memory that calls took without being asked for memory.
+// Device memory that the driver took by itself in calls that do not request memory, such as the
+// creation of a context or the loading of code.
 #pragma once
 
 #include <atomic>
@@ -8,26 +9,32 @@
 
 namespace cuwarden::ledger {
 
-// Memory of a device, in bytes, that calls took without being asked for memory.
+// Memory of one device, in bytes, that the driver took by itself in calls that do not request
+// memory. 0: none was measured.
 struct ImplicitBytes {
-  // Bytes in use inside the first context, including other processes' memory; 0: not measured.
+  // Bytes of the device in use just after this process made its first context there. Memory of
+  // other processes is included; allocations that this process had recorded by then are not.
   std::uint64_t used_after_first_context = 0;
-  std::uint64_t further_contexts = 0;
+  std::uint64_t further_contexts = 0;  // taken by all contexts after the first one
+  // Taken by loaded code, by kernels' local memory, by the heap of malloc() in kernels, by streams.
   std::uint64_t modules = 0, local_memory = 0, heap = 0, streams = 0;
-  std::uint64_t largest_local = 0;  // bytes for one thread of the kernel that needs most
+  // Local memory for one thread of the kernel that needs most; 0: no launched kernel needed more
+  // local memory than there was.
+  std::uint64_t largest_local = 0;
 
-  // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). Since
-  // used_after_first_context includes other processes' memory, a larger value of it says nothing
-  // about the context.
+  // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). If
+  // used_after_first_context is larger, most of it is other processes' memory, and the size of the
+  // first context is unknown.
   static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
+  // Returns the bytes of all contexts; without the first one if its size is unknown.
   std::uint64_t contexts() const noexcept {
     return (used_after_first_context <= largest_context ? used_after_first_context : 0) +
            further_contexts;
   }
 };
 
-// Returns the fields as they are at this moment. The caller checks by the row's version that they
-// belong together.
+// Copies the device's numbers of implicit memory one after the other. They belong together only if
+// Device::version (a seqlock) was even and did not change during the call, which the caller checks.
 inline ImplicitBytes implicit_bytes_of(const Device& device) noexcept {
   const auto get = [](const std::atomic<std::uint64_t>& field) {
     return field.load(std::memory_order_acquire);

@@ -1,5 +1,6 @@
-// An incident as values: what was asked for, and what was known at the moment of the refusal. They
-// are filled by the thread that met the refusal, or read from a ledger.
+// An incident (a request that failed for lack of memory) as values: the request, and the state of
+// device and host when it was refused. The refused thread fills them in, or they are read from a
+// ledger.
 #pragma once
 
 #include <array>
@@ -13,20 +14,22 @@
 
 namespace cuwarden::ledger {
 
-// A refused request, and the facts that were known at the refusal.
+// A request that was refused for lack of memory, and the facts that were known at the refusal.
 struct IncidentFacts {
-  Asked asked{};
-  int result = 0;           // CUresult
-  std::uint64_t bytes = 0;  // 0: the call does not say
-  // Live memory by kind, on the device of the request, or on the host.
+  Asked asked{};            // the thing that the call asked for
+  int result = 0;           // the driver's CUresult
+  std::uint64_t bytes = 0;  // size of the request; 0: unknown
+  // This process's live allocations at the refusal, indexed by Kind: on the device of the request,
+  // or on the host if host memory was requested.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
-  // Values by Fact; unknown_bytes if a fact is not known.
+  // Values indexed by Fact; unknown_bytes for a fact that is not known.
   std::array<std::uint64_t, fact_count> facts = [] {
     std::array<std::uint64_t, fact_count> unknown{};
     unknown.fill(unknown_bytes);
     return unknown;
   }();
 
+  // Returns the fact's value; none if the fact is not known.
   std::optional<std::uint64_t> fact(Fact which) const noexcept {
     const std::uint64_t value = facts[static_cast<std::size_t>(which)];
     return value == unknown_bytes ? std::nullopt : std::optional(value);
@@ -36,13 +39,15 @@ struct IncidentFacts {
   }
 };
 
-// A group that held memory of the device (or the host) at that moment, or another process.
+// A holder of memory on the device of a refused request (or on the host) at the moment of the
+// refusal: a group of this process's allocations with one call stack, or another process.
 struct IncidentHolding {
-  GroupId group;          // 0: another process
-  std::uint32_t pid = 0;  // of that process
-  std::uint64_t count = 0, bytes = 0;
-  std::optional<std::uint64_t> growth_bytes_per_minute{};  // null: it does not grow
-  // bytes that its pieces lock in slabs; null: not looked at
+  GroupId group;                       // 0: the holder is another process
+  std::uint32_t pid = 0;               // pid of the other process; 0: the holder is a group
+  std::uint64_t count = 0, bytes = 0;  // live allocations of the group; bytes of the process
+  // Rate at which the group's live bytes grow; null: they do not grow.
+  std::optional<std::uint64_t> growth_bytes_per_minute{};
+  // Bytes that the group's pieces lock in partly live slabs of the driver; null: not determined.
   std::optional<std::uint64_t> slab_locked_bytes{};
 };
 

@@ -1,5 +1,5 @@
-// The part of the ledger's layout that describes refused requests, and the facts known at that
-// moment.
+// The part of the ledger's layout that describes incidents: requests that CUDA refused for lack of
+// memory, and the state of device and host at the moment of the refusal.
 #pragma once
 
 #include <atomic>
@@ -11,134 +11,153 @@
 
 namespace cuwarden::ledger {
 
-inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;  // value of an unknown number
+// Stands in the ledger for a number that is not known, even if the number is no byte count.
+inline constexpr std::uint64_t unknown_bytes = UINT64_MAX;
 
-// The thing that a refused call asked for. `memory`: the call is an allocation.
+// The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
+// launch, a graph's instantiation or launch, a stream, or a larger limit (cuCtxSetLimit). All but
+// `memory` take device memory that the call does not name.
 enum class Asked : std::uint8_t { memory, context, module, launch, graph, stream, limit };
-inline constexpr std::uint8_t asked_count = 7;
+inline constexpr std::uint8_t asked_count = 7;  // number of enumerators
 
-// Facts about the moment of an incident's first refusal. A fact that is not known has the value
-// unknown_bytes. The enumerators' numbers are part of the layout.
+// Facts about the moment of a refusal; indices into Incident::facts. A fact that is not known has
+// the value unknown_bytes. The enumerators' numbers are part of the ledger's layout.
 enum class Fact : std::uint8_t {
-  // Facts about the device, in bytes.
+  // Facts about the device of the refused request, in bytes.
   total_bytes,
   free_bytes,
   memory_pool_idle_bytes,  // bytes that this process's memory pools and graphs keep unused
-  slab_locked_bytes,
-  rounding_bytes,
-  context_bytes,
-  module_bytes,
-  local_memory_bytes,
-  heap_bytes,
-  stream_bytes,
-  other_processes_bytes,
-  // Facts about the host. The value of a limit that does not exist is `no_limit`.
-  ram_bytes,
-  ram_available_bytes,
-  swap_free_bytes,
-  overcommit_mode,
-  commit_limit_bytes,
-  committed_bytes,
-  address_space_limit_bytes,
-  address_space_bytes,
-  largest_gap_bytes,
-  mappings,
-  max_mappings,
-  cgroup_limit_bytes,
-  cgroup_used_bytes,
-  // Restrictions of the device's use, and what NVML says.
-  compute_mode,        // CUcomputemode, if a context was refused
+  slab_locked_bytes,       // free bytes in partly live slabs (2 MiB units) of the driver
+  rounding_bytes,          // bytes that rounding added to live requests
+  context_bytes,           // taken by this process's contexts
+  module_bytes,            // taken by loaded code
+  local_memory_bytes,      // taken by kernels' local memory
+  heap_bytes,              // taken by the heap of malloc() in kernels
+  stream_bytes,            // taken by streams
+  other_processes_bytes,   // taken by other processes
+  // Facts about the host, in bytes if the name says so. A limit that does not exist has the value
+  // no_limit.
+  ram_bytes,                  // MemTotal
+  ram_available_bytes,        // MemAvailable
+  swap_free_bytes,            // SwapFree
+  overcommit_mode,            // 0, 1 or 2: /proc/sys/vm/overcommit_memory
+  commit_limit_bytes,         // CommitLimit, which holds in overcommit mode 2 only
+  committed_bytes,            // Committed_AS
+  address_space_limit_bytes,  // RLIMIT_AS
+  address_space_bytes,        // mapped by this process
+  largest_gap_bytes,          // largest range of this process's address space without a mapping
+  mappings,                   // number of this process's mappings
+  max_mappings,               // vm.max_map_count
+  cgroup_limit_bytes,         // limit of the memory cgroup that leaves the least room
+  cgroup_used_bytes,          // bytes used in the cgroup of cgroup_limit_bytes
+  // Restrictions of the device's use, and the device's memory according to NVML.
+  compute_mode,        // CUcomputemode; known only if a context was refused and it is not DEFAULT
   whole_device_bytes,  // size of the whole device, if this one is a slice of it (MIG)
   mps_limit_bytes,     // quota of this process on the device (MPS)
   nvml_free_bytes,     // free bytes by NVML, if there was no context to read the device in
-  slab_count,
+  // Further facts about the device.
+  slab_count,          // slabs of the driver with at least one live allocation of this process
   graph_rest_bytes,    // bytes in chunks of graphs that none of the graphs' allocations has
   given_back_bytes,    // bytes that the driver gave back while it refused; free_bytes includes them
   spilled_bytes,       // bytes of live device allocations that are in host memory
-  arena_unused_bytes,  // bytes that the pool holds and that no allocation has
+  arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
 };
-inline constexpr std::size_t fact_count = 34;
+inline constexpr std::size_t fact_count = 34;              // number of enumerators of Fact
 inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit that is not set
 
-// The rungs: the attempts to serve a request that the driver has refused.
+// The rungs: the attempts to serve a request that the driver has refused. All but spill ask the
+// driver again. Before that, synchronise waits for pending frees, trim empties CUDA's memory pools,
+// reclaim calls callbacks that empty caches, pool empties cuwarden's pool, mesh lets pages of that
+// pool share memory, and wait lets time pass. spill serves the request with host memory.
 enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };
-inline constexpr std::size_t rung_count = 8;
+inline constexpr std::size_t rung_count = 8;  // number of enumerators
+// The outcome of one rung that was tried for a refused request.
 enum class RungOutcome : std::uint8_t {
-  served,
-  no_memory,
-  nothing_to_do,
-  timed_out,
-  other_error,
-  unsafe,  // not tried: the requesting thread may hold a lock that the rung takes
-  failed,
-  under_way,
+  served,         // the request has its memory
+  no_memory,      // the request was still refused for lack of memory
+  nothing_to_do,  // the rung found nothing that it could free or use
+  timed_out,      // the rung's time ended before there was memory
+  other_error,    // the repeated request failed with another error than a lack of memory
+  unsafe,         // not tried, since it might do harm: in a stream capture, or while a lock is held
+  failed,         // the rung itself failed
+  under_way,      // the rung has begun and not ended
 };
-inline constexpr std::uint8_t rung_outcome_count = 8;
+inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators
 
-// A request that was refused for lack of memory. Later refusals at the same call site are counted
-// here and get no row of their own. But if all earlier ones were served by a rescue and one fails,
-// it has another cause and gets a row of its own.
+// A request that was refused for lack of memory. Later refusals to the same group (the allocations
+// of one call stack) are counted in its latest row. A new row begins if the refusals of the latest
+// row were all served after all, and one now fails or comes a while later.
 struct Incident {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t group;
-  std::uint32_t thread;
-  std::int32_t result;  // the driver's CUresult
-  std::uint64_t time_ns;
-  std::uint64_t bytes;  // size of the request; 0: the call does not say
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t group;               // row of the groups table
+  std::uint32_t thread;              // row of the threads table; 0: unknown
+  std::int32_t result;               // the driver's CUresult
+  std::uint64_t time_ns;             // time of the first refusal, since process start
+  std::uint64_t bytes;               // size of the request; 0: unknown
   Asked asked;
   std::uint8_t reserved[3];
-  std::uint32_t number;  // counts the incidents of this call site, from 1
+  std::uint32_t number;  // position among the incidents of its group, from 1
+  // Number of refusals after the first one; time and size of the last refusal.
   std::atomic<std::uint64_t> repeats, last_ns, last_bytes;
-  // Number of refusals after which the same thread soon had an equal request served.
+  // Number of refusals that reached the program, and after which the refused thread soon had an
+  // equal request served.
   std::atomic<std::uint64_t> recovered;
   // Number of refusals that reached the program. Refusals that are counted neither here nor in
-  // `rescued` are still on the ladder.
+  // `rescued` are of requests for which rungs are still being tried.
   std::atomic<std::uint64_t> failed;
-  // Number of requests that each rung has served, so that the program saw no refusal.
+  // Number of requests that each rung has served, so that the program saw no refusal; by Rung.
   std::atomic<std::uint64_t> rescued[rung_count];
-  std::atomic<std::uint64_t> rescued_bytes;
-  std::uint64_t live_bytes[kind_count];  // live bytes of each kind, on the group's device or host
+  std::atomic<std::uint64_t> rescued_bytes;  // size of all requests that rungs have served
+  // Live memory of this process at the first refusal, on the group's device (or the host), by Kind.
+  std::uint64_t live_bytes[kind_count];
   std::uint64_t live_count[kind_count];
-  std::atomic<std::uint64_t> facts[fact_count];
+  std::atomic<std::uint64_t> facts[fact_count];  // by Fact; unknown_bytes: not known
 };
 
-// A large holder of memory on the device (or the host) at that moment: a group of this process, or
-// another process.
+// A large holder of memory on the device of a refused request (or on the host) at the moment of the
+// incident's first refusal: a group of this process's allocations, or another process.
 struct IncidentHolder {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t incident;
-  std::uint32_t group;  // 0: another process
-  std::uint32_t pid;    // pid of the other process
-  std::uint64_t count, bytes;
-  std::atomic<std::uint64_t> growth_bytes_per_minute;  // unknown_bytes: it does not grow
-  std::atomic<std::uint64_t> slab_locked_bytes;        // locked by its pieces; or unknown_bytes
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t group;               // row of the groups table; 0: another process
+  std::uint32_t pid;                 // pid of the other process; 0: the holder is a group
+  std::uint64_t count, bytes;        // live allocations of the group; bytes of the process
+  // Rate at which the group's live bytes grow; unknown_bytes: they do not grow.
+  std::atomic<std::uint64_t> growth_bytes_per_minute;
+  // Bytes that the group's pieces lock in partly live slabs; unknown_bytes: not determined.
+  std::atomic<std::uint64_t> slab_locked_bytes;
 };
 
-// The slabs of one size class at that moment.
+// The driver's slabs of one size class, on the device of a refused request, at the moment of the
+// incident's first refusal. A slab (2 MiB) belongs to the class in which most of its live bytes
+// are.
 struct IncidentClass {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t incident;
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;            // row of the incidents table
+  // Largest size of the class's pieces, a power of two; number of the class's slabs; number and
+  // requested bytes of all live pieces in those slabs.
   std::uint64_t class_bytes, slab_count, live_count, live_bytes;
 };
 
-// A rung that was tried at the incident's first refusal.
+// A rung (a way to serve a refused request) that was tried at an incident's first refusal.
 struct IncidentRung {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t incident;
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;            // row of the incidents table
   std::uint64_t duration_ns;
   std::uint32_t order;  // position among the incident's rungs, from 1
   Rung rung;
   RungOutcome outcome;
   std::uint8_t reserved[2];
-  StringRef name;  // the reclaimer's name; empty for other rungs
+  StringRef name;  // for Rung::reclaim, name of the reclaimer (callback); empty for other rungs
 };
 
-// One slab at the moment of an incident. All slabs of an incident have rows, or none if there was
-// no room.
+// One of the driver's slabs (2 MiB units of device memory) at the moment of an incident's first
+// refusal. All slabs of the request's device have rows; none has if there was no room for all.
 struct IncidentSlab {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t incident;
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
+  std::uint32_t incident;            // row of the incidents table
+  // Address of the slab's first byte; number and requested bytes of its live pieces.
   std::uint64_t address, live_count, live_bytes;
 };
 

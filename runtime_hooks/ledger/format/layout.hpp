@@ -1,5 +1,5 @@
-// The ledger's file, byte by byte: the live state of one process, mapped MAP_SHARED and written
-// in place. Any reader, in any process, at any time, sees a consistent part of it.
+// The ledger's file, byte by byte: the recorded allocations of one process, mapped MAP_SHARED and
+// written in place. Any reader, in any process, at any time, sees a consistent part of the file.
 //
 //   page 0..        Header (magic, version, regions, process, counters)
 //   region r        a contiguous array of fixed-size rows, or a heap of bytes (strings, frames)
@@ -21,68 +21,73 @@
 
 namespace cuwarden::ledger {
 
-inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;  // "CWARDEN1" in memory
-inline constexpr std::uint32_t layout_version = 14;
+// First 8 bytes of a ledger's file: "CWARDEN1" in memory.
+inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
+inline constexpr std::uint32_t layout_version = 14;  // readers reject files of other versions
 
-inline constexpr std::size_t stack_exceptions = 6;  // enumerators of stacks::Exception
-// Greatest number of frames in a stack.
+// Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
+inline constexpr std::size_t stack_exceptions = 6;
+// Most frames that are stored of a stack; deeper frames are cut off.
 inline constexpr std::uint32_t deepest_stack = 1024;
 
+// The regions of the ledger's file, in their order. Each is a table of rows, or a heap.
 enum class RegionId : std::uint8_t {
-  records,
-  groups,
-  stacks,
-  frames,
-  strings,
-  modules,
-  threads,
-  series,
-  devices,
-  hooks,
-  unhooked_lookups,
-  settings,
-  environment,
-  group_shards,
-  shard_calls,  // the hooks' call counters: for each shard, calls_in_shard() entries
-  incidents,
-  incident_holders,
-  incident_classes,
-  incident_slabs,
-  incident_rungs,
-  slab_pages,
-  worst_holders,
+  records,           // rows of type Record
+  groups,            // Group
+  stacks,            // Stack
+  frames,            // Frame
+  strings,           // heap of bytes, to which StringRef refers
+  modules,           // Module
+  threads,           // Thread
+  series,            // Series
+  devices,           // Device
+  hooks,             // Hook
+  unhooked_lookups,  // NamedCount
+  settings,          // NamedValue
+  environment,       // NamedValue
+  group_shards,      // GroupShard
+  shard_calls,       // call counters of 8 bytes: calls_in_shard() for each shard
+  incidents,         // Incident
+  incident_holders,  // IncidentHolder
+  incident_classes,  // IncidentClass
+  incident_slabs,    // IncidentSlab
+  incident_rungs,    // IncidentRung
+  slab_pages,        // SlabPage
+  worst_holders,     // WorstHolder
 };
 inline constexpr std::size_t region_count = 22;
 
-// The extent of a table (or heap of bytes) in the file, and the part in use.
+// The part of the file that one table (or heap of bytes) occupies, and how much of that is in use.
 struct Region {
   std::uint64_t offset;          // offset of the region in the file
   std::uint64_t capacity_bytes;  // bytes that are reserved for the region
   std::uint32_t row_bytes;       // 1 for heaps of bytes, 8 for frames
   std::uint32_t reserved;
-  std::atomic<std::uint64_t> used;  // rows (or bytes) handed out, the unused row 0 included
-  // Bytes from the region's start that are in the file. If the disk was full, the bytes beyond are
-  // in the process's memory only.
+  std::atomic<std::uint64_t> used;  // rows (or bytes) handed out, the reserved row 0 included
+  // Bytes from the region's start that are stored in the file. Later bytes are unused, or are in
+  // the process's memory only, since the file could not grow.
   std::atomic<std::uint64_t> file_bytes;
 };
 
 // Reasons why the ledger or the recording is incomplete; bits of Header::reasons.
 enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,  // no folder would take the file: no recovery after a kill
-  reason_ledger_partly_in_memory = 1u << 1,  // the disk filled up while the ledger grew
+  reason_ledger_partly_in_memory = 1u << 1,  // the file could not grow, so later rows are in memory
   reason_ledger_full = 1u << 2,          // a table is at its capacity: later entries are missing
-  reason_recording_stopped = 1u << 3,    // a lock was not given back
-  reason_superseded = 1u << 4,           // an address was handed out twice: a free was not seen
-  reason_driver_out_of_sight = 1u << 5,  // a libcuda in another namespace (dlmopen): not covered
-  reason_names_missing = 1u << 6,        // a table of names (of threads, settings) is at capacity
-  reason_pool_not_shared = 1u << 7,      // a note: an IPC handle of the pool's memory was asked for
-  reason_confined = 1u << 8,  // a thread with a seccomp filter needed more room than there was
+  reason_recording_stopped = 1u << 3,    // a thread never released a lock: later calls are missing
+  reason_superseded = 1u << 4,           // an address was allocated twice: a free was not seen
+  reason_driver_out_of_sight = 1u << 5,  // calls of a libcuda in a dlmopen namespace are missing
+  reason_names_missing = 1u << 6,  // the table of threads, modules, devices or settings is full
+  // Nothing is incomplete: the program asked for an IPC handle of memory in cuwarden's pool, and
+  // was refused.
+  reason_pool_not_shared = 1u << 7,
+  reason_confined = 1u << 8,  // entries of threads with a seccomp filter found no room
 };
 
-// The operations by which a ledger grows; values of Header::growth_operation.
+// The operations by which a ledger's file grows; values of Header::growth_operation.
 enum class GrowthOperation : std::uint32_t { none, open, allocate, map, allow_access };
 
-// The way in which the process ended.
+// The way in which the recorded process ended. `underscore_exit` is _exit().
 enum class EndReason : std::uint32_t {
   running,
   exit,
@@ -93,282 +98,288 @@ enum class EndReason : std::uint32_t {
   unknown,
 };
 
-// Facts about the recorded process, written before the ledger is published.
+// Facts about the recorded process. They are written before Header::published is set, and never
+// change.
 struct Process {
   std::uint32_t pid;
-  std::uint32_t parent;
-  std::int64_t start_realtime_ns;    // since 1970; all times in the ledger count from this moment
-  std::uint64_t start_monotonic_ns;  // CLOCK_MONOTONIC at the same moment
+  std::uint32_t parent;              // pid of the parent process
+  std::int64_t start_realtime_ns;    // start of the process, since 1970
+  std::uint64_t start_monotonic_ns;  // start by CLOCK_MONOTONIC; the ledger's times count from it
   std::uint64_t start_ticks;         // field 22 of /proc/PID/stat: tells a reused pid
-  std::uint32_t pid_namespace;  // inode of /proc/self/ns/pid, in which `pid` counts; 0: unknown
-  // 1: the mapping holds a flock of the file, which the kernel drops when the mapping goes with the
-  // process (or its exec). 0: the file system does not keep one, or an older writer did not ask.
+  std::uint32_t pid_namespace;       // inode of the pid namespace in which `pid` counts; 0: unknown
+  // 1: the file has a flock as long as the process lives, because its mapping holds the lock.
+  // 0: the file system does not keep such a lock.
   std::uint32_t lock_held;
-  // Device and inode of the file that the writer made; 0 if there is no file. They tell a copy of
-  // the ledger: if a copy is not locked, the process may live nevertheless.
+  // Device and inode of the ledger's original file; 0 if the ledger is in memory. A file with other
+  // numbers is a copy: even if a copy is not locked, the process may be alive.
   std::uint64_t file_device, file_inode;
-  std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id
-  StringRef host;
-  StringRef program;       // /proc/self/exe
-  StringRef command_line;  // arguments separated by zero bytes
-  StringRef report_path;   // where the report will go, already expanded, absolute
-  // The folder of the cgroup that counts the process's memory; empty: unknown. The folder's inode
-  // tells it from a later cgroup of the same name. The kills are those before the ledger was made.
+  std::uint8_t boot_id[16];  // /proc/sys/kernel/random/boot_id; zeros: unknown
+  StringRef host;            // the machine's node name
+  StringRef program;         // path of the executable
+  StringRef command_line;    // arguments separated by zero bytes
+  StringRef report_path;     // absolute path of the report to be written, with % fields filled in
+  // Folder of the cgroup that limits the process's memory; empty: unknown.
   StringRef memory_cgroup;
+  // Inode of that folder, which a later cgroup of equal name does not have; number of processes
+  // that the kernel had killed in the cgroup for lack of memory before the ledger was made.
   std::uint64_t memory_cgroup_inode, memory_cgroup_oom_kills;
 };
 
-// The beginning of the file.
+// The beginning of the ledger's file. Times are nanoseconds since process start.
 struct Header {
-  std::uint64_t magic;
-  std::uint32_t version;
-  std::uint32_t header_bytes;
-  std::uint64_t file_bytes;  // the sparse file's size
-  std::uint64_t checksum;    // header_checksum(): the fields that never change once published
-  // Address of the writer's mapping. A reader in the same process also sees the bytes that could
-  // not be stored in the file (Region::file_bytes); to other readers these are zeros.
+  std::uint64_t magic;         // ledger::magic
+  std::uint32_t version;       // layout_version
+  std::uint32_t header_bytes;  // sizeof(Header)
+  std::uint64_t file_bytes;    // size of the sparse file, with its unused parts
+  std::uint64_t checksum;      // header_checksum() of the fields that never change
+  // Address of the file's mapping in the recorded process. A reader that uses this very mapping
+  // also sees bytes that could not be stored in the file; to other readers they are zeros.
   std::uint64_t mapped_at;
   Process process;
   std::atomic<std::uint32_t> published;   // 1 when all fields above are written
   std::atomic<std::uint32_t> reasons;     // Reason bits
   std::atomic<std::uint32_t> end_reason;  // EndReason
+  // Status that the process passed to exit(); known if exit_status_known is 1.
   std::atomic<std::uint32_t> exit_status;
   std::atomic<std::uint32_t> exit_status_known;
-  std::atomic<std::uint32_t> runtime_version;  // as cudaRuntimeGetVersion gives it; 0 unknown
-  std::atomic<std::uint32_t> driver_version;   // as cuDriverGetVersion gives it; 0 unknown
-  std::atomic<std::uint32_t> cuda_seen;        // 1 once a driver hook has fired
-  std::atomic<std::uint64_t> recorded_calls;
-  std::atomic<std::uint64_t> shim_ns;        // time spent in the shim's own work; sampled
-  std::atomic<std::uint64_t> unknown_frees;  // frees of addresses that were never recorded
-  std::atomic<std::uint64_t> superseded;     // records replaced because a free was not seen
-  std::atomic<std::uint64_t> module_epoch;   // bumped by each dlclose that unloads something
-  // Page-locked memory that the pool has ever served, and bytes that it holds of the driver's for
-  // that.
+  std::atomic<std::uint32_t> runtime_version;  // as cudaRuntimeGetVersion gives it; 0: unknown
+  std::atomic<std::uint32_t> driver_version;   // as cuDriverGetVersion gives it; 0: unknown
+  std::atomic<std::uint32_t> cuda_seen;        // 1: CUDA was called; 0: unknown
+  std::atomic<std::uint64_t> recorded_calls;   // recorded calls that RegionId::shard_calls lacks
+  std::atomic<std::uint64_t> shim_ns;          // time of the shim's own work; 0: not measured
+  std::atomic<std::uint64_t> unknown_frees;    // frees of addresses that were never recorded
+  std::atomic<std::uint64_t> superseded;       // records replaced because a free was not seen
+  // Number of modules (object files) that were unloaded so far; tells stacks of equal addresses
+  // apart, because the addresses may have belonged to another module.
+  std::atomic<std::uint64_t> module_epoch;
+  // Page-locked host memory: allocations that cuwarden's pool has ever served and their bytes, and
+  // bytes that the pool holds now.
   std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes, pinned_held_bytes;
-  // 1: the report of the end in `end_reason` is on disk. The ledger is kept, since this end may not
-  // come (an abort whose signal handler jumps away). A later CUDA call sets it to 0.
+  // 1: the final report is on disk, but the ledger is kept: the process may go on after all (an
+  // abort whose signal handler jumps away). A later CUDA call sets it to 0.
   std::atomic<std::uint32_t> report_written;
   // The number in the file name of the process's report, plus 1; 0: there is no report yet.
   std::atomic<std::uint32_t> report_number;
-  // The operation that the kernel refused when a region last could not grow in the file, and its
-  // errno. Both are 0 if none was refused.
+  // GrowthOperation that the kernel refused when the ledger last could not grow, and the errno.
+  // Both are 0 if none was refused.
   std::atomic<std::uint32_t> growth_operation, growth_error;
-  // Number of stacks that were not walked to their end, by stacks::Exception. A stack that is
-  // recognised later is not counted again.
+  // Number of distinct stacks that were not walked to their end, by the reason (stacks::Exception).
   std::atomic<std::uint64_t> stacks_cut[stack_exceptions];
-  Region regions[region_count];
+  Region regions[region_count];  // by RegionId
 };
 
-// One live allocation. `state` is a generation: odd = live, even = empty or being changed. The
-// writer makes it even before it changes anything and odd (by a release store) afterwards.
+// One live allocation. The writer makes `state` even before it changes anything in the row, and odd
+// (by a release store) afterwards.
 struct Record {
-  std::atomic<std::uint32_t> state;  // odd: live
+  std::atomic<std::uint32_t> state;  // odd: live; even: empty or being changed
   std::uint32_t group;               // row of the groups table
   std::uint64_t address;             // address or handle; with `space`, it is the record's key
   std::uint64_t bytes;               // size as the program requested it
   std::uint64_t time_ns;             // since process start, as of the kernel's last tick
   std::uint64_t context;             // CUcontext that the memory belongs to; 0: none
-  std::uint64_t related;     // vmm_mapping: record of the handle; stream-ordered: the memory pool
+  // For a vmm_mapping: row of the handle's record. For stream-ordered memory: its CUmemoryPool.
+  std::uint64_t related;
   std::uint32_t thread;      // row of the threads table
-  std::uint32_t mappings;    // vmm_handle: live mappings
-  std::uint32_t references;  // vmm_handle: Create + Import + Retain - Release; IPC: openings
+  std::uint32_t mappings;    // of a vmm_handle: live mappings
+  std::uint32_t references;  // of a vmm_handle: creations and retains, less releases; IPC: openings
   Space space;
-  std::uint8_t flags;  // RecordFlag
+  std::uint8_t flags;  // RecordFlag bits
   std::uint16_t reserved;
 };
 static_assert(sizeof(Record) == 64);
 
 // Bits of Record::flags.
 enum RecordFlag : std::uint8_t {
-  record_owned_by_context = 1u << 0,  // ends with its context
-  record_counts_no_bytes = 1u << 1,   // bookkeeping (mappings): not an allocation of its own
+  record_owned_by_context = 1u << 0,  // the allocation ends with its context
+  record_counts_no_bytes = 1u << 1,   // a second address or handle of memory that counts elsewhere
   record_in_pool = 1u << 2,  // served by cuwarden's pool, so it is in no slab of the driver's
 };
 
-// The counters of one shard. Only the thread that has the shard changes them.
+// The counters of one group of allocations in one shard. A shard belongs to one thread, which alone
+// changes them; only shard 0 is shared by threads. All count from process start.
 struct Counters {
   std::atomic<std::uint64_t> allocations, allocated_bytes;
   std::atomic<std::uint64_t> frees, freed_bytes;
   std::atomic<std::uint64_t> last_ns;  // time of the last allocation
 };
 
-// All allocations of one kind, by one API, on one device, from one stack. Its live allocations are
-// those neither freed nor released with their context; group_counts.hpp adds up the counters.
+// All allocations of one kind, by one API, on one device, from one call stack. An allocation is
+// live until it is freed or released with its context; group_counts.hpp adds up the counters.
 struct Group {
-  std::atomic<std::uint32_t> state;  // 1 = published
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t stack;               // row of the stacks table
   std::uint16_t api;                 // row of the hooks table: the outermost API
   Kind kind;
-  std::uint8_t shard;    // number of the shard to which `counters` belongs
-  std::int32_t device;   // -1 for host memory
-  std::uint32_t series;  // row; 0: there was no room for it
+  std::uint8_t shard;    // number of the thread's shard to which `counters` belongs
+  std::int32_t device;   // CUDA ordinal; -1 for host memory
+  std::uint32_t series;  // row of the group's Series; 0: there was no room for one
   std::atomic<std::uint32_t>
-      first_shard;                      // first row of the list of other shards' counters; 0: none
-  std::uint32_t next_in_series;         // groups of one series form a list; 0 ends it
-  std::uint32_t peak_version;           // Series::peak_version that `at_peak_*` belong to
-  std::atomic<std::uint64_t> first_ns;  // first allocation
-  std::atomic<std::uint64_t> failures;
-  std::atomic<std::uint64_t> released_count, released_bytes;
-  // These lie in a cache line of their own, which is changed all the time by the group's shard
-  // only.
+      first_shard;                      // first row of the list of the group's GroupShards; 0: none
+  std::uint32_t next_in_series;         // next group of the series; 0 ends the list
+  std::uint32_t peak_version;           // Series::peak_version at which `at_peak_*` were copied
+  std::atomic<std::uint64_t> first_ns;  // time of the first allocation
+  std::atomic<std::uint64_t> failures;  // requests that were refused to the program
+  std::atomic<std::uint64_t> released_count, released_bytes;  // ended with their context
+  // The counters of the shard that made the group. They have a cache line of their own.
   Counters counters;
   std::atomic<std::uint64_t> at_peak_count, at_peak_bytes;  // live when the series was at its peak
-  std::atomic<std::uint32_t> incident;  // row; 0: no request was refused, or there was no room
+  std::atomic<std::uint32_t> incident;  // row of the latest incident; 0: none was stored
   std::uint32_t reserved;
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
-// The counters of a group in a shard other than the group's own. Fills a cache line.
+// The counters of a group in a shard other than Group::shard. Fills a cache line.
 struct GroupShard {
-  std::uint32_t group, shard;
-  std::uint32_t next;  // row; 0 ends the list
+  std::uint32_t group, shard;  // row of the groups table; number of the shard
+  std::uint32_t next;          // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;
   Counters counters;
   std::uint64_t reserved2;
 };
 static_assert(sizeof(GroupShard) == 64);
 
-// A call stack, innermost first; its frames are `count` addresses at frames[first].
+// A call stack, innermost frame first.
 struct Stack {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t count;
-  std::uint64_t first;  // index into the frames region (8 bytes each)
-  std::uint64_t hash;
-  std::uint64_t module_epoch;  // epoch in which the frames' modules were loaded
-  std::uint32_t truncated;     // 1: deeper frames were cut off
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::uint32_t count;               // number of frames
+  std::uint64_t first;               // index of the innermost frame in the frames region
+  std::uint64_t hash;                // of the frames' addresses
+  std::uint64_t module_epoch;        // Header::module_epoch when the stack was captured
+  std::uint32_t truncated;           // 1: deeper frames are missing
   std::uint32_t reserved;
 };
 // A frame is an address inside the call instruction (return address - 1; the interrupted
-// instruction itself for a signal frame), as mapped in this process.
+// instruction itself for a signal frame), as mapped in the recorded process.
 using Frame = std::uint64_t;
 
-// An object file that was loaded at an address. Each address at which it was loaded has a row.
+// An object file (program or library) that was loaded at an address; a row for each such address.
+// An epoch is a value of Header::module_epoch.
 struct Module {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  // Row of the first module of this file. Modules of one file have the same code at the same offset
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  // Row of the first module of this file. Modules of one file have equal code at equal offsets
   // from their bases. Copies of a file with one build id are one file, whatever their names.
   std::uint32_t file;
-  std::uint32_t build_id_bytes;
+  std::uint32_t build_id_bytes;  // length of `build_id`; 0: the file has none
   std::uint8_t build_id[32];
   StringRef path;
-  std::uint64_t base;          // load base: address - base = offset in the file's terms
-  std::uint64_t start, end;    // mapped range
-  std::uint64_t loaded_epoch;  // first epoch in which it is loaded at this address
-  std::atomic<std::uint64_t> unloaded_epoch;  // first epoch in which it is not; 0: still loaded
+  std::uint64_t base;          // load base: address - base = address as in the file's tables
+  std::uint64_t start, end;    // mapped range of addresses; `end` is exclusive
+  std::uint64_t loaded_epoch;  // first epoch in which the module was loaded at this address
+  std::atomic<std::uint64_t> unloaded_epoch;  // first epoch after its unloading; 0: still loaded
 };
 
-// A thread that made a recorded call. `tid`: the kernel's thread id.
+// A thread that made a recorded call.
 struct Thread {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t tid;
-  char name[16];
-  std::uint64_t first_ns;
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::uint32_t tid;                 // the kernel's thread id
+  char name[16];                     // as the kernel knows it; ends with a zero byte
+  std::uint64_t first_ns;            // time of the first recorded call
 };
 
-// The highest and the last value in a span of time. The highest includes the value at the
-// beginning. So if max_bytes is 0 although the value at the beginning is not, the value did not
-// change in this span.
+// A part of a series' timeline: Series::width_ns of time. max_bytes is 0 if the live bytes did not
+// change in that time; otherwise it is their highest value, that at the beginning included.
 struct Bucket {
   std::atomic<std::uint64_t> max_bytes;
-  std::atomic<std::uint64_t> last_bytes;  // in the newest bucket, Series::live_bytes counts instead
+  std::atomic<std::uint64_t> last_bytes;  // at the bucket's end; not yet valid in the newest bucket
 };
-inline constexpr std::size_t bucket_count = 240;
+inline constexpr std::size_t bucket_count = 240;  // buckets of each series
 
-// The totals of one kind on one device, and their timeline, which the groups' counters do not give.
-// When time runs past the last bucket, neighbouring buckets are folded together and the width
-// doubles, so that a series never grows.
 inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
+// The totals of one kind of memory on one device, their peak, and their timeline. When time runs
+// past the last bucket, neighbouring buckets are folded together and their width doubles.
 struct Series {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::int32_t device;
-  std::uint8_t kind;  // Kind, or series_host_rss
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::int32_t device;               // CUDA ordinal; -1 for host memory
+  std::uint8_t kind;                 // Kind, or series_host_rss
   std::uint8_t reserved[3];
-  std::atomic<std::uint32_t> first_group;
-  std::atomic<std::uint32_t> peak_version;  // odd while the peak is being copied
+  std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
+  std::atomic<std::uint32_t> peak_version;  // odd while groups' live values are copied at a peak
   std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded
   std::atomic<std::uint64_t> live_count;    // live allocations that no shard's own counter counts
-  std::atomic<std::uint64_t> live_bytes;  // includes credits (live_bytes.hpp); the groups are exact
-  std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;
-  std::atomic<std::uint64_t> copied_peak_bytes;  // the peak to which the groups' at_peak_* belong
-  std::atomic<std::uint64_t> width_ns;
-  std::atomic<std::uint32_t> buckets_used;
+  // Live bytes, plus freed bytes that threads have not passed on (at most 1 MiB or 1/64 of the
+  // peak); the groups' counters are exact.
+  std::atomic<std::uint64_t> live_bytes;
+  std::atomic<std::uint64_t> peak_count, peak_bytes, peak_ns;  // live at the peak; time of the peak
+  // Sum of the groups' Group::at_peak_bytes; usually at most 1% below peak_bytes.
+  std::atomic<std::uint64_t> copied_peak_bytes;
+  std::atomic<std::uint64_t> width_ns;  // length of one bucket; the first begins at process start
+  std::atomic<std::uint32_t> buckets_used;  // buckets from the first to the newest
   std::uint32_t reserved2;
   Bucket buckets[bucket_count];
-  // The worst moment of linear memory: that with the most locked bytes (slab_pages.hpp). When
-  // locked bytes rise above it, the moment and the version change. These fields lie in another
-  // cache line than the counters, which change all the time.
-  std::atomic<std::uint32_t> worst_version;
-  // present value; may be too high by changes that shards have not passed on yet
+  // The fields below are for linear device memory (Kind::device). Locked bytes are those of partly
+  // live slabs that no live piece has. At the worst moment, the most bytes were locked.
+  std::atomic<std::uint32_t> worst_version;  // number of worst moments so far; 0: none
+  // Bytes that are locked now, up to changes that threads have not passed on yet.
   std::atomic<std::uint64_t> slab_locked_bytes;
-  std::atomic<std::uint64_t> page_rounding_bytes;
+  std::atomic<std::uint64_t> page_rounding_bytes;  // now lost to rounding of requests to pages
   std::atomic<std::uint64_t> worst_locked_bytes, worst_page_rounding_bytes, worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs
-  // The groups that lock the slabs, copied at the worst moment or a little before; 0: not copied
-  // yet.
-  std::atomic<std::uint32_t> holders_version;  // odd while they are being copied
-  std::atomic<std::uint32_t> first_holder;     // first of `worst_holder_count` rows
-  // 1: when the holders were last copied, addresses did not fit the known layout of slabs.
+  // The holders: the groups that lock most. They are copied to WorstHolder rows at some of the
+  // worst moments, the last time at `holders_ns`. holders_version is odd meanwhile; 0: no copy yet.
+  std::atomic<std::uint32_t> holders_version;
+  std::atomic<std::uint32_t> first_holder;  // first of `worst_holder_count` rows; 0: none
+  // 1: at holders_ns, addresses of pieces did not fit the layout that slab_layout.hpp describes.
   std::atomic<std::uint32_t> slabs_misfit;
-  std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
-  // From the same copy: the number of pieces that shared a page with another one, as slabs' pieces
-  // do; and the device's last reading, at `read_ns`. 0: nothing yet.
-  std::atomic<std::uint64_t> pieces_seen;
+  std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;  // locked by all groups together
+  std::atomic<std::uint64_t> pieces_seen;  // pieces that shared their page, at holders_ns
+  // The device's last reading before holders_ns, made at `read_ns`; 0: there was no reading.
   std::atomic<std::uint64_t> read_ns, read_free_bytes, read_memory_pool_idle_bytes;
 };
 
+// The moment at which a device's memory was last read: never, near a recorded call, or at the end.
 enum class ReadingAt : std::uint32_t { none, last_call, exit };
-// A device that the process used, and its last reading.
+// A device that the process used, and the last reading of its memory.
 struct Device {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::int32_t ordinal;
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::int32_t ordinal;              // CUDA ordinal
   std::uint8_t uuid[16];
-  char name[128];
-  std::atomic<std::uint32_t> version;  // seqlock over the reading: odd while it changes
+  char name[128];                      // ends with a zero byte
+  std::atomic<std::uint32_t> version;  // seqlock: odd while the reading or implicit memory changes
   std::atomic<std::uint32_t> at;       // ReadingAt
-  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;
-  // Bytes that the process's memory pools and graphs keep unused; or unknown_bytes.
+  std::atomic<std::uint64_t> time_ns, total_bytes, free_bytes;  // of the reading
+  // Bytes that the process's memory pools and graphs keep unused; unknown_bytes: not known.
   std::atomic<std::uint64_t> memory_pool_idle_bytes;
-  std::atomic<std::uint64_t> other_processes_bytes;  // when last asked for; 0: unknown
-  // Host memory behind live device allocations: now and at its peak, and the number of allocations
-  // that were ever spilled. spilled_in_stream_order_bytes is the present part in stream-ordered
-  // ones.
+  std::atomic<std::uint64_t> other_processes_bytes;  // used by other processes; 0: unknown
+  // Host memory behind live device allocations (spill): now, and at its peak; and the number of
+  // allocations that ever got such memory.
   std::atomic<std::uint64_t> spilled_bytes, spilled_peak_bytes, spilled_count;
-  std::atomic<std::uint64_t> spilled_in_stream_order_bytes;
-  // The pool (pool/arena.hpp) when the device was read: bytes that it holds of the device, the part
-  // in live allocations, and totals of its work so far.
+  std::atomic<std::uint64_t> spilled_in_stream_order_bytes;  // part in stream-ordered allocations
+  // cuwarden's pool (pool/arena.hpp) at the reading: bytes that it holds of the device, and those
+  // in live allocations. Totals since process start: served allocations and their bytes, bytes
+  // given back to the driver; pages that meshing let share memory, bytes won by that, time of its
+  // pauses.
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
   std::atomic<std::uint64_t> arena_served_count, arena_served_bytes, arena_returned_bytes;
   std::atomic<std::uint64_t> arena_meshed_pages, arena_meshed_bytes, arena_pause_ns;
-  // Memory that calls took without being asked for memory, as far as it was measured; guarded by
-  // `version`. The first context's memory cannot be told from that of other processes: the first
-  // number has both, without memory that this process had recorded by then. The others are
-  // differences.
+  // Implicit memory: bytes that the driver took by itself, as far as measured; see ImplicitBytes.
   std::atomic<std::uint64_t> used_after_first_context_bytes;  // 0: not measured
   std::atomic<std::uint64_t> context_bytes;                   // taken by further contexts
   std::atomic<std::uint64_t> module_bytes, local_memory_bytes, heap_bytes, stream_bytes;
   // Bytes of contexts that the driver gave back after a refusal; a later launch takes them again.
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
-  // Local memory for one thread of the kernel that needs most; 0: none needs more than there is.
+  // Local memory for one thread of the kernel that needs most; 0: none needed more than there was.
   std::atomic<std::uint64_t> largest_local_bytes;
-  StringRef largest_local_kernel;  // that kernel's name, as the driver gives it
+  StringRef largest_local_kernel;  // name of that kernel, as the driver gives it; empty: unknown
 };
 
-// A hooked function. Its calls by threads with a shard are in RegionId::shard_calls.
+// A hooked function of CUDA. Row i of the hooks table is hook i of driver/hooks.def.
 struct Hook {
-  std::atomic<std::uint64_t> calls;
-  StringRef name;
+  std::atomic<std::uint64_t> calls;  // by threads without a shard; others are in shard_calls
+  StringRef name;                    // the function's name
 };
 
-struct NamedCount {                  // a lookup that was answered with an unhooked memory function
-  std::atomic<std::uint32_t> state;  // 1 = published
+// A memory function of CUDA without a hook, whose address the program looked up.
+struct NamedCount {
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
   std::uint32_t reserved;
   StringRef name;
-  std::atomic<std::uint64_t> count;
+  std::atomic<std::uint64_t> count;  // number of lookups
 };
 
-struct NamedValue {                  // settings and environment
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::uint32_t source;              // settings: 0 default, 1 environment
+// A setting of cuwarden, or an environment variable of the process.
+struct NamedValue {
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::uint32_t source;              // 0: the setting's default; 1: the environment
   StringRef name, value;
 };
 

@@ -1,4 +1,6 @@
-// The part of the ledger's layout that describes the pages of the driver's slabs (slab_pages.hpp).
+// The part of the ledger's layout that describes slabs: pages of 2 MiB of device memory from which
+// the driver cuts the pieces that it hands out for small requests (slab_pages.hpp). Bytes of a
+// partly live page that no live piece has are locked: the driver can use them for pieces only.
 #pragma once
 
 #include <atomic>
@@ -6,60 +8,77 @@
 
 namespace cuwarden::ledger {
 
-// The driver cuts linear memory into pages. A piece that leaves at least a step of its page unused
-// may share the page with others; a larger one has pages of its own. Readers check this by the
-// addresses.
+// Usual size of the driver's pages of linear device memory, and the granularity to which the driver
+// rounds requests up inside a page, in bytes. Readers check both by the addresses of allocations.
 inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
+// Largest request in bytes that the driver cuts from a page that other pieces may share. A larger
+// request gets whole pages.
 inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_bytes;
 
-// The contents of one page, packed into one word so that they change at once.
+// The live pieces of one page of 2 MiB, packed into one 64-bit word so that all three numbers
+// change at once.
 struct SlabContents {
-  std::uint64_t count = 0, steps = 0, bytes = 0;  // pieces, steps that they take, requested bytes
+  // Number of live pieces; units of slab_step_bytes (512 bytes) that they take; bytes as the
+  // program requested them.
+  std::uint64_t count = 0, steps = 0, bytes = 0;
 
+  // Unpacks a word that word() packed.
   static constexpr SlabContents of(std::uint64_t word) {
     return {word >> 48, word >> 32 & 0xffff, word & 0xffffffff};
   }
+  // Packs the numbers into one word. Words can be added and subtracted to change all three at once.
   constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
+  // Returns the bytes of the page that live pieces take, each rounded up to slab_step_bytes.
   constexpr std::uint64_t cut_bytes() const { return steps * slab_step_bytes; }
-  // True if the page has one piece and no room for another like it. The rest of the page then
-  // counts as lost to rounding, until smaller pieces come.
+  // True if the page has one live piece, which takes more than half of the page. The rest of the
+  // page then counts as lost to rounding; it counts as locked as soon as there is a second piece.
   constexpr bool is_rounded() const { return count == 1 && cut_bytes() > slab_page_bytes / 2; }
+  // Returns the page's locked bytes: no live piece has them, and the driver can use them only for
+  // further pieces. 0 for an empty page, and if is_rounded().
   constexpr std::uint64_t locked_bytes() const { return is_rounded() ? 0 : rest_bytes(); }
+  // Returns the page's bytes that count as lost to the rounding of its only piece; 0 unless
+  // is_rounded().
   constexpr std::uint64_t rounding_bytes() const { return is_rounded() ? rest_bytes() : 0; }
 
  private:
-  // If pieces seem to overlap, an older one was freed and not noticed, so the rest is not below 0.
+  // Returns the page's bytes that no live piece has; 0 if no piece is live. Also 0 if the pieces
+  // take more than a page: then an older piece was freed unnoticed.
   constexpr std::uint64_t rest_bytes() const {
     return count == 0 || cut_bytes() > slab_page_bytes ? 0 : slab_page_bytes - cut_bytes();
   }
 };
 
-// A bit beside the version in at_worst_version: set while the contents are being copied.
+// The highest bit of SlabPage::at_worst_version, whose other bits are a version number. The bit is
+// set while a thread copies `contents` to `contents_at_worst`.
 inline constexpr std::uint32_t slab_copying = 1u << 31;
 
-// A page of 2 MiB of device memory in which pieces lie.
+// A page of 2 MiB of device memory from which the driver cut pieces. The worst moment of a device
+// is that at which the most bytes were locked: free, but in partly live pages.
+// Series::worst_version counts the worst moments; each replaces the one before.
 struct SlabPage {
-  std::atomic<std::uint32_t> state;  // 1 = published
-  std::int32_t device;
-  std::uint64_t address;
-  std::atomic<std::uint64_t> contents;
-  // The contents at the series' worst moment of version at_worst_version, copied before `contents`
-  // change. If the worst moment has another version, the page has not changed since: `contents`
-  // count.
+  std::atomic<std::uint32_t> state;     // 1: readers may use the row; 0: not filled in yet
+  std::int32_t device;                  // CUDA ordinal
+  std::uint64_t address;                // of the page's first byte
+  std::atomic<std::uint64_t> contents;  // present live pieces, as SlabContents::word()
+  // The page's contents at worst moment number `at_worst_version`, copied from `contents` before
+  // their first change after that moment. If Series::worst_version is another number, the page has
+  // not changed since the worst moment: then `contents` are those of the moment.
   std::atomic<std::uint64_t> contents_at_worst;
-  std::atomic<std::uint32_t> at_worst_version;  // slab_copying is set while one is being made
-  std::atomic<std::uint32_t> next;  // row of the same address on another device; 0: none
+  std::atomic<std::uint32_t> at_worst_version;  // slab_copying is set during the copy
+  // Row of a page that has the same address on another device; 0 ends the list.
+  std::atomic<std::uint32_t> next;
   std::uint32_t reserved[6];
 };
 static_assert(sizeof(SlabPage) == 64);
 
-// A group that locked slabs of a series at `holders_ns`: its pieces, and its part of the locked
-// bytes. A slab's locked bytes are shared equally among its pieces. Guarded by
-// Series::holders_version.
-inline constexpr std::uint32_t worst_holder_count = 8;
+inline constexpr std::uint32_t worst_holder_count = 8;  // rows of WorstHolder for each series
+// A group of allocations (those of one call stack) whose pieces locked bytes in slabs of a device
+// at the time Series::holders_ns. Guarded by the seqlock Series::holders_version.
 struct WorstHolder {
-  std::uint32_t group;  // 0: none
+  std::uint32_t group;  // row of the groups table; 0: this row and those after it are unused
   std::uint32_t reserved;
+  // Live pieces of the group in slabs, and their requested bytes. A slab's locked bytes are divided
+  // equally among its live pieces; `locked_bytes` is the sum for the group's pieces.
   std::uint64_t count, bytes, locked_bytes;
 };
 

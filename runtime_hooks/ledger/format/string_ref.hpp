@@ -4,10 +4,10 @@
 
 namespace cuwarden::ledger {
 
-// A text in the ledger's strings region.
+// A reference to a text in the ledger's strings region (RegionId::strings).
 struct StringRef {
-  std::uint32_t offset = 0;  // from the start of the region; 0 is the empty string
-  std::uint32_t length = 0;  // number of bytes; there is no terminating zero
+  std::uint32_t offset = 0;  // bytes from the start of the region; 0 for an empty text
+  std::uint32_t length = 0;  // length of the text in bytes; no terminating zero follows
 };
 
 }  // namespace cuwarden::ledger
