@@ -52,8 +52,9 @@ class LiveBytes {
   }
 
  private:
-  // The present epoch of a series. Shards keep credits in epochs with even numbers. In those with
-  // odd numbers, all threads change the series' counter itself.
+  // The present epoch of a series. In epochs with even numbers, shards keep credits (freed bytes
+  // that the series' counter does not know yet). In those with odd numbers, all threads change the
+  // counter itself.
   struct alignas(64) Epoch {
     std::atomic<std::uint32_t> number{0};     // number of the present epoch
     std::atomic<std::uint32_t> collected{0};  // last odd epoch whose credits were all collected
@@ -65,8 +66,9 @@ class LiveBytes {
   bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
     return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }
-  // Adds `bytes` to the shard's credit. Returns false if the epoch is odd, or if the credit would
-  // become too large: the caller then changes the series' counter.
+  // Adds freed bytes to the shard's credit, which the series' counter does not know yet. Returns
+  // false if the epoch is odd, or if the credit would become too large: the caller then subtracts
+  // the bytes from the counter.
   bool keep(ThreadShard& shard, const Series& series, std::size_t row,
             std::uint64_t bytes) noexcept {
     const Epoch& epoch = epochs_[row];
@@ -78,7 +80,8 @@ class LiveBytes {
            (keeps_credits(epoch.number.load(std::memory_order_seq_cst)) ||
             !shard.spend(row, bytes));
   }
-  // Returns the largest credit that one shard may keep for a series with this peak, in bytes.
+  // Returns the most freed bytes that one shard may keep to itself (its credit) for a series with
+  // this peak.
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
     return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
   }
@@ -86,7 +89,8 @@ class LiveBytes {
   // itself, which all threads share.
   Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes the credits of all shards away, and subtracts them from the series' counter.
+  // Takes the credits (freed bytes that shards kept to themselves) of all shards away, and
+  // subtracts them from the series' counter.
   void collect(Series&, std::size_t row) noexcept;
   // Waits until the credits for this odd epoch are collected. Gives up after some microseconds if
   // the collecting thread does not run.

@@ -43,7 +43,8 @@ class ThreadShard {
   // --- Credits: freed bytes of a series that its counter does not know yet (live_bytes.hpp). Only
   // the shard's own thread adds credits; any thread may take them away. `row`: the series' row.
 
-  // Takes `bytes` from the credit. Returns false, and takes nothing, if the credit is smaller.
+  // Takes `bytes` from the shard's credit for a series: freed bytes that the series' counter does
+  // not know yet. Returns false, and takes nothing, if the credit is smaller.
   bool spend(std::size_t row, std::uint64_t bytes) noexcept {
     std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
     while (credit >= bytes) {
@@ -52,14 +53,17 @@ class ThreadShard {
     }
     return false;
   }
-  // Adds `bytes` to the credit. Returns false, and adds nothing, if it would exceed `largest`.
+  // Adds `bytes`, which the thread has freed, to the shard's credit for a series instead of
+  // changing the series' counter. Returns false, and adds nothing, if the credit would exceed
+  // `largest`.
   bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
     if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
       return false;
     credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
     return true;
   }
-  // Returns the whole credit, which is 0 from then on.
+  // Sets the shard's credit for a series to 0 and returns its former value: freed bytes that the
+  // caller must subtract from the series' counter.
   std::uint64_t take_credit(std::size_t row) noexcept {
     if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
     return credits_[row].exchange(0, std::memory_order_seq_cst);
@@ -108,8 +112,8 @@ class ThreadShard {
 // it ends; then another thread may take the shard.
 class ThreadShards {
  public:
-  static constexpr std::uint32_t count =
-      ThreadSlot::count;  // number of shards, with the shared one
+  // Number of shards, including shard 0, which threads without a shard of their own share.
+  static constexpr std::uint32_t count = ThreadSlot::count;
   static_assert(count <= 256);
 
   // `storage` outlives the object.

@@ -39,6 +39,7 @@ class IncidentHoldings {
   // Returns the entry of this group, and adds an empty one if the group has none. Null if all 12
   // entries are in use.
   IncidentHolding* of(GroupId) noexcept;
+  // Return all entries in use.
   std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
   std::span<const IncidentHolding> all() const noexcept { return std::span(all_).first(count_); }
 
