@@ -1,4 +1,4 @@
-// The libraries that a request comes through, as far as its call stack tells.
+// The libraries on the call stack of a request for memory.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,13 @@
 
 namespace cuwarden::rescue {
 
-// Returns true if the stack leads through an allocator that empties its own cache and asks again
-// when it is refused.
+// Returns true if the call stack leads through a known allocator (such as that of PyTorch) which,
+// when a request is refused, empties its own cache and asks again.
 bool asked_by_caching_allocator(const ledger::StackTable&, StackId) noexcept;
 
-// Returns true if the stack has none of the modules, a comma-separated list of parts of paths. The
-// stack must be whole. False also where a module of the stack is not known.
+// Returns true if no frame of the call stack is in one of the modules. `modules`: a comma-separated
+// list of parts of libraries' paths. The stack must have been walked to its end. False also if the
+// library of a frame is not known.
 bool has_none_of(const ledger::StackTable&, StackId, std::string_view modules) noexcept;
 
 }  // namespace cuwarden::rescue

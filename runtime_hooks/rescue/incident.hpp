@@ -1,5 +1,5 @@
-// A request that was refused, as a value: the facts of that moment, each filled in by the part of
-// the process that knows it. The value is judged as it is; the ledger gets a copy.
+// An incident as a value: a refused request and the facts of that moment, each filled in by the
+// part of cuwarden that knows it. The ledger gets a copy.
 #pragma once
 
 #include <span>
@@ -10,25 +10,30 @@
 
 namespace cuwarden::rescue {
 
-// Lives on the stack of the thread whose request was refused.
+// A request that was refused, with the facts known at that moment. Lives on the stack of the thread
+// that made the request.
 struct Incident {
-  IncidentId id;  // 0: the refusal is counted with an earlier incident, and nothing else is set
-  GroupId group;  // of the call that was refused
+  // Row of the incident in the ledger. 0: the refusal is counted with an earlier incident, and the
+  // other fields are not set.
+  IncidentId id;
+  GroupId group;  // group of the call site that made the request
   Request request;
   ledger::IncidentFacts facts;
-  ledger::IncidentHoldings holdings;
+  ledger::IncidentHoldings holdings;  // groups that held most memory
 
   explicit operator bool() const { return id.value != 0; }
 };
 
-// Sources of facts from outside CUDA. The shim implements the interface.
+// Sources of facts that the CUDA driver does not tell, such as limits of the host and other
+// processes on the device. The shim (the part of cuwarden that is preloaded) implements it.
 class IncidentProbes {
  public:
-  // Adds facts to the incident. Called once for each incident, by the thread that met the refusal,
-  // before any rung is climbed.
+  // Adds facts to the incident and to its rows in the ledger. Called once for each new incident, by
+  // the thread whose request was refused: before any rung is tried, or, if the incident begins with
+  // a failure (Incidents::failed()), after the rungs.
   virtual void explain(Incident&) noexcept = 0;
-  // Called once for each incident when its outcome is known, before the call returns to the
-  // program. `served`: true where a rung served the request.
+  // Called once for each new incident when its outcome is known, before the refused call returns to
+  // the program. `served`: true if a rung has served the request.
   virtual void settled(const Incident&, bool served) noexcept = 0;
 
  protected:

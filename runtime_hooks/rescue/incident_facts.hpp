@@ -1,4 +1,4 @@
-// Facts about a device that the driver tells at the moment of an incident.
+// Facts about a device that the driver tells at the moment at which a request is refused.
 #pragma once
 
 #include "runtime_hooks/rescue/incident.hpp"
@@ -6,9 +6,10 @@
 
 namespace cuwarden::rescue {
 
-// Adds the facts about the memory of the request's device. Adds nothing for host memory. A context
-// that is not current is not entered, since another thread may be ending it: then only the size is
-// added. Of a refused context, the device's compute mode is added, unless it is the default one.
+// Adds facts about the memory of the request's device to the incident: its size, free bytes, and
+// unused bytes of pools. Adds nothing for host memory. If the device is not the current context's,
+// adds only its size: another thread may be ending the other context. If the request asked for a
+// context, adds the device's compute mode, unless it is the default one.
 void add_device_facts(const Parts&, Incident&) noexcept;
 
 }  // namespace cuwarden::rescue

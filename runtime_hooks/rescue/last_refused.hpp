@@ -1,5 +1,6 @@
-// Requests of the calling thread that were refused since one was served. Allocators that empty
-// their own cache ask again from another line, and more than once.
+// The last refused request of a thread, and how often it was refused. An allocator that is refused
+// may empty its own cache and ask again, from another line of its code and more than once. So the
+// refusals of one request may be counted with several incidents.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,13 @@
 
 namespace cuwarden::rescue {
 
-// The last request of the calling thread that was refused. `recorder`: number of the recording,
-// because a forked child inherits the thread's memory but has a recording of its own. Times are the
-// ledger's.
+// Remembers the last refused request of one thread, in order to find out if the program gets an
+// equal request served soon after. `recorder`: number of the process's Refusals object. A forked
+// child inherits this object, but has a Refusals object of its own. Times are the ledger's.
 class LastRefused {
  public:
+  // Adds a refusal by the driver, which `incident` counts. If the request differs from the last
+  // one, or the last refusal is more than 10 s ago, earlier refusals are forgotten.
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&
@@ -26,8 +29,9 @@ class LastRefused {
     time_ns_ = now_ns;
     count(incident);
   }
-  // Returns true where the thread was refused before this time and was served nothing since. The
-  // earlier request may have asked for more.
+  // Returns true if the thread was refused an equal or larger request on the device before, and no
+  // other request was served to it since. `now`: the incident that counts the present refusal,
+  // which add() has added already.
   bool was_refused_before(std::uint32_t recorder, const Request& request,
                           IncidentId now) const noexcept {
     if (recorder_ != recorder || request_.device != request.device || was_served_other_)
@@ -36,8 +40,9 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // To be called after the ladder served the last refused request. Calls visit(incident, times) for
-  // the refusals before it, from which the program recovered by itself.
+  // Must be called after a rung has served the request that add() added last. `now`: its incident.
+  // Calls visit(incident, times) for the earlier refusals of equal requests, which failed in the
+  // program. Then forgets all refusals.
   template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
@@ -47,7 +52,7 @@ class LastRefused {
     }
     *this = {};
   }
-  // Notes that the refusal is counted with another incident from now on.
+  // Counts one refusal with the incident `to` instead of `from`, as the ledger does now.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;
@@ -56,10 +61,12 @@ class LastRefused {
     }
     count(to);
   }
-  // Sets the time at which the program gets the refusal.
+  // Sets the time at which the program gets the error, from which the 10 s count. Rungs may have
+  // taken long.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
-  // To be called after a request was served. Calls visit(incident, times) if an equal request had
-  // been refused before.
+  // Must be called after the driver has served a request at once. If an equal request was refused
+  // in the last 10 s, calls visit(incident, times) for its refusals. Forgets the refusals of an
+  // equal request.
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, std::uint64_t now_ns,
               const Visit& visit) noexcept {
@@ -74,14 +81,18 @@ class LastRefused {
   }
 
  private:
-  // A later request is another attempt, and may have other reasons to succeed.
+  // Time after a refusal in which an equal request counts as the program's next attempt. A later
+  // one may have other reasons to succeed.
   static constexpr std::uint64_t soon_ns = 10'000'000'000;
+  // Returns true if the last refusal is too long ago to matter.
   bool is_over(std::uint64_t now_ns) const noexcept { return now_ns > time_ns_ + soon_ns; }
 
+  // Number of refusals that one incident counts.
   struct Count {
-    IncidentId incident;  // 0: none
+    IncidentId incident;  // 0: the entry is unused
     std::uint32_t times = 0;
   };
+  // Adds one refusal to the incident's entry. Does nothing if all entries have other incidents.
   void count(IncidentId incident) noexcept {
     for (Count& count : counts_) {
       if (count.incident.value != 0 && count.incident != incident) continue;
@@ -90,12 +101,12 @@ class LastRefused {
       return;
     }
   }
-  Request request_;
-  std::uint32_t recorder_ = 0;
-  bool was_served_other_ = false;
-  bool had_larger_ = false;  // a larger request was refused right before
-  std::uint64_t time_ns_ = 0;
-  Count counts_[3];
+  Request request_;                // the last refused request
+  std::uint32_t recorder_ = 0;     // number of the Refusals object; 0: no request was refused
+  bool was_served_other_ = false;  // true if a different request was served since
+  bool had_larger_ = false;        // true if a larger request was refused right before
+  std::uint64_t time_ns_ = 0;      // time of the last refusal
+  Count counts_[3];                // refusals of the request, by incident
 };
 
 }  // namespace cuwarden::rescue

@@ -8,7 +8,7 @@
 
 namespace cuwarden::rescue {
 
-// All parts outlive the rescue.
+// References to parts of the process, for the serving of refused requests. All outlive the object.
 struct Parts {
   HostProcess& process;
   ledger::Writer& ledger;

@@ -1,17 +1,18 @@
-// Streams in which memory was freed and that were not synchronised since, as far as the hooks saw.
+// Streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since, as far
+// as the hooks saw. Their frees pend: the memory cannot serve other requests yet.
 //
 // Memory that is freed in stream order goes back to its memory pool at once. No other request gets
-// it before the stream is synchronised, or an event in the stream that comes after the free.
-// Measured: none of these helps: time, cuMemPoolTrimTo, that the device reached the free, a query
-// that says so, the synchronisation of another stream. An event that was reached is synchronised at
-// once, whatever work follows it. So a request waits no longer than the device needs to reach the
-// free.
+// it before the stream is synchronised, or an event in the stream that comes after the free. None
+// of these helps (measured): time, cuMemPoolTrimTo, that the device reached the free, a query that
+// says so, the synchronisation of another stream. An event that the device has reached is
+// synchronised without a wait, whatever work follows it. So a request waits no longer than the
+// device needs to reach the free.
 //
 // A thread's own default stream (CU_STREAM_PER_THREAD, or null in a _ptsz call) can be named by
-// that thread alone, and an event in the legacy default stream would be a barrier for all blocking
-// streams, which may wait for each other. For both kinds the context is only asked if it is idle,
-// at a moment when no thread submits work. Synchronising the legacy stream then frees all their
-// memory (measured) without a wait.
+// that thread alone. An event in the legacy default stream would be a barrier for all blocking
+// streams, which may wait for each other. So for both kinds the driver is only asked if the context
+// is idle, at a moment when no thread submits work. Synchronising the legacy stream then frees the
+// memory of all default streams without a wait (measured).
 #pragma once
 
 #include <atomic>
@@ -25,77 +26,100 @@
 
 namespace cuwarden::rescue {
 
+// Knows the streams with pending frees: memory was freed in them, and they were not synchronised
+// since. All threads may call the functions at any time.
 class PendingFrees {
-  // A stream with frees that were not synchronised.
+  // A stream with pending frees.
   struct NotedStream {
-    std::atomic<std::uint64_t> key{0};  // 0: the row is vacant
-    std::atomic<std::uint64_t> context{0};
-    // For the threads' own default streams: the thread that freed memory there, or several_threads.
+    // The stream's handle; for a default stream, its context's handle with one of two low bits set.
+    // 0: the row is vacant.
+    std::atomic<std::uint64_t> key{0};
+    std::atomic<std::uint64_t> context{0};  // CUcontext of the stream
+    // Only for a row of the threads' own default streams, which a context's threads share: the
+    // thread that freed memory there, or several_threads.
     std::atomic<std::uint64_t> thread{0};
     std::atomic<bool> again{
-        false};  // true if memory was freed since an event was put into the stream
+        false};  // true if memory was freed after an event was put into the stream
   };
-  // An event in a stream, behind the frees that were noted there.
+  // An event that was put into a stream after the stream's pending frees. The device has reached
+  // these frees once it has reached the event.
   struct Mark {
     CUevent event = nullptr;
-    NotedStream* noted = nullptr;  // null: the thread's own default stream
-    std::uint64_t key = 0;         // of the stream
+    NotedStream* noted = nullptr;  // the stream's row; null: the thread's own default stream
+    std::uint64_t key = 0;         // NotedStream::key of the stream
   };
 
  public:
-  // Threads remember what they noted. The version tells this object's notes from those of an
-  // earlier one, such as a fork's parent had.
+  // Makes an object without streams. Threads remember streams that they added to an object. The new
+  // version number tells such a memory from one of an earlier object: a forked child inherits the
+  // memory of its parent's thread.
   PendingFrees() noexcept : first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
-  // Returns true if the thread's last free was in this stream and the stream is still noted: then
-  // freed_in() would change nothing. Always false for default streams, which each context has.
+  // Returns true if freed_in() need not be called for this stream: the calling thread's last free
+  // was in it too, and the stream still counts as one with pending frees. Always false for default
+  // streams, because the handle does not tell their context.
   bool was_noted_last(CUstream) const noexcept;
-  // To be called before the driver's free, with the stream's context.
+  // Adds the stream to those with pending frees. Must be called before the driver's cuMemFreeAsync,
+  // with the stream's context. If there is no room, the stream is left out.
   void freed_in(CUstream, ContextId) noexcept;
-  // To be called before the driver ends the stream, which is not asked about afterwards.
+  // Removes a stream. Must be called before the driver destroys the stream, since its handle must
+  // not be used afterwards.
   void stream_ends(CUstream) noexcept;
-  // To be called before the driver ends a context, for all of its streams; 0: whichever context.
+  // Removes all streams of a context. Must be called before the driver ends the context. 0: the
+  // context is unknown, so the streams of all contexts are removed.
   void context_ends(ContextId) noexcept;
-  // To be called before a stream capture begins. From then on no stream is touched: an event in a
-  // stream that is captured, or that joins a capture, would become part of the capture.
+  // Must be called before a stream capture begins. From then on, no events are put into streams any
+  // more: an event in a stream that is captured, or joins a capture, would become part of it.
   void capture_begins() noexcept;
 
-  // Events that lie behind the noted frees: at first in the streams of the current context that the
-  // thread can name.
+  // The events by which one refused request waits for pending frees. At first they are in streams
+  // of the current context: the calling thread's own default stream, and those that are no default
+  // streams. Used by one thread.
   class Marks {
    public:
-    // Frees on `device` may help. All references outlive the object.
+    // Puts the first events into streams. `current`: the current context. `device`: device of the
+    // request, to whose other contexts add_others() turns. All references outlive the object.
     Marks(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
           ContextId current, DeviceOrdinal device);
     ~Marks();
     Marks(const Marks&) = delete;
     Marks& operator=(const Marks&) = delete;
-    // Adds events in streams of the device's other live contexts, except their default streams.
-    // Returns true if there were any.
+    // Puts events into streams of the device's other live contexts, except their default streams.
+    // Returns true if it added any.
     bool add_others();
-    // Returns true while there are frees that the device has not reached.
+    // Returns true while the object knows pending frees that were not synchronised yet. False once
+    // synchronise_reached() has found that a stream capture was begun.
     bool any() const noexcept {
       return !is_over_ && (has_defaults_ || count_ + count_elsewhere_ != 0);
     }
-    // Synchronises the events that the device has reached. Returns true if there were any.
+    // Synchronises the events that the device has reached, so that the memory freed before them can
+    // serve other requests. Returns true if there were any: the caller then asks the driver again.
     bool synchronise_reached();
 
    private:
-    static constexpr std::size_t limit = 64;
+    static constexpr std::size_t limit = 64;  // most events in streams of the current context
+    // Calls visit(row, key, context) for each stream with pending frees, with the lock held, until
+    // it returns false.
     template <class Visit>
     void each_stream(const Visit&);
+    // Calls visit(mark) for each of this object's events in streams of other contexts, with the
+    // lock held. Drops the events for which it returns true.
     template <class Visit>
     void each_elsewhere(const Visit&);
-    // Puts an event into this stream, with the lock held. Null: the thread's own default stream.
-    // Returns false where there is no room for more.
+    // Puts an event into a stream of the current context; the caller holds the lock. The row is
+    // null for the thread's own default stream. Returns false if there is no room for more events.
     bool put(CUstream, NotedStream*, std::uint64_t key);
+    // Puts an event into a stream of another context; the caller holds the lock. Returns false if
+    // there is no room for more events.
     bool put_elsewhere(NotedStream&, std::uint64_t key, ContextId);
+    // Makes an event in the stream; null if the driver refuses.
     CUevent event_in(CUstream, NotedStream*);
-    // Returns true for an event that the device has reached, or that the driver does not know
-    // because the context is gone. Sets `found` where it synchronised the event.
+    // If the device has reached the event, synchronises it and sets `found` to true. Returns true
+    // if the event was reached, or if the driver does not know it because its context is gone: then
+    // the event was destroyed.
     bool is_reached(const Mark&, bool& found);
-    // Synchronises frees in default streams of the current context, also in other threads' own
-    // ones, if the context is idle. Returns true if it did.
+    // If the current context is idle, synchronises the frees in its default streams, including
+    // those of other threads. Returns true if it did.
     bool synchronise_defaults();
 
     PendingFrees& pending_;
@@ -103,47 +127,57 @@ class PendingFrees {
     const tracking::LiveContexts& contexts_;
     const ContextId current_;
     const DeviceOrdinal device_;
-    bool can_mark_ = false;
-    Mark marks_[limit];
+    bool can_mark_ = false;  // true if the driver has the functions for events
+    Mark marks_[limit];      // the first `count_` are events in streams of the current context
+    // Number of events in streams of the current context, and in those of other contexts.
     std::size_t count_ = 0, count_elsewhere_ = 0;
+    // Number that tells this object's entries of elsewhere_ from others; 0: it has none.
     std::uint32_t owner_ = 0;
-    bool has_defaults_ = false;
-    bool is_over_ = false;  // true once a capture was begun: no stream is touched any more
+    bool has_defaults_ = false;  // true if frees pend in default streams of the current context
+    bool is_over_ = false;       // true once a capture was begun: no stream is touched any more
   };
 
-  // A number that changes when memory is freed in a stream that was not noted.
+  // Returns a number that changes when a stream without pending frees gets one. A caller whose
+  // request failed compares it with an earlier value to find out if more memory may be had now.
   std::uint32_t noted() const noexcept { return noted_.load(std::memory_order_relaxed); }
 
  private:
-  // Frees in more streams than this wait for the program's own synchronisation.
+  // Most streams that are known at a time. Frees in further streams pend until the program itself
+  // synchronises them.
   static constexpr std::size_t most_streams = 512;
+  // Makes the row vacant if it still has this key.
   void remove(NotedStream&, std::uint64_t key) noexcept;
-  // Returns true if the calling thread freed memory in its own default stream of this context.
+  // Returns true if a free of the calling thread pends in its own default stream of this context.
   bool frees_in_own_stream(ContextId) const noexcept;
+  // Forgets the calling thread's frees in its own default stream, whose event was synchronised.
   void own_stream_is_reached(std::uint64_t key) noexcept;
-  // Returns true while streams may be touched. The lock must be held.
+  // Returns true if events may be put into streams: no stream capture was ever begun, and no stream
+  // was destroyed without the lock. The caller holds the lock.
   bool may_ask() const noexcept { return !captures_ && !left_.load(); }
 
-  const std::uint32_t first_version_;
+  const std::uint32_t first_version_;  // value of version_ when this object was made
   NotedStream streams_[most_streams];
-  // Marks in streams of contexts that another thread may end at any time. Guarded by lock_.
+  // An event in a stream of a context that is not the current one of its thread. Another thread may
+  // end that context at any time. Guarded by lock_.
   struct Elsewhere {
-    std::uint32_t owner = 0;  // Marks::owner_; 0: the row is vacant
+    std::uint32_t owner = 0;  // Marks::owner_ of the event's object; 0: the row is vacant
     ContextId context;
     Mark mark{};
   };
-  static constexpr std::size_t most_elsewhere = 64;
+  static constexpr std::size_t most_elsewhere = 64;  // for all threads together
   Elsewhere elsewhere_[most_elsewhere];
-  std::uint32_t last_owner_ = 0;
-  std::atomic<std::uint32_t> noted_{0};
-  // Changes when a stream is no longer noted, so that threads forget what they know to be noted.
+  std::uint32_t last_owner_ = 0;         // last value that a Marks::owner_ has got
+  std::atomic<std::uint32_t> noted_{0};  // value of noted()
+  // A number that changes when a stream is removed, or gets an event. It tells each thread that the
+  // stream to which it added a free last must be added again.
   static inline constinit std::atomic<std::uint32_t> version_{1};
-  // Held while an event is put into a stream, or asked for where its context is not current. The
-  // driver does not check handles well, and a handle that is destroyed meanwhile must not be used.
-  // The calls below the lock neither wait nor call anything of the program's.
+  // Held while an event is put into a stream or asked for, so that no thread destroys the stream or
+  // its context meanwhile: the driver does not check handles well. The driver's functions that are
+  // called under the lock neither wait nor call anything of the program's.
   FutexLock lock_;
-  bool captures_ = false;
-  // True once the lock was given up and a stream destroyed without it: no stream is asked any more.
+  bool captures_ = false;  // true once a stream capture was begun
+  // True once a stream or context was ended without the lock, which had been given up. No event is
+  // put into a stream or asked for from then on.
   std::atomic<bool> left_{false};
 };
 

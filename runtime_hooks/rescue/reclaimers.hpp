@@ -1,4 +1,5 @@
-// Functions of the program and its libraries that give back memory which they keep (cuwarden.h).
+// Reclaimers: functions of the program and its libraries that give back memory which they keep for
+// later, such as caches. They are registered by the functions of cuwarden.h.
 //
 // Each call runs in a thread that is made for it, while the requesting thread waits: only so can
 // the requesting thread give up on a function that does not return. A function is not called again
@@ -19,16 +20,20 @@
 
 namespace cuwarden::rescue {
 
-// Gives back memory that it keeps on the device (-1: page-locked host memory); `bytes` are wanted.
-// Returns how many bytes it gave back.
+// A reclaimer: a function of the program that frees memory which the program keeps for later.
+// `device`: ordinal of the device; -1 for page-locked host memory. `bytes`: size of the refused
+// request; the function may free more or less. `argument`: as registered. Returns the freed bytes.
 using ReclaimFunction = std::size_t (*)(int device, std::size_t bytes, void* argument);
 
-// Returns true while the calling thread runs a reclaimer: its own refused requests call no other.
+// Returns true while the calling thread runs a reclaimer. If a request that the reclaimer itself
+// makes is refused, no rung is tried for it.
 bool is_reclaiming() noexcept;
 
+// The reclaimers that are registered in the process. All threads may call the functions at any
+// time.
 class Reclaimers {
  public:
-  static constexpr std::size_t limit = 16;
+  static constexpr std::size_t limit = 16;  // most reclaimers at a time
 
   // `process` and `clock` outlive the object.
   explicit constexpr Reclaimers(HostProcess& process, Clock& clock = system_clock) noexcept
@@ -36,80 +41,95 @@ class Reclaimers {
   Reclaimers(const Reclaimers&) = delete;
   Reclaimers& operator=(const Reclaimers&) = delete;
 
-  // `modules`: comma-separated parts of paths of libraries. Returns the id that remove() takes; 0
-  // where there is no room, or a text is longer than its field of Entry.
+  // Registers a reclaimer. `name`: its name in messages and the report. `modules`: comma-separated
+  // parts of paths of libraries, or names of locks ("python:gil"). The reclaimer is not called for
+  // a request that comes through one of the libraries, or from a thread that holds one of the
+  // locks. Both texts are copied. Returns an id for remove(), from 1; 0 if `limit` reclaimers are
+  // registered, or if a text does not fit into its field of Entry.
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
-  // Removes a reclaimer: no new call of it begins. Returns false where there is none with this id,
-  // or where a call had not returned by `deadline_ns` of the clock, which may be waited for again.
-  // A reclaimer may remove itself.
+  // Removes the reclaimer `id`. No new call of it begins; waits for a call under way until
+  // `deadline_ns` of the clock. Returns true once no call runs. Returns false if no reclaimer has
+  // the id, or if the call has not returned in time: then remove() may be called again to wait on.
+  // A reclaimer may remove itself: that call waits for nothing.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
-  // To be called in a forked child, which has none of the threads.
+  // Must be called in a forked child. Ends the calls that were under way, whose threads the child
+  // does not have.
   void forked() noexcept;
 
-  // Returns true if there is a reclaimer.
+  // Returns true if a reclaimer is registered.
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
-  // Returns a number that changes with each reclaimer that is added.
+  // Returns the number of reclaimers that were ever registered. A caller compares it with an
+  // earlier value to find out if a new one may help.
   std::uint32_t changes() const noexcept { return added_.load(std::memory_order_relaxed); }
 
-  // A copy of a registered reclaimer's texts. `id` is 0 if there is none.
+  // A copy of the texts with which a reclaimer was registered.
   struct Entry {
-    int id = 0;
-    char name[64]{}, modules[256]{};  // end with a zero byte
+    int id = 0;                       // the reclaimer's id; 0: the entry is empty
+    char name[64]{}, modules[256]{};  // arguments of add(), each with a zero byte at its end
   };
-  // Copies the reclaimer at `index`, below `limit`. Returns false where there is none.
+  // Copies the texts of the reclaimer at `index` (0 to limit - 1) to the last argument. Returns
+  // false if none is registered there.
   bool entry(std::size_t index, Entry&) noexcept;
 
-  // The memory that a reclaimer is asked for, and the bound of the wait for it.
+  // The memory that a reclaimer is asked to give back, and the end of the wait for it.
   struct Wanted {
-    const driver::RealDriver* real;  // outlives the call, even one that is no longer waited for
-    ContextId context;               // made current in the new thread; 0: none
-    int device;                      // -1: page-locked host memory
-    std::size_t bytes;
-    std::uint64_t deadline_ns;
+    const driver::RealDriver* real;  // outlives the reclaimer's thread, even after a timeout
+    ContextId context;               // context that is current during the call; 0: none
+    int device;                      // ordinal of the device; -1: page-locked host memory
+    std::size_t bytes;               // size of the refused request
+    std::uint64_t deadline_ns;       // time of the clock until which the call is waited for
   };
+  // Results of call().
   enum class Answer : std::uint8_t {
-    returned,
-    of_another,  // a call that another thread had made was waited for, and has ended
-    timed_out,   // also at once, where another thread has already given up on the call
-    threw,
-    no_thread,  // no thread could be started
-    gone,       // the reclaimer of this id was removed
+    returned,    // the reclaimer was called and has returned
+    of_another,  // another thread's call of the reclaimer was under way, and has ended now
+    timed_out,   // the call has not returned in time, or another thread gave up on it before
+    threw,       // the reclaimer ended by an exception or by pthread_exit
+    no_thread,   // no thread could be started for the call
+    gone,        // the reclaimer of this id was removed
   };
-  // Calls the reclaimer `id` at `index`, and waits for it until wanted.deadline_ns. Where a call is
-  // under way already, waits for that one. Sets `given_back` to the bytes that the function
-  // returned.
+  // Calls the reclaimer `id`, which is at `index`, in a new thread, and waits until it returns or
+  // Wanted::deadline_ns has come. If another thread's call of it is under way, waits for that call
+  // instead. Sets `given_back` to the reclaimer's result if the answer is `returned`, otherwise to
+  // 0.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  // Returns true the first time for each failure of the reclaimer at `index`.
+  // Returns true if this is the first call with this failure for the reclaimer at `index`: then the
+  // user is told of the failure.
   bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:
+  // States of a slot: without a reclaimer; with one that is not called now; during a call of it.
   enum class State : std::uint8_t { empty, ready, running };
+  // One of `limit` slots, each for one reclaimer.
   struct Slot {
     State state = State::empty;
-    bool ends = false;      // true if the reclaimer goes when the running call returns
-    bool given_up = false;  // true if no thread waits for the running call any more
+    bool ends = false;      // true if remove() was called during the call under way
+    bool given_up = false;  // true if the thread that made the call under way waits no longer
     Entry entry{};
     ReclaimFunction function = nullptr;
     void* argument = nullptr;
-    Wanted wanted{};
-    Answer answer{};
-    std::size_t given_back = 0;
+    Wanted wanted{};             // argument of the call under way
+    Answer answer{};             // result of the last call
+    std::size_t given_back = 0;  // bytes that the last call gave back
     Reclaimers* owner = nullptr;
-    std::atomic<std::uint32_t> returned{0};  // calls that have returned
-    std::atomic<std::uint32_t> told{0};      // a bit for each failure that was told
+    std::atomic<std::uint32_t> returned{0};  // number of calls that have returned
+    std::atomic<std::uint32_t> told{0};      // a bit for each failure that the user was told of
   };
+  // Body of the thread that calls a reclaimer.
   static void* run(void* slot);
   static Answer run_function(Slot&, const Wanted&, std::size_t& given_back);
+  // Stores the result of a slot's call, and wakes the threads that wait for it.
   void returned(Slot&, Answer, std::size_t given_back) noexcept;
+  // Waits until Slot::returned differs from `before`. Returns false if `deadline_ns` comes first.
   bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 
   HostProcess& process_;
   Clock& clock_;
   FutexLock lock_;
-  int last_id_ = 0;
-  std::atomic<std::uint32_t> count_{0}, added_{0};
+  int last_id_ = 0;                                 // id of the reclaimer that was added last
+  std::atomic<std::uint32_t> count_{0}, added_{0};  // registered now; ever registered
   Slot slots_[limit];
 };
 

@@ -1,5 +1,5 @@
-// Requests that the driver refused for lack of memory: each is an incident of the ledger, and
-// climbs the ladder where rescues are on.
+// Requests that the driver refused for lack of memory. Each is counted with an incident of the
+// ledger. If rescues are on, the rungs of the ladder try to serve it.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,8 @@
 
 namespace cuwarden::rescue {
 
+// Handles the refused requests of one process. All threads may call the functions at any time, each
+// for its own calls.
 class Refusals {
  public:
   // All references outlive the object.
@@ -22,34 +24,39 @@ class Refusals {
            IncidentProbes& probes) noexcept
       : parts_(parts), recorder_(recorder), ladder_(settings), probes_(probes) {}
 
-  // True where refused requests climb the ladder.
+  // Returns true if rungs are tried for refused requests.
   bool rescues() const noexcept { return ladder_.enabled(); }
+  // Returns the streams in which memory was freed and that were not synchronised since.
   PendingFrees& pending() noexcept { return pending_; }
 
-  // To be called after the driver refused `request`, which asks the driver once more. Not noexcept:
-  // a thread may be cancelled inside the driver.
+  // Tries to serve a request for memory that the driver has refused for lack of memory. Counts the
+  // refusal first. `request` repeats the program's call of the driver; rungs call it any number of
+  // times. If nothing served the request, the result says so, and the program must get the driver's
+  // first error. Not noexcept: a thread may be cancelled inside the driver.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
-  // Counts a refused request for memory that no rung is tried for.
+  // Counts a request for memory that the driver has refused and that no rung is tried for.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
-  // To be called after a call that asks for something else than memory, on this device or the
-  // current one. Does something only where the call was refused for lack of memory, or a context by
-  // the compute mode.
+  // Must be called after each call that asks for something other than memory, such as a context or
+  // a module, with the call's result. Counts a refusal if the result is a lack of memory, or if the
+  // device's compute mode forbids the context. `device`: no_device for the current one.
   void refused(const tracking::Caller&, CUresult, ledger::Asked,
                DeviceOrdinal = no_device) noexcept;
+  // Memory that a call other than an allocation needed, for example a kernel launch.
   struct Needed {
     // Bytes that the call needed for itself; 0 if unknown. When nonzero, errors other than
     // OUT_OF_MEMORY count as refusals, too.
     std::uint64_t bytes = 0;
-    std::uint64_t given_back = 0;  // bytes that the driver gave back in vain
+    // Bytes that the driver gave back to make room, before it refused the call after all.
+    std::uint64_t given_back = 0;
   };
-  // To be called after a call that needs memory for itself. Does something only where the call was
-  // refused for lack of memory.
+  // Must be called after each call that needs memory for itself, such as a kernel launch, with the
+  // call's result. Counts a refusal if the call was refused for lack of memory.
   void refused_for_itself(const tracking::Caller&, CUresult, ledger::Asked, DeviceOrdinal,
                           const Needed&) noexcept;
-  // To be called after a request was served without a rescue, on this device. If an equal request
-  // was refused to this thread shortly before, notes that the program has recovered by itself.
-  // Costs one load if nothing was refused.
+  // Must be called after the driver has served a request at once. If an equal request of this
+  // thread failed shortly before, the ledger gets that the program has recovered by itself. Costs
+  // one load if no request of the process was ever refused.
   void served(const tracking::Caller& caller, const tracking::Allocation& allocation,
               DeviceOrdinal device) noexcept {
     if (was_refused_.load(std::memory_order_relaxed))
@@ -58,19 +65,27 @@ class Refusals {
 
  private:
   using Refused = ledger::Refused;
-  // `result`: the driver's answer.
+  // Counts a refused request for which no rung is tried. `result`: the driver's answer.
   void refused(const tracking::Caller&, const Request&, CUresult result) noexcept;
-  // Both fill `incident` in where they begin a new one. The second returns the refusal as it is
-  // counted from now on.
+  // Counts a refusal by the driver in the ledger. If that begins a new incident, fills the last
+  // argument with its facts.
   Refused note_refusal(const Request&, const ledger::Refusal&, Incident&) noexcept;
+  // Counts that a refused request fails in the program, too. Returns the refusal as it is counted
+  // from now on. If that begins a new incident, fills the last argument with its facts.
   Refused note_failure(const Refused&, const Request&, const ledger::Refusal&, Incident&) noexcept;
+  // Fills the incident with the facts of this moment, and writes them to the ledger.
   void describe(IncidentId, const Request&, const ledger::Refusal&, Incident&) noexcept;
+  // Tells the probes the outcome, if the refusal has begun a new incident.
   void settle(const Incident& incident, bool served) noexcept {
     if (incident) probes_.settled(incident, served);
   }
+  // Returns the facts by which the ladder decides which rungs to try. `can_spill` is left false.
   Situation situation(const Request&, GroupId, IncidentId) noexcept;
+  // Returns true if the device's compute mode is the reason for this result of a context's
+  // creation.
   bool compute_mode_refuses(CUresult, DeviceOrdinal) const noexcept;
   void note_served(const Request&) noexcept;
+  // Returns a number that no other object of the process has, from 1.
   static std::uint32_t next_serial() noexcept;
 
   const Parts parts_;
@@ -79,7 +94,7 @@ class Refusals {
   PendingFrees pending_;
   IncidentProbes& probes_;
   const std::uint32_t serial_ = next_serial();
-  std::atomic<bool> was_refused_{false};  // some request of the process
+  std::atomic<bool> was_refused_{false};  // true once any request of the process was refused
 };
 
 }  // namespace cuwarden::rescue

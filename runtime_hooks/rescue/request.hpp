@@ -1,5 +1,5 @@
-// A request of the program, as the ladder, the incident and the ledger see it. Made once for a
-// call: when it is refused or, where requests were refused before, when it is served.
+// A request of the program for memory, as a value. It is made when a request is refused; once one
+// was refused, also when a request is served, to be compared with the refused one.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,24 @@
 
 namespace cuwarden::rescue {
 
-// A request for memory, as the incident and the ladder see it.
+// A request of the program for memory, or for something that takes memory. Equal values are repeats
+// of one request.
 struct Request {
-  std::uint64_t bytes = 0;           // 0: the call does not say
-  DeviceOrdinal device = no_device;  // no_device: host memory, nothing on a device is in its way
-  HookId api{};
-  Kind kind{};
-  ledger::Asked asked = ledger::Asked::memory;
-  // Bytes that the driver gave back in vain while it refused; now among what is free.
+  std::uint64_t bytes = 0;                      // size of the request; 0: the call does not say
+  DeviceOrdinal device = no_device;             // device of the memory; no_device: host memory
+  HookId api{};                                 // the CUDA function that the program called
+  Kind kind{};                                  // kind of the memory
+  ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
+  // Bytes that the driver itself gave back to make room, before it refused the request after all.
+  // They count as free now.
   std::uint64_t given_back_bytes = 0;
   bool operator==(const Request&) const = default;
 };
 
-// Memory that the hook of a refused call can hand to the program.
+// Memory by which a refused call can be served after all.
 enum class Accepts : std::uint8_t {
-  drivers_memory,  // memory whose address the driver itself writes
-  any_memory,
+  drivers_memory,  // only memory from the driver, which writes the address to the program's pointer
+  any_memory,      // also memory from cuwarden, whose address the hook writes
 };
 
 }  // namespace cuwarden::rescue

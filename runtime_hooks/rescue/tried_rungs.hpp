@@ -1,4 +1,5 @@
-// The rungs that were tried for one request, in their order, as rows of the ledger.
+// The rungs (ordered attempts to serve a refused request) that were tried for one request, in their
+// order, as rows of the ledger.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +15,35 @@ namespace cuwarden::rescue {
 
 using ledger::RungOutcome;
 
-// Progress of a rescue. Each rung is reported when it begins (under_way), since the process may end
-// in it, and when it has ended. A wait is reported at each attempt in between, too.
+// The state of one rung at the moment of a report. There is a report when the rung begins
+// (under_way), since the process may end during it, and one when it has ended. The wait rung
+// reports each attempt in between, too.
 struct RungReport {
   ledger::Rung rung{};
   RungOutcome outcome{};
-  std::uint64_t duration_ns = 0;
-  std::string_view reclaimer;  // its name, valid during the call; empty: another rung
+  std::uint64_t duration_ns = 0;  // time for which the rung has run so far
+  // Name of the reclaimer (a callback that empties a cache) that the rung calls; empty for other
+  // rungs. TriedRungs::add() copies it.
+  std::string_view reclaimer;
 };
 
+// Collects the reports of one rescue's rungs. Used by the requesting thread only.
 class TriedRungs {
  public:
+  // The last report of one rung.
   struct Row {
-    RungReport report;  // `reclaimer` refers to `name`
+    RungReport report;  // its `reclaimer` points to `name`
     char name[sizeof Reclaimers::Entry::name];
   };
 
-  // `ledger` outlives the object. The incident's rows are written as soon as rungs are reported; 0:
-  // no rows are written before write().
+  // `ledger` outlives the object. `incident`: the incident to which each report is written at once;
+  // 0: nothing is written to the ledger before write() is called.
   TriedRungs(ledger::Writer& ledger, IncidentId incident) noexcept
       : ledger_(ledger), incident_(incident) {}
   TriedRungs(const TriedRungs&) = delete;
   TriedRungs& operator=(const TriedRungs&) = delete;
 
-  // Adds a report of a rung. Replaces the last row if that rung was still under way.
+  // Adds a report. If the last report's rung was still under way, this one replaces it.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (goes_on || count_ != most) {
@@ -47,19 +53,20 @@ class TriedRungs {
     }
     if (incident_.value != 0) write(incident_, count_ - 1);
   }
-  // Writes all rows, for an incident that had none.
+  // Writes the reports of all rungs to the rows of an incident that has none yet.
   void write(IncidentId incident) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) write(incident, i);
   }
+  // Returns the last reports of the rungs, in the order in which they were tried.
   std::span<const Row> rows() const noexcept { return {rows_, count_}; }
-  // Returns true where a wait ended without memory.
+  // Returns true if the request has waited for other processes' memory until its time was over.
   bool has_waited_in_vain() const noexcept {
     for (const Row& row : rows())
       if (row.report.rung == ledger::Rung::wait && row.report.outcome == RungOutcome::timed_out)
         return true;
     return false;
   }
-  // Returns the rung that was tried last. There must be one.
+  // Returns the rung that was tried last. Must not be called before add().
   ledger::Rung last() const noexcept { return rows_[count_ - 1].report.rung; }
 
  private:

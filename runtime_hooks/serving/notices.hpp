@@ -1,4 +1,5 @@
-// Messages to the user about memory that cuwarden serves in the driver's stead, and about rescues.
+// Messages to the user about memory that cuwarden serves instead of the driver, and about refused
+// requests that cuwarden tries to serve.
 #pragma once
 
 #include <atomic>
@@ -9,59 +10,73 @@
 
 namespace cuwarden::serving {
 
+// Messages to the user. Spilling is to serve a request with host memory behind device addresses.
+// Meshing is to move the pool's memory together, so that two pages of addresses share one page.
 enum class Notice : std::uint8_t {
-  spilled,
-  cap_reached,
-  host_is_full,
-  not_supported,
-  refused,
-  not_shared,       // the program asked for an IPC handle of spilled memory
-  not_granted,      // copies from another device may fail for spilled or pooled memory
-  pool_not_shared,  // the program asked for an IPC handle of the pool's memory
-  lost,             // the driver did not map memory again that was moved
-  pool_not_supported,
-  waits,
-  waited_in_vain,
-  // Reasons why the pool's memory stays where it is, though moving it could serve a request:
-  memory_has_handle,
-  library_reaches_memory,
-  unknown_functions,
+  spilled,        // a part of an allocation is in host memory, which is slower
+  cap_reached,    // not spilled: the most host memory that the user allows would be exceeded
+  host_is_full,   // not spilled: the host has no room for the memory
+  not_supported,  // not spilled: the device or its driver cannot map host memory
+  refused,        // not spilled: the driver refused memory, addresses or access
+  not_shared,     // the program asked for an IPC handle of spilled memory, which has none
+  // Two devices of the process cannot reach each other's memory: copies between them fail for
+  // spilled memory and the pool's memory.
+  not_granted,
+  pool_not_shared,     // the program asked for an IPC handle of the pool's memory, which has none
+  lost,                // the driver refused to map memory again that meshing had moved
+  pool_not_supported,  // the device or its driver cannot map memory, so the pool does not serve it
+  waits,               // a request waits for memory of other processes
+  waited_in_vain,      // a request failed after it waited
+  // Reasons why the pool's memory is not moved, although that could serve a request:
+  memory_has_handle,       // the program made a handle by which others reach the memory
+  library_reaches_memory,  // a loaded library may reach the memory without a call of the driver
+  unknown_functions,       // the program uses driver functions that cuwarden does not hook
 };
 
-// Ways in which a reclaimer does not help.
-enum class ReclaimerFailure : std::uint8_t { does_not_return, threw, gave_nothing, no_thread };
+// Failures of a reclaimer: a function of the program that cuwarden calls to empty a cache.
+enum class ReclaimerFailure : std::uint8_t {
+  does_not_return,  // did not return in the time that a request waits for it
+  threw,            // ended by an exception
+  gave_nothing,     // returned 0: it gave no memory back
+  no_thread         // was not called: no thread could be started for it
+};
 
-// The shim implements the interface.
+// Writes messages to the user. The shim (the part of cuwarden that is preloaded) implements it.
 class NoticeWriter {
  public:
-  // Writes the message. `device`: no_device for host memory. `bytes`: size of the request, or the
-  // number in the message's text. `host_bytes`: the part of it in host memory.
+  // Writes a message. `device`: the device of the memory; no_device for host memory. `bytes`: the
+  // number in the message, in most cases the size of the request. `host_bytes`: the part of an
+  // allocation in host memory; only for `spilled` and `not_shared`.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
+  // Writes a message about the reclaimer of this name.
   virtual void write(ReclaimerFailure, std::string_view reclaimer) noexcept = 0;
 
  protected:
   ~NoticeWriter() = default;
 };
 
-// Passes the first notice of each kind on to the writer, and drops all later ones.
+// Passes messages on to their writer. All threads may call the functions at any time.
 class Notices {
  public:
   // `writer` outlives the object.
   explicit Notices(NoticeWriter& writer) noexcept : writer_(writer) {}
+  // Writes the message if it is the first one of its enumerator, for any device; otherwise does
+  // nothing. The arguments are those of NoticeWriter::write().
   void tell_once(Notice notice, DeviceOrdinal device, std::uint64_t bytes,
                  std::uint64_t host_bytes = 0) noexcept {
     const std::uint32_t bit = 1u << static_cast<unsigned>(notice);
     if ((told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
       writer_.write(notice, device, bytes, host_bytes);
   }
+  // Writes a message about the reclaimer of this name, each time.
   void tell_of_reclaimer(std::string_view name, ReclaimerFailure failure) noexcept {
     writer_.write(failure, name);
   }
 
  private:
   NoticeWriter& writer_;
-  std::atomic<std::uint32_t> told_{0};  // a bit for each Notice
+  std::atomic<std::uint32_t> told_{0};  // a bit for each Notice that was written
 };
 
 }  // namespace cuwarden::serving

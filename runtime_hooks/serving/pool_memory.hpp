@@ -1,4 +1,5 @@
-// Memory of the pools in the program's hands: found by address, and freed as the driver's own is.
+// Allocations that cuwarden served from its pools or spilled to host memory: found by address, and
+// freed as the driver's own memory is.
 #pragma once
 
 #include <cstdint>
@@ -8,33 +9,43 @@
 
 namespace cuwarden::serving {
 
-// An allocation that a pool served. To the program it is one of the driver's.
+// A live allocation that cuwarden served instead of the driver: from its pool of device memory or
+// of page-locked memory, or spilled to host memory. Hooks answer the program's questions about it
+// as the driver would for an allocation of its own.
 struct PoolMemory {
-  std::uint64_t start = 0, bytes = 0;
-  std::uint64_t mapped_start = 0, mapped_bytes = 0;  // the pages that it lies in
-  std::uint64_t serial = 0;                          // 0: the driver's buffer id is unique
-  bool sync_memops = false;
-  bool is_pinned = false;  // page-locked host memory
-  DeviceOrdinal device = no_device;
-  ContextId context;
-  Kind kind = Kind::device;
-  std::uint64_t memory_pool = 0;  // CUmemoryPool that stream-ordered memory seems to be from
+  std::uint64_t start = 0, bytes = 0;                // address and size as the program knows them
+  std::uint64_t mapped_start = 0, mapped_bytes = 0;  // whole mapped pages around it; 0: page-locked
+  // Number that no other allocation of the pools has, for CU_POINTER_ATTRIBUTE_BUFFER_ID. 0: the
+  // driver's own buffer id is unique.
+  std::uint64_t serial = 0;
+  bool sync_memops = false;          // value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+  bool is_pinned = false;            // true: page-locked host memory
+  DeviceOrdinal device = no_device;  // no_device: page-locked host memory
+  ContextId context;                 // context that the memory belongs to
+  Kind kind = Kind::device;          // kind that the program asked for
+  // CUmemoryPool that the program is told for stream-ordered memory; 0: other memory.
+  std::uint64_t memory_pool = 0;
 };
-// Returns the allocation that the address lies in.
+// Returns the allocation of the pools, or the spilled one, that contains the address; null if there
+// is none.
 std::optional<PoolMemory> pool_memory_around(ServingPools&, std::uint64_t address) noexcept;
 
-// Returns true for an address in a pool's range, and for the start of spilled memory.
+// Returns true if cuwarden has to free the address: it lies in the addresses of the pool of device
+// memory, whether allocated or not, or is the start of a spilled allocation.
 bool is_of_pool(CUdeviceptr) noexcept;
-// Returns true for an address inside an allocation of the pools.
+// Returns true if the address lies inside a live allocation of the pools, or inside a spilled one.
 bool is_in_pool(CUdeviceptr) noexcept;
 
-// Returns true for an address in the page-locked pool.
+// Returns true if the address lies in the pool of page-locked memory.
 bool is_of_pinned_pool(const void*) noexcept;
+// Frees page-locked memory for which is_of_pinned_pool() is true, as cuMemFreeHost does. Returns
+// the driver's codes; CUDA_ERROR_INVALID_VALUE if no allocation begins at the address.
 CUresult free_of_pinned_pool(const driver::RealDriver&, void*) noexcept;
 
-// Frees as cuMemFree does, after waiting for the device. During a stream capture waiting is
-// forbidden: the memory goes later. `used_in`: context of the stream in which the program freed the
-// memory, which is waited for then; 0: none.
+// Frees memory for which is_of_pool() is true, as cuMemFree does: after waiting for the memory's
+// context. Waiting is forbidden while a stream is captured, so then the memory is freed later,
+// after waiting also for `used_in`. `used_in`: context of the stream in which the program freed the
+// memory; 0: none. Returns the driver's codes.
 CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr, ContextId used_in = {}) noexcept;
 
 }  // namespace cuwarden::serving

@@ -1,5 +1,6 @@
-// Memory that cuwarden serves in the driver's stead: when new requests come from the pool, when the
-// pool gives memory back, moves it or spills to the host, and what happens to it when contexts end.
+// Memory that cuwarden serves instead of the driver: decides when new requests are served from the
+// pools, when the pools give memory back, move it or spill to the host, and frees the memory of
+// contexts that end.
 #pragma once
 
 #include <atomic>
@@ -21,43 +22,48 @@
 
 namespace cuwarden::serving {
 
-// Says when the pool serves new requests that would waste memory in the driver.
+// The time from which the pool serves requests of sizes that waste memory in the driver: those that
+// it cuts from slabs, or rounds up much.
 enum class PoolUse : std::uint8_t {
   never,
-  when_slabs_lock,  // once the driver's slabs lock a fiftieth of the device
+  // On each device, once more than a fiftieth of it is unused memory in the driver's slabs.
+  when_slabs_lock,
   from_start,
 };
 
-// The settings of the pools.
+// The settings of class ServingPools.
 struct ServingSettings {
   PoolUse pool = PoolUse::never;
-  // Longest pause for moving memory behind the program's addresses; 0: memory is not moved.
+  // Longest time for which the program is paused, so that memory can be moved behind its addresses
+  // (meshing). 0: memory is not moved.
   std::uint64_t mesh_pause_ns = 0;
   pool::SpillSettings spill{};
 };
 
-// An attempt to serve a request with host memory.
+// Result of an attempt to serve a request with host memory for what the device lacks.
 struct SpillAttempt {
-  // served: `address` is that of the memory, or 0 where the device has room by now and the driver
-  // is to be asked again.
   ledger::RungOutcome outcome{};
+  // Address of the memory, if `outcome` is `served`. 0 with `served`: the device has room by now,
+  // so the caller must ask the driver again.
   std::uint64_t address = 0;
 };
 
-// The pools of one process, and the parts of the process that they work with.
+// The pools of one process, and the parts of the process that they work with. The references
+// outlive the object.
 struct Pools {
   ledger::Writer& ledger;
   const driver::RealDriver& real;
   const tracking::DeviceQueries& queries;
   tracking::LiveContexts& contexts;
   tracking::Captures& captures;
-  pool::Peers peers{};
-  pool::DevicePool device{peers};
-  pool::PinnedPool pinned{};
-  pool::Spill spill;
+  pool::Peers peers{};             // devices that may reach each other's memory
+  pool::DevicePool device{peers};  // device memory, cut into allocations
+  pool::PinnedPool pinned{};       // page-locked host memory, cut into allocations
+  pool::Spill spill;               // allocations that are partly or wholly in host memory
 };
 
-// Serves requests from cuwarden's pools, and keeps the pools in step with contexts and devices.
+// Serves requests from cuwarden's pools, and keeps the pools in step with contexts and devices. All
+// threads may call the functions at any time.
 class ServingPools final : public tracking::ReadingListener {
  public:
   // All references outlive the object.
@@ -78,135 +84,183 @@ class ServingPools final : public tracking::ReadingListener {
 
   Pools& parts() noexcept { return parts_; }
 
-  // --- new requests
-  // Serves a request of linear memory in the current context. 0: the driver is to serve it.
+  // --- New requests.
+
+  // Serves a request for linear memory (cuMemAlloc) in the current context from the pool. Returns
+  // the address; 0 if the driver has to serve the request.
   std::uint64_t allocate(std::uint64_t bytes) noexcept;
-  // Serves a request of page-locked memory. `flags`: those of cuMemHostAlloc; none: the request is
-  // one of cuMemAllocHost. 0: the driver is to serve it.
+  // Serves a request for page-locked host memory from the pool. `flags`: those of cuMemHostAlloc;
+  // null for a call of cuMemAllocHost. Returns the address; 0 if the driver has to serve the
+  // request.
   std::uint64_t allocate_pinned(std::uint64_t bytes, std::optional<unsigned> flags) noexcept;
 
+  // Returns true if the settings allow the pool to serve requests at some time.
   bool uses_pool() const noexcept { return settings_.pool != PoolUse::never; }
 
-  // --- means of a rescue
-  // True where the pool has, or had, memory of the device; no_device: page-locked memory.
+  // --- Ways to make room for a refused request.
+
+  // Returns true if the pool has, or had, memory of the device; for no_device, page-locked memory.
   bool has_memory_of(DeviceOrdinal device) const noexcept {
     return device == no_device ? parts_.pinned.any() : parts_.device.any();
   }
-  // Gives memory without a block back to the device, or to the host for no_device. False: there is
-  // none; none: giving back is not allowed now.
+  // Gives the pool's pages that have no allocation back to the device; for no_device, to the host.
+  // Returns true if there were any, and false if not. Returns null, and does nothing, while a
+  // stream is captured: the driver would refuse.
   std::optional<bool> give_back_unused(DeviceOrdinal) noexcept;
+  // Returns true if mesh() may be called: the settings allow it, the pool has served device memory,
+  // and the driver can tell if a context is idle.
   bool can_mesh() const noexcept;
-  // Moves blocks together so that a request of `wanted_bytes` may be served. `served`: some memory
-  // went back to the device.
+  // Moves allocations of the pool together, so that whole pages of the current context's device
+  // become free for a request of `wanted_bytes`. Pauses the program meanwhile. Returns `served` if
+  // some memory went back to the device: the caller then asks the driver again.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, std::uint64_t wanted_bytes) noexcept;
+  // Returns true if spill_to_host() may be called for a request in the current context on this
+  // device. False, for example, if spilling is off, or if the request is small enough for a slab.
   bool can_spill(const tracking::Allocation&, const tracking::CurrentContext&,
                  DeviceOrdinal) noexcept;
-  // Serves the request with host memory for what the device lacks.
+  // Serves a request in the current context on this device: with the device memory that is left,
+  // and host memory for the rest.
   SpillAttempt spill_to_host(const tracking::Allocation&, const tracking::CurrentContext&,
                              DeviceOrdinal) noexcept;
 
-  // --- freed memory
-  // Gives back memory of the current context that the program freed during a capture, once no
-  // capture is left. Memory of other contexts stays until its context is current: it may be being
-  // ended where it is not. Waits for the current context.
+  // --- Freed memory.
+
+  // Frees memory of the current context that the program freed while a stream was captured, when
+  // freeing was forbidden. Waits for the current context. Does nothing while any stream is
+  // captured. Memory of other contexts stays until a call in which its context is current, since
+  // another thread may be ending a context that is not.
   void free_deferred() noexcept {
     if (may_free_deferred()) free_deferred_now();
   }
-  // Gives back the same memory, but only where the current context is idle: for calls that wait for
-  // nothing themselves.
+  // Does as free_deferred(), but only if the current context is idle, so that nothing is waited
+  // for. For hooks of functions that do not wait for the device themselves.
   void free_deferred_if_idle() noexcept {
     if (may_free_deferred() && is_idle_here()) free_deferred_now();
   }
-  // Unlocks page-locked memory that is free. To be called after the device was waited for, since
-  // unlocking waits for the device.
+  // Gives page-locked memory back to the host that has had no allocation for a second, or that
+  // exceeds the amount kept for later requests. Unlocking memory waits for the device, so this
+  // should be called after the device was waited for anyway.
   void unlock_idle() noexcept;
 
-  // --- contexts and devices
-  // A context of the device came up. Copies that name no devices reach the driver's own memory of
-  // another device from there; mapped memory is reached only where access is granted (measured).
+  // --- Contexts and devices.
+
+  // Must be called after a context of the device was made or retained. Grants the process's
+  // devices access to each other's pool memory. Without that, a copy between devices that needs no
+  // cuCtxEnablePeerAccess for the driver's memory would fail for the pool's (measured).
   void device_is_used(DeviceOrdinal device) noexcept {
     if (may_serve() && !is_used(device)) grant_for(device);
   }
-  // `is_ending`: true before the driver ends the context, false where the driver has not ended it.
-  // Works also where nothing is recorded any more.
+  // Must be called with `is_ending` true before the driver ends a context, so that the pools serve
+  // nothing more from it. Must be called with false if the driver has refused to end it. May be
+  // called even if the process records nothing any more.
   void set_ending(ContextId context, bool is_ending) noexcept {
     parts_.device.set_ending(context, is_ending);
     parts_.pinned.set_ending(context, is_ending);
   }
-  // To be called after the records of the context's memory are gone.
+  // Drops the pools' memory of a context that has ended. Must be called after the ledger's records
+  // of this memory have ended.
   void context_ended(ContextId) noexcept;
-  // The peer may, or may no longer, use what the pools have on the device. False: not all of it.
+  // Allows (or forbids, if `may` is false) the device `peer` to use all memory that the pools have
+  // on `device`. Returns false if the driver refused it for some of the memory.
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
+  // Gives pages of the pool back that have had no allocation for a second. Turns the pool on for
+  // the device if its slabs waste enough (PoolUse::when_slabs_lock).
   void device_was_read(DeviceOrdinal, std::uint64_t total_bytes) noexcept override;
-  // The process is ending: writes the pools' figures down, which needs no driver, and gives nothing
-  // back from then on.
+  // Must be called when the process begins to end. Writes the pools' figures to the ledger, without
+  // calling the driver. From then on, the pools give nothing back when a device is read.
   void process_is_ending() noexcept;
 
-  // --- other processes
-  // The driver made an IPC handle, or opened one.
+  // --- Other processes.
+
+  // Must be called after the program made or opened an IPC handle. From then on,
+  // PoolUse::when_slabs_lock no longer serves requests, since the pool's memory can have no handle.
   void shares_by_ipc() noexcept { is_shared_.store(true, std::memory_order_relaxed); }
-  // The driver refused an IPC handle of this address.
+  // Must be called after the driver refused to make an IPC handle for this address. Tells the user
+  // the reason if the address is in memory that cuwarden served.
   void shared_in_vain(CUdeviceptr) noexcept;
-  // A handle was made of the pool's memory, by which others reach its pages.
+  // Must be called after a handle to the pool's memory was made. Others may then reach its pages by
+  // the handle, so the memory is no longer moved.
   void memory_is_reached() noexcept { is_reached_.store(true, std::memory_order_relaxed); }
 
  private:
-  // 0: a device that has no bit.
+  // Returns the device's bit in pool_on_ and used_; 0 for ordinals outside 0 to 63.
   static std::uint64_t bit_of(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
   }
-  // True where memory other than the driver's may be in the program's hands, now or later.
+  // Returns true if the settings allow memory to be served from the pools, or to be spilled.
   bool may_serve() const noexcept {
     return parts_.spill.enabled() || settings_.pool != PoolUse::never;
   }
+  // Returns true if the device is known to have a context, or if it has no bit.
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
+  // Lets this device and all others with a context reach each other's pool memory.
   void grant_for(DeviceOrdinal) noexcept;
+  // Takes back what grant_for() has set, after the device's last context has ended.
   void device_is_unused(DeviceOrdinal device) noexcept {
     parts_.peers.device_ended(device);
     used_.fetch_and(~bit_of(device));
   }
+  // Sets `serving_pools` and `answers_differ` below, before the program gets its first memory of
+  // the pools.
   void memory_is_out() noexcept;
+  // Returns the address that allocate(device, context) returns for the current context; 0 if the
+  // driver has to serve the request.
   template <class Allocate>
   std::uint64_t allocate_here(const Allocate&) noexcept;
 
+  // Returns true if freed memory waits for free_deferred(), and no stream is captured.
   bool may_free_deferred() noexcept {
     return (parts_.spill.has_deferred() || parts_.device.deferred().any() ||
             parts_.pinned.deferred().any()) &&
            !parts_.captures.any();
   }
+  // Returns true if the current context has no unfinished work.
   bool is_idle_here() noexcept;
   void free_deferred_now() noexcept;
 
+  // Returns true if no context of the process has unfinished work. The submission gate must be
+  // closed. `current`: the current context.
   bool all_are_idle(ContextId current) noexcept;
+  // Returns the reason why memory must not be moved, as far as the program's calls have shown it;
+  // null: none.
   std::optional<Notice> obstacle_met() noexcept;
+  // As obstacle_met(), but also looks for loaded libraries that reach memory by themselves.
   std::optional<Notice> mesh_obstacle() noexcept;
+  // Returns the memory that would serve the request, without an address; null if host memory must
+  // not serve it.
   std::optional<pool::Range> spillable(const tracking::Allocation&, const tracking::CurrentContext&,
                                        DeviceOrdinal) noexcept;
+  // Writes the pool's figures on the device to the ledger.
   void note_pool(DeviceOrdinal) noexcept;
+  // Writes the figures of the page-locked pool to the ledger.
   void note_pinned() noexcept;
 
   const ServingSettings settings_;
   HostProcess& process_;
   tracking::MemoryPools& memory_pools_;
   Notices& notices_;
+  // Time before which mesh() does not pause the program again, after a pause in vain; 0: any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
-  std::atomic<bool> is_ending_{false};
-  std::atomic<bool> is_reached_{false};
+  std::atomic<bool> is_ending_{false};   // true once process_is_ending() was called
+  std::atomic<bool> is_reached_{false};  // true once memory_is_reached() was called
+  // True if the process shares memory with others by IPC handles.
   std::atomic<bool> is_shared_{false};
-  std::atomic<std::uint64_t> pool_on_{0};  // a bit for each device whose new requests it serves
-  std::atomic<std::uint64_t> used_{0};     // a bit for each device with a context
-  // True once one of two devices cannot reach the other's mapped memory.
+  // A bit for each device whose requests the pool serves, with PoolUse::when_slabs_lock.
+  std::atomic<std::uint64_t> pool_on_{0};
+  std::atomic<std::uint64_t> used_{0};  // a bit for each device with a context
+  // True once two devices of the process cannot reach each other's mapped memory. The pool then
+  // serves no further requests for device memory.
   std::atomic<bool> are_apart_{false};
   Pools parts_;
 };
 
-// The pools that have, or had, memory in the program's hands; null: none. Read also where nothing
-// is recorded any more.
+// The process's ServingPools object, once it has served memory; null: none has. Remains set even if
+// the process records nothing any more, since the program may still use or free the memory.
 inline constinit std::atomic<ServingPools*> serving_pools{nullptr};
-// True once pooled or spilled memory was handed out, or more memory is to be seen than there is:
-// from then on the driver's answers about addresses and sizes are corrected.
+// True if hooks must correct the driver's answers about addresses and sizes: cuwarden has served
+// memory, or tells the program of more device memory than there is.
 inline constinit std::atomic<bool> answers_differ{false};
 
 }  // namespace cuwarden::serving

@@ -1,7 +1,7 @@
-// Sums over the groups of each series, made for all series at once: walking the groups for each
-// series would take too long if a damaged or hostile ledger claims many of both. A running process
-// changes its groups all the time, so a view that shows groups beside these sums makes the sums
-// from the same groups.
+// Sums over the groups of each series. A group has the allocations of one call site of one kind on
+// one device; a series has all memory of one kind on one device. The sums of all series are made in
+// one walk over the groups: a damaged or hostile ledger may claim so many groups and series that a
+// walk for each series would take too long.
 #pragma once
 
 #include <array>
@@ -13,30 +13,38 @@
 
 namespace cuwarden::ledger {
 
-// Sums of the groups by kind and device, for the series of a report.
+// Sums of the groups' counts, by kind and device. A running process changes its groups all the
+// time. So a caller that shows groups beside the sums adds the groups that it shows, with add().
 class GroupSums {
  public:
+  // Makes sums that are 0, for groups to be added by add().
   GroupSums() = default;
+  // Makes the sums of all groups of the ledger.
   explicit GroupSums(const Reader&) noexcept;
-  // Adds a group's counts to the sums of its series.
+  // Adds a group's counts to the sums of its kind and device. Does nothing if the group has an
+  // impossible device.
   void add(const GroupView&) noexcept;
-  // Replaces the series' own numbers by the sums. Does nothing if the series has an impossible
-  // device.
+  // Replaces the counts and live bytes in `series` by the sums of its kind and device. Raises its
+  // peak to the live bytes if the peak is below. Does nothing for the series of host RSS, or if the
+  // device is impossible.
   void put_into(SeriesView&) const noexcept;
 
-  // Returns the group's live bytes; 0 if its live count is 0, since a thread changes count and
-  // bytes one after the other.
+  // Returns the group's live bytes; 0 if its live count is 0. A thread of a running process changes
+  // count and bytes one after the other, so that they may disagree for a moment.
   static std::uint64_t live_bytes(const GroupView& group) noexcept {
     return group.live_count == 0 ? 0 : group.live_bytes;
   }
 
  private:
-  static constexpr std::int32_t most_devices = 256;
+  static constexpr std::int32_t most_devices = 256;  // larger ordinals are impossible
+  // Sums over the groups of one kind on one device.
   struct Sum {
     std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0;
   };
+  // Returns the index in sums_; null if the kind or the device is impossible.
   static std::optional<std::size_t> slot_of(Kind, DeviceOrdinal) noexcept;
-  std::array<Sum, kind_count*(most_devices + 1)> sums_{};  // of each kind, index 0 is for no device
+  // Sums at kind * (most_devices + 1) + ordinal + 1; no_device has the ordinal -1.
+  std::array<Sum, kind_count*(most_devices + 1)> sums_{};
 };
 
 }  // namespace cuwarden::ledger

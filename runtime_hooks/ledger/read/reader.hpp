@@ -1,6 +1,6 @@
-// Reads a ledger: the process's own at exit, a live one, or one left behind by a dead process.
-// The bytes are untrusted: every offset, count and length is checked, a half-written row is
-// skipped, and nothing is allocated in proportion to a number that the file claims.
+// Reads a ledger: the process's own one at exit, that of a running process, or one that a dead
+// process left behind. The bytes are untrusted: every offset, count and length is checked, a
+// half-written row is skipped, and nothing is allocated in proportion to a number in the file.
 #pragma once
 
 #include <algorithm>
@@ -19,209 +19,288 @@
 
 namespace cuwarden::ledger {
 
-// The views below are copies of the ledger's rows, each read at one moment. A field without a
-// comment has the meaning of the field of that name in layout.hpp. Texts point into the ledger.
+// The structs called ...View are copies of the ledger's rows, each read at one moment. A field
+// without a comment has the meaning of the field of that name in the row (layout.hpp). Texts and
+// spans point into the ledger's bytes. Times are nanoseconds since the recorded process began.
+
+// A copy of a Record: one live allocation.
 struct RecordView {
   RecordId id;
   GroupId group;
-  DeviceAddress address;
-  ByteCount bytes;
+  DeviceAddress address;  // address or handle
+  ByteCount bytes;        // size as the program requested it
   std::uint64_t time_ns = 0;
-  ContextId context;
-  std::uint64_t related = 0;
-  ThreadId thread;
+  ContextId context;          // context that the memory belongs to; 0: none
+  std::uint64_t related = 0;  // for a mapping of virtual memory: record of the mapped handle
+  ThreadId thread;            // thread that allocated; 0: unknown
+  // Live mappings of a virtual memory handle, and references that keep an allocation live.
   std::uint32_t mappings = 0, references = 0;
   Space space{};
-  std::uint8_t flags = 0;
+  std::uint8_t flags = 0;  // bits of RecordFlag
 };
+// A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
+// call stack. The counters are summed up over all threads.
 struct GroupView {
   GroupId id;
   StackId stack;
   HookId api;
   Kind kind{};
   DeviceOrdinal device = no_device;
+  // `failures`: requests that failed for lack of memory. `released_*`: allocations that ended with
+  // their context. `first_ns`, `last_ns`: times of the first and the last allocation. `at_peak_*`:
+  // allocations that were live at the peak of the group's kind on its device.
   std::uint64_t live_count = 0, live_bytes = 0, allocations = 0, allocated_bytes = 0, frees = 0,
                 failures = 0, released_count = 0, released_bytes = 0, first_ns = 0, last_ns = 0,
                 at_peak_count = 0, at_peak_bytes = 0;
 };
+// A copy of a Stack: one call stack.
 struct StackView {
   StackId id;
-  std::span<const Frame> frames;  // points into the ledger
-  std::uint64_t module_epoch = 0;
-  bool truncated = false;
+  std::span<const Frame> frames;   // innermost first; points into the ledger
+  std::uint64_t module_epoch = 0;  // module epoch in which the addresses are valid (module_at())
+  bool truncated = false;          // true if deeper frames were cut off
 };
+// A copy of a Module: a loaded object (the program or a shared library) at one address.
 struct ModuleView {
   ModuleId id;
-  ModuleId file;  // id of the first module of this file
+  ModuleId file;  // first module that was loaded from this module's file
   std::string_view path;
   std::span<const std::uint8_t> build_id;
+  // Load base, range of addresses, and the module epochs [loaded_epoch, unloaded_epoch) in which
+  // the module was loaded. An `unloaded_epoch` of 0 means that it is still loaded.
   std::uint64_t base = 0, start = 0, end = 0, loaded_epoch = 0, unloaded_epoch = 0;
 };
+// A copy of a Thread: a thread of the recorded process that made a recorded call.
 struct ThreadView {
   ThreadId id;
-  std::uint32_t tid = 0;
+  std::uint32_t tid = 0;  // the kernel's id of the thread
   std::string_view name;
-  std::uint64_t first_ns = 0;
+  std::uint64_t first_ns = 0;  // time of the thread's first recorded call
 };
+// A copy of a Bucket: the highest and the last live bytes in the span of a timeline that begins at
+// `time_ns` and is `width_ns` long.
 struct BucketView {
   std::uint64_t time_ns = 0, width_ns = 0, max_bytes = 0, last_bytes = 0;
 };
+// A copy of a WorstHolder: the allocations of one group in the driver's slabs when a device had
+// many locked bytes. Locked bytes are unused, but in slabs with a live allocation. `locked_bytes`:
+// the group's part of them.
 struct WorstHolderView {
   GroupId group;
   std::uint64_t count = 0, bytes = 0, locked_bytes = 0;
 };
+// A copy of a Series: all memory of one kind on one device, or the process's resident memory.
 struct SeriesView {
-  bool host_rss = false;
-  Kind kind{};
+  bool host_rss = false;  // true: the bytes are the process's resident memory (RSS)
+  Kind kind{};            // meaningless if `host_rss` is true
   DeviceOrdinal device = no_device;
+  // Reader::series() leaves the first four counts 0; GroupSums::put_into() sets them. `live_bytes`
+  // may be too high before that. `failures`: requests that failed for lack of memory.
   std::uint64_t allocations = 0, frees = 0, failures = 0, live_count = 0, live_bytes = 0,
                 peak_count = 0, peak_bytes = 0, peak_ns = 0;
-  // The worst moment of linear memory, at which slabs locked the most bytes; and the moment at
-  // which its holders were copied.
+  // The worst moment of a device's linear memory: that at which the most bytes were locked. Locked
+  // bytes are unused, but in slabs of the driver that have a live allocation.
   struct Worst {
-    std::uint32_t version = 0;  // 0: no memory lay in slabs
-    bool all_counted = true;
-    // false: the driver's slabs are laid out in another way than slab_layout.hpp assumes
+    std::uint32_t version = 0;  // number of worst moments so far; 0: no bytes were ever locked
+    bool all_counted = true;    // false: there was no room for some slabs, which do not count
+    // False if allocations lay at addresses that do not fit the layout of slabs in slab_layout.hpp,
+    // so that the numbers may be wrong.
     bool as_counted = true;
+    // At the worst moment: locked bytes, and bytes that were lost to rounding requests up to pages.
+    // `time_ns`: time of the worst moment.
     std::uint64_t locked_bytes = 0, page_rounding_bytes = 0, time_ns = 0;
-    // Number of pieces that shared a page with another one, as slabs assume; 0: none was seen.
+    // Number of allocations that shared a page with others when the holders were copied. 0: none
+    // was seen, so the driver may not cut slabs as slab_layout.hpp assumes.
     std::uint64_t pieces_seen = 0;
-    // The device's last reading before that moment, taken at `read_ns`; 0: none.
+    // Time and free bytes of the last reading of the device before the holders were copied. A time
+    // of 0 means that there was none.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
+    // Idle bytes of memory pools in that reading of the device; null: unknown.
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
+    // Time at which the holders were copied, and locked bytes at that time. It is the worst moment,
+    // or a little before it. 0: they were not copied.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
-    // in use up to the first entry without a group
+    // The groups that locked most bytes at `holders_ns`, in descending order. The list ends before
+    // the first entry with a group of 0.
     std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
-  std::size_t buckets_used = 0;
-  BucketView buckets[bucket_count];
+  std::size_t buckets_used = 0;      // number of entries of `buckets` in use
+  BucketView buckets[bucket_count];  // the timeline, from the start of the process
 };
+// A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from.
 struct SlabPageView {
   DeviceOrdinal device = no_device;
   DeviceAddress address;
   SlabContents contents;
 };
-// The pool's figures on a device, like ArenaUse in writer.hpp.
+// Figures of cuwarden's pool on one device: bytes that it holds, the part in live allocations, and
+// totals of its work so far.
 struct ArenaView {
   std::uint64_t held_bytes = 0, live_bytes = 0;
+  // Totals: requests that the pool has served, their bytes, and bytes that it gave back to the
+  // device.
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
+  // Totals of meshing (two pages of addresses share one page of memory): pages that were meshed,
+  // bytes that meshing gave back, and the time for which it paused the program.
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
-  // Returns the held bytes that no allocation has; 0 for the impossible numbers of a damaged
-  // ledger.
+  // Returns the bytes that the pool holds and that no allocation has; 0 if a damaged ledger claims
+  // more live bytes than held ones.
   std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
 };
 
+// A copy of a Device: a device that the process used.
 struct DeviceView {
   DeviceOrdinal ordinal = no_device;
   std::uint8_t uuid[16]{};
   std::string_view name;
+  // Occasion of the last reading of the device's memory; none: the reading's fields are not valid.
   ReadingAt at = ReadingAt::none;
-  std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;
+  std::uint64_t time_ns = 0, total_bytes = 0, free_bytes = 0;  // the last reading
+  // In the last reading, bytes that the process's memory pools and graphs keep unused; null:
+  // unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  std::uint64_t other_processes_bytes = 0;  // 0: unknown
-  // Host memory behind allocations on the device, in bytes, and the number of such allocations.
+  std::uint64_t other_processes_bytes = 0;  // device memory of other processes; 0: unknown
+  // Host memory behind live allocations on the device: bytes now and at their peak.
+  // `spilled_count`: number of allocations that ever had such memory.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0, spilled_count = 0;
-  std::uint64_t spilled_in_stream_order_bytes = 0;  // of spilled_bytes
+  std::uint64_t spilled_in_stream_order_bytes = 0;  // part in stream-ordered allocations
   ArenaView arena;
   ImplicitBytes implicit;
+  // Name of the kernel that needs most local memory for each thread; empty: unknown.
   std::string_view largest_local_kernel;
 };
+// A copy of an Incident: a request that the driver refused for lack of memory, with the facts known
+// at that moment, and counts of later refusals at the same call site.
 struct IncidentView : IncidentFacts {
   IncidentId id;
-  GroupId group;
-  ThreadId thread;
+  GroupId group;    // group of the call site
+  ThreadId thread;  // thread that made the request
   std::uint64_t time_ns = 0;
+  // `repeats`: later refusals that are counted here. `last_*`: time and size of the last refusal.
+  // `recovered`: refusals after which the thread soon had an equal request served. `failed`:
+  // refusals that reached the program.
   std::uint64_t repeats = 0, last_ns = 0, last_bytes = 0, recovered = 0, failed = 0;
-  std::array<std::uint64_t, rung_count> rescued{};
-  std::uint64_t rescued_bytes = 0;
+  std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
+  std::uint64_t rescued_bytes = 0;                  // bytes of these requests
 };
+// A copy of an IncidentHolder: a group of the process, or another process, that held memory when
+// the incident's request was refused.
 struct IncidentHolderView : IncidentHolding {
   IncidentId incident;
 };
+// A copy of an IncidentClass: the driver's slabs of one size class when the incident's request was
+// refused. `live_*`: live allocations in these slabs.
 struct IncidentClassView {
   IncidentId incident;
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
+// A copy of an IncidentRung: an attempt to serve the incident's request.
 struct IncidentRungView {
   IncidentId incident;
-  std::uint32_t order = 0;
+  std::uint32_t order = 0;  // position among the incident's rungs, from 1
   Rung rung{};
   RungOutcome outcome{};
   std::uint64_t duration_ns = 0;
-  std::string_view name;  // the reclaimer's name; points into the ledger
+  // Name of the reclaimer (a callback that empties a cache) that the rung called; empty for other
+  // rungs.
+  std::string_view name;
 };
+// A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
+// `live_*`: live allocations in the slab.
 struct IncidentSlabView {
   IncidentId incident;
   DeviceAddress address;
   std::uint64_t live_count = 0, live_bytes = 0;
 };
+// A copy of a Hook: a hooked CUDA function, and the number of its recorded calls.
 struct HookView {
   HookId id;
   std::string_view name;
   std::uint64_t calls = 0;
 };
+// A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
   std::string_view name;
   std::uint64_t count = 0;
 };
+// A copy of a NamedValue: a setting of cuwarden, or an environment variable.
 struct NamedValueView {
   std::string_view name, value;
-  bool from_environment = false;
+  bool from_environment = false;  // false: the value is the setting's default
 };
+// Facts about the recorded process and its ledger, from the ledger's header.
 struct ProcessView {
-  std::uint32_t pid = 0, parent = 0;
-  std::int64_t start_realtime_ns = 0;
+  std::uint32_t pid = 0, parent = 0;   // pids of the process and of its parent
+  std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
+  // Start of the process by CLOCK_MONOTONIC, and in the kernel's ticks (/proc/PID/stat).
   std::uint64_t start_monotonic_ns = 0, start_ticks = 0;
-  std::uint32_t pid_namespace = 0;  // 0: unknown
-  bool lock_held = false;           // the process keeps the file locked while it lives
-  std::uint64_t file_device = 0,
-                file_inode = 0;  // those of the file that the process made; 0: none
-  std::span<const std::uint8_t> boot_id;
+  std::uint32_t pid_namespace = 0;  // inode of the namespace in which `pid` counts; 0: unknown
+  bool lock_held = false;  // true: the ledger's file is locked as long as the process lives
+  // Device and inode of the file that the process made; 0: it made none. A copy has others.
+  std::uint64_t file_device = 0, file_inode = 0;
+  std::span<const std::uint8_t> boot_id;  // the kernel's id of the boot
+  // Folder of the cgroup that counts the process's memory; empty: unknown.
   std::string_view memory_cgroup;
-  // as they were when the ledger was made
+  // Inode of that cgroup's folder, and number of OOM kills in the cgroup, both as they were when
+  // the ledger was made.
   std::uint64_t memory_cgroup_inode = 0, memory_cgroup_oom_kills = 0;
-  std::string_view host, program, command_line, report_path;  // command_line: zero-separated
-  EndReason end_reason = EndReason::unknown;
-  bool report_written = false;  // true if the report of that end is on disk
-  // The number in the name of the process's report; 0: the name has none; null: no report.
+  // Texts that are empty if unknown. In `command_line`, arguments are separated by zero bytes.
+  std::string_view host, program, command_line, report_path;
+  EndReason end_reason = EndReason::unknown;  // the way in which the process ended, or `running`
+  bool report_written = false;                // true if the report of this end is complete on disk
+  // Number in the file name of the process's report. 0: the name has no number. Null: there is no
+  // report.
   std::optional<unsigned> report_number;
-  std::optional<int> exit_status;
-  int driver_version = 0, runtime_version = 0;
-  bool cuda_seen = false;
-  std::uint32_t reasons = 0;                                 // Reason bits
-  GrowthOperation growth_operation = GrowthOperation::none;  // operation that the kernel refused
-  int growth_error = 0;                                      // its errno
+  std::optional<int> exit_status;               // null: unknown
+  int driver_version = 0, runtime_version = 0;  // of CUDA; 13000 stands for 13.0; 0: unknown
+  bool cuda_seen = false;                       // true if the process has called a hooked function
+  // Reasons why the ledger or the recording is incomplete: bits of Reason.
+  std::uint32_t reasons = 0;
+  // System call that the kernel refused when the ledger last could not grow; none: no refusal.
+  GrowthOperation growth_operation = GrowthOperation::none;
+  int growth_error = 0;  // errno of `growth_operation`
+  // Number of call stacks that were not walked to their end, by the cause (stacks::Exception).
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
+  // Calls of hooks; time that cuwarden's own work took; frees of addresses without a record;
+  // records that were replaced because a free was not seen.
   std::uint64_t recorded_calls = 0, shim_ns = 0, unknown_frees = 0, superseded = 0;
+  // Page-locked memory of cuwarden's pool: requests that it served, their bytes, and bytes that it
+  // holds now.
   std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0, pinned_held_bytes = 0;
-  std::uint64_t ledger_bytes = 0;  // used, not reserved
-  bool cut_short = false;          // the file is smaller than it was made
+  std::uint64_t ledger_bytes = 0;  // size of the ledger's rows in use and header, not of the file
+  bool cut_short = false;          // true if the file was truncated after it was made
 };
 
-// The reason why a ledger cannot be read, as a text for people.
+// The reason why a ledger cannot be read, as a text for the user; null: no error. The text is
+// constant.
 struct ReadError {
   const char* text = nullptr;
   explicit operator bool() const { return text != nullptr; }
 };
 
+// Reads the rows of one ledger.
 class Reader {
  public:
-  // Makes a reader of a ledger's bytes; none, with the error set, if the header is not that of a
-  // readable ledger. The bytes must outlive the reader, and may change while they are read.
+  // Makes a reader of a ledger's bytes. Returns null, and sets the error, if they do not begin with
+  // the header of a readable ledger. The bytes must outlive the reader and its views. Another
+  // process may change them while they are read.
   static std::optional<Reader> open(std::span<const std::byte>, ReadError&) noexcept;
 
+  // Returns the facts in the ledger's header.
   ProcessView process() const noexcept;
 
-  // Returns the number of rows of a table, row 0 included, which is an upper bound. The functions
-  // below return a row, or none if the row is unused or damaged. Rows count from 1.
+  // Returns a number above that of each row in use in a table. Row 0 is reserved, except in the
+  // hooks table. The functions that take a `row` return null if the row is unused, half-written or
+  // damaged.
   std::uint64_t rows(RegionId) const noexcept;
   std::optional<RecordView> record(std::uint64_t row) const noexcept;
   std::optional<GroupView> group(std::uint64_t row) const noexcept;
   std::optional<StackView> stack(std::uint64_t row) const noexcept;
   std::optional<ModuleView> module(std::uint64_t row) const noexcept;
   std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
-  // Returns a series without the counts that only its groups have, and with live bytes that may be
-  // too high; GroupSums completes it.
+  // Returns a series (all memory of one kind on one device). Its counts of allocations, frees and
+  // failures and its live count are 0, and its live bytes may be too high, until
+  // GroupSums::put_into() sets them from the groups.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
@@ -229,35 +308,41 @@ class Reader {
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
-  // Returns the page's contents at its device's worst moment. `version`: that moment's version.
+  // Returns a slab page with its contents at the worst moment of its device, at which the most
+  // bytes were locked (SeriesView::Worst). `version`: Worst::version of the device's series.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
   std::optional<HookView> hook(std::uint64_t row) const noexcept;  // rows count from 0
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
   std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
 
-  // Returns the module that was mapped at this address in that epoch; none if none is known.
+  // Returns the module that was loaded at the address `frame` in the module epoch of its stack
+  // (StackView::module_epoch); null if unknown.
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:
-  // The position of a table within the bytes. It is checked once and kept, since the header may
-  // change.
+  // Offset of a table within the bytes, and the number of rows for which it has room. Both are
+  // checked by open() and kept here, because the header in the file may change later.
   struct Table {
     std::uint64_t offset = 0, rows = 0;
   };
   explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
   const Header& header() const noexcept;
+  // Returns the row at `index`; null if the table has no row in use there.
   template <class Row>
   const Row* row(RegionId, std::uint64_t index) const noexcept;
+  // Returns the row at `index`; null if it is unused, or if its writer has not completed it.
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
+  // Returns a text of the strings region; empty if it is damaged or longer than `longest`.
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   std::uint64_t calls_of(std::uint64_t hook) const noexcept;
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
   SeriesView::Worst worst_of(const Series&) const noexcept;
 
   std::span<const std::byte> bytes_;
-  bool own_process_ = false;  // true: parts that are in memory only can be read, too
+  // True if the ledger is that of this process: parts that are in memory only can be read, too.
+  bool own_process_ = false;
   std::array<Table, region_count> tables_{};
 };
 

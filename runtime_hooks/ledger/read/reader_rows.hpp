@@ -1,4 +1,4 @@
-// Functions by which the reader's parts read rows.
+// Functions for the sources of class Reader: access to a ledger's rows and texts.
 #pragma once
 
 #include <cstring>
@@ -9,16 +9,19 @@
 
 namespace cuwarden::ledger {
 
-// Number of attempts to read a row between two changes; afterwards the row is taken as it is.
+// Number of attempts to read a row that the recorded process changes meanwhile. After the last one,
+// a record is skipped, a device's reading is left out, and a timeline is taken as it is.
 inline constexpr int attempts = 64;
-// Length of the longest path that Linux accepts.
+// Length of the longest path that Linux accepts, in bytes. A longer path in a ledger is damaged,
+// and is read as an empty text.
 inline constexpr std::uint64_t longest_path = 4096;
 
-// Returns the text in a fixed array, up to its zero byte.
+// Returns the text in an array of `capacity` bytes, up to its zero byte or the end of the array.
 inline std::string_view fixed_text(const char* text, std::size_t capacity) noexcept {
   return {text, strnlen(text, capacity)};
 }
 
+// Returns the value of an atomic field of a row, loaded with acquire order.
 template <class T>
 T get(const std::atomic<T>& value) noexcept {
   return value.load(std::memory_order_acquire);

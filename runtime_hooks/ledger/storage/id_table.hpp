@@ -1,6 +1,6 @@
-// A hash table from hashes to row numbers, for tables whose rows are never removed. A lookup takes
-// no lock; an insertion holds the table's lock. Open addressing with slots of 8 bytes (half a hash,
-// a row).
+// An index of a ledger table whose rows are never removed: maps hashes to row numbers. A lookup
+// takes no lock; an insertion holds the index's lock. Open addressing with slots of 8 bytes (half a
+// hash, a row).
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,10 @@
 
 namespace cuwarden::ledger {
 
+// Maps hashes of a ledger table's rows to their row numbers.
 class IdTable {
  public:
+  // Maps memory for the first slots. Returns false if there is no memory.
   bool create() noexcept {
     Mapping memory = Mapping::anonymous(page_bytes * 2);
     if (!memory) return false;
@@ -23,8 +25,9 @@ class IdTable {
     return true;
   }
 
-  // Returns a row with this hash for which `matches` returns true; 0 if there is none. A lookup
-  // during an insertion may miss the new row, so a caller that inserts looks again under the lock.
+  // Returns a row with this hash for which matches(row) returns true; 0 if there is none. May be
+  // called without the lock, but may then miss a row that another thread is inserting. So a caller
+  // that wants to insert a row takes lock() and looks again.
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, const Matches& matches) const noexcept {
     const Slots* const slots = slots_.load(std::memory_order_acquire);
@@ -38,10 +41,11 @@ class IdTable {
     }
   }
 
+  // Returns the lock that callers of insert() and retire() hold.
   FutexLock& lock() noexcept { return lock_; }
 
-  // Inserts a row; the caller holds the lock. If there is no memory for a larger table, the row
-  // will not be found.
+  // Adds a row with this hash. The caller holds lock(). If the slots are full and there is no
+  // memory for more, the row is left out, and find() will not return it.
   void insert(std::uint64_t hash, std::uint32_t row) noexcept {
     Slots* slots = slots_.load(std::memory_order_relaxed);
     if (replace(*slots, tag_of(hash) << 32 | retired, tag_of(hash) << 32 | row)) return;
@@ -53,18 +57,22 @@ class IdTable {
     ++count_;
   }
 
-  // Removes a row from the table; the caller holds the lock. The row may be inserted again.
+  // Removes a row from the index, so that find() no longer returns it. The caller holds lock(). The
+  // row may be inserted again later.
   void retire(std::uint64_t hash, std::uint32_t row) noexcept {
     replace(*slots_.load(std::memory_order_relaxed), tag_of(hash) << 32 | row,
             tag_of(hash) << 32 | retired);
   }
 
  private:
+  // Row number of a slot whose row retire() has removed. The slot keeps its half of the hash.
   static constexpr std::uint32_t retired = UINT32_MAX;
 
+  // The slots, in a mapping of their own.
   struct Slots {
-    std::uint64_t mask;
-    std::atomic<std::uint64_t> slot[1];  // really mask + 1 slots
+    std::uint64_t mask;  // number of slots - 1
+    // The slots, of which there are mask + 1: upper half of a hash << 32 | row; 0: an empty slot.
+    std::atomic<std::uint64_t> slot[1];
   };
 
   static std::uint64_t tag_of(std::uint64_t hash) noexcept { return hash >> 32; }
@@ -75,7 +83,7 @@ class IdTable {
     slots.slot[i].store(value, std::memory_order_release);
   }
 
-  // Returns false if no slot has the value.
+  // Replaces a slot's `value` by another one. Returns false if no slot has the value.
   static bool replace(Slots& slots, std::uint64_t value, std::uint64_t by) noexcept {
     for (std::uint64_t i = (value >> 32) & slots.mask;; i = (i + 1) & slots.mask) {
       const std::uint64_t slot = slots.slot[i].load(std::memory_order_relaxed);
@@ -86,6 +94,7 @@ class IdTable {
     }
   }
 
+  // Copies the slots into a mapping with twice as many. Returns null if there is no memory.
   Slots* grown(Slots& old) noexcept {
     const std::uint64_t capacity = (old.mask + 1) * 2;
     const std::size_t bytes = sizeof(Slots) + capacity * sizeof(old.slot[0]);

@@ -1,12 +1,13 @@
-// The live bytes of a series. Its peak is exact, though threads seldom change one and the same
-// counter.
+// Counts the live bytes of each series (all memory of one kind on one device). The peak of a series
+// is exact, though threads seldom change its counter.
 //
-// A thread's shard keeps freed bytes as a credit, within bounds, and its next allocations use the
-// credit up; the series' counter does not change. So that counter is the live bytes plus all
-// credits. As long as it does not rise above the peak, no peak is missed. If an allocation would
-// raise it above the peak, the credits are collected first. For a while, until much was freed, all
-// threads then use the counter itself, which equals the live bytes. A free at the same moment may
-// count before or after.
+// A credit is a number of freed bytes that a thread's shard keeps to itself, within bounds. The
+// thread's next allocations use its credit up, and the series' counter does not change. So that
+// counter is the live bytes plus all credits. As long as the counter does not rise above the peak,
+// no peak is missed. If an allocation would raise it above the peak, the credits are collected
+// first: subtracted from the counter. For a while, until much was freed, all threads then change
+// the counter itself, which equals the live bytes. A free at the same moment may count before or
+// after.
 //
 // A program with one thread keeps no credits, so its timeline is exact. With credits, the timeline
 // is too high by their sum, which is at most 1 MiB or 1/64 of the peak.
@@ -20,15 +21,20 @@
 
 namespace cuwarden::ledger {
 
+// Adds allocated and freed bytes to the counters of live bytes (Series::live_bytes). All threads
+// may call the functions at any time.
 class LiveBytes {
  public:
+  // `thread_shards` outlives the object.
   explicit LiveBytes(ThreadShards& thread_shards) noexcept : thread_shards_(thread_shards) {}
 
+  // Effect of rise() or fall() on the counter Series::live_bytes.
   struct Change {
-    bool seen = false;         // true if the series' counter was changed
-    std::uint64_t before = 0;  // the counter's value before the change
+    bool seen = false;         // false: only a credit changed, and the counter did not
+    std::uint64_t before = 0;  // value of the counter before the change; 0 if `seen` is false
   };
-  // Count allocated and freed bytes. `row`: the series' row.
+  // Counts `bytes` that the calling thread has allocated. `shard`: the thread's shard. `row`: the
+  // series' row in its table.
   Change rise(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
     if (row >= ThreadShard::series_limit || !thread_shards_.several())
@@ -36,6 +42,7 @@ class LiveBytes {
     if (bytes > 0 && shard.spend(row, bytes)) return {};
     return rise_for_all(series, row, bytes, now_ns);
   }
+  // Counts `bytes` that the calling thread has freed. The arguments are those of rise().
   Change fall(ThreadShard& shard, Series& series, std::size_t row, std::uint64_t bytes,
               std::uint64_t now_ns) noexcept {
     if (!may_keep_credits(shard, row))
@@ -45,16 +52,23 @@ class LiveBytes {
   }
 
  private:
-  // The time of a series is divided into epochs; credits are kept in those with even numbers.
+  // The present epoch of a series. In epochs with even numbers, shards keep credits (freed bytes
+  // that the series' counter does not know yet). In those with odd numbers, all threads change the
+  // counter itself.
   struct alignas(64) Epoch {
-    std::atomic<std::uint32_t> number{0};
-    std::atomic<std::uint32_t> collected{0};  // the odd epoch for which credits were collected
-    std::atomic<std::uint64_t> since_ns{0};   // time at which the odd epoch began
+    std::atomic<std::uint32_t> number{0};     // number of the present epoch
+    std::atomic<std::uint32_t> collected{0};  // last odd epoch whose credits were all collected
+    std::atomic<std::uint64_t> since_ns{0};   // beginning of the last odd epoch
   };
   static bool keeps_credits(std::uint32_t epoch) noexcept { return epoch % 2 == 0; }
+  // Returns true if the shard may keep a credit for the series in this row, in any epoch. A thread
+  // that is alone needs none.
   bool may_keep_credits(const ThreadShard& shard, std::size_t row) const noexcept {
     return row < ThreadShard::series_limit && !shard.is_shared() && thread_shards_.several();
   }
+  // Adds freed bytes to the shard's credit, which the series' counter does not know yet. Returns
+  // false if the epoch is odd, or if the credit would become too large: the caller then subtracts
+  // the bytes from the counter.
   bool keep(ThreadShard& shard, const Series& series, std::size_t row,
             std::uint64_t bytes) noexcept {
     const Epoch& epoch = epochs_[row];
@@ -66,13 +80,20 @@ class LiveBytes {
            (keeps_credits(epoch.number.load(std::memory_order_seq_cst)) ||
             !shard.spend(row, bytes));
   }
-  // Returns the largest credit of one shard, in bytes.
+  // Returns the most freed bytes that one shard may keep to itself (its credit) for a series with
+  // this peak.
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
     return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
   }
+  // rise_for_all() and fall_for_all() count as rise() and fall() do, but in the series' counter
+  // itself, which all threads share.
   Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Takes the credits (freed bytes that shards kept to themselves) of all shards away, and
+  // subtracts them from the series' counter.
   void collect(Series&, std::size_t row) noexcept;
+  // Waits until the credits for this odd epoch are collected. Gives up after some microseconds if
+  // the collecting thread does not run.
   static void wait_for_collector(Epoch&, std::uint32_t epoch) noexcept;
 
   ThreadShards& thread_shards_;

@@ -6,13 +6,16 @@
 
 namespace cuwarden::ledger {
 
+// A clock that begins with the recorded process.
 class ProcessTime {
  public:
-  // `start_ns`: of CLOCK_MONOTONIC, when the process began.
+  // `start_ns`: time of CLOCK_MONOTONIC at which the process began.
   void set_start(std::uint64_t start_ns) noexcept { start_ns_ = start_ns; }
 
+  // Returns the nanoseconds since the process began.
   std::uint64_t now_ns() const noexcept { return read(CLOCK_MONOTONIC) - start_ns_; }
-  // The time of the kernel's last tick, some milliseconds ago at most. Costs a quarter of now_ns().
+  // Returns the nanoseconds from the beginning of the process to the kernel's last tick, which is
+  // some milliseconds ago at most. Costs a quarter of now_ns().
   std::uint64_t recently_ns() const noexcept {
     const std::uint64_t tick = read(CLOCK_MONOTONIC_COARSE);
     return tick > start_ns_ ? tick - start_ns_ : 0;

@@ -1,6 +1,7 @@
-// Hands out rows and bytes of the ledger's regions. A region grows in steps: its pages are made
-// writable before a row in them is handed out. If the file cannot grow, the rest of the region is
-// in memory. Rows are zero when they are handed out, and never move.
+// Hands out rows of the ledger's regions: tables of rows, or heaps of bytes (rows of one byte). A
+// region grows in steps: its pages are made writable before a row in them is handed out. If the
+// file cannot grow, the rest of the region is in memory. Rows are zero when they are handed out,
+// and never move.
 #pragma once
 
 #include <array>
@@ -14,40 +15,46 @@
 
 namespace cuwarden::ledger {
 
+// The regions of one ledger. All threads may call the functions at any time after create().
 class Storage {
  public:
-  // Makes the file or memory and its regions; returns false if there is no memory.
+  // Makes the ledger's file, or memory in its stead, and divides it into regions. Returns false if
+  // there is no memory.
   bool create(const BackingRequest&) noexcept;
 
   Header& header() const noexcept { return *reinterpret_cast<Header*>(file_.base()); }
   BackingFile& file() noexcept { return file_; }
   const BackingFile& file() const noexcept { return file_; }
 
-  // Returns the array of a region's rows. Only rows that allocate() gave out may be read or
+  // Returns the array of a region's rows. Only rows that allocate() has handed out may be read or
   // written.
   template <class T>
   T* rows(RegionId id) const noexcept {
     return reinterpret_cast<T*>(starts_[index_of(id)]);
   }
 
-  // Hands out `count` rows in sequence. Returns the number of the first one, or 0 if the region is
-  // full. Row 0 is never handed out (the hooks table is laid out by its own function below).
+  // Hands out `count` rows in sequence. Returns the number of the first one; 0 if the region is
+  // full. Row 0 is never handed out, so that 0 can mean no row.
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
-  // Hands out the rows of the hooks table, from row 0 on; returns false if there is no room.
+  // Hands out rows 0 to `count` - 1 of the hooks table, which unlike others begins with row 0.
+  // Returns false if there is no room.
   bool allocate_hooks(std::uint64_t count) noexcept;
-  // Makes room in each region for as many rows as it has, and for some rows at least.
+  // Makes memory writable in each region for as many further rows as the region has now, and for
+  // some rows at least. Later calls of allocate() for these rows make no system call.
   void make_room_ahead() noexcept;
-  // Stores a copy of the text; returns an empty text if there is no room.
+  // Stores a copy of the text in the strings region. Returns an empty text if there is no room.
   StringRef store(std::string_view) noexcept;
 
-  // Returns the number of rows for which there is room, including row 0.
+  // Returns the number of rows that the region can have at most, including row 0.
   std::uint64_t capacity(RegionId id) const noexcept {
     const RegionExtent& extent = file_.geometry().regions[index_of(id)];
     return extent.capacity_bytes / extent.row_bytes;
   }
+  // Returns the number of rows that were handed out so far, including row 0.
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }
+  // Adds a reason why the ledger is incomplete to its header.
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
     // If one of these reasons is set, it is the cause of a full table.
@@ -57,23 +64,29 @@ class Storage {
   }
 
  private:
+  // The state of one region's growth.
   struct Fill {
-    std::atomic<std::uint64_t> ready{0};     // bytes from the region's start that may be touched
-    std::atomic<std::uint64_t> capacity{0};  // shrinks when neither file nor memory is to be had
-    FutexLock lock;
-    bool in_file = false;
+    std::atomic<std::uint64_t> ready{0};  // bytes from the region's start that are writable
+    // Most bytes that the region may still grow to. Becomes `ready` once neither the file nor
+    // memory could be had for more.
+    std::atomic<std::uint64_t> capacity{0};
+    FutexLock lock;        // held while the region grows
+    bool in_file = false;  // true as long as the region grows in the file, not in memory
   };
+  // Makes the first `bytes` of the region writable. Returns false if there is no room.
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
-  // Notes in the header the operation that the kernel refused when the ledger was to grow.
+  // Copies the system call that the kernel refused last (BackingFile::refused_growth()) to the
+  // ledger's header.
   void note_refusal() noexcept;
 
   BackingFile file_;
-  std::array<std::byte*, region_count> starts_{};
+  std::array<std::byte*, region_count> starts_{};  // address of each region
   std::array<Fill, region_count> fills_;
 };
 
-// Holds one of the ledger's locks for a scope. If the lock was given up, the ledger cannot be kept
-// up to date any more, which is noted in it; the caller must then return without changing anything.
+// Holds one of the ledger's locks for a scope. Converts to false if the lock was given up: another
+// holder has kept it for more than ten seconds. Then the ledger gets reason_recording_stopped, and
+// the caller must return without changing anything.
 class [[nodiscard]] LedgerLocked : public Locked {
  public:
   LedgerLocked(FutexLock& lock, Storage& storage) noexcept : Locked(lock) {

@@ -1,11 +1,10 @@
-// Counters that threads change without locked instructions. A thread that records has a shard
-// (class ThreadShard), which no other living thread has. It adds to the shard's counters by single
-// instructions, so that a signal handler in between loses no count. A sum is made by adding up all
-// shards.
+// Counters that threads change without locked instructions. Each recording thread has a shard
+// (class ThreadShard) that no other living thread has. It adds to the shard's counters by single
+// instructions, so that a signal handler in between loses no count. Readers add up all shards.
 //
-// A group's row has the counters of the shard that made the group. If another shard counts in the
-// group, it gets a row of type GroupShard. A program in which each call site allocates in one
-// thread only has no such rows.
+// A group's row has the counters of the shard that made the group. For each other shard that counts
+// in the group, the group has a row of type GroupShard. A program in which each call site allocates
+// in one thread only has no rows of this type.
 #pragma once
 
 #include <atomic>
@@ -18,12 +17,15 @@
 
 namespace cuwarden::ledger {
 
+// One thread's part of the counters. Zero-filled memory is a valid object without an owner. A
+// series is all memory of one kind on one device.
 class ThreadShard {
  public:
-  // Number of series with a counter in each shard; further series have one counter for all shards.
+  // Number of series that have counters in the shards: those in rows below this one. Each further
+  // series has one counter that all threads share.
   static constexpr std::size_t series_limit = 64;
 
-  // Adds to one of this shard's counters. `amount` may be negative, in two's complement.
+  // Adds to a counter that belongs to this shard. A negative `amount` is given in two's complement.
   void add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) const noexcept {
     if (is_shared()) {
       counter.fetch_add(amount, std::memory_order_relaxed);
@@ -31,15 +33,18 @@ class ThreadShard {
       asm volatile("addq %1, %0" : "+m"(counter) : "er"(amount) : "cc");
     }
   }
+  // Returns the shard's index: 0 for the shared shard, others from 1.
   std::uint32_t number() const noexcept { return number_; }
+  // Returns the shard's index, and the number of threads that have had the shard so far.
   ThreadSlot slot() const noexcept { return {number_, tenancy_}; }
-  // Returns true for the shard that threads without a shard of their own share.
+  // Returns true for shard 0, which all threads without a shard of their own share.
   bool is_shared() const noexcept { return number_ == 0; }
 
-  // --- credits (live_bytes.hpp), by row of series: freed bytes that the series does not know yet.
-  // Only the shard's own thread adds credits; any thread may take them away. spend() uses `bytes`
-  // of the credit and keep() adds to it, up to `largest`; false if there is too little, or too
-  // much. take_credit() takes all.
+  // --- Credits: freed bytes of a series that its counter does not know yet (live_bytes.hpp). Only
+  // the shard's own thread adds credits; any thread may take them away. `row`: the series' row.
+
+  // Takes `bytes` from the shard's credit for a series: freed bytes that the series' counter does
+  // not know yet. Returns false, and takes nothing, if the credit is smaller.
   bool spend(std::size_t row, std::uint64_t bytes) noexcept {
     std::uint64_t credit = credits_[row].load(std::memory_order_relaxed);
     while (credit >= bytes) {
@@ -48,25 +53,34 @@ class ThreadShard {
     }
     return false;
   }
+  // Adds `bytes`, which the thread has freed, to the shard's credit for a series instead of
+  // changing the series' counter. Returns false, and adds nothing, if the credit would exceed
+  // `largest`.
   bool keep(std::size_t row, std::uint64_t bytes, std::uint64_t largest) noexcept {
     if (bytes > largest || credits_[row].load(std::memory_order_relaxed) > largest - bytes)
       return false;
     credits_[row].fetch_add(bytes, std::memory_order_seq_cst);
     return true;
   }
+  // Sets the shard's credit for a series to 0 and returns its former value: freed bytes that the
+  // caller must subtract from the series' counter.
   std::uint64_t take_credit(std::size_t row) noexcept {
     if (credits_[row].load(std::memory_order_seq_cst) == 0) return 0;
     return credits_[row].exchange(0, std::memory_order_seq_cst);
   }
 
-  // --- changes that the shard has not yet passed on to the slabs' pages (slab_pages.hpp), by row
-  // of series. Only the shard's own thread uses them.
+  // --- Changes that class SlabPages keeps in the shard before it makes them in the ledger. Only
+  // the shard's own thread makes them.
+
+  // Returns a change of the series' locked bytes (memory that partly live slabs hold back), in
+  // two's complement, that is not yet in Series::slab_locked_bytes. `row`: the series' row.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
-  // A piece that was freed and not yet passed on to the pages; 0: none. change_freed_piece()
-  // changes it in one instruction, if it has the expected value.
+  // Returns the thread's last freed allocation that its slab's page still counts, packed by
+  // SlabPages::Piece; 0: none.
   std::uint64_t freed_piece() const noexcept {
     return freed_piece_.load(std::memory_order_relaxed);
   }
+  // Replaces freed_piece() by `to` in one instruction, if it is `from`. Returns false otherwise.
   bool change_freed_piece(std::uint64_t from, std::uint64_t to) noexcept {
     bool changed = false;
     asm volatile("cmpxchgq %3, %1"
@@ -78,47 +92,56 @@ class ThreadShard {
 
  private:
   friend class ThreadShards;
-  static constexpr std::size_t remembered = 256;
+  static constexpr std::size_t remembered = 256;  // number of entries of counter_rows_
 
   std::uint32_t number_;
-  std::uint32_t tenancy_;                          // number of threads that have had this shard
-  std::atomic<std::uint32_t> owner_;               // thread id; 0: not taken yet
-  std::atomic<std::uint64_t>* calls_;              // counters by hook; null: there was no room
-  std::size_t hooks_;                              // number of counters in calls_
-  std::atomic<std::uint64_t> live_[series_limit];  // live allocations, by row of series
+  std::uint32_t tenancy_;              // number of threads that have had this shard
+  std::atomic<std::uint32_t> owner_;   // kernel's id of the thread; 0: no thread has had the shard
+  std::atomic<std::uint64_t>* calls_;  // counters of calls by HookId; null: there was no room
+  std::size_t hooks_;                  // number of counters in calls_
+  // Allocations less frees that this shard has counted, by row of series, in two's complement.
+  std::atomic<std::uint64_t> live_[series_limit];
   std::atomic<std::uint64_t> credits_[series_limit];
   std::atomic<std::uint64_t> locked_[series_limit];
   std::atomic<std::uint64_t> freed_piece_;
-  std::atomic<std::uint64_t>
-      counter_rows_[remembered];  // cache by group: group << 32 | row of the counters
+  // Cache of the shard's GroupShard rows: group << 32 | row, at index group modulo `remembered`.
+  std::atomic<std::uint64_t> counter_rows_[remembered];
 };
 
+// All shards of a ledger's writer. A thread takes a shard with its first call, and keeps it until
+// it ends; then another thread may take the shard.
 class ThreadShards {
  public:
-  static constexpr std::uint32_t count = ThreadSlot::count;  // includes the shared one
+  // Number of shards, including shard 0, which threads without a shard of their own share.
+  static constexpr std::uint32_t count = ThreadSlot::count;
   static_assert(count <= 256);
 
+  // `storage` outlives the object.
   explicit ThreadShards(Storage& storage) noexcept : storage_(storage) {}
-  // Makes the shards; returns false if there is no memory. `serial`: differs for each writer of a
-  // process. `pid`: the process's pid.
+  // Makes the shards. Returns false if there is no memory. `serial`: a number from 1 that no other
+  // writer of the process has. `pid`: pid of the recorded process; threads of other processes that
+  // share its memory get the shared shard.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
-  // Returns the calling thread's shard.
+  // Returns the calling thread's shard; the shared one if all others are taken by living threads,
+  // or if a seccomp filter of the program confines the thread.
   ThreadShard& mine() noexcept {
     const Mine& mine = mine_;
     return __builtin_expect(mine.serial == serial_, true) ? *mine.shard : take();
   }
-  // Row of the calling thread in the table of threads; 0 if it has none yet; `no_row` if there was
-  // no room for one.
+  // Result of my_row() for a thread for which the threads table had no room.
   static constexpr std::uint32_t no_row = UINT32_MAX;
+  // Returns the calling thread's row in the ledger's threads table, as set_my_row() has set it; 0
+  // if it was not set.
   std::uint32_t my_row() const noexcept { return mine_.serial == serial_ ? mine_.row : 0; }
-  // Sets the row that my_row() returns. Must not be called by a confined thread, since it has the
-  // shared shard.
+  // Sets the value that my_row() returns to the calling thread. A confined thread must not call
+  // this: it has the shared shard, and takes no other.
   void set_my_row(std::uint32_t row) noexcept {
     mine();
     mine_.row = row;
   }
-  // Returns the group's counters that belong to this shard, and makes them if needed.
+  // Returns the counters of the group `id` that only this shard changes. Makes them at the first
+  // call; if there is no room, returns the counters of the shard that made the group.
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
@@ -137,17 +160,20 @@ class ThreadShards {
     }
   }
 
-  // Returns the number of shards that threads have taken so far, with the shared one.
+  // Returns the number of shards that threads have had so far, including the shared one (shard 0).
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  // Returns true if more than one thread's shard was ever taken.
+  // Returns true if at least two shards besides the shared one have had a thread so far. Remains
+  // true.
   bool several() const noexcept { return used() > 2; }
+  // Calls visit(shard) for each shard that a thread has had, except the shared one.
   template <class Visit>
   void for_each(Visit visit) noexcept {
     const std::uint32_t used = used_.load(std::memory_order_seq_cst);
     for (std::uint32_t i = 1; i < used; ++i) visit(thread_shards()[i]);
   }
 
-  // Counts live allocations of a series. `row`: the series' row.
+  // Adds `amount` to the number of live allocations of a series. A negative amount is given in
+  // two's complement. `row`: the series' row.
   void add_live(ThreadShard& shard, Series& series, std::size_t row,
                 std::uint64_t amount) noexcept {
     if (row < ThreadShard::series_limit && !shard.is_shared()) {
@@ -160,13 +186,18 @@ class ThreadShards {
   std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
 
  private:
+  // The calling thread's shard and row, valid if `serial` is that of the ThreadShards object. A
+  // thread of a process with several writers has those of the writer that it used last.
   struct Mine {
     ThreadShard* shard;
     std::uint32_t serial, row;
   };
   ThreadShard* thread_shards() const noexcept { return static_cast<ThreadShard*>(memory_.data()); }
+  // Finds a shard for the calling thread: one that no thread has had, or one of an ended thread.
   ThreadShard& take() noexcept;
+  // Counts a call in the hook's own row, by a locked instruction.
   void count_for_all(HookId) noexcept;
+  // Finds or makes the GroupShard row of this shard and group.
   Counters& find_group_shard(ThreadShard&, Group&, GroupId) noexcept;
 
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
@@ -175,7 +206,7 @@ class ThreadShards {
   Mapping memory_;
   std::uint32_t serial_ = 0;
   std::uint32_t pid_ = 0;
-  std::atomic<std::uint32_t> used_{1};  // shards that were ever taken, including the shared one
+  std::atomic<std::uint32_t> used_{1};  // shards that threads have had, including shard 0
 };
 
 }  // namespace cuwarden::ledger

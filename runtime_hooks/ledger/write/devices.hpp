@@ -1,4 +1,5 @@
-// The rows of devices: what they are, how full they were, what was taken without being asked for.
+// The rows of devices in the ledger: names, readings of their memory, the pool's figures, and
+// memory that calls took although they are no allocations.
 #pragma once
 
 #include <cstdint>
@@ -13,67 +14,92 @@
 
 namespace cuwarden::ledger {
 
-// A reading of a device's memory.
+// A reading of a device's memory: the driver's answer at one moment.
 struct Reading {
-  ReadingAt at = ReadingAt::none;
+  ReadingAt at = ReadingAt::none;  // the occasion of the reading
   std::uint64_t total_bytes = 0, free_bytes = 0;
-  std::optional<std::uint64_t>
-      memory_pool_idle_bytes;  // kept unused by this process's memory pools
+  // Bytes that this process's memory pools (CUmemoryPool) and graphs hold and that no allocation
+  // has; null: unknown.
+  std::optional<std::uint64_t> memory_pool_idle_bytes;
 };
 
-// The pool's figures on one device: bytes that it holds, the part in live allocations, and totals
-// of what it has served and given back. For meshing: bytes given back by it, pages that shared
-// memory, and the time for which the program was paused.
+// Figures of cuwarden's pool on one device: the present ones, and totals since the process began.
 struct ArenaUse {
+  // Device memory that the pool holds now, and the part of it in live allocations.
   std::uint64_t held_bytes = 0, live_bytes = 0;
+  // Totals: requests that the pool has served, their bytes, and bytes that it gave back to the
+  // device.
   std::uint64_t served_count = 0, served_bytes = 0, returned_bytes = 0;
+  // Totals of meshing (two pages of addresses share one page of memory): pages that were meshed,
+  // bytes that meshing gave back, and the time for which it paused the program.
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
 };
 
-// Device memory that a call took or gave back without being asked for memory. The fields are added
-// to the device's numbers, none of which falls below 0.
+// A change of a device's implicit memory: memory that calls other than allocations take or give
+// back, for contexts, code, local memory of kernels, the device-side heap and streams. The fields
+// are added to the numbers in the device's row. No number falls below 0.
 struct ImplicitChange {
-  bool contexts_ended = false;  // all contexts ended: the device's numbers are set to 0 first
-  std::uint64_t used_after_first_context_bytes = 0;  // 0: no change
+  // True if no context of the device is left: all numbers are set to 0 before the other fields are
+  // added.
+  bool contexts_ended = false;
+  // Bytes in use after the device's first context came up, including other processes' memory, but
+  // without this process's recorded allocations. 0: the number in the row stays as it is.
+  std::uint64_t used_after_first_context_bytes = 0;
+  // Bytes that were taken (or, if negative, given back) by contexts after the first one, code
+  // (modules), local memory of kernels, the heap of device-side malloc, and streams.
   std::int64_t context_bytes = 0, module_bytes = 0, local_memory_bytes = 0, heap_bytes = 0,
                stream_bytes = 0;
-  // Bytes given back by an unknown owner: subtracted from local memory, then code, then the
-  // contexts.
+  // Bytes that the driver gave back and whose owner is unknown. They are subtracted from local
+  // memory, then from code, then from contexts.
   std::uint64_t given_back_bytes = 0;
-  // Bytes of contexts that were given back and are taken again; at most lent_context_bytes().
+  // Bytes that contexts gave back earlier (given_back_bytes) and now take again; at most
+  // lent_context_bytes().
   std::uint64_t taken_again_bytes = 0;
-  // Bytes given back by the end of one of several contexts: subtracted from further contexts' own
-  // memory, then from memory taken inside them.
+  // Bytes that the end of one context gave back while other contexts of the device remain. They are
+  // subtracted from context_bytes, then from local memory, code, heap and streams.
   std::uint64_t one_ended_bytes = 0;
-  // Local memory for one thread of a kernel that needs more than all before; 0: no such kernel.
+  // Bytes of local memory for one thread of a kernel that needs more than all kernels before. 0: no
+  // kernel needed more.
   std::uint64_t largest_local_bytes = 0;
-  std::string_view largest_local_kernel{};  // empty: its name is not known
+  // Name of the kernel of largest_local_bytes; empty: unknown.
+  std::string_view largest_local_kernel{};
 };
 
+// Keeps the rows of the ledger's devices table. A device gets its row at the first call for it. All
+// threads may call the functions at any time.
 class Devices {
  public:
+  // All references outlive the object.
   Devices(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
   // Stores the device's name and UUID. Only the first call for a device has an effect.
   void identify(DeviceOrdinal, std::string_view name, const std::uint8_t (&uuid)[16]) noexcept;
+  // Replaces the device's last reading by this one, taken now.
   void note_reading(DeviceOrdinal, const Reading&) noexcept;
+  // Sets the bytes of the device that other processes use.
   void set_other_processes(DeviceOrdinal, ByteCount) noexcept;
-  // Note that this many bytes of an allocation on the device are in host memory, and that they are
-  // freed.
+  // Counts a spilled allocation: one on the device of which this many bytes are in host memory.
   void spilled(DeviceOrdinal, Kind, ByteCount) noexcept;
+  // Subtracts the bytes of a spilled allocation that was freed. The arguments are those of
+  // spilled().
   void unspilled(DeviceOrdinal, Kind, ByteCount) noexcept;
+  // Returns the bytes of live allocations on the device that are in host memory.
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
-  // Returns the part of spilled_bytes_on() that was asked for in stream order.
+  // Returns the part of spilled_bytes_on() that belongs to stream-ordered allocations
+  // (cuMemAllocAsync).
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
-  // Sets the pool's present figures on the device.
+  // Replaces the figures of cuwarden's pool on the device by the present ones.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;
-  // Adds the change to the device's implicit memory.
+  // Adds the change to the implicit memory of the device, and stores a kernel that needs more local
+  // memory than all before.
   void change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
-  // Returns the bytes that contexts of the device gave back and that no launch has taken again.
+  // Returns the bytes of the device's contexts that the driver gave back after it had refused a
+  // request, and that no kernel launch has taken again.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
 
  private:
-  // Returns the device's row, which is made if there is none. The caller holds the lock.
+  // Returns the device's row, and makes it at the first call for the device; null if the table is
+  // full. The caller holds lock_.
   Device* row(DeviceOrdinal) noexcept;
 
   Storage& storage_;

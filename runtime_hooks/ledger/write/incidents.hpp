@@ -13,31 +13,33 @@
 
 namespace cuwarden::ledger {
 
-// A request that was refused for lack of memory.
+// A request that the driver has just refused for lack of memory.
 struct Refusal {
-  GroupId group;  // group of the call site
-  Asked asked = Asked::memory;
-  std::int32_t result = 0;  // the driver's CUresult
-  ByteCount bytes;          // size of the request; 0: the call does not say
+  GroupId group;  // group of the call site that made the request; 0: there was no room for one
+  Asked asked = Asked::memory;  // the thing that the request asked for
+  std::int32_t result = 0;      // the driver's CUresult
+  ByteCount bytes;              // size of the request; 0: the call does not say
 };
 
-// The result of counting a refusal. `incident`: the incident that counts it; 0 if it could not be
-// stored.
+// A refusal that Incidents::refused() or Incidents::failed() has counted.
 struct Refused {
-  IncidentId incident;
-  // True if this is the incident's first refusal: the caller must write the facts of the moment,
-  // which publishes the incident.
+  IncidentId incident;  // the incident that counts the refusal; 0: none, for lack of room
+  // True if this is the incident's first refusal. The caller must then pass the facts of the moment
+  // to Incidents::write(): before that, readers do not see the incident.
   bool first = false;
-  // Time of this refusal, and time and size of the incident's last refusal before it; 0 if there
-  // was none.
+  // Set by refused() for a repeated refusal, otherwise 0: time of this refusal, and time and size
+  // in bytes of the refusal that the incident counted just before.
   std::uint64_t time_ns = 0, last_ns = 0, last_bytes = 0;
 };
-// The groups that held most memory at an incident, largest first, followed by the groups that lock
-// most in slabs.
+// The groups that held most memory of the device (or the host) when a request was refused, largest
+// first. Groups may follow that lock most memory: memory that is free, but in slabs that are partly
+// live.
 class IncidentHoldings {
  public:
-  // Returns the group's entry, which is added if it is missing; null if there is no room.
+  // Returns the entry of this group, and adds an empty one if the group has none. Null if all 12
+  // entries are in use.
   IncidentHolding* of(GroupId) noexcept;
+  // Return all entries in use.
   std::span<IncidentHolding> all() noexcept { return std::span(all_).first(count_); }
   std::span<const IncidentHolding> all() const noexcept { return std::span(all_).first(count_); }
 
@@ -45,54 +47,67 @@ class IncidentHoldings {
   friend class Incidents;
   static constexpr std::size_t most = 12;
   std::array<IncidentHolding, most> all_{};
-  std::array<std::uint32_t, most> rows_{};  // in the ledger; 0: not written yet
+  std::array<std::uint32_t, most> rows_{};  // ledger row of each entry; 0: not written yet
   std::size_t count_ = 0;
 };
-// The slabs of one size class at an incident.
+// The driver's slabs of one size class on the device, at the moment at which a request was refused.
+// `class_bytes`: size of the allocations that fill most of each slab, rounded up to a power of two.
+// The other fields: number of the slabs, number of live allocations in them, and their bytes.
 struct SlabClassRow {
   std::uint64_t class_bytes = 0, slab_count = 0, live_count = 0, live_bytes = 0;
 };
-// One slab at an incident.
+// One of the driver's slabs on the device, at the moment at which a request was refused.
 struct SlabRow {
-  DeviceAddress address;
-  std::uint64_t live_count = 0, live_bytes = 0;
+  DeviceAddress address;                         // start of the slab
+  std::uint64_t live_count = 0, live_bytes = 0;  // live allocations in the slab
 };
-// A rung that was tried at an incident's first refusal.
+// A rung: one of the ordered attempts to serve a refused request.
 struct RungRow {
-  std::uint32_t order = 0;  // position among the incident's rungs, from 1
+  std::uint32_t order = 0;  // position among the rungs tried for the request, from 1
   Rung rung{};
   RungOutcome outcome{};
   std::uint64_t duration_ns = 0;
-  std::string_view name;  // the reclaimer's name; empty for other rungs
+  // Name of the reclaimer (a callback that empties a cache) that the rung called; empty for other
+  // rungs.
+  std::string_view name;
 };
 
+// Writes the ledger's incidents. A refused request is counted with the latest incident of its call
+// site, or begins a new one. All threads may call the functions at any time.
 class Incidents {
  public:
+  // `storage` outlives the object.
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a refusal. If it is the first one of its incident, the incident is not visible to
-  // readers before write().
+  // Counts a refusal by the driver, before any rung is tried. A call site gets a new incident at
+  // its first refusal, and once all earlier ones were served and some time has passed.
   Refused refused(const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
-  // Notes that the request is refused to the program, too. Returns the incident that counts the
-  // refusal from now on. It is a new one, with `first` set, if all earlier refusals of the old
-  // incident were served after all.
+  // Counts a failure: no rung has served a request that refused() has counted, and the program gets
+  // the error. Returns the incident that counts the request from now on. That is a new incident,
+  // with `first` set, if rungs have served all earlier refusals of the old one.
   Refused failed(const Refused&, const Refusal&, ThreadId, std::uint64_t now_ns) noexcept;
-  // Sets the live memory on the device (no_device: on the host) at this moment, and the groups that
-  // hold most.
+  // Adds to the facts the process's present live memory on the device (no_device: host memory).
+  // Adds to the holdings the groups that have most of it.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
-  // Writes the facts that are known by now. The first call makes the incident visible to readers;
-  // later calls add further facts. It is called several times because the process may end or hang
-  // while the driver is asked for more.
+  // Writes the facts and holdings that are known so far to the incident's rows. The first call
+  // makes the incident visible to readers; later calls add what was unknown before. A caller writes
+  // before each question to the driver, since the process may end or hang in it.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
-  // Adds another process that holds memory of the device. `bytes` may be unknown_bytes.
+  // Adds another process that held memory of the device when the request was refused. `bytes`: its
+  // memory on the device; unknown_bytes if unknown.
   void add_process(IncidentId, std::uint32_t pid, std::uint64_t bytes) noexcept;
+  // Adds the slabs of one size class to the incident. Does nothing if the table is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // Adds the slabs of the device; to be called once for an incident, with all slabs.
+  // Adds all slabs of the device to the incident; must be called once for it. Stores none of them
+  // if they would take more than half of the table's remaining room.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
-  // Notes that a thread that was refused `times` times has had an equal request served.
+  // Counts `times` refusals of the incident as recovered: the program got an error, and soon after
+  // an equal request of the same thread was served.
   void recovered(IncidentId, std::uint32_t times) noexcept;
+  // Adds a rung that is tried for the incident's first refusal. A second call with an equal `order`
+  // replaces the rung's duration and outcome.
   void add_rung(IncidentId, const RungRow&) noexcept;
-  // Notes that a rung has served the refused request.
+  // Counts a refused request of `bytes` that a rung has served.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:
@@ -105,13 +120,14 @@ class Incidents {
   IncidentHolder& holder_row(std::uint64_t row) const noexcept {
     return storage_.rows<IncidentHolder>(RegionId::incident_holders)[row];
   }
-  // Makes the row that follows `latest`, of the same call site. Returns 0 if there is no room, or
-  // if another thread has made the row; then `latest` is set to that row.
+  // Makes a new incident's row for the refusal's call site, whose latest incident is in row
+  // `latest` (0: none). Returns the new row. Returns 0 if there is no room, or if another thread
+  // has made a new row first: then sets `latest` to that row.
   std::uint32_t begin(const Refusal&, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
-  // Returns the row; 0: there is no room.
+  // Adds a holder of memory to the incident. Returns its row; 0 if there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
-  // Calls the visitor for each group with live memory on the device (or the host).
+  // Calls visit(row, counts) for each group with memory on the device (no_device: on the host).
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;
 

@@ -1,4 +1,5 @@
-// Names that the ledger keeps: settings, environment variables, functions that have no hook.
+// Texts that the ledger keeps: cuwarden's settings, environment variables, and the names of CUDA
+// functions that have no hook.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,21 @@
 
 namespace cuwarden::ledger {
 
+// Stores texts in the ledger. All threads may call the functions at any time.
 class Names {
  public:
+  // `storage` outlives the object.
   explicit Names(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a lookup of a memory function that has no hook.
+  // Counts a lookup (dlsym, cuGetProcAddress) of a CUDA function that handles memory and that
+  // cuwarden does not hook. Its calls are not recorded.
   void count_unhooked_lookup(std::string_view name) noexcept;
-  // Returns the number of different functions that were looked up and have no hook.
+  // Returns the number of different functions for which count_unhooked_lookup() was called.
   std::uint64_t unhooked_lookups() const noexcept;
+  // Stores the value of one of cuwarden's settings. `from_environment`: false if the value is the
+  // default.
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
+  // Stores an environment variable of the process that matters to CUDA.
   void set_environment(std::string_view name, std::string_view value) noexcept;
 
  private:

@@ -1,4 +1,5 @@
-// The cgroup that counts this process's memory. It is noted in order to explain a kill later.
+// The cgroup that counts this process's memory. The ledger keeps it, so that a later kill by the
+// kernel's OOM killer can be explained.
 #pragma once
 
 #include <climits>
@@ -6,13 +7,16 @@
 
 namespace cuwarden::ledger {
 
-// The cgroup that counts the memory of this process.
+// The cgroup that counts the memory of the calling process.
 struct OwnCgroup {
-  char path[PATH_MAX] = "";  // path of its folder; empty: unknown
+  char path[PATH_MAX] = "";  // path of the cgroup's folder; empty: unknown
+  // Inode of the folder, and number of processes in the cgroup that the OOM killer has ended so
+  // far.
   std::uint64_t inode = 0, oom_kills = 0;
 };
 
-// Returns the calling process's memory cgroup, with the OOM kills that it has counted so far.
+// Returns the cgroup that counts the calling process's memory: the process's own one, or the next
+// one above it that counts memory. Its path is empty if none is found.
 OwnCgroup own_cgroup() noexcept;
 
 }  // namespace cuwarden::ledger

@@ -24,49 +24,59 @@ class Threads;
 class Totals;
 class VirtualMemory;
 
-// The choices with which a ledger is made.
+// The arguments of Writer::create().
 struct Creation {
-  // Folders to try in order: the first one that works and is on a local file system is used. If
-  // there is none, the ledger is kept in memory.
+  // Folders in which the ledger's file may be made, tried in order. One on a network file system is
+  // passed over. If no folder works, the ledger is kept in memory.
   std::span<const char* const> folders;
-  // names of the hooks; row i of the hooks table is hook i
-  std::span<const std::string_view> hook_names;
+  std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
   std::string_view report_path;  // absolute path of the report, with all % fields filled in
-  // largest size of the file; 0: only the process's limits count
+  // Largest size of the ledger's file, in bytes. 0: only the process's own limits count.
   std::uint64_t largest_file_bytes = 0;
-  std::int32_t pid = 0;           // pid of the recorded process; 0: this process
-  bool without_populate = false;  // fill the file as on kernels before Linux 5.14
+  std::int32_t pid = 0;  // pid of the recorded process; 0: this process
+  // True to allocate the file's blocks as on kernels before Linux 5.14, without
+  // MADV_POPULATE_WRITE; for tests.
+  bool without_populate = false;
 };
 
+// The writing side of one ledger.
 class Writer {
  public:
-  // Makes and maps the file, or uses anonymous memory (reason_ledger_in_memory). Returns null only
-  // if there is not even memory. The object lives in its own memory and is never destroyed. A
-  // forked child must not use it, since the mapping is not inherited.
+  // Makes and maps a ledger's file. Uses anonymous memory instead if no file can be made
+  // (reason_ledger_in_memory). Returns null only if there is no memory either. The object is never
+  // destroyed. A forked child must not use it, since children do not inherit the mapping.
   static Writer* create(const Creation&) noexcept;
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Returns the file's path; empty if the ledger is in memory only, or if the file was removed.
+  // Returns the path of the ledger's file; empty if the ledger is in memory only, or if the file
+  // was removed.
   std::string_view path() const noexcept;
-  // Removes the file's name, once the report is whole. The mapping stays usable.
+  // Unlinks the ledger's file, since the complete report replaces it. The mapping stays usable.
   void remove_file() noexcept;
-  // Returns the whole mapping, for a reader in this process, including parts that are in memory
-  // only. Pages of rows that were not handed out may be inaccessible.
+  // Returns the whole mapping of the ledger, for a Reader in this process. It includes parts that
+  // are in memory only. Pages of rows that no table has used yet may be inaccessible.
   std::span<const std::byte> bytes() const noexcept;
 
   Header& header() noexcept;
-  void set_versions(int driver, int runtime) noexcept;  // 13000 stands for 13.0; 0 changes nothing
+  // Sets the versions of the CUDA driver and runtime, as CUDA gives them (13000 stands for 13.0). 0
+  // leaves a version as it is.
+  void set_versions(int driver, int runtime) noexcept;
+  // Sets the way in which the process ends. `status_known`: true if `exit_status` is the process's
+  // exit status.
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
+  // Adds a reason why the ledger or the recording is incomplete.
   void add_reason(Reason) noexcept;
+  // Adds to the time that cuwarden's own work has taken.
   void add_shim_time(std::uint64_t ns) noexcept;
-  // Makes room in each table for as many rows as it has, so that they need no further system call.
+  // Makes memory writable in each table for as many further rows as the table has now. A thread
+  // that may soon be forbidden system calls (by a seccomp filter) can then go on recording.
   void make_room_ahead() noexcept;
 
-  const ProcessTime& time;
+  const ProcessTime& time;  // the clock of all times in the ledger
 
-  // The tables. Each has its header in this folder; the header of class ThreadShards is in
-  // storage/.
+  // The tables of the ledger. Each class has a header of its own in this folder, except
+  // ThreadShards (in storage/).
   Allocations& allocations;
   VirtualMemory& virtual_memory;
   StackTable& stacks;
@@ -75,7 +85,7 @@ class Writer {
   Devices& devices;
   Incidents& incidents;
   Threads& threads;
-  ThreadShards& thread_shards;  // counters of calls
+  ThreadShards& thread_shards;  // the threads' counters, also of their calls of hooks
   Names& names;
 
  private:

@@ -23,6 +23,7 @@
 
 namespace cuwarden::ledger {
 
+// All objects of a writer, in the order in which they depend on each other.
 struct Writer::State {
   Storage storage;
   ProcessTime time;

@@ -1,15 +1,19 @@
-// The rungs in the order in which they are climbed.
+// The rungs (attempts to serve a refused request) in the order in which they are tried.
 #pragma once
 
 #include "runtime_hooks/rescue/rung.hpp"
 
 namespace cuwarden::rescue {
 
+// The rungs. `retry` asks the driver again; `synchronise` waits for stream-ordered frees; `trim`
+// empties the driver's memory pools; `give_back` gives back unused memory of cuwarden's pool;
+// `mesh` moves the pool's memory together; `reclaim` calls the program's functions that empty
+// caches; `wait` waits for other processes; `spill` serves with host memory. `spill_at_once` does
+// so before the wait, if another wait was in vain shortly before.
 extern const Rung retry, synchronise, trim, give_back, mesh, reclaim, spill_at_once, wait, spill;
 
-// From rungs that cost nothing to those that cost the program time, and then others theirs. The
-// pool comes after pending frees: what it keeps is the program's own provision. Host memory is
-// slow, but a request that waited in vain before need not wait again first.
+// The order in which rungs are tried: first those that cost nothing, then those that cost the
+// program time or memory that it keeps for later. Spilling comes late, because host memory is slow.
 inline constexpr const Rung* rungs_in_order[] = {&retry,   &synchronise,   &trim, &give_back, &mesh,
                                                  &reclaim, &spill_at_once, &wait, &spill};
 

@@ -1,4 +1,4 @@
-// Live allocations: their records, and all that is counted with them.
+// Begins and ends the records of live allocations, and changes the counters with them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,11 @@
 
 namespace cuwarden::ledger {
 
+// Adds and ends the allocation records of one ledger, except those of virtual memory handles
+// (class VirtualMemory). All threads may call the functions at any time.
 class Allocations {
  public:
+  // All references outlive the object.
   Allocations(Storage& storage, RecordIndex& records, Totals& totals, SlabPages& slabs,
               Threads& threads, const ProcessTime& time) noexcept
       : storage_(storage),
@@ -25,25 +28,34 @@ class Allocations {
         threads_(threads),
         time_(time) {}
 
-  // Adds a live record, and counts the allocation. Sets the record's thread, and its time if that
-  // is 0, in the argument itself, because a copy would cost too much.
+  // Adds an allocation record to the ledger and counts the allocation in its group. Writes the
+  // calling thread's id into the argument itself, and the present time if its time_ns is 0: a copy
+  // would cost too much. Does nothing if the argument's group is 0.
   void add(NewRecord&) noexcept;
   void add(NewRecord&& given) noexcept { add(given); }
-  // To be called before the driver's free. The totals drop at once.
+  // Ends the allocation record of an address that the program is about to free, and counts the
+  // free. Must be called before the driver's free, after which another thread may get the address.
+  // The result converts to false if the address has no record; otherwise it serves put_back().
   TakenRecord take(Space, DeviceAddress) noexcept;
-  // Puts back what take() took, since the driver refused to free it.
+  // Makes an allocation live again that take() has ended, for a free that the driver refused. Does
+  // nothing if take() found no record.
   void put_back(const TakenRecord&) noexcept;
-  // Memory that is opened several times is one allocation, and ends with the last close.
-  // opened_again() returns false if no such record is open. closed_not_last() returns false for the
-  // last close; then the record is to be taken.
+  // Counts one more opening of memory that the program has opened by an IPC handle and opens again.
+  // Such memory is one allocation, which lasts until its last close. Returns false if the address
+  // has no record that counts openings; then the caller adds a record.
   bool opened_again(Space, DeviceAddress) noexcept;
+  // Counts a close of memory that was opened by an IPC handle, if further openings remain. Returns
+  // false, and changes nothing, for the last close: the caller then ends the record with take().
   bool closed_not_last(Space, DeviceAddress) noexcept;
+  // Counts a free of an address that has no allocation record.
   void count_unknown_free() noexcept;
-  // Ends all records that the context owns, and counts them as released (Group::released_*).
+  // Ends the records of all memory that a context owns, after the context was destroyed. Their
+  // groups count this memory as released (Group::released_*), not as freed.
   void release_context(ContextId) noexcept;
 
-  // Returns the bytes of linear memory that slabs lock on the device. Threads add to it with a
-  // delay.
+  // Returns the unused bytes of linear memory in the driver's slabs on the device that still have a
+  // live allocation, so that the driver cannot give them back. Small changes that other threads
+  // made just now may be missing.
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:

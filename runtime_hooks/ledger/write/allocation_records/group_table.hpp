@@ -8,22 +8,27 @@
 
 namespace cuwarden::ledger {
 
-// Allocations with equal keys are one group.
+// The key of a group: allocations with equal keys are counted together in one row of the groups
+// table.
 struct GroupKey {
   StackId stack;
-  HookId api;
+  HookId api;  // the outermost CUDA function that the program called
   Kind kind{};
   DeviceOrdinal device = no_device;  // no_device for host memory
   bool operator==(const GroupKey&) const = default;
 };
 
+// Finds and makes the rows of the ledger's groups table. All threads may call the functions at any
+// time after create().
 class GroupTable {
  public:
+  // All references outlive the object.
   GroupTable(Storage& storage, ThreadShards& thread_shards, Totals& totals) noexcept
       : storage_(storage), thread_shards_(thread_shards), totals_(totals) {}
+  // Maps memory for the index of the groups. Returns false if there is no memory.
   bool create() noexcept { return ids_.create(); }
 
-  // Returns the group of the key, and makes it if there is none; 0 if there is no room.
+  // Returns the group with this key. Makes a row for a new group; returns 0 if the table is full.
   GroupId get(const GroupKey& key) noexcept {
     const std::uint64_t what = std::uint64_t{key.api.value} << 40 |
                                std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 32 |
@@ -56,15 +61,16 @@ class GroupTable {
     return GroupId{row};
   }
 
-  // Return the values of the group's key.
+  // Returns the device of the group `id`, which must not be 0; no_device for host memory.
   DeviceOrdinal device_of(GroupId id) const noexcept {
     return DeviceOrdinal{storage_.rows<Group>(RegionId::groups)[id.value].device};
   }
+  // Returns the call stack of the group `id`.
   StackId stack_of(GroupId id) const noexcept {
     return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};
   }
-  // Returns the group with the stack of the group `known` and the other values given; makes it if
-  // needed. 0 if there is no room.
+  // Returns the group that has the call stack of the group `known`, and the api, kind and device of
+  // the arguments. Makes a row for a new group; returns 0 if the table is full.
   GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
     const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];
     if (group.api == api.value && group.kind == kind && group.device == device.value) return known;

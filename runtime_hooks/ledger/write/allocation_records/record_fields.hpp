@@ -1,4 +1,4 @@
-// The contents of an allocation record, on its way into the ledger and out of it.
+// The contents of an allocation record as values: to be added to the ledger, or taken from it.
 #pragma once
 
 #include <cstdint>
@@ -8,32 +8,37 @@
 
 namespace cuwarden::ledger {
 
-// The fields of a record beside its key and its state.
+// The fields of an allocation record (struct Record), without its key (space and address) and its
+// `state`.
 struct RecordFields {
   GroupId group;
-  ByteCount bytes;
-  std::uint64_t time_ns = 0;  // time of the allocation, since process start
-  ContextId context;
+  ByteCount bytes;            // size as the program requested it
+  std::uint64_t time_ns = 0;  // time of the allocation in nanoseconds since process start
+  ContextId context;          // context that the memory belongs to; 0: none
+  // Row of the record of a virtual memory handle, for a mapping of the handle or a second handle of
+  // its memory. 0: none.
   std::uint64_t related = 0;
-  ThreadId thread;
-  std::uint32_t references =
-      0;                   // 1: memory that was opened, and may be opened again at its address
-  std::uint8_t flags = 0;  // RecordFlag
+  ThreadId thread;  // thread that allocated; 0: unknown
+  // Number of references that keep the allocation live: openings of an IPC handle, or references to
+  // a virtual memory handle. 0: the record counts no references, and ends with the first free.
+  std::uint32_t references = 0;
+  std::uint8_t flags = 0;  // bits of RecordFlag
 };
 
-// A record to be added. The writer sets the thread, and the time if it is 0.
+// An allocation record to be added to the ledger. The ledger sets its thread, and its time if that
+// is 0.
 struct NewRecord : RecordFields {
   Space space{};
   DeviceAddress address;
 };
 
-// A record that was taken out before the driver's free was called; for put_back() if the driver
-// refuses.
+// An allocation record that Allocations::take() has ended before the driver's free. If the driver
+// refuses the free, Allocations::put_back() makes the record live again.
 struct TakenRecord {
   Space space{};
   DeviceAddress address;
-  RecordFields fields;  // group 0: the address was not recorded
-  std::uint64_t taken_ns = 0;
+  RecordFields fields;         // a group of 0: the address had no record
+  std::uint64_t taken_ns = 0;  // time of take(), since process start
   explicit operator bool() const { return fields.group.value != 0; }
 };
 

@@ -22,57 +22,72 @@
 
 namespace cuwarden::ledger {
 
+// The index of the records table, and the owner of its rows. A record's key is its pair of space
+// and address; at most one live record has a key. All threads may call the functions at any time.
 class RecordIndex {
  public:
+  // `storage` outlives the object.
   explicit RecordIndex(Storage& storage) noexcept : storage_(storage) {}
 
-  // Returns the row, live or not. `id` must be a row that the index handed out.
+  // Returns the record in row `id`, which may be live or ended. The index must have handed out the
+  // row before.
   Record& row(RecordId id) const noexcept {
     return storage_.rows<Record>(RegionId::records)[id.value];
   }
 
   // The result of insert().
   struct Inserted {
-    RecordId id;  // row of the new record; 0: there is no room
-    // record that had the key; it was removed, and the caller must recycle() it; 0: none
+    RecordId id;  // row of the new record; 0: there was no room, so no record was added
+    // Row of an older record that had the key of the new one, and that insert() has ended. The
+    // caller must pass the row to recycle() after reading its fields. 0: no record had the key.
     RecordId replaced;
   };
-  // Removes the live record of this key, copies its fields, and recycles its row. Returns false if
-  // there is no such record.
+  // Ends the live record with this key, copies its fields into the last argument, and frees its row
+  // for another record. Returns false, and changes nothing, if no live record has the key.
   bool take(Space, DeviceAddress, RecordFields&) noexcept;
-  // Adds a live record under this key. A record that has the key already is removed.
+  // Adds a live record with this key and these fields. Ends the record that has the key already,
+  // if there is one.
   Inserted insert(Space, DeviceAddress, const RecordFields&) noexcept;
-  // Results of putting a record back that was taken: done; the driver has given its address to
-  // another allocation meanwhile; there is no room.
+  // Results of restore(). `yes`: the record is live again. `address_in_use`: the driver has given
+  // the address to another allocation since take(). `no_room`: there is no row or index slot left.
   enum class Restored { yes, address_in_use, no_room };
+  // Adds a record again that take() has ended, with its key and fields, in any row.
   Restored restore(Space, DeviceAddress, const RecordFields&) noexcept;
 
-  // Removes the record in a row that was found without a lock. Returns false if the row has no live
-  // record any more, or, if `owner` is not null, no record that its context owns.
+  // Ends the record in a row that the caller found by scanning the table without a lock. The row
+  // keeps its contents until recycle() or restore(). Returns false, and changes nothing, if the
+  // row's record has ended meanwhile. With `owner`, also returns false for a record that this
+  // context does not own.
   bool remove(RecordId, const ContextId* owner = nullptr) noexcept;
-  // Undoes remove(). Returns false if the record's address is in use by now, or if there is no
-  // room.
+  // Makes the record in this row live again, which remove() has ended. Returns false if its address
+  // has another live record by now, or if the index has no room.
   bool restore(RecordId) noexcept;
-  // Makes a removed row free for other records.
+  // Frees a row for another record. The row's own record must have ended, and its contents must not
+  // be needed any more.
   void recycle(RecordId) noexcept;
 
-  // Adds a reference to the live record of this key. Returns false if there is none that counts
-  // references.
+  // Counts one more reference to the live record with this key. Returns false, and changes nothing,
+  // if no live record has the key, or if the record counts no references.
   bool add_reference(Space, DeviceAddress) noexcept;
-  // Removes a reference if another one stays. Returns false if it is the last one, or if the record
-  // does not count references.
+  // Counts one reference less to the live record with this key. Returns false, and changes nothing,
+  // if the record has fewer than two references, or if no live record has the key.
   bool drop_reference(Space, DeviceAddress) noexcept;
 
   // Returns the row of the live record with this key; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;
-  // hide() removes the key from the index, while the record stays live, and returns its row (0:
-  // none). show() inserts the record again, maybe with another address; false if there is no room.
+  // Removes a key from the index while its record stays live. The driver may then give the key's
+  // handle value to other memory. Returns the record's row; 0 if no live record has the key.
   RecordId hide(Space, DeviceAddress) noexcept;
+  // Adds a record to the index again that hide() has removed, with this address, which may differ
+  // from the earlier one. Returns false if the address has another live record, or if the index has
+  // no room.
   bool show(RecordId, DeviceAddress) noexcept;
-  // end_hidden() ends a live record that is not in the index. revive_hidden() undoes that.
+  // Ends a live record that hide() has removed from the index. The row keeps its contents.
   void end_hidden(RecordId) noexcept;
+  // Makes a record live again that end_hidden() has ended.
   void revive_hidden(RecordId) noexcept;
 
+  // Returns true if the allocation of this record exists at the moment. Takes no lock.
   static bool is_live(const Record& record) noexcept {
     return (record.state.load(std::memory_order_acquire) & 1) != 0;
   }
@@ -81,14 +96,18 @@ class RecordIndex {
   static constexpr std::size_t shard_count = 256;
   static constexpr std::uint32_t no_slot = UINT32_MAX;
 
+  // A part of the index, chosen by a record's key, with an open-addressing table of its own.
   struct alignas(64) Shard {
     FutexLock lock;
-    std::uint32_t mask = 0;  // slots - 1
-    std::uint32_t count = 0;
-    std::uint32_t free_row = 0;  // list through Record::thread of rows that are not live
-    std::uint32_t fresh = 0, fresh_end = 0;
-    std::uint64_t* slots = nullptr;  // tag << 32 | row; 0 is empty
-    Mapping memory;
+    std::uint32_t mask = 0;   // number of slots - 1; 0 without a table
+    std::uint32_t count = 0;  // number of slots in use
+    // Head of a list of rows that ended records have left, linked by Record::thread; 0: empty.
+    std::uint32_t free_row = 0;
+    std::uint32_t fresh = 0, fresh_end = 0;  // range of rows that no record has used yet
+    // The table. A slot holds the lower half of a key's hash, and in its lower 32 bits the row of
+    // the record. 0: an empty slot.
+    std::uint64_t* slots = nullptr;
+    Mapping memory;  // owns `slots`
   };
 
   static std::uint64_t hash_of(Space space, DeviceAddress address) noexcept;

@@ -1,14 +1,16 @@
-// The contents of each page of the driver's slabs, and the worst moment of the run: that at which
-// the most bytes were locked. At the end of the process, nothing may be locked any more.
+// The contents of the driver's slabs: 2 MiB pages that it cuts small requests from. Memory of a
+// page that no allocation has is locked as long as another allocation lies in the page. The worst
+// moment of a device is that at which the most bytes were locked. It is kept because at the end of
+// the process nothing may be locked any more.
 //
 // The worst moment is stored as a version number. When it is reached, the present contents of all
 // pages are those of the moment; a page that changes later copies its contents first. So a change
-// is normally one instruction on the page's word. If a thread frees a piece and allocates it again,
-// it is not even that.
+// is normally one instruction on the page's word. If a thread frees a piece (an allocation that is
+// smaller than a page) and allocates it again, no page changes at all.
 //
-// With one thread the moment is exact. Several threads each keep small changes to themselves. So
-// the moment may be wrong by 16 KiB or 1/4096 of the most for each thread, and by a page for each
-// thread that rests after a free.
+// With one thread the worst moment is exact. Several threads each keep small changes to themselves.
+// So its bytes may be wrong by 16 KiB or 1/4096 of themselves for each thread, and by a page for
+// each thread that allocates nothing after a free.
 #pragma once
 
 #include <atomic>
@@ -22,36 +24,48 @@
 
 namespace cuwarden::ledger {
 
+// Keeps the contents of the driver's slabs in the ledger: which 2 MiB pages have how many
+// allocations. All threads may call the functions at any time after create().
 class SlabPages {
  public:
+  // All references outlive the object.
   SlabPages(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards) {}
+  // Maps memory for the index of the pages. Returns false if there is no memory.
   bool create() noexcept;
 
-  // Count an allocation: allocated() before readers can find its record, freed() after the record
-  // is gone. Groups of other memory than the driver's linear memory are ignored. Must not be called
-  // for memory that the pool served.
+  // Adds an allocation to the contents of its slab. `id`: the allocation's group; groups of other
+  // memory than linear device memory (cuMemAlloc) are ignored. Must be called before the
+  // allocation's record is added, and not for memory from cuwarden's pool.
   void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
                  std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, true, now_ns);
   }
+  // Removes an allocation from the contents of its slab, after its record has ended. The arguments
+  // are those of allocated().
   void freed(GroupId id, DeviceAddress address, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, now_ns);
   }
-  // Counts an allocation that ended with its context. A context ends all at once, so no worst
-  // moment is looked for meanwhile.
+  // Removes an allocation that ended with its context. The locked bytes may rise for an instant
+  // while a context's allocations are removed one by one. They are not compared with the highest
+  // value so far, because the context's memory really ends all at once.
   void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, no_moment);
   }
-  // Returns the bytes that the driver's slabs lock, without changes that threads have not yet
-  // passed on.
+  // Returns the locked bytes of a series (here: linear memory of one device): unused bytes in slab
+  // pages with live allocations. A page with one allocation of more than half of it does not count.
+  // Small changes that other threads still keep to themselves are missing.
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
-  static constexpr std::uint64_t no_moment = UINT64_MAX;  // instead of a time
-  using Leaf = std::atomic<std::uint32_t>;                // row of a page's first; 0: none
-  // Bits of the addresses that a process has unless it asks for more (5-level page tables).
+  // Value for a change's time: the change is not compared with the highest locked bytes so far.
+  static constexpr std::uint64_t no_moment = UINT64_MAX;
+  // Entry of the index for 2 MiB of addresses: row of the first SlabPage with these addresses; 0:
+  // none. The others, of further devices, follow by SlabPage::next.
+  using Leaf = std::atomic<std::uint32_t>;
+  // Bits of an address: of any address (47, unless a process asks for 5-level page tables), of the
+  // offset in a page, and of the index in a leaf table.
   static constexpr std::uint64_t address_bits = 47, page_bits = 21, leaf_bits = 12;
   static constexpr std::uint64_t leaves = 1 << (address_bits - page_bits - leaf_bits);
   static_assert(slab_page_bytes == 1 << page_bits);
@@ -64,6 +78,8 @@ class SlabPages {
   bool is_linear(GroupId id) const noexcept {
     return group(id).kind == Kind::device && group(id).series != 0;
   }
+  // True if an allocation of this address and size can share a slab page with others: it leaves
+  // room in a page, and lies in one page only.
   static bool is_piece(std::uint64_t address, std::uint64_t bytes) noexcept {
     return bytes <= largest_slab_piece && bytes <= slab_page_bytes - address % slab_page_bytes;
   }
@@ -91,9 +107,9 @@ class SlabPages {
 
   Storage& storage_;
   ThreadShards& thread_shards_;
-  Mapping root_;         // of std::atomic<Leaf*>
-  FutexLock copy_lock_;  // only ever tried
-  std::uint64_t copying_ns_ = 0;
+  Mapping root_;         // array of std::atomic<Leaf*>: the first level of the index of pages
+  FutexLock copy_lock_;  // held while holders are copied; a thread that finds it held goes on
+  std::uint64_t copying_ns_ = 0;  // processor time that copying holders has taken so far
 };
 
 }  // namespace cuwarden::ledger

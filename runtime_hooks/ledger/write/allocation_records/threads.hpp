@@ -11,25 +11,29 @@
 
 namespace cuwarden::ledger {
 
+// Gives each thread of the process its row in the ledger's threads table.
 class Threads {
  public:
+  // All references outlive the object.
   Threads(Storage& storage, ThreadShards& thread_shards, const ProcessTime& time) noexcept
       : storage_(storage), thread_shards_(thread_shards), time_(time) {}
 
-  // Returns the calling thread's row, which is made if needed; 0 if there is no room, or if the
-  // thread is confined.
+  // Returns the calling thread's row in the threads table, and makes it at the thread's first call.
+  // 0 if the table is full, or if a seccomp filter of the program confines the thread.
   ThreadId mine() noexcept {
     const std::uint32_t row = thread_shards_.my_row();
     if (row == 0) return add_mine();
     return ThreadId{row == ThreadShards::no_row ? 0 : row};
   }
-  // Returns the calling thread's row; 0 if the thread has none yet.
+  // Returns the calling thread's row in the threads table; 0 if the thread has none yet. Makes no
+  // system call.
   std::uint64_t known_row() const noexcept {
     const std::uint32_t row = thread_shards_.my_row();
     return row == ThreadShards::no_row ? 0 : row;
   }
-  // Returns the number of rows, with the unused row 0.
+  // Returns the number of rows in use in the threads table, including the reserved row 0.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }
+  // Returns the calling thread's slot: a small number that no other living thread has.
   ThreadSlot slot() noexcept { return thread_shards_.mine().slot(); }
 
  private:

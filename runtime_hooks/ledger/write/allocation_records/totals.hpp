@@ -1,6 +1,6 @@
-// Counts by group, and live bytes by series (a kind on a device) with their peak and timeline. Each
-// thread counts in its shard. Buckets and the copy of the peak are changed under locks that are
-// only tried, never waited for.
+// Counters of each group, and for each series (all memory of one kind on one device) the live
+// bytes, their peak and their timeline. Each thread counts in its shard. The timeline's buckets and
+// the groups' values at the peak are changed under locks that are only tried, never waited for.
 #pragma once
 
 #include <cstdint>
@@ -15,41 +15,53 @@
 
 namespace cuwarden::ledger {
 
+// Counts allocations and frees in the ledger's groups and series. All threads may call the
+// functions at any time after create(). `now_ns` is always a time since process start.
 class Totals {
  public:
+  // All references outlive the object.
   Totals(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards), live_bytes_(thread_shards) {}
+  // Maps memory for the part of each series that is not in the ledger. Returns false if there is no
+  // memory.
   bool create() noexcept;
 
-  // Counts a new allocation; to be called before readers can find its record, so that no free is
-  // counted first. undo_allocated() takes it back.
+  // Counts an allocation of `bytes` in its group and series. Must be called before the allocation's
+  // record is added: otherwise another thread could count the free first.
   void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Takes back an allocated() with the same arguments, for an allocation whose record could not be
+  // added.
   void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Counts the free of an allocation of `bytes` in its group and series.
   void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Takes back a freed() with the same arguments, since the driver refused the free.
   void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Counts an allocation of `bytes` that ended with its context. The group counts it as released,
+  // not as freed.
   void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Adds the bytes of a live allocation that was counted with 0 bytes, because its size was not
-  // known then.
+  // Adds `bytes` to a live allocation that was counted with 0 bytes, because its size was not
+  // known. For example, the size of an imported handle is known only when it is mapped.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Returns the live bytes on the device, or in host memory for no_device. Without `only`, all
-  // kinds in the device's account are summed up; otherwise that kind alone. The sum may be a little
-  // too high (live_bytes.hpp).
+  // Returns the live bytes on the device; for no_device, in host memory. With `only`, counts this
+  // kind alone; otherwise all kinds for which is_in_device_account() holds. Threads report frees
+  // late (live_bytes.hpp), so each kind may be too high by 1 MiB or 1/64 of its peak.
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
-  // Adds the process's resident set, in bytes, to its timeline.
+  // Adds a sample of the process's resident memory, in bytes, to the timeline of host memory.
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Adds a new group to its series' list, and makes the series if needed. The caller holds the
-  // groups' lock.
+  // Adds a new group to the list of groups of its series. Makes the series if the group is the
+  // first one of its kind on its device. The caller holds the lock of the groups table.
   void adopt(GroupId) noexcept;
 
-  // Returns the series; null if no memory of this kind was ever allocated on the device.
+  // Returns the series of a kind (a Kind as a number) on a device; null if no memory of this kind
+  // was ever allocated there.
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
 
  private:
-  // A lock that is only ever tried. It remembers since when it is held.
+  // A lock that threads try and never wait for. It knows the time since which it has been held.
   class TriedLock {
    public:
     bool try_lock(std::uint64_t now_ns) noexcept {
@@ -61,7 +73,8 @@ class Totals {
       held_since_ns_.store(0, std::memory_order_relaxed);
       lock_.unlock();
     }
-    // For one who could not take it: by its length this is no visit of some microseconds.
+    // Returns true if the lock has been held for more than 10 s. A thread normally holds it for
+    // microseconds, so its holder has left by a longjmp or was stopped.
     bool was_left(std::uint64_t now_ns) const noexcept {
       constexpr std::uint64_t patience_ns = 10'000'000'000;
       const std::uint64_t since = held_since_ns_.load(std::memory_order_relaxed);
@@ -72,13 +85,16 @@ class Totals {
     FutexLock lock_;
     std::atomic<std::uint64_t> held_since_ns_;  // 0: not held
   };
+  // Sets reason_recording_stopped in the ledger if the holder of this lock has left it for good.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
-  // The part of a series that readers do not need.
+  // Data of a series that only the writer needs, and that is not in the ledger's file.
   struct alignas(64) Side {
     TriedLock timeline_lock, peak_lock;
-    std::atomic<std::uint64_t> missed_max{0};  // highest value that found the timeline locked
-    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};  // those of the newest bucket
+    // Highest live bytes that no bucket has yet, because their thread found the timeline locked.
+    std::atomic<std::uint64_t> missed_max{0};
+    // End and highest value of the timeline's newest bucket.
+    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};
   };
 
   Series* make_series(std::uint8_t kind, std::int32_t device) noexcept;
@@ -89,22 +105,27 @@ class Totals {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
-  // The series of a group, with so many allocations and bytes more or less.
+  // Adds `count` allocations and `bytes` to the live ones of the group's series.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
+  // Subtracts one allocation of `bytes` from the live ones of the group's series.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Stores the present live bytes of each group of the series as those at the series' peak.
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
+  // Adds a change of the live bytes, from `before` to `after`, to the timeline of the series.
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
-  static constexpr std::size_t direct_devices = 64;  // -1 … 62; others are searched for
+  // Number of devices (ordinals -1 to 62) whose series direct_ has; others are searched for.
+  static constexpr std::size_t direct_devices = 64;
 
   Storage& storage_;
   ThreadShards& thread_shards_;
   LiveBytes live_bytes_;
-  Mapping sides_;
-  FutexLock make_lock_;
+  Mapping sides_;        // array of Side, by row of series
+  FutexLock make_lock_;  // held while a series is made
+  // Row of the series of each kind on each device; 0: none. The index of a device is ordinal + 1.
   std::atomic<std::uint32_t> direct_[kind_count][direct_devices] = {};
-  std::atomic<std::uint32_t> rss_series_{0};
+  std::atomic<std::uint32_t> rss_series_{0};  // row of the process's resident memory; 0: none
 };
 
 }  // namespace cuwarden::ledger

@@ -1,8 +1,9 @@
-// CUmemGenericAllocationHandles and their mappings. A handle's bytes are live until its references
-// and its mappings are both gone; a mapping carries no bytes of its own.
+// Records of virtual memory: CUmemGenericAllocationHandles and their mappings. A handle's bytes are
+// live until its references and its mappings are both gone; a mapping carries no bytes of its own.
 //
-// One lock serves all of it: the driver's own calls take microseconds here. The rows that a begin
-// function removed are remembered for a while, so that its undo function can restore them exactly.
+// One lock serves all calls: the driver's own functions take microseconds here. The records that
+// release_begin() or unmap_begin() has ended are remembered for a while, so that release_undo() or
+// unmap_undo() can restore them exactly if the driver refuses.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +17,54 @@
 
 namespace cuwarden::ledger {
 
+// Adds and ends the records of virtual memory. All threads may call the functions at any time.
 class VirtualMemory {
  public:
+  // All references outlive the object.
   VirtualMemory(Storage& storage, RecordIndex& records, Totals& totals, Threads& threads,
                 const ProcessTime& time) noexcept
       : storage_(storage), records_(records), totals_(totals), threads_(threads), time_(time) {}
 
-  // Records a handle that was created or imported, with one reference.
+  // Adds the record of a handle that was created (cuMemCreate) or imported, with one reference.
   void created(NewRecord) noexcept;
-  // Counts one more reference to the handle.
+  // Counts one more reference to the handle. Does nothing if the handle has no record.
   void retained(DeviceAddress handle) noexcept;
-  // Counts a reference that was made from a mapped address (cuMemRetainAllocationHandle); `handle`
-  // may be a value that the memory did not have before. Returns false, and records nothing, if no
-  // mapping is known at the address.
+  // Counts a reference that cuMemRetainAllocationHandle made for the address `mapped`. `handle`:
+  // the driver's answer, which may be a new value for the memory. Returns false, and records
+  // nothing, if neither the handle nor a mapping at the address has a record.
   bool retained_from_mapping(DeviceAddress mapped, DeviceAddress handle) noexcept;
-  // release_begin() removes a reference; to be called before the driver's release. release_undo()
-  // puts it back if the driver refused.
+  // Counts one reference less to the handle. Must be called before the driver's cuMemRelease, after
+  // which another handle may get the value. Returns false if the handle has no record.
   bool release_begin(DeviceAddress handle) noexcept;
+  // Restores the reference that release_begin() removed, since the driver refused the release.
   void release_undo(DeviceAddress handle) noexcept;
+  // Adds the record of a mapping of the handle (cuMemMap) at an address. An imported handle gets
+  // its size from the mapping.
   void mapped(DeviceAddress, ByteCount, DeviceAddress handle, GroupId) noexcept;
-  // unmap_begin() removes the mappings in a range; to be called before the driver's unmap of it.
-  // Returns false if no mapping is known there. unmap_undo() restores exactly the mappings that
-  // unmap_begin() took.
+  // Ends the records of all mappings that begin in the range. Must be called before the driver's
+  // cuMemUnmap. Returns false if no mapping there has a record.
   bool unmap_begin(DeviceAddress, ByteCount) noexcept;
+  // Restores the mappings that unmap_begin() with the same range has ended, since the driver
+  // refused to unmap them.
   void unmap_undo(DeviceAddress, ByteCount) noexcept;
 
  private:
-  // Something taken away. Rows of ended records are recycled when their entry falls out.
+  // A change by release_begin() or unmap_begin() that may still have to be undone. Only some
+  // thousand changes are remembered. When the oldest one is forgotten, the row of its ended record
+  // becomes free for another record.
   struct Pending {
-    std::uint32_t row;
-    bool ended;     // this entry owns the row
-    bool released;  // by release_begin: the handle's key left the index
-    bool unmapped;  // by unmap_begin of [address, address + bytes)
+    std::uint32_t row;  // row of the handle's or mapping's record
+    bool ended;         // true if the change has ended the record
+    bool released;      // true if release_begin() removed the last reference to the handle
+    bool unmapped;      // true if unmap_begin() of [address, address + bytes) ended a mapping
+    // `operation`: number of the call, equal for all changes of one call. `address`: the handle, or
+    // the start of the unmapped range.
     std::uint64_t operation, address, bytes;
   };
 
   Record& row(RecordId id) const noexcept { return records_.row(id); }
+  // Returns the record that counts the bytes of this handle. A second handle of the same memory
+  // counts none itself.
   RecordId underlying(RecordId handle) const noexcept;
   RecordId mapping_around(DeviceAddress) noexcept;
   void drop_reference(RecordId, bool key_is_gone, std::uint64_t operation,
@@ -75,11 +88,12 @@ class VirtualMemory {
   Threads& threads_;
   const ProcessTime& time_;
   FutexLock lock_;
-  Mapping pending_;  // a ring of entries [oldest_, newest_)
+  // A ring of Pending with sequence numbers [oldest_, newest_). Its capacity is a power of two.
+  Mapping pending_;
   std::uint64_t pending_capacity_ = 0, oldest_ = 0, newest_ = 0;
-  std::uint64_t operation_ = 0;
-  std::uint64_t live_mappings_ = 0;
-  // Every mapping starts at a multiple of step_, and none is larger than largest_mapping_.
+  std::uint64_t operation_ = 0;      // number of the last call that changed something
+  std::uint64_t live_mappings_ = 0;  // number of mappings with a live record
+  // Every mapping so far started at a multiple of step_, and was no larger than largest_mapping_.
   std::uint64_t step_ = 0, largest_mapping_ = 0;
 };
 

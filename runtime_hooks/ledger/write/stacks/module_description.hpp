@@ -1,8 +1,8 @@
-// A loaded object as the dynamic loader describes it, and the file that it was loaded from. The
-// file is the same one, wherever and under whichever name it was loaded, where its build id and its
-// extent are. A file without a build id is the same one where its path, its program headers and its
-// table of functions (.eh_frame_hdr) are: all of that is mapped, so that no system call is needed,
-// which a filter of the program's may forbid.
+// A loaded object as the dynamic loader describes it, and the file that it was loaded from. Two
+// objects with equal build ids and extents are from one file, at any address and under any name.
+// Without build ids, two objects are from one file if their paths, program headers and tables of
+// functions (.eh_frame_hdr) are equal. All of this is mapped memory: reading it needs no system
+// call, which a seccomp filter of the program might forbid.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,25 @@ struct dl_phdr_info;
 
 namespace cuwarden::ledger {
 
-// A loaded object as the loader describes it.
+// A loaded object (the program or a shared library), as dl_iterate_phdr describes it.
 struct ModuleDescription {
-  // Load base (0 for a program that is not position-independent), and the mapped range.
+  // Load base (0 for a program that is not position-independent), and the range of addresses that
+  // the object's segments lie in.
   std::uint64_t base = 0, start = 0, end = 0;
   std::uint8_t build_id[sizeof(Module::build_id)] = {};
-  std::uint32_t build_id_bytes = 0;
-  std::string_view path;  // path as the loader knows it; empty for the program itself
+  std::uint32_t build_id_bytes = 0;  // length of the build id; 0: the object has none
+  // Path as the loader knows it, in the loader's memory; empty for the program itself.
+  std::string_view path;
 
   // Fills the description. Returns false if no part of the object is mapped. May be called inside
   // dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
-  // Returns a hash that tells the object from others that are loaded at its address at other times.
+  // Returns a hash of the object's load base, build id and path. It tells the object from another
+  // one that is loaded at these addresses after the object was unloaded.
   std::uint64_t identity() const noexcept;
-  // Returns a hash that is equal for equal files. The argument is that of read().
+  // Returns a hash that is equal for objects that were loaded from one file. The argument is the
+  // one that was given to read().
   std::uint64_t file(const dl_phdr_info&) const noexcept;
 };
 

@@ -1,12 +1,13 @@
-// The loaded objects that occur in stacks. An object is looked up while a stack that contains it is
-// interned, because it may be unloaded later: base, range, build id and path are copied then.
+// The ledger's modules table: loaded objects (the program and shared libraries) that occur in call
+// stacks. An object is looked up when a stack with a frame in it is stored, because it may be
+// unloaded later: its base, range, build id and path are copied then.
 //
-// A file that is loaded once more, at another address or from a copy, is known as the same file. It
-// gets another row only when a stack is stored that was not met in it before: a plugin may be
+// A file that is loaded once more, at another address or from a copy, is recognised as the file
+// that it was. It gets another row only when a new stack through it is stored: a plugin may be
 // loaded and unloaded any number of times.
 //
-// The loader calls back with its own lock held, so this table's lock is always the inner one and
-// nothing is called out of it.
+// dl_iterate_phdr calls back with the loader's lock held. So this table's lock is always the inner
+// one, and no foreign function is called under it.
 #pragma once
 
 #include <cstdint>
@@ -23,33 +24,42 @@ namespace cuwarden::ledger {
 
 struct ModuleDescription;
 
+// Finds the modules of stack frames and keeps their rows. A module is a loaded object: the program
+// or a shared library. The module epoch is a number that grows when a module is unloaded; an
+// address means one line of code only within an epoch. All threads may call the functions at any
+// time.
 class ModuleTable {
  public:
+  // `storage` outlives the object.
   explicit ModuleTable(Storage& storage) noexcept : storage_(storage) {}
+  // Maps memory for the table. `program`: path of the program, which the loader does not tell.
+  // Returns false if there is no memory.
   bool create(StringRef program) noexcept;
 
-  // Looks up the modules of these frames, so that the functions below know them. Code that belongs
-  // to no module, such as a JIT compiler's, costs one look at the loader's counter, and no scan.
+  // Asks the loader for the modules of these frames, unless they are known already. Must be called
+  // before the functions below are called with these frames. For code outside all modules (of a JIT
+  // compiler) the modules are only scanned again if one was loaded since the last scan.
   void cover(std::span<const Frame> frames) noexcept;
-  // Makes rows for the modules of these frames that have none; to be called after cover(), before a
-  // stack of these frames is stored.
+  // Makes rows for the modules of these frames that have none. Must be called after cover(), and
+  // before a stack of these frames is stored.
   void store_rows(std::span<const Frame> frames) noexcept;
 
-  // Returns a hash of the frames' files and offsets in them, so that it does not depend on the
-  // addresses at which files are loaded. A frame in no module counts with its address. cover() must
-  // have been called with the frames.
+  // Returns a hash of the frames' files and of the offsets in them. It is equal for stacks that
+  // differ only in the addresses at which files were loaded. A frame in no module counts with its
+  // address.
   std::uint64_t hash_of_locations(std::span<const Frame> frames) noexcept;
-  // True if `frames`, of the present epoch, have the same files and offsets as `stored`: an array
-  // of as many frames, of the given epoch.
+  // Returns true if each frame has the file and offset of its counterpart in `stored`. `frames`:
+  // addresses of the present epoch. `stored`: an array of equal length, with addresses of the
+  // module epoch `epoch`.
   bool are_same_locations(std::span<const Frame> frames, const Frame* stored,
                           std::uint64_t epoch) noexcept;
 
-  // The range of addresses of a module that was unloaded.
+  // A range of addresses; in most uses, that of a module that was unloaded.
   struct Gone {
     std::uint64_t start, end;
   };
-  // Ends the rows of modules that were unloaded. Calls gone(range) for each, without holding a
-  // lock.
+  // Compares the known modules with the loaded ones. Ends the rows of those that were unloaded, and
+  // calls gone(range) for each, without holding a lock.
   template <class Callback>
   void remove_gone(const Callback& gone) noexcept {
     const std::uint64_t generation = mark_present();
@@ -57,22 +67,24 @@ class ModuleTable {
     while (take_unmarked(generation, range)) gone(range);
   }
 
-  // Returns the path of the file that was mapped at this address in that epoch; empty if unknown.
+  // Returns the path of the file that was mapped at the address `frame` in the module epoch
+  // `epoch`; empty if unknown. Points into the ledger.
   std::string_view path_at(Frame frame, std::uint64_t epoch) const noexcept;
 
  private:
+  // A module that is loaded now, as far as is known.
   struct Known {
     std::uint64_t start, end;
     std::uint64_t base;
-    std::uint64_t identity;    // of build id and path
-    std::uint64_t generation;  // of the last scan that met it
-    std::uint32_t row;         // 0: not stored yet
-    std::uint32_t file;        // row of the first module of its file
+    std::uint64_t identity;    // ModuleDescription::identity()
+    std::uint64_t generation;  // number of the last scan that found the module loaded
+    std::uint32_t row;         // row of the modules table; 0: not stored yet
+    std::uint32_t file;        // row of the first module that was loaded from this module's file
   };
-  // Facts about a module's row, by the row's number.
+  // Facts about a row of the modules table that are not in the ledger, by the row's number.
   struct RowOfFile {
-    std::uint64_t file_hash;  // 0: the row is not the first of its file
-    std::uint32_t next;       // row of the same file; 0 ends the list
+    std::uint64_t file_hash;  // ModuleDescription::file(); 0: not the first row of its file
+    std::uint32_t next;       // next row of a module from this row's file; 0 ends the list
   };
 
   Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
@@ -97,14 +109,16 @@ class ModuleTable {
 
   Storage& storage_;
   StringRef program_;
-  Mapping known_;  // sorted by start, not overlapping
+  Mapping known_;  // array of Known, sorted by start; the ranges do not overlap
   std::size_t known_count_ = 0, known_capacity_ = 0;
-  Mapping rows_of_files_;
-  std::uint64_t generation_ = 1;
-  // All that the loader had at the last scan, to tell generated code from a module not met yet.
+  Mapping rows_of_files_;         // array of RowOfFile, by row
+  std::uint64_t generation_ = 1;  // number of the last scan for unloaded modules
+  // Array of Gone: ranges of all modules that were loaded at the last scan by cover(). An address
+  // in one of them belongs to a module, another one to generated code.
   Mapping loaded_;
   std::size_t loaded_count_ = 0;
-  std::atomic<std::uint64_t> scanned_adds_{0};  // the loader's counter then
+  // Number of modules that the loader had ever loaded (dlpi_adds) at the last scan by cover().
+  std::atomic<std::uint64_t> scanned_adds_{0};
   FutexLock lock_;
 };
 

@@ -1,6 +1,7 @@
-// A cache of stacks that came back at other addresses, since a file of theirs was unloaded and
-// loaded again. It finds them by their new addresses. The cache is bounded and in this process's
-// memory only. A stack that it lacks is found by the offsets in its files, which takes a lock.
+// A cache of call stacks that were stored with other addresses than they have now, because a file
+// of theirs was unloaded and loaded again elsewhere. The cache finds them by their present
+// addresses. It is bounded, and in this process's memory only. The stack table finds a stack that
+// is not in the cache by the offsets in its files, which takes a lock.
 #pragma once
 
 #include <atomic>
@@ -12,26 +13,30 @@
 
 namespace cuwarden::ledger {
 
+// Maps the present addresses of moved call stacks to their rows in the stacks table. `hash` is a
+// hash of the frames; `truncated` is true if deeper frames were cut off.
 class MovedStacks {
  public:
-  static constexpr std::size_t most_frames = 128;  // deeper stacks are not kept
+  static constexpr std::size_t most_frames = 128;  // stacks with more frames are not cached
 
-  // Returns the row of the stack that has these frames now; 0 if none is known. Takes no lock.
+  // Returns the row of the stack that has these frames now; 0 if the cache has none. Takes no lock.
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
 
-  // insert() and retire() must be called under the stack table's lock. insert() stores that the
-  // stack in `row` has these frames now.
+  // Adds the stack in `row`, which has these frames now. May replace another stack. The caller
+  // holds the stack table's lock.
   void insert(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
               std::uint32_t row) noexcept;
-  // Removes the stacks that have a frame in [start, end).
+  // Removes all stacks with a frame in the addresses [start, end), since the module there was
+  // unloaded. The caller holds the stack table's lock.
   void retire(std::uint64_t start, std::uint64_t end) noexcept;
 
  private:
   static constexpr std::size_t entry_count = 512;
+  // A stack of the cache. Its index is its hash modulo entry_count.
   struct Entry {
-    std::atomic<std::uint32_t> version;  // odd while the entry changes
-    std::atomic<std::uint32_t> row;      // 0: empty
+    std::atomic<std::uint32_t> version;  // seqlock: odd while the entry changes
+    std::atomic<std::uint32_t> row;      // row of the stacks table; 0: the entry is empty
     std::atomic<std::uint32_t> count;
     std::atomic<std::uint32_t> truncated;
     std::atomic<std::uint64_t> hash;
@@ -39,7 +44,7 @@ class MovedStacks {
   };
   Entry* entries() const noexcept { return entries_.load(std::memory_order_acquire); }
 
-  std::atomic<Entry*> entries_{nullptr};  // made when the first stack has moved
+  std::atomic<Entry*> entries_{nullptr};  // null until the first insert(); never unmapped
 };
 
 }  // namespace cuwarden::ledger

@@ -1,8 +1,9 @@
-// Call stacks, each stored once. A known stack is found without a lock; all frames are compared.
+// The ledger's stacks table: call stacks, each stored once. A known stack is found without a lock;
+// all frames are compared.
 //
 // Two stacks are equal if their frames have equal offsets in equal files, at any addresses of the
-// files. A stack that comes back at other addresses gets the id that it had. It is stored with the
-// addresses that it had first.
+// files. So a stack keeps its id when a file of it is unloaded and loaded again elsewhere. The row
+// has the addresses with which the stack was stored first.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +17,23 @@
 
 namespace cuwarden::ledger {
 
+// Stores call stacks in the ledger. All threads may call the functions at any time after create().
 class StackTable {
  public:
+  // All references outlive the object.
   StackTable(Storage& storage, ModuleTable& modules) noexcept
       : storage_(storage), modules_(modules) {}
+  // Maps memory for the indexes of the stacks. Returns false if there is no memory.
   bool create() noexcept { return ids_.create() && ids_by_locations_.create(); }
 
-  // Returns the id of the stack with these frames, and stores it if it is new; 0 if there is no
-  // room. `frames`: innermost first; each is an address inside the call instruction. `added`: set
-  // to true if the stack is new; may be null.
+  // Returns the id of the stack with these frames; stores the stack if it is new. 0 if there is no
+  // room. `frames`: innermost first; each is an address inside the call instruction. `truncated`:
+  // true if deeper frames were cut off. `added`: set to true if the stack is new, otherwise to
+  // false; may be null.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
-  // Calls visit(path) with the path of each frame's module, until it returns false; the path is
-  // empty if the module is not known. Returns false if a call did, or if there is no such stack.
+  // Calls visit(path) for each frame of the stack, with the path of the frame's module (the program
+  // or a library); empty if unknown. Stops when a call returns false. Returns true if all calls
+  // returned true; false also for the id 0.
   template <class Visit>
   bool all_modules(StackId id, const Visit& visit) const noexcept {
     if (id.value == 0) return false;
@@ -37,14 +43,14 @@ class StackTable {
       if (!visit(modules_.path_at(frames[i], stack.module_epoch))) return false;
     return true;
   }
-  // To be called after a dlclose. Finds modules that went away, ends their rows and retires their
-  // stacks. A StackId or GroupId that the caller keeps for such a stack must not be used for new
-  // records.
+  // Must be called after a dlclose. Ends the rows of modules that were unloaded. Stacks through an
+  // unloaded module are no longer found by their addresses, where other code may be loaded. If the
+  // caller has cached a StackId or GroupId for such addresses, it must drop it.
   void modules_changed() noexcept;
 
  private:
-  // Stacks with a frame in this range are not matched by their addresses any more: these may come
-  // to mean other code.
+  // Removes all stacks with a frame in this range from the index by addresses, because other code
+  // may be loaded there. Their rows stay.
   void retire(ModuleTable::Gone range) noexcept;
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
@@ -58,9 +64,9 @@ class StackTable {
 
   Storage& storage_;
   ModuleTable& modules_;
-  IdTable ids_;               // by addresses; its lock is this table's
-  IdTable ids_by_locations_;  // never retired
-  MovedStacks moved_;
+  IdTable ids_;               // rows by the addresses of their frames; its lock guards this table
+  IdTable ids_by_locations_;  // rows by the files and offsets of their frames; none is removed
+  MovedStacks moved_;         // rows of stacks that have other addresses now than in their row
 };
 
 }  // namespace cuwarden::ledger
