@@ -184,9 +184,9 @@ class Arena {
   std::uint64_t page_after(const Run& run, std::uint64_t page) const noexcept {
     return run.is_shared ? pages_[page].next - std::uint64_t{1} : page + 1;
   }
-  template <class Visit>
   // Calls visit(index of the page) for each page of the run. `visit` may change the page that it
   // gets.
+  template <class Visit>
   void each_page(const Run& run, const Visit& visit) {
     std::uint64_t page = run.first;
     for (std::uint64_t i = 0; i < run.count; ++i) {

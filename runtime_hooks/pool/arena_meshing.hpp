@@ -122,10 +122,8 @@ class Arena::Meshing {
   bool is_alone(const Target& target) const noexcept {
     return is_own(target) && !arena_.run(target.run).is_shared;
   }
-  // Calls visit(target) once for each of the candidate's targets that is an unshared run of the
-  // arena.
-  template <class Visit>
   // Calls visit(target) once for each target of the candidate for which is_alone(target) is true.
+  template <class Visit>
   void each_alone(const Candidate& candidate, const Visit& visit) noexcept {
     for (std::uint32_t i = 0; i < candidate.moves; ++i) {
       const std::uint32_t at = moves_[candidate.first_move + i].target;

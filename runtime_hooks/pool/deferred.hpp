@@ -11,12 +11,10 @@
 
 namespace cuwarden::pool {
 
-// A list of items that several threads may use at once. A function context_of(item) must return the
-// ContextId that the item belongs to.
-template <class Item>
 // A list of freed memory that the device may still use. Several threads may use it at once. The
 // type `Item` has a function context_of(item), which returns the ContextId of the context that must
 // be waited for.
+template <class Item>
 class Deferred {
  public:
   // True if the list holds an item of any context. Costs a single load.

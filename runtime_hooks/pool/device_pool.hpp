@@ -98,18 +98,16 @@ class DevicePool {
   // Returns the open arena of the context, or opens one. Returns null if no addresses can be
   // reserved for it or there are `most_arenas` open arenas.
   Arena* find_or_make(const driver::RealDriver&, DeviceOrdinal, ContextId);
-  // Calls visit(arena) for each arena, ended ones included.
-  template <class Visit>
   // Calls visit(arena) for each arena, including those whose context has ended.
+  template <class Visit>
   void each(const Visit& visit) noexcept {
     const std::uint32_t count = count_.load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i < count; ++i)
       if (Arena* const arena = arenas_[i].load(std::memory_order_acquire)) visit(*arena);
   }
 
-  // Returns an arena for which fits(arena) is true; null if there is none.
-  template <class Fits>
   // Returns one of the arenas for which fits(arena) is true; null if there is none.
+  template <class Fits>
   Arena* find(const Fits& fits) noexcept {
     Arena* found = nullptr;
     each([&](Arena& arena) {

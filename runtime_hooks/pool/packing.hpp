@@ -71,12 +71,10 @@ class Packing {
   // blocks. Also ends the page's announcement by announce_withheld().
   void release(std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // Calls visit(first, end) for each part of the range that a live or retired block takes, in the
-  // order of addresses.
-  template <class Visit>
   // Calls visit(first, end) for each block in the `bytes` from `start` on, in the order of
   // addresses. The block, live or marked as freed, takes the addresses from `first` up to `end`, as
   // far as they lie in these bytes.
+  template <class Visit>
   void each_taken(std::uint64_t start, std::uint64_t bytes, const Visit& visit) const {
     const std::uint64_t end = start + bytes;
     auto at = blocks_.upper_bound(start);

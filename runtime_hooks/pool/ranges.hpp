@@ -65,11 +65,9 @@ class Ranges {
   // Removes and returns one range whose next context to be waited for is this one. That is
   // Range::used_in, or Range::context where `used_in` is 0. Returns none if the set has none left.
   std::optional<Range> take_used_in(ContextId) noexcept;
-  // Calls visit(range) for each range. The lock is held, so that no range is unmapped meanwhile;
-  // `visit` must not call the program's code.
-  template <class Visit>
   // Calls visit(range) for each range, with the set's lock held: no range is unmapped meanwhile.
   // `visit` must not call code of the program.
+  template <class Visit>
   void each(const Visit& visit) noexcept {
     if (!any()) return;
     const Locked locked(lock_);

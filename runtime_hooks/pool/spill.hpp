@@ -82,12 +82,10 @@ class Spill {
   std::optional<Range> take_deferred(ContextId) noexcept;
   // True if defer() keeps a range.
   bool has_deferred() const noexcept { return deferred_.any(); }
-  // Gives back all ranges of a context that has ended. Calls gone(range) for each that the program
-  // had not freed.
-  template <class Gone>
   // Gives back the memory of all ranges that were allocated in `context`, which has ended. Calls
   // gone(range) for each range that the program had not freed. A freed range of another context
   // does not have to wait for `context` any more.
+  template <class Gone>
   void context_ended(const driver::RealDriver& real, ContextId context, const Gone& gone) noexcept {
     while (const auto range = ranges_.take_of(context)) {
       give_back(real, *range);

@@ -25,9 +25,8 @@ class Cursor {
   // Returns the number of bytes that are not read yet; 0 after a failure.
   std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - at_); }
 
-  // Reads an integer of fixed size.
-  template <class T>
   // Reads a number of type T, in the machine's byte order; 0 on failure.
+  template <class T>
   T fixed() noexcept {
     T value{};
     const std::uint8_t* const from = at_;

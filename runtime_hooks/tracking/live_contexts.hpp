@@ -37,11 +37,9 @@ class LiveContexts {
   // Returns one of the contexts that the program created on this device, except for `not_this`; 0
   // if there is no other.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
-  // True if fits(context) is true for all live contexts. False also if there were too many contexts
-  // to know them all.
-  template <class Fits>
   // True if fits(context) is true for all live contexts, primary and created. False also if more
   // contexts were created than can be recorded.
+  template <class Fits>
   bool all_of(const Fits& fits) const noexcept {
     if (is_full_.load(std::memory_order_relaxed)) return false;
     for (const auto& primary : primary_)

@@ -68,11 +68,10 @@ class MemoryPools {
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:
-  // Visits the pools of a device, under the lock. Returns false where not all are known.
-  template <class Visit>
   // Calls visit(pool) for each pool of the device until it returns false: first for the default
   // pool, then with `lock_` held for those that the program created. Returns false if not all were
   // visited.
+  template <class Visit>
   bool each_pool(const driver::RealDriver&, CUdevice, DeviceOrdinal, const Visit&);
   // Devices with this ordinal or a higher one are ignored.
   static constexpr std::int32_t device_limit = 64;
