@@ -29,12 +29,12 @@ struct ArenaCounts {
   std::uint64_t served_count = 0, served_bytes = 0;
   // Bytes of memory that the arena ever gave back to the driver, with those saved by meshing.
   std::uint64_t returned_bytes = 0;
-  // Totals since the start: pages of addresses that came to share memory by meshing, bytes of
-  // memory that meshing saved, and nanoseconds for which the program was paused for it.
+  // Totals since the start: pages of addresses that came to share memory by meshing, and bytes of
+  // memory that meshing saved. `pause_ns` is the time for which the program was paused for it.
   std::uint64_t meshed_pages = 0, meshed_bytes = 0, pause_ns = 0;
   // Bytes of the program's blocks and the pages around them that have no memory any more. Meshing
-  // had unmapped these pages, failed, and the driver refused to map their memory again. 0 on a
-  // sound device.
+  // had unmapped these pages and failed, and the driver refused to map their memory again. 0 if
+  // that never happened.
   std::uint64_t lost_bytes = 0;
 };
 

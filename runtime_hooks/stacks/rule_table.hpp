@@ -82,8 +82,8 @@ class RuleTable {
     constexpr std::uint64_t odd = 0x1e3779b97f4b;
     return pc * (odd << (64 - pc_bits));
   }
-  // Returns the upper bits of a slot's word, above the rule: the bits of the mixed pc that do not
-  // choose the slot, and the slot's distance `way` from the expected one.
+  // Returns the upper bits of a slot's word, above the rule. They hold the bits of the mixed pc
+  // that do not choose the slot, and the slot's distance `way` from the expected one.
   static constexpr std::uint64_t tag(std::uint64_t mixed, std::uint64_t way) noexcept {
     return mixed << index_bits | way << Rule::bits;
   }

@@ -98,7 +98,7 @@ class ImplicitMemory {
   void context_ended() noexcept;
 
   // Bytes of local memory that each thread can have from the start, without a launch taking device
-  // memory (measured: 16 KiB for each thread take 15 KiB of the device).
+  // memory. (Measured: 16 KiB for each thread take 15 KiB of the device.)
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
  private:

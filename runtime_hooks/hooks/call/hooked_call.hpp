@@ -106,8 +106,8 @@ class HookedCall {
   // Returns the session's parts for hooks of contexts, streams and kernels. Only if recording().
   ExecutionParts execution() const { return ExecutionParts(*session_); }
 
-  // Returns the call as the report shows it: under the name of the CUDA runtime's function if that
-  // one called the driver, and with the frame at which its stack begins.
+  // Returns the call as the report shows it, and the frame at which its stack begins. If a function
+  // of the CUDA runtime called the driver, the call has that function's name.
   tracking::Caller caller() const {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
